@@ -1,0 +1,83 @@
+# Builds, installs and tests pg_bloom. PG_CONFIG chooses the PostgreSQL: make PG_CONFIG=/path/to/pg_config
+#
+# Whatever depends on PG_CONFIG is a recursive variable, evaluated when a recipe needs it: `make demo` and `make test`
+# may install PostgreSQL first. For the same reason these run the later steps through a make of their own.
+
+PG_CONFIG ?= pg_config
+PROFILE ?= release
+export PG_CONFIG PROFILE
+# What pgrx reads.
+export PGRX_PG_CONFIG_PATH = $(PG_CONFIG)
+
+PG_VERSION = $(shell $(PG_CONFIG) --version)
+PG_MAJOR = $(shell echo '$(PG_VERSION)' | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p')
+PG_FEATURE = $(if $(filter 13 14 15 16 17 18,$(PG_MAJOR)),pg$(PG_MAJOR),$(error \
+	PostgreSQL 13 to 18 is needed, but $(PG_CONFIG) is $(or $(PG_VERSION),not there: try scripts/setup)))
+# pg15 is cargo's default: not naming it lets make and plain cargo share what they built.
+CARGO_FEATURES = $(if $(filter-out pg15,$(PG_FEATURE)),--no-default-features --features $(PG_FEATURE))
+
+# Cargo knows where it builds; without cargo, as when root only installs, it is the usual place.
+TARGET_DIR = $(or $(shell cargo metadata --no-deps --format-version 1 2>/dev/null | \
+	sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),$(CARGO_TARGET_DIR),target)
+LIBRARY = $(TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/libpg_bloom.so
+pkglibdir = $(DESTDIR)$(shell $(PG_CONFIG) --pkglibdir)
+extensiondir = $(DESTDIR)$(shell $(PG_CONFIG) --sharedir)/extension
+EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" pg_bloom.control)
+UPGRADES = $(wildcard sql/pg_bloom--*--*.sql)
+
+PG_REGRESS = $(dir $(shell $(PG_CONFIG) --pgxs))../test/regress/pg_regress
+REGRESS_ALL = $(sort $(basename $(notdir $(wildcard tests/pg_regress/sql/*.sql))))
+REGRESS ?= $(REGRESS_ALL)
+REGRESS_OUTPUT ?= $(TARGET_DIR)/pg_regress
+
+all: ## build the library (the default)
+	cargo build --profile $(PROFILE) $(CARGO_FEATURES)
+
+install: ## copy the built library, control file and SQL into PostgreSQL (DESTDIR is honoured)
+	@lib='$(LIBRARY)'; test -f "$$lib" || { echo "$$lib is not there: run make first" >&2; exit 1; }; \
+	newer=$$(find Cargo.toml Cargo.lock src core/src -newer "$$lib" -type f 2>/dev/null | head -n 1); \
+	test -z "$$newer" || echo "warning: $$newer is newer than the library: run make to rebuild it" >&2
+	install -d '$(pkglibdir)' '$(extensiondir)'
+	install -m 755 '$(LIBRARY)' '$(pkglibdir)/pg_bloom.so'
+	install -m 644 pg_bloom.control $(UPGRADES) '$(extensiondir)/'
+	install -m 644 sql/pg_bloom.sql '$(extensiondir)/pg_bloom--$(EXTVERSION).sql'
+
+uninstall: ## remove what install copied
+	rm -f '$(pkglibdir)/pg_bloom.so' '$(extensiondir)/pg_bloom.control' '$(extensiondir)'/pg_bloom--*.sql
+
+# A test called setup prepares the database for the others: it always runs, and first.
+installcheck: ## run the SQL tests on the running server that PGHOST, PGPORT and PGUSER name; REGRESS="a b" picks some
+	mkdir -p '$(REGRESS_OUTPUT)'
+	'$(PG_REGRESS)' --bindir='$(shell $(PG_CONFIG) --bindir)' --inputdir=tests/pg_regress \
+		--outputdir='$(REGRESS_OUTPUT)' --dbname=contrib_regression \
+		$(filter setup,$(REGRESS_ALL)) $(filter-out setup,$(REGRESS))
+
+demo: ## install what is missing, build, and show pg_bloom at work on a throw-away server
+	scripts/setup
+	$(MAKE) all
+	scripts/server with scripts/demo
+
+test: ## install what is missing, build, and run every test
+	scripts/setup
+	$(MAKE) all
+	$(MAKE) cargo-test
+	scripts/server with $(MAKE) installcheck
+
+cargo-test:
+	cargo test --workspace $(CARGO_FEATURES)
+
+lint: ## check formatting, clippy and documentation; any warning is an error
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FEATURES)
+
+bench: ## run the benchmarks
+	cargo bench --workspace $(CARGO_FEATURES)
+
+clean: ## delete everything built
+	cargo clean
+
+help: ## print this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+.PHONY: all install uninstall installcheck demo test cargo-test lint bench clean help
