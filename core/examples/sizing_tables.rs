@@ -1,0 +1,52 @@
+//! Prints `src/table/data.rs`: every cell computed from the formulas of `rate`.
+//!
+//! ```sh
+//! cargo run --release -p pg_bloom_core --example sizing_tables > core/src/table/data.rs
+//! ```
+
+use pg_bloom_core::layout::{Layout, PARQUET_HASHES};
+use pg_bloom_core::{rate, sizing};
+
+const FIRST_BITS: u32 = 2;
+
+fn main() {
+    println!("//! Printed by `examples/sizing_tables.rs`; see the module above.\n");
+    println!("/// Bits an element of the first row of each table.");
+    println!("pub const FIRST_BITS: u32 = {FIRST_BITS};");
+    for layout in Layout::ALL {
+        println!("\n/// `{}`: one row per bit, one column per hash.", layout.name());
+        println!("pub const {}: &[&[f64]] = &[", layout.name().to_uppercase());
+        for bits in FIRST_BITS.. {
+            let cells = row(layout, bits);
+            let text: Vec<String> = cells.iter().map(|&r| three_digits(r)).collect();
+            println!("    &[{}],", text.join(", "));
+            if cells.iter().any(|&r| r <= sizing::least_fpr(layout) * 0.995) {
+                break;
+            }
+        }
+        println!("];");
+    }
+}
+
+/// The cells of a row: up to two hashes beyond the best.
+fn row(layout: Layout, bits: u32) -> Vec<f64> {
+    let rate = |hashes| rate::at_load(layout, hashes, layout.block_bits() as f64 / f64::from(bits));
+    if layout == Layout::Parquet {
+        return vec![rate(PARQUET_HASHES)];
+    }
+    let mut cells = vec![rate(1)];
+    let mut beyond = 0;
+    while beyond < 2 {
+        let next = rate(cells.len() as u32 + 1);
+        if next > *cells.last().expect("one cell is there") {
+            beyond += 1;
+        }
+        cells.push(next);
+    }
+    cells
+}
+
+fn three_digits(rate: f64) -> String {
+    let rounded: f64 = format!("{rate:.2e}").parse().expect("a float prints as a float");
+    if rounded < 1e-4 { format!("{rounded:e}") } else { format!("{rounded}") }
+}

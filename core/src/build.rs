@@ -1,0 +1,146 @@
+//! Making filters from hashes, asking them, and adding to them.
+
+use crate::error::{Code, Error, Result};
+use crate::format::{Body, Buffer, Header, View, payload_mut};
+use crate::kind::Kind;
+use crate::layout::Layout;
+use crate::{sizing, sparse};
+
+/// What a build was asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// Distinct elements to make room for; `None` sizes the filter for what it sees.
+    pub capacity: Option<u64>,
+    /// The false positive rate at that capacity.
+    pub fpr: f64,
+    /// The layout.
+    pub layout: Layout,
+}
+
+impl Request {
+    /// The header of an empty filter that was asked for like this.
+    ///
+    /// # Errors
+    /// Those of [`sizing::size`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes when dense.
+    pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
+        match self.capacity {
+            Some(capacity) => {
+                let header = Header::sized(sizing::size(self.layout, capacity, self.fpr)?, Kind::NONE);
+                header.check_size(limit)?;
+                Ok(header)
+            }
+            None => {
+                sizing::check_fpr(self.layout, self.fpr)?;
+                Ok(Header::unsized_(self.layout, self.fpr))
+            }
+        }
+    }
+}
+
+/// A filter without elements: sparse, or of no size.
+pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
+    header.sparse(0)
+}
+
+/// The header of an unsized build that ended with `elements` distinct elements.
+///
+/// # Errors
+/// [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<Header<'a>> {
+    if !header.is_unsized() || elements == 0 {
+        return Ok(*header);
+    }
+    let settled = Header::sized(sizing::power_of_two(header.layout, elements as u64, header.fpr)?, header.kind);
+    settled.check_size(limit)?;
+    Ok(settled)
+}
+
+/// The filter of a set, given its distinct hashes in ascending order. Without a size in `header`, the smallest power of
+/// two of blocks that keeps the rate.
+///
+/// # Errors
+/// [`Code::TooLarge`] if it would have more than `limit` bytes.
+pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
+    let header = settle(header, hashes.len(), limit)?;
+    if header.fits_sparse(hashes.len()) {
+        let mut value: B = header.sparse(hashes.len());
+        write_hashes(payload_mut(&mut value, &header), hashes.iter().copied());
+        return Ok(value);
+    }
+    header.check_size(limit)?;
+    let mut value: B = header.dense();
+    header.layout.insert_all(payload_mut(&mut value, &header), header.hashes, header.blocks, hashes);
+    Ok(value)
+}
+
+/// Writes hashes to the start of a sparse payload and returns how many there were.
+pub(crate) fn write_hashes(payload: &mut [u8], hashes: impl Iterator<Item = u64>) -> usize {
+    let slots = payload.as_chunks_mut::<8>().0;
+    let mut written = 0;
+    for (slot, hash) in slots.iter_mut().zip(hashes) {
+        *slot = hash.to_le_bytes();
+        written += 1;
+    }
+    written
+}
+
+/// Sets the bits of a sparse filter's elements in a dense payload of its size.
+pub(crate) fn insert_entries(payload: &mut [u8], header: &Header<'_>, entries: &[[u8; 8]]) {
+    let mut batch = [0u64; 256];
+    for entries in entries.chunks(batch.len()) {
+        let filled = &mut batch[..entries.len()];
+        filled.iter_mut().zip(sparse::values(entries)).for_each(|(slot, hash)| *slot = hash);
+        header.layout.insert_all(payload, header.hashes, header.blocks, filled);
+        crate::interrupt::check();
+    }
+}
+
+/// Whether the element with this hash may be in the filter.
+#[inline]
+pub fn contains(view: &View<'_>, hash: u64) -> bool {
+    let h = &view.header;
+    match view.body {
+        Body::Dense(bits) => h.layout.contains(bits, h.hashes, h.blocks, hash),
+        Body::Sparse(entries) => sparse::contains(entries, hash),
+    }
+}
+
+/// The kind of a filter of kind `held` that takes, or is asked for, an element of kind `given`.
+///
+/// # Errors
+/// [`Code::KindMismatch`] when they differ, naming both and `operation`.
+pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>, operation: &str) -> Result<Kind<'a>> {
+    held.meet(given).ok_or_else(|| {
+        Error::new(
+            Code::KindMismatch,
+            format!("cannot use {operation} with a bloom filter of kind {held} and an element of kind {given}"),
+        )
+        .detail("An element of another kind would never be found.")
+        .hint(format!("Cast the element to a type of kind {held}."))
+    })
+}
+
+/// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size takes the one
+/// that these elements need.
+///
+/// # Errors
+/// [`Code::KindMismatch`], [`Code::TooLarge`].
+pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation: &str, limit: u64) -> Result<B> {
+    let header = Header { kind: meet_kind(view.header.kind, kind, operation)?, ..view.header };
+    match view.body {
+        Body::Sparse([]) => from_hashes(&header, hashes, limit),
+        Body::Sparse(entries) => {
+            let mut all: Vec<u64> = sparse::values(entries).collect();
+            let sorted = all.len();
+            all.extend(hashes);
+            let distinct = sparse::sort_distinct(&mut all, sorted);
+            from_hashes(&header, &all[..distinct], limit)
+        }
+        Body::Dense(_) => {
+            let mut value: B = view.to_buffer();
+            let payload = payload_mut(&mut value, &header);
+            header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
+            Ok(value)
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What a filter says about itself: how many elements, at what rate it answers wrongly now, and whether that is more than it
+//! was made for.
+//!
+//! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the clear share is
+//! (1 - a)^n on average, and n is estimated as ln(clear) / ln(1 - a):
+//!
+//! | layout | a |
+//! |---|---|
+//! | classic | 1 - (1 - 1/m)^k |
+//! | blocked | (1 - (1 - 1/512)^k) / B |
+//! | parquet | 1 / (32 · B) |
+//!
+//! The share is taken after folding to the smallest block count ever merged into the filter, since spreading repeats bits
+//! and would count twice. A sparse filter knows its number exactly.
+//!
+//! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since an
+//! absent element asks one bit of each.
+
+use crate::format::{Body, Header, View};
+use crate::layout::Layout;
+use crate::merge::base_bits;
+use crate::{build, interrupt, sparse};
+
+/// How far above its capacity a filter may be before it is overfull, as a factor.
+const TOLERANCE: f64 = 1.05;
+/// … or in standard errors of its estimate, whichever is more.
+const STANDARD_ERRORS: f64 = 4.0;
+
+/// What a filter says about itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Info {
+    /// Bits of the dense form.
+    pub num_bits: u64,
+    /// Bits that are set; in a sparse filter, those that its dense form would have.
+    pub bits_set: u64,
+    /// The share of set bits.
+    pub fill_ratio: f64,
+    /// Estimated distinct elements; infinite when every bit is set.
+    pub cardinality: f64,
+    /// The false positive rate now.
+    pub current_fpr: f64,
+    /// Whether every bit is set, so that it finds everything.
+    pub saturated: bool,
+}
+
+/// A filter that holds more than it was made for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overfull {
+    /// Estimated distinct elements.
+    pub cardinality: f64,
+    /// The number it was made for.
+    pub capacity: u64,
+    /// The rate it has now.
+    pub current_fpr: f64,
+    /// The rate it was made for.
+    pub fpr: f64,
+}
+
+/// The number of set bits.
+pub fn count_ones(bits: &[u8]) -> u64 {
+    let mut total = 0;
+    for stride in bits.chunks(interrupt::STRIDE) {
+        let (words, rest) = stride.as_chunks::<8>();
+        total += words.iter().map(|w| u64::from(u64::from_le_bytes(*w).count_ones())).sum::<u64>();
+        total += rest.iter().map(|b| u64::from(b.count_ones())).sum::<u64>();
+        interrupt::check();
+    }
+    total
+}
+
+/// The rate of one block: the chance that an absent element's bits are all set.
+fn block_rate(layout: Layout, hashes: u32, block: &[u8]) -> f64 {
+    match layout {
+        Layout::Parquet => {
+            let words = block.as_chunks::<4>().0;
+            words.iter().map(|w| f64::from(u32::from_le_bytes(*w).count_ones()) / 32.0).product()
+        }
+        _ => {
+            let ones: u32 = block.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w).count_ones()).sum();
+            (f64::from(ones) / 512.0).powi(hashes as i32)
+        }
+    }
+}
+
+/// The present rate of a dense payload of `header`'s size.
+pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
+    let (layout, hashes) = (header.layout, header.hashes);
+    if layout == Layout::Classic {
+        return (count_ones(bits) as f64 / header.blocks as f64).powi(hashes as i32);
+    }
+    let bytes = (layout.block_bits() / 8) as usize;
+    let mut sum = 0.0;
+    for stride in bits.chunks(interrupt::STRIDE) {
+        sum += stride.chunks_exact(bytes).map(|block| block_rate(layout, hashes, block)).sum::<f64>();
+        interrupt::check();
+    }
+    sum / header.blocks as f64
+}
+
+/// The number of bits that a sparse filter's dense form would have set, and its rate, in memory that depends on the
+/// number of hashes alone.
+fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
+    let (layout, hashes) = (header.layout, header.hashes);
+    if layout == Layout::Classic {
+        let mut positions: Vec<u64> = sparse::values(entries)
+            .flat_map(|hash| (0..hashes).map(move |j| (hash, j)))
+            .map(|(hash, j)| crate::hash::reduce(crate::hash::word(hash, j), header.blocks))
+            .collect();
+        positions.sort_unstable();
+        positions.dedup();
+        let fill = positions.len() as f64 / header.blocks as f64;
+        return (positions.len() as u64, fill.powi(hashes as i32));
+    }
+    // Ascending hashes have ascending blocks, so one block at a time is enough.
+    let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
+    let (mut ones, mut sum, mut current) = (0, 0.0, None);
+    for hash in sparse::values(entries) {
+        let index = layout.block_of(header.blocks, hash);
+        if current.is_some_and(|c| c != index) {
+            ones += count_ones(&block);
+            sum += block_rate(layout, hashes, &block);
+            block.fill(0);
+        }
+        current = Some(index);
+        layout.insert_all(&mut block, hashes, 1, &[hash]);
+    }
+    ones += count_ones(&block);
+    sum += block_rate(layout, hashes, &block);
+    (ones, sum / header.blocks as f64)
+}
+
+/// The rate that a sparse filter would have as a dense one of `header`'s size.
+pub(crate) fn rate_of_hashes(header: &Header<'_>, entries: &[[u8; 8]]) -> f64 {
+    dense_form_of(header, entries).1
+}
+
+/// The false positive rate that a filter has now. A sparse one compares whole hashes: n / 2^64.
+pub fn current_fpr(view: &View<'_>) -> f64 {
+    match view.body {
+        Body::Sparse(entries) => entries.len() as f64 / 64f64.exp2(),
+        Body::Dense(bits) => rate_of_bits(&view.header, bits),
+    }
+}
+
+/// ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
+fn log_clear(layout: Layout, hashes: u32, blocks: u64) -> f64 {
+    let (k, blocks) = (f64::from(hashes), blocks as f64);
+    match layout {
+        Layout::Classic => k * (-1.0 / blocks).ln_1p(),
+        Layout::Blocked => ((k * (-1.0 / 512f64).ln_1p()).exp_m1() / blocks).ln_1p(),
+        Layout::Parquet => (-1.0 / (32.0 * blocks)).ln_1p(),
+    }
+}
+
+/// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
+fn elements_for(layout: Layout, hashes: u32, blocks: u64, ones: u64) -> f64 {
+    if ones == 0 {
+        return 0.0;
+    }
+    let share = ones as f64 / (blocks * layout.block_bits()) as f64;
+    (-share).ln_1p() / log_clear(layout, hashes, blocks)
+}
+
+/// The estimated number of distinct elements: exact when sparse, infinite when every bit is set.
+pub fn cardinality(view: &View<'_>) -> f64 {
+    let h = &view.header;
+    match view.body {
+        Body::Sparse(entries) => entries.len() as f64,
+        Body::Dense(bits) => {
+            let ones = if h.base_blocks == h.blocks { count_ones(bits) } else { count_ones(&base_bits(view)) };
+            elements_for(h.layout, h.hashes, h.base_blocks, ones)
+        }
+    }
+}
+
+/// The standard error of the estimate for a filter that holds `elements`, from the variance of its clear share.
+///
+/// In the block layouts the loads of blocks vary too: with λ elements a block, E[z] = exp(-λ(1-q)) for one clear bit and
+/// exp(-λ(1-q₂)) for two of them, and what follows from the total being `elements` is taken off.
+pub fn standard_error(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 {
+    let (k, b) = (f64::from(hashes), blocks as f64);
+    let load = elements / b;
+    let clear = |untouched: f64| (-load * (1.0 - untouched)).exp();
+    let (touched, square) = match layout {
+        Layout::Classic => {
+            let clear = (-k * load).exp();
+            let variance = clear * (1.0 - (1.0 + k * load) * clear);
+            return (b * variance.max(0.0)).sqrt() / (k * clear);
+        }
+        Layout::Blocked => {
+            let (one, two) = ((511f64 / 512.0).powf(k), (510f64 / 512.0).powf(k));
+            (1.0 - one, clear(one) / 512.0 + clear(two) * 511.0 / 512.0)
+        }
+        Layout::Parquet => {
+            let (one, same_word) = (31.0 / 32.0, 30.0 / 32.0);
+            let square = clear(one) + 31.0 * clear(same_word) + 224.0 * clear(one * one);
+            (1.0 - one, square / 256.0)
+        }
+    };
+    let mean = (-load * touched).exp();
+    let variance = square - mean * mean * (1.0 + load * touched * touched);
+    (b * variance.max(0.0)).sqrt() / (touched * mean)
+}
+
+/// Whether a filter holds more than it was made for, by 5 % or four standard errors, whichever is more. What counts is
+/// how full it is now, not how many elements it has: a small full filter spread into a large one fills it by as much.
+pub fn overfull(view: &View<'_>) -> Option<Overfull> {
+    let h = &view.header;
+    if h.is_unsized() {
+        return None;
+    }
+    let capacity = h.capacity as f64;
+    let (present, error) = match view.body {
+        Body::Sparse(entries) => (entries.len() as f64, 0.0),
+        Body::Dense(bits) => (
+            elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
+            standard_error(h.layout, h.hashes, h.blocks, capacity),
+        ),
+    };
+    let most = (capacity * TOLERANCE).max(capacity + STANDARD_ERRORS * error);
+    (present > most).then(|| Overfull {
+        cardinality: cardinality(view),
+        capacity: h.capacity,
+        current_fpr: current_fpr(view),
+        fpr: h.fpr,
+    })
+}
+
+/// Everything a filter says about itself.
+pub fn info(view: &View<'_>) -> Info {
+    let h = &view.header;
+    let num_bits = h.blocks * h.layout.block_bits();
+    let bits_set = match view.body {
+        Body::Dense(bits) => count_ones(bits),
+        Body::Sparse([]) => 0,
+        Body::Sparse(entries) => dense_form_of(h, entries).0,
+    };
+    Info {
+        num_bits,
+        bits_set,
+        fill_ratio: if num_bits == 0 { 0.0 } else { bits_set as f64 / num_bits as f64 },
+        cardinality: cardinality(view),
+        current_fpr: current_fpr(view),
+        saturated: num_bits > 0 && bits_set == num_bits && matches!(view.body, Body::Dense(_)),
+    }
+}
+
+/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative, and not a number when one is infinite.
+pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
+    (a + b - union).max(0.0).min(a.min(b))
+}
+
+/// Whether the element with this hash may be in the filter, and how sure that is: 1 for "no", 1 - rate for "yes".
+pub fn query(view: &View<'_>, hash: u64) -> (bool, f64) {
+    if build::contains(view, hash) { (true, 1.0 - current_fpr(view)) } else { (false, 1.0) }
+}
+
+#[cfg(test)]
+mod tests;

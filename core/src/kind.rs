@@ -1,0 +1,194 @@
+//! Key kinds: which elements may meet in one filter.
+//!
+//! Two SQL types share a kind when equal values of them have the same canonical bytes. A filter remembers the kind of
+//! its elements; asking it for an element of another kind is an error, since the answer would be a wrong "no".
+//!
+//! Kinds 32 and above are the physical and logical types of Parquet, whose hashes are defined by that format; a filter
+//! of the `parquet` layout uses those wherever the type has one.
+
+use std::fmt;
+
+/// The longest name of a kind "other", in bytes.
+pub const MAX_NAME: usize = 512;
+
+/// The code of a key kind, as stored. Frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Tag {
+    /// No element yet: adopts the kind of the first.
+    None = 0,
+    /// smallint, integer, bigint.
+    Integer = 1,
+    /// text and everything that is text: varchar, char(n), "char", name, enums by label.
+    Text = 2,
+    /// bytea.
+    Bytea = 3,
+    /// real, double precision.
+    Float = 4,
+    /// numeric.
+    Numeric = 5,
+    /// uuid.
+    Uuid = 6,
+    /// date.
+    Date = 7,
+    /// timestamp without time zone.
+    Timestamp = 8,
+    /// timestamp with time zone.
+    Timestamptz = 9,
+    /// boolean.
+    Boolean = 10,
+    /// Any other hashable type, told apart by its name.
+    Other = 11,
+    /// Parquet's INT32: smallint, integer.
+    ParquetInt32 = 32,
+    /// Parquet's INT64: bigint.
+    ParquetInt64 = 33,
+    /// Parquet's FLOAT: real.
+    ParquetFloat = 34,
+    /// Parquet's DOUBLE: double precision.
+    ParquetDouble = 35,
+    /// Parquet's BYTE_ARRAY: text, bytea.
+    ParquetByteArray = 36,
+    /// Parquet's FIXED_LEN_BYTE_ARRAY(16): uuid.
+    ParquetFixed16 = 37,
+    /// Parquet's DATE, days in an INT32.
+    ParquetDate = 38,
+    /// Parquet's TIMESTAMP_MICROS not adjusted to UTC, in an INT64.
+    ParquetTimestamp = 39,
+    /// Parquet's TIMESTAMP_MICROS adjusted to UTC, in an INT64.
+    ParquetTimestamptz = 40,
+}
+
+/// Every tag with its name, in the order of the codes.
+const TAGS: [(Tag, &str); 21] = [
+    (Tag::None, "none"),
+    (Tag::Integer, "integer"),
+    (Tag::Text, "text"),
+    (Tag::Bytea, "bytea"),
+    (Tag::Float, "float"),
+    (Tag::Numeric, "numeric"),
+    (Tag::Uuid, "uuid"),
+    (Tag::Date, "date"),
+    (Tag::Timestamp, "timestamp"),
+    (Tag::Timestamptz, "timestamptz"),
+    (Tag::Boolean, "boolean"),
+    (Tag::Other, "other"),
+    (Tag::ParquetInt32, "parquet INT32"),
+    (Tag::ParquetInt64, "parquet INT64"),
+    (Tag::ParquetFloat, "parquet FLOAT"),
+    (Tag::ParquetDouble, "parquet DOUBLE"),
+    (Tag::ParquetByteArray, "parquet BYTE_ARRAY"),
+    (Tag::ParquetFixed16, "parquet FIXED_LEN_BYTE_ARRAY(16)"),
+    (Tag::ParquetDate, "parquet DATE"),
+    (Tag::ParquetTimestamp, "parquet TIMESTAMP_MICROS"),
+    (Tag::ParquetTimestamptz, "parquet TIMESTAMP_MICROS (UTC)"),
+];
+
+impl Tag {
+    /// The tag with this stored code.
+    pub fn from_code(code: u8) -> Option<Tag> {
+        TAGS.iter().map(|&(tag, _)| tag).find(|&tag| tag as u8 == code)
+    }
+
+    /// The name shown to users.
+    pub fn name(self) -> &'static str {
+        TAGS.iter().find(|&&(tag, _)| tag == self).map_or("none", |&(_, name)| name)
+    }
+
+    /// Whether this is a physical or logical type of Parquet.
+    pub fn is_parquet(self) -> bool {
+        self as u8 >= Tag::ParquetInt32 as u8
+    }
+
+    /// The kind that elements of this general kind have in a filter of the `parquet` layout, for the kinds where that
+    /// doesn't depend on the width of the type. Types without a Parquet form keep their general kind.
+    fn has_parquet_form(self) -> bool {
+        matches!(
+            self,
+            Tag::Integer
+                | Tag::Text
+                | Tag::Bytea
+                | Tag::Float
+                | Tag::Uuid
+                | Tag::Date
+                | Tag::Timestamp
+                | Tag::Timestamptz
+        )
+    }
+
+    /// Whether a filter of the `parquet` layout (`parquet` true) or of another one may have this kind.
+    pub fn allowed_in(self, parquet: bool) -> bool {
+        if parquet { !self.has_parquet_form() } else { !self.is_parquet() }
+    }
+}
+
+/// A key kind: its tag and, for "other", the schema-qualified base name of the type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind<'a> {
+    /// Which kind.
+    pub tag: Tag,
+    /// The name of the type for [`Tag::Other`], else empty.
+    pub name: &'a str,
+}
+
+impl<'a> Kind<'a> {
+    /// No element yet.
+    pub const NONE: Kind<'static> = Kind { tag: Tag::None, name: "" };
+
+    /// A kind that needs no name.
+    pub const fn of(tag: Tag) -> Self {
+        Kind { tag, name: "" }
+    }
+
+    /// Elements of a type that is known by its name only.
+    pub const fn other(name: &'a str) -> Self {
+        Kind { tag: Tag::Other, name }
+    }
+
+    /// Whether no element was added yet.
+    pub fn is_none(self) -> bool {
+        self.tag == Tag::None
+    }
+
+    /// The kind of a filter that holds elements of both kinds, if there is one: a filter without elements adopts the
+    /// other's.
+    pub fn meet(self, other: Kind<'a>) -> Option<Kind<'a>> {
+        match (self.is_none(), other.is_none()) {
+            (true, _) => Some(other),
+            (_, true) => Some(self),
+            _ => (self == other).then_some(self),
+        }
+    }
+}
+
+impl fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tag {
+            Tag::Other => f.write_str(self.name),
+            tag => f.write_str(tag.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_frozen() {
+        let codes: Vec<u8> = TAGS.iter().map(|&(tag, _)| tag as u8).collect();
+        let expected: Vec<u8> = (0..=11).chain(32..=40).collect();
+        assert_eq!(codes, expected);
+        assert!(codes.iter().all(|&c| Tag::from_code(c).is_some_and(|t| t as u8 == c)));
+        assert_eq!(Tag::from_code(12), None);
+    }
+
+    #[test]
+    fn meet_adopts_and_refuses() {
+        let (text, int) = (Kind::of(Tag::Text), Kind::of(Tag::Integer));
+        assert_eq!(Kind::NONE.meet(text), Some(text));
+        assert_eq!(text.meet(Kind::NONE), Some(text));
+        assert_eq!(text.meet(int), None);
+        assert_eq!(Kind::other("a").meet(Kind::other("b")), None);
+    }
+}

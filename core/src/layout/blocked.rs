@@ -1,0 +1,113 @@
+//! `blocked`: all bits of an element in one 512-bit block, which is one cache line.
+//!
+//! ```text
+//! block    = high half of h · B
+//! position = 9 bits of word(h, j): seven to a word, lowest first
+//!
+//! word(h, 0) = |-| p6 | p5 | p4 | p3 | p2 | p1 | p0 |     1 + 7 · 9 = 64 bits
+//!
+//! bit p of a block is bit (p mod 8) of its byte (p div 8)
+//! ```
+
+use super::Scheme;
+use crate::hash::{reduce, word};
+use crate::prefetch::prefetch;
+
+/// The `blocked` layout.
+pub struct Blocked;
+
+const BLOCK_BYTES: usize = 64;
+const POSITIONS_PER_WORD: u32 = 7;
+
+impl Blocked {
+    #[inline(always)]
+    fn offset(blocks: u64, hash: u64) -> usize {
+        Self::block_of(blocks, hash) as usize * BLOCK_BYTES
+    }
+
+    /// The bits that an element sets in its block.
+    #[inline(always)]
+    fn mask(hashes: u32, hash: u64) -> [u64; 8] {
+        let mut mask = [0u64; 8];
+        let mut left = hashes;
+        let mut j = 0;
+        loop {
+            let mut bits = word(hash, j);
+            for _ in 0..left.min(POSITIONS_PER_WORD) {
+                mask[(bits as usize >> 6) & 7] |= 1 << (bits & 63);
+                bits >>= 9;
+            }
+            if left <= POSITIONS_PER_WORD {
+                return mask;
+            }
+            left -= POSITIONS_PER_WORD;
+            j += 1;
+        }
+    }
+
+    /// Whether a block has every bit of an element.
+    #[inline(always)]
+    fn covers(block: &[u8; BLOCK_BYTES], hashes: u32, hash: u64) -> bool {
+        let mut left = hashes;
+        let mut j = 0;
+        loop {
+            let mut bits = word(hash, j);
+            let mut all = 1u8;
+            for _ in 0..left.min(POSITIONS_PER_WORD) {
+                all &= block[(bits as usize >> 3) & 63] >> (bits & 7);
+                bits >>= 9;
+            }
+            if all & 1 == 0 {
+                return false;
+            }
+            if left <= POSITIONS_PER_WORD {
+                return true;
+            }
+            left -= POSITIONS_PER_WORD;
+            j += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn block(payload: &[u8], blocks: u64, hash: u64) -> &[u8; BLOCK_BYTES] {
+        let offset = Self::offset(blocks, hash);
+        payload[offset..offset + BLOCK_BYTES].try_into().expect("a block is 64 bytes")
+    }
+}
+
+impl Scheme for Blocked {
+    const BLOCK_BITS: u64 = 512;
+
+    #[inline(always)]
+    fn block_of(blocks: u64, hash: u64) -> u64 {
+        reduce(hash, blocks)
+    }
+
+    #[inline(always)]
+    fn insert(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
+        let offset = Self::offset(blocks, hash);
+        let block = &mut payload[offset..offset + BLOCK_BYTES];
+        let mask = Self::mask(hashes, hash);
+        for (bytes, bits) in block.as_chunks_mut::<8>().0.iter_mut().zip(mask) {
+            *bytes = (u64::from_le_bytes(*bytes) | bits).to_le_bytes();
+        }
+    }
+
+    #[inline(always)]
+    fn contains(payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool {
+        Self::covers(Self::block(payload, blocks, hash), hashes, hash)
+    }
+
+    #[inline(always)]
+    fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
+        prefetch(payload, Self::offset(blocks, hash));
+    }
+
+    fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {
+        super::spread_blocks::<BLOCK_BYTES>(small, large, q);
+    }
+
+    fn fold(large: &[u8], small: &mut [u8], _blocks: u64, q: u64) {
+        super::fold_blocks::<BLOCK_BYTES>(large, small, q);
+    }
+}

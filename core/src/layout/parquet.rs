@@ -1,0 +1,75 @@
+//! `parquet`: the split block filter of the Parquet format, bit for bit (parquet-format, BloomFilter.md).
+//!
+//! ```text
+//! block      = ((h >> 32) · z) >> 32          z blocks of eight 32-bit little-endian words
+//! bit of word i = ((low 32 bits of h) · SALT[i] mod 2^32) >> 27
+//! ```
+
+use super::Scheme;
+use crate::prefetch::prefetch;
+
+/// The `parquet` layout.
+pub struct Parquet;
+
+/// The number of hashes, which the format fixes.
+pub const PARQUET_HASHES: u32 = 8;
+
+const BLOCK_BYTES: usize = 32;
+
+/// The salts of the Parquet format.
+const SALT: [u32; 8] =
+    [0x47B6_137B, 0x4497_4D91, 0x8824_AD5B, 0xA2B7_289D, 0x7054_95C7, 0x2DF1_424B, 0x9EFC_4947, 0x5C6B_FB31];
+
+#[inline(always)]
+fn offset(blocks: u64, hash: u64) -> usize {
+    Parquet::block_of(blocks, hash) as usize * BLOCK_BYTES
+}
+
+#[inline(always)]
+fn mask(hash: u64) -> [u32; 8] {
+    SALT.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27))
+}
+
+impl Scheme for Parquet {
+    const BLOCK_BITS: u64 = 256;
+
+    #[inline(always)]
+    fn block_of(blocks: u64, hash: u64) -> u64 {
+        ((hash >> 32) * blocks) >> 32
+    }
+
+    #[inline(always)]
+    fn insert(payload: &mut [u8], _hashes: u32, blocks: u64, hash: u64) {
+        let offset = offset(blocks, hash);
+        let block = &mut payload[offset..offset + BLOCK_BYTES];
+        for (bytes, bit) in block.as_chunks_mut::<4>().0.iter_mut().zip(mask(hash)) {
+            *bytes = (u32::from_le_bytes(*bytes) | bit).to_le_bytes();
+        }
+    }
+
+    #[inline(always)]
+    fn contains(payload: &[u8], _hashes: u32, blocks: u64, hash: u64) -> bool {
+        let offset = offset(blocks, hash);
+        let block = &payload[offset..offset + BLOCK_BYTES];
+        let missing = block
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .zip(mask(hash))
+            .fold(0, |missing, (bytes, bit)| missing | (bit & !u32::from_le_bytes(*bytes)));
+        missing == 0
+    }
+
+    #[inline(always)]
+    fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
+        prefetch(payload, offset(blocks, hash));
+    }
+
+    fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {
+        super::spread_blocks::<BLOCK_BYTES>(small, large, q);
+    }
+
+    fn fold(large: &[u8], small: &mut [u8], _blocks: u64, q: u64) {
+        super::fold_blocks::<BLOCK_BYTES>(large, small, q);
+    }
+}

@@ -1,0 +1,61 @@
+//! Bloom filters as plain bytes.
+//!
+//! This crate is everything about a filter that does not need a database: which bytes of an element are hashed, how
+//! a hash becomes bits, how large a filter must be, how filters merge, what they say about themselves, and the bytes
+//! they are stored as. The `pg_bloom` extension is thin glue around it.
+//!
+//! Data flows one way:
+//!
+//! ```text
+//! element bytes ──hash──▶ u64 ──layout──▶ block, positions ──▶ bits of the payload
+//!  (element)      (hash)       (layout)                         (format: View)
+//! ```
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`element`] | the canonical bytes of each kind of element |
+//! | [`kind`] | key kinds: which elements may meet in one filter |
+//! | [`hash`] | XXH64 and the words drawn from it |
+//! | [`layout`] | `blocked`, `classic`, `parquet`: which bits an element sets |
+//! | [`rate`] | the exact false positive rate of a layout |
+//! | [`table`] | the sizing lookup tables, in the manner of ClickHouse |
+//! | [`sizing`] | how many blocks a capacity needs, and the way back |
+//! | [`format`] | the stored form and its one validating parser |
+//! | [`build`] | filters from hashes; adding to a filter |
+//! | [`merge`] | union, intersection, spreading and folding |
+//! | [`estimate`] | cardinality, present rate, overfull |
+//!
+//! Every operation works on stored bytes in place and writes its result into a [`Buffer`], so that the caller decides
+//! whose memory it is.
+
+#![deny(missing_docs)]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code)]
+
+pub mod build;
+pub mod element;
+pub mod error;
+pub mod estimate;
+pub mod format;
+pub mod hash;
+pub mod interrupt;
+pub mod kind;
+pub mod layout;
+pub mod merge;
+#[allow(unsafe_code, reason = "the one place: a prefetch has no safe form in the standard library")]
+mod prefetch;
+pub mod rate;
+pub mod sizing;
+pub mod sparse;
+pub mod table;
+
+pub use error::{Code, Error, Result};
+pub use format::{Body, Buffer, Header, View};
+pub use kind::Kind;
+pub use layout::Layout;
+
+/// The false positive rate of a filter for which none was given.
+pub const DEFAULT_FPR: f64 = 0.01;
+
+/// The largest stored filter in bytes: 511 MB, so that its text form (two characters a byte) fits a PostgreSQL value.
+pub const MAX_STORED_BYTES: u64 = 511 * 1024 * 1024;

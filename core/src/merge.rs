@@ -1,0 +1,255 @@
+//! Union, intersection, and the resizing that they rest on.
+//!
+//! Two filters may be merged when layout, hashes and key kind agree and one block count divides the other. With D(v) the
+//! dense form of v at its own block count:
+//!
+//! ```text
+//! D(a | b) = spread(D(a)) | spread(D(b))        spread: block i ──▶ blocks q·i … q·i + q - 1
+//! D(a & b) = spread(D(a)) & spread(D(b))        when both are dense
+//!                                               fold:   blocks q·i … q·i + q - 1 ──▶ their OR, block i
+//! ```
+//!
+//! Union is a commutative, idempotent monoid, bit for bit. That is why a union stays sparse only when both inputs are
+//! sparse at the same block count: resizing a sparse filter losslessly looks tempting and breaks associativity.
+//!
+//! An intersection with a sparse filter is sparse: those of its hashes that the other filter has too. Since a filter has
+//! a hash if and only if its spread form does, intersection is commutative and associative as well.
+
+use crate::build::{contains, insert_entries, write_hashes};
+use crate::error::{Code, Error, Result};
+use crate::estimate;
+use crate::format::{Body, Buffer, Header, View, payload_mut};
+use crate::kind::Kind;
+use crate::layout::and_bytes;
+use crate::{sizing, sparse};
+use std::cmp::Ordering;
+
+/// Greatest common divisor; that of 0 and n is n.
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Which of two headers a merged filter takes: the larger by blocks, capacity and rate. The rest only tells apart
+/// filters of no size.
+fn compare(a: &Header<'_>, b: &Header<'_>) -> Ordering {
+    a.blocks
+        .cmp(&b.blocks)
+        .then(a.capacity.cmp(&b.capacity))
+        .then(a.fpr.total_cmp(&b.fpr))
+        .then(b.layout.cmp(&a.layout))
+}
+
+fn describe(h: &Header<'_>) -> String {
+    let bits = h.blocks * h.layout.block_bits();
+    format!(
+        "layout \"{}\", {} hashes, {bits} bits (capacity {}, rate {})",
+        h.layout.name(),
+        h.hashes,
+        h.capacity,
+        h.fpr
+    )
+}
+
+/// The header of two filters merged.
+///
+/// # Errors
+/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other layouts or hashes or block counts that
+/// don't divide.
+pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
+    let kind = merged_kind(a.kind, b.kind, operation)?;
+    let larger = if compare(a, b) == Ordering::Less { b } else { a };
+    let (small, large) = (a.blocks.min(b.blocks), a.blocks.max(b.blocks));
+    if small > 0 {
+        let reason = if a.layout != b.layout {
+            "Filters of different layouts cannot be merged."
+        } else if a.hashes != b.hashes {
+            "Filters of different rates cannot be merged: the rate decides the number of hashes."
+        } else if !large.is_multiple_of(small) {
+            "The larger size must be a multiple of the smaller."
+        } else {
+            ""
+        };
+        if !reason.is_empty() {
+            return Err(cannot_merge(a, b, larger, reason, operation));
+        }
+    }
+    Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger })
+}
+
+fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>, operation: &str) -> Result<Kind<'a>> {
+    a.meet(b).ok_or_else(|| {
+        Error::new(
+            Code::KindMismatch,
+            format!("cannot use {operation} with bloom filters of different key kinds {a} and {b}"),
+        )
+        .hint("Build both filters from elements of one type, with a cast where they differ.")
+    })
+}
+
+fn cannot_merge(a: &Header<'_>, b: &Header<'_>, larger: &Header<'_>, reason: &str, operation: &str) -> Error {
+    Error::new(Code::InvalidParameter, format!("cannot use {operation} with bloom filters of different parameters"))
+        .detail(format!("{} against {}. {reason}", describe(a), describe(b)))
+        .hint(format!(
+            "Build both with the same capacity, rate and layout, for instance capacity {}, rate {} and layout \"{}\".",
+            larger.capacity,
+            larger.fpr,
+            larger.layout.name()
+        ))
+}
+
+/// ORs D(view), spread to `blocks` blocks, into a dense payload.
+pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
+    let h = &view.header;
+    if h.is_unsized() {
+        return;
+    }
+    let q = blocks / h.blocks;
+    match view.body {
+        Body::Dense(bits) => h.layout.spread(bits, payload, h.blocks, q),
+        Body::Sparse(entries) if q == 1 => insert_entries(payload, h, entries),
+        Body::Sparse([]) => {}
+        Body::Sparse(entries) => {
+            let mut own = vec![0; h.payload_bytes() as usize];
+            insert_entries(&mut own, h, entries);
+            h.layout.spread(&own, payload, h.blocks, q);
+        }
+    }
+}
+
+/// The union of two filters.
+///
+/// # Errors
+/// Those of [`merged_header`]; [`Code::TooLarge`] if the result is dense with more than `limit` bytes.
+pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64) -> Result<B> {
+    let header = merged_header(&a.header, &b.header, operation)?;
+    match (a.header.is_unsized(), b.header.is_unsized()) {
+        (true, true) => return Ok(header.sparse(0)),
+        (true, false) => return Ok(b.to_buffer()),
+        (false, true) => return Ok(a.to_buffer()),
+        (false, false) => {}
+    }
+    if a.header.blocks == b.header.blocks
+        && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
+    {
+        let distinct = if header.fits_sparse(x.len() + y.len()) { 0 } else { sparse::union(x, y).count() };
+        if header.fits_sparse(distinct) {
+            let mut value: B = header.sparse(x.len() + y.len());
+            let written = write_hashes(payload_mut(&mut value, &header), sparse::union(x, y));
+            value.truncate(header.prefix_bytes() + written * 8);
+            return Ok(value);
+        }
+    }
+    merge_dense(header, limit, |payload| {
+        or_into(payload, header.blocks, a);
+        or_into(payload, header.blocks, b);
+    })
+}
+
+/// The filter of the elements that both may have. A filter of no size has none.
+///
+/// # Errors
+/// As [`union`].
+pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64) -> Result<B> {
+    let header = merged_header(&a.header, &b.header, operation)?;
+    if a.header.is_unsized() || b.header.is_unsized() {
+        return Ok(header.sparse(0));
+    }
+    let (entries, other) = match (a.body, b.body) {
+        (Body::Sparse(x), Body::Sparse(y)) if y.len() < x.len() => (y, a),
+        (Body::Sparse(x), _) => (x, b),
+        (_, Body::Sparse(y)) => (y, a),
+        (Body::Dense(_), Body::Dense(_)) => {
+            return merge_dense(header, limit, |payload| {
+                or_into(payload, header.blocks, a);
+                let mut spread = vec![0; payload.len()];
+                or_into(&mut spread, header.blocks, b);
+                and_bytes(payload, &spread);
+            });
+        }
+    };
+    let mut value: B = header.sparse(entries.len());
+    let common = sparse::values(entries).filter(|&hash| contains(other, hash));
+    let written = write_hashes(payload_mut(&mut value, &header), common);
+    value.truncate(header.prefix_bytes() + written * 8);
+    Ok(value)
+}
+
+/// A dense filter whose payload `fill` writes.
+fn merge_dense<B: Buffer>(header: Header<'_>, limit: u64, fill: impl FnOnce(&mut [u8])) -> Result<B> {
+    header.check_size(limit)?;
+    let mut value: B = header.dense();
+    fill(payload_mut(&mut value, &header));
+    Ok(value)
+}
+
+/// Halves a filter while its present rate stays at or under `fpr`. Where that made it smaller, `fpr` is its rate and
+/// its capacity what the smaller size holds at it.
+///
+/// # Errors
+/// Those of [`sizing::check_fpr`].
+pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
+    let h = &view.header;
+    sizing::check_fpr(h.layout, fpr)?;
+    let halved = |blocks| Header { blocks, base_blocks: gcd(h.base_blocks, blocks), fpr, ..*h };
+    let finish = |header: Header<'_>| {
+        if header.blocks == h.blocks {
+            return *h;
+        }
+        let capacity = sizing::capacity_of(h.layout, h.hashes, header.blocks, fpr);
+        Header { capacity, kind: h.kind, ..header }
+    };
+    let mut folded = *h;
+    let mut bits = match view.body {
+        Body::Dense(bits) => bits.to_vec(),
+        Body::Sparse(entries) => {
+            while folded.blocks.is_multiple_of(2)
+                && !folded.is_unsized()
+                && halved(folded.blocks / 2).fits_sparse(entries.len())
+                && estimate::rate_of_hashes(&halved(folded.blocks / 2), entries) <= fpr
+            {
+                folded = halved(folded.blocks / 2);
+            }
+            if folded.is_unsized()
+                || !folded.blocks.is_multiple_of(2)
+                || halved(folded.blocks / 2).fits_sparse(entries.len())
+            {
+                return Ok(View { header: finish(folded), body: view.body }.to_buffer());
+            }
+            let mut bits = vec![0; folded.payload_bytes() as usize];
+            insert_entries(&mut bits, &folded, entries);
+            bits
+        }
+    };
+    let start = folded.blocks;
+    while folded.blocks.is_multiple_of(2) {
+        let half = halved(folded.blocks / 2);
+        let mut half_bits = vec![0; half.payload_bytes() as usize];
+        h.layout.fold(&bits, &mut half_bits, half.blocks, 2);
+        if estimate::rate_of_bits(&half, &half_bits) > fpr {
+            break;
+        }
+        (folded, bits) = (half, half_bits);
+    }
+    if folded.blocks == start && matches!(view.body, Body::Sparse(_)) {
+        return Ok(View { header: finish(folded), body: view.body }.to_buffer());
+    }
+    let header = finish(folded);
+    let mut value: B = header.dense();
+    payload_mut(&mut value, &header).copy_from_slice(&bits);
+    Ok(value)
+}
+
+/// D(view) folded to the smallest block count ever merged into it: the bits that were really set.
+pub(crate) fn base_bits(view: &View<'_>) -> Vec<u8> {
+    let h = &view.header;
+    let mut base = vec![0; h.layout.payload_bytes(h.base_blocks) as usize];
+    let q = h.blocks / h.base_blocks;
+    match view.body {
+        Body::Dense(bits) => h.layout.fold(bits, &mut base, h.base_blocks, q),
+        Body::Sparse(entries) => insert_entries(&mut base, &Header { blocks: h.base_blocks, ..*h }, entries),
+    }
+    base
+}
+
+#[cfg(test)]
+mod tests;

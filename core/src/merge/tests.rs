@@ -1,0 +1,169 @@
+use super::*;
+use crate::build::{self, contains};
+use crate::kind::Tag;
+use crate::layout::Layout;
+use crate::sizing::Size;
+use proptest::prelude::*;
+
+const NO_LIMIT: u64 = u64::MAX;
+
+/// A filter of `hashes` in `blocks` blocks.
+fn filter(layout: Layout, blocks: u64, capacity: u64, hashes: &[u64]) -> Vec<u8> {
+    let k = if layout == Layout::Parquet { 8 } else { 5 };
+    let size = Size { layout, hashes: k, blocks, capacity, fpr: 0.01 };
+    let kind = if hashes.is_empty() { Kind::NONE } else { Kind::of(Tag::Numeric) };
+    let mut sorted = hashes.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    build::from_hashes(&Header::sized(size, kind), &sorted, NO_LIMIT).unwrap()
+}
+
+fn or(a: &[u8], b: &[u8]) -> Vec<u8> {
+    let value: Vec<u8> = union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), "|", NO_LIMIT).unwrap();
+    View::parse(&value).unwrap();
+    value
+}
+
+fn and(a: &[u8], b: &[u8]) -> Vec<u8> {
+    let value: Vec<u8> = intersection(&View::parse(a).unwrap(), &View::parse(b).unwrap(), "&", NO_LIMIT).unwrap();
+    View::parse(&value).unwrap();
+    value
+}
+
+fn neutral() -> Vec<u8> {
+    build::empty(&Header::unsized_(Layout::Blocked, 0.01))
+}
+
+/// Block counts of which each divides the next, with odd factors, and sets from empty to well above the sparse limit.
+fn filters(layout: Layout, count: usize) -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u64>)>> {
+    let unit = if layout == Layout::Classic { 96 } else { 1 };
+    let one =
+        (prop::sample::select(vec![1u64, 3, 6, 24, 24, 24]), 1u64..4, prop::collection::vec(any::<u64>(), 0..120))
+            .prop_map(move |(blocks, capacity, hashes)| {
+                let keep = if capacity == 1 { hashes.len() / 16 } else { hashes.len() };
+                let hashes = hashes[..keep].to_vec();
+                (filter(layout, blocks * unit, capacity, &hashes), hashes)
+            });
+    let any = prop_oneof![9 => one, 1 => Just((neutral(), vec![]))];
+    prop::collection::vec(any, count)
+}
+
+fn three_filters() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u64>)>> {
+    prop::sample::select(&Layout::ALL).prop_flat_map(|layout| filters(layout, 3))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn union_is_a_commutative_idempotent_monoid(f in three_filters()) {
+        let (a, b, c) = (&f[0].0, &f[1].0, &f[2].0);
+        prop_assert_eq!(or(a, b), or(b, a));
+        prop_assert_eq!(or(&or(a, b), c), or(a, &or(b, c)));
+        prop_assert_eq!(&or(a, a), a);
+        prop_assert_eq!(&or(a, &neutral()), a);
+        prop_assert_eq!(&or(&neutral(), a), a);
+        // Absorbing again changes nothing.
+        prop_assert_eq!(or(&or(a, b), b), or(a, b));
+    }
+
+    #[test]
+    fn intersection_is_commutative_associative_and_idempotent(f in three_filters()) {
+        let (a, b, c) = (&f[0].0, &f[1].0, &f[2].0);
+        prop_assert_eq!(and(a, b), and(b, a));
+        prop_assert_eq!(and(&and(a, b), c), and(a, &and(b, c)));
+        prop_assert_eq!(&and(a, a), a);
+    }
+
+    #[test]
+    fn nothing_is_lost(f in three_filters()) {
+        let all = or(&or(&f[0].0, &f[1].0), &f[2].0);
+        let view = View::parse(&all).unwrap();
+        for hash in f.iter().flat_map(|(_, hashes)| hashes) {
+            prop_assert!(contains(&view, *hash));
+        }
+        let both = and(&f[0].0, &f[1].0);
+        let view = View::parse(&both).unwrap();
+        for hash in f[0].1.iter().filter(|h| f[1].1.contains(h)) {
+            prop_assert!(contains(&view, *hash));
+        }
+    }
+
+    /// Folding a filter never loses an element, and folding what was spread gives it back.
+    #[test]
+    fn folding_undoes_spreading(
+        layout in prop::sample::select(&Layout::ALL),
+        q in 2u64..9,
+        hashes in prop::collection::vec(any::<u64>(), 1..300),
+    ) {
+        let blocks = if layout == Layout::Classic { 203 } else { 3 };
+        let k = if layout == Layout::Parquet { 8 } else { 5 };
+        let (bytes, more) = (layout.payload_bytes(blocks) as usize, layout.payload_bytes(blocks * q) as usize);
+        let (mut small, mut large) = (vec![0; bytes], vec![0; more]);
+        layout.insert_all(&mut small, k, blocks, &hashes);
+        layout.insert_all(&mut large, k, blocks * q, &hashes);
+        let mut folded = vec![0; bytes];
+        layout.fold(&large, &mut folded, blocks, q);
+        prop_assert_eq!(&folded, &small, "folding gives what a build at that size does");
+        let mut spread = vec![0; more];
+        layout.spread(&small, &mut spread, blocks, q);
+        prop_assert!(hashes.iter().all(|&h| layout.contains(&spread, k, blocks * q, h)));
+        let mut back = vec![0; bytes];
+        layout.fold(&spread, &mut back, blocks, q);
+        prop_assert_eq!(&back, &small);
+    }
+
+    /// `bloom_fold`: no element lost, the same value from the sparse and the dense form where both are possible.
+    #[test]
+    fn fold_keeps_every_element(
+        layout in prop::sample::select(&Layout::ALL),
+        hashes in prop::collection::vec(any::<u64>(), 0..200),
+        fpr in prop::sample::select(vec![0.5, 0.1, 0.01, 1e-4]),
+    ) {
+        let unit = if layout == Layout::Classic { 64 } else { 1 };
+        let given = filter(layout, 48 * unit, 100, &hashes);
+        let view = View::parse(&given).unwrap();
+        let folded: Vec<u8> = fold(&view, fpr).unwrap();
+        let after = View::parse(&folded).unwrap();
+        prop_assert!(hashes.iter().all(|&h| contains(&after, h)));
+        prop_assert!(after.header.blocks <= view.header.blocks);
+        if after.header.blocks < view.header.blocks {
+            prop_assert!(estimate::current_fpr(&after) <= fpr);
+        }
+        let again: Vec<u8> = fold(&after, fpr).unwrap();
+        prop_assert_eq!(again, folded, "folding is idempotent");
+    }
+}
+
+#[test]
+fn other_parameters_are_refused_with_both_sets() {
+    let a = filter(Layout::Blocked, 4, 10, &[1]);
+    for b in
+        [filter(Layout::Blocked, 6, 10, &[2]), filter(Layout::Classic, 4, 10, &[]), filter(Layout::Parquet, 4, 9, &[])]
+    {
+        let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), "bloom_union", NO_LIMIT)
+            .unwrap_err();
+        assert_eq!(error.code, Code::InvalidParameter);
+        assert!(error.message.contains("bloom_union"));
+        assert!(error.detail.unwrap().contains(" against ") && error.hint.unwrap().contains("capacity 10"));
+    }
+}
+
+#[test]
+fn other_kinds_are_refused_with_both_names() {
+    let mut b = filter(Layout::Blocked, 4, 10, &[1]);
+    let a = b.clone();
+    b[2] = Tag::Integer as u8;
+    let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), "|", NO_LIMIT).unwrap_err();
+    assert_eq!(error.code, Code::KindMismatch);
+    assert!(error.message.contains("numeric") && error.message.contains("integer"));
+}
+
+#[test]
+fn a_result_over_the_limit_is_refused_before_it_is_made() {
+    let hashes: Vec<u64> = (0..200).map(|i| crate::hash::word(1, i)).collect();
+    let (small, large) = (filter(Layout::Blocked, 8, 10, &hashes), filter(Layout::Blocked, 1 << 20, 10, &[1]));
+    let error =
+        union::<Vec<u8>>(&View::parse(&small).unwrap(), &View::parse(&large).unwrap(), "|", 1 << 20).unwrap_err();
+    assert_eq!(error.code, Code::TooLarge);
+}

@@ -1,0 +1,121 @@
+//! Sparse filters: the ascending list of their elements' 64-bit hashes, eight little-endian bytes each.
+
+/// The hash in one entry.
+#[inline(always)]
+pub fn value(entry: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*entry)
+}
+
+/// The hashes of a list.
+pub fn values(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
+    list.iter().map(value)
+}
+
+/// Whether the hashes ascend strictly.
+pub fn is_ascending(list: &[[u8; 8]]) -> bool {
+    list.windows(2).all(|pair| value(&pair[0]) < value(&pair[1]))
+}
+
+/// Whether a hash is in the list: by interpolation, since hashes are uniform, falling back to halving so that no list takes
+/// more than about twice the steps of a binary search.
+pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
+    let (mut low, mut high) = (0, list.len());
+    let mut halve = false;
+    while low < high {
+        let (first, last) = (value(&list[low]), value(&list[high - 1]));
+        if hash < first || hash > last {
+            return false;
+        }
+        let middle = if halve || first == last {
+            low + (high - low) / 2
+        } else {
+            let share = u128::from(hash - first) * (high - low - 1) as u128 / u128::from(last - first);
+            low + share as usize
+        };
+        halve = !halve;
+        match value(&list[middle]).cmp(&hash) {
+            std::cmp::Ordering::Equal => return true,
+            std::cmp::Ordering::Less => low = middle + 1,
+            std::cmp::Ordering::Greater => high = middle,
+        }
+    }
+    false
+}
+
+/// Sorts hashes, drops repeated ones and returns how many distinct ones are left at the front. The first `sorted`
+/// hashes are known to ascend strictly.
+pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
+    let (old, new) = hashes.split_at_mut(sorted);
+    if new.is_empty() {
+        return sorted;
+    }
+    new.sort_unstable();
+    if old.last().is_some_and(|last| *last >= new[0]) {
+        // The stable sort finds the two ascending runs and merges them.
+        hashes.sort();
+    }
+    dedup(hashes)
+}
+
+/// Drops repeated neighbours and returns how many hashes are left at the front.
+fn dedup(hashes: &mut [u64]) -> usize {
+    let mut kept = usize::from(!hashes.is_empty());
+    for i in 1..hashes.len() {
+        if hashes[i] != hashes[kept - 1] {
+            hashes[kept] = hashes[i];
+            kept += 1;
+        }
+    }
+    kept
+}
+
+/// The union of two ascending lists.
+pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
+    let (mut a, mut b) = (values(a).peekable(), values(b).peekable());
+    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+        (Some(x), Some(y)) => {
+            let least = *x.min(y);
+            a.next_if_eq(&least);
+            b.next_if_eq(&least);
+            Some(least)
+        }
+        (Some(_), None) => a.next(),
+        (None, _) => b.next(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn entries(set: &BTreeSet<u64>) -> Vec<[u8; 8]> {
+        set.iter().map(|h| h.to_le_bytes()).collect()
+    }
+
+    /// Hashes from ranges of very different density, so that interpolation is led astray.
+    fn hash() -> impl Strategy<Value = u64> {
+        prop_oneof![any::<u64>(), 0u64..50, (u64::MAX - 50)..=u64::MAX, 1u64 << 40..(1 << 40) + 100]
+    }
+
+    proptest! {
+        #[test]
+        fn lists_behave_like_sets(a in prop::collection::vec(hash(), 0..200), b in prop::collection::vec(hash(), 0..200)) {
+            let (set_a, set_b): (BTreeSet<u64>, BTreeSet<u64>) = (a.iter().copied().collect(), b.iter().copied().collect());
+            let (list_a, list_b) = (entries(&set_a), entries(&set_b));
+            prop_assert!(is_ascending(&list_a));
+            for h in a.iter().chain(&b) {
+                prop_assert_eq!(contains(&list_a, *h), set_a.contains(h));
+                prop_assert_eq!(contains(&list_a, h.wrapping_add(1)), set_a.contains(&h.wrapping_add(1)));
+            }
+            prop_assert!(union(&list_a, &list_b).eq(set_a.union(&set_b).copied()));
+
+            let mut all: Vec<u64> = set_a.iter().copied().collect();
+            let sorted = all.len();
+            all.extend(&b);
+            let kept = sort_distinct(&mut all, sorted);
+            prop_assert!(all[..kept].iter().eq(set_a.union(&set_b)));
+        }
+    }
+}
