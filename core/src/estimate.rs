@@ -19,7 +19,7 @@
 use crate::format::{Body, Header, View};
 use crate::layout::Layout;
 use crate::merge::base_bits;
-use crate::{build, interrupt, sparse};
+use crate::{interrupt, sparse};
 
 /// How far above its capacity a filter may be before it is overfull, as a factor.
 const TOLERANCE: f64 = 1.05;
@@ -245,14 +245,18 @@ pub fn info(view: &View<'_>) -> Info {
     }
 }
 
-/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative, and not a number when one is infinite.
+/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. With a saturated filter there is nothing to
+/// tell it from: not a number.
 pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
+    if union.is_infinite() {
+        return f64::NAN;
+    }
     (a + b - union).max(0.0).min(a.min(b))
 }
 
-/// Whether the element with this hash may be in the filter, and how sure that is: 1 for "no", 1 - rate for "yes".
-pub fn query(view: &View<'_>, hash: u64) -> (bool, f64) {
-    if build::contains(view, hash) { (true, 1.0 - current_fpr(view)) } else { (false, 1.0) }
+/// |a ∩ b| / |a ∪ b|; 1 for two empty sets.
+pub fn jaccard(a: f64, b: f64, union: f64) -> f64 {
+    if union == 0.0 { 1.0 } else { intersection_cardinality(a, b, union) / union }
 }
 
 #[cfg(test)]

@@ -214,6 +214,11 @@ impl<'a> Header<'a> {
         rest[..self.kind.name.len()].copy_from_slice(self.kind.name.as_bytes());
     }
 
+    /// Writes the header of a dense value over the one that is there, which must take as many bytes.
+    pub fn rewrite_dense(&self, value: &mut [u8]) {
+        self.write(DENSE, value);
+    }
+
     /// A value with this header and room for `payload` bytes, all zero.
     fn allocate<B: Buffer>(&self, representation: u8, payload: usize) -> B {
         let mut value = B::zeroed(self.prefix_bytes() + payload);

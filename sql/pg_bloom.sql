@@ -1,0 +1,654 @@
+-- pg_bloom: Bloom filters as a data type.
+--
+-- Sections: type, build, aggregates, membership, merge, what is in it, sizing, casts, operator classes.
+-- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
+--
+-- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'), and
+-- those for "char" keep that type from being ambiguous.
+
+\echo Use "CREATE EXTENSION pg_bloom" to load this file. \quit
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- type
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE TYPE bloom;
+
+CREATE FUNCTION bloom_in(cstring) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_in(cstring) IS 'input of type bloom: \x and hexadecimal digits';
+
+CREATE FUNCTION bloom_out(bloom) RETURNS cstring
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_out(bloom) IS 'output of type bloom';
+
+CREATE FUNCTION bloom_recv(internal) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_recv(internal) IS 'binary input of type bloom';
+
+CREATE FUNCTION bloom_send(bloom) RETURNS bytea
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_send(bloom) IS 'binary output of type bloom';
+
+-- External storage: the bits of a good filter can't be compressed, and one probe can then read a slice.
+CREATE TYPE bloom (
+    INPUT = bloom_in,
+    OUTPUT = bloom_out,
+    RECEIVE = bloom_recv,
+    SEND = bloom_send,
+    INTERNALLENGTH = VARIABLE,
+    ALIGNMENT = double,
+    STORAGE = external
+);
+COMMENT ON TYPE bloom IS 'a set of elements, kept as a Bloom filter: never a false negative, and false positives at a known rate';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- build
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- STABLE: without a rate these take pg_bloom.default_fpr.
+
+CREATE FUNCTION bloom_empty() RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_empty() IS 'a filter without elements and without a size; merged with any filter it gives that filter';
+
+CREATE FUNCTION bloom_empty(capacity bigint, fpr double precision DEFAULT NULL, layout text DEFAULT NULL) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_empty(bigint, double precision, text) IS
+    'a filter without elements, made for that many at that false positive rate';
+
+CREATE FUNCTION bloom_from_array(
+    elements anyarray, capacity bigint DEFAULT NULL, fpr double precision DEFAULT NULL, layout text DEFAULT NULL
+) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) IS
+    'the filter of the elements of an array; sized for them unless a capacity is given';
+
+-- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
+
+CREATE FUNCTION bloom_add(filter bloom, element anyelement) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS 'the filter with one more element';
+
+CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_add(bloom, text) IS 'the filter with one more element';
+
+CREATE FUNCTION bloom_add(filter bloom, element "char") RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_add(bloom, "char") IS 'the filter with one more element';
+
+CREATE FUNCTION bloom_add_all(filter bloom, elements anyarray) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array';
+
+CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = anyelement);
+COMMENT ON OPERATOR || (bloom, anyelement) IS 'the filter with one more element';
+
+CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = text);
+COMMENT ON OPERATOR || (bloom, text) IS 'the filter with one more element';
+
+CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = "char");
+COMMENT ON OPERATOR || (bloom, "char") IS 'the filter with one more element';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- aggregates
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- The functions of aggregates can only be called by the executor. Their state is a structure in the memory of the aggregate:
+-- see src/datum/state.rs.
+
+CREATE FUNCTION bloom_agg_transition(state internal, element anyelement) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint, fpr double precision) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint, double precision) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint, fpr double precision, layout text) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint, double precision, text) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element text) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, text) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint, fpr double precision) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint, double precision) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint, fpr double precision, layout text) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint, double precision, text) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element "char") RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, "char") IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision, layout text) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision, text) IS 'internal: adds a row to the state of bloom_agg';
+
+CREATE FUNCTION bloom_agg_combine(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_combine(internal, internal) IS 'internal: merges two states of bloom_agg';
+
+CREATE FUNCTION bloom_agg_serialise(internal) RETURNS bytea
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_serialise(internal) IS 'internal: the state of an aggregate as bytes';
+
+CREATE FUNCTION bloom_agg_deserialise(bytea, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_deserialise(bytea, internal) IS 'internal: the state of an aggregate from bytes';
+
+CREATE FUNCTION bloom_agg_final(internal) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_agg_final(internal) IS 'internal: the filter that an aggregate ends with';
+
+CREATE FUNCTION bloom_union_agg_transition(internal, bloom) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_union_agg_transition(internal, bloom) IS 'internal: merges a filter into the state of bloom_union_agg';
+
+CREATE FUNCTION bloom_union_agg_combine(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_union_agg_combine(internal, internal) IS 'internal: merges two states of bloom_union_agg';
+
+CREATE AGGREGATE bloom_agg(element anyelement) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(anyelement) IS
+    'the filter of the elements, sized for them';
+
+CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(anyelement, bigint) IS
+    'the filter of the elements, made for that many distinct ones';
+
+CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double precision) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(anyelement, bigint, double precision) IS
+    'the filter of the elements, made for that many distinct ones at that false positive rate';
+
+CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double precision, layout text) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(anyelement, bigint, double precision, text) IS
+    'the filter of the elements, made for that many distinct ones at that false positive rate, in that layout';
+
+CREATE AGGREGATE bloom_agg(element text) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(text) IS
+    'the filter of the elements, sized for them';
+
+CREATE AGGREGATE bloom_agg(element text, capacity bigint) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(text, bigint) IS
+    'the filter of the elements, made for that many distinct ones';
+
+CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(text, bigint, double precision) IS
+    'the filter of the elements, made for that many distinct ones at that false positive rate';
+
+CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision, layout text) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg(text, bigint, double precision, text) IS
+    'the filter of the elements, made for that many distinct ones at that false positive rate, in that layout';
+
+CREATE AGGREGATE bloom_agg(element "char") (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg("char") IS
+    'the filter of the elements, sized for them';
+
+CREATE AGGREGATE bloom_agg(element "char", capacity bigint) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg("char", bigint) IS
+    'the filter of the elements, made for that many distinct ones';
+
+CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision) IS
+    'the filter of the elements, made for that many distinct ones at that false positive rate';
+
+CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision, layout text) (
+    SFUNC = bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision, text) IS
+    'the filter of the elements, made for that many distinct ones at that false positive rate, in that layout';
+
+CREATE AGGREGATE bloom_union_agg(filter bloom) (
+    SFUNC = bloom_union_agg_transition,
+    STYPE = internal,
+    SSPACE = 128,
+    FINALFUNC = bloom_agg_final,
+    COMBINEFUNC = bloom_union_agg_combine,
+    SERIALFUNC = bloom_agg_serialise,
+    DESERIALFUNC = bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_union_agg(bloom) IS
+    'the union of filters';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- membership
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_contains(filter bloom, element anyelement) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contains(bloom, anyelement) IS 'whether the element may be in the filter; false is certain';
+
+CREATE FUNCTION bloom_contained(element anyelement, filter bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contained(anyelement, bloom) IS 'whether the element may be in the filter; false is certain';
+
+CREATE FUNCTION bloom_contains(filter bloom, element text) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contains(bloom, text) IS 'whether the element may be in the filter; false is certain';
+
+CREATE FUNCTION bloom_contained(element text, filter bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contained(text, bloom) IS 'whether the element may be in the filter; false is certain';
+
+CREATE FUNCTION bloom_contains(filter bloom, element "char") RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contains(bloom, "char") IS 'whether the element may be in the filter; false is certain';
+
+CREATE FUNCTION bloom_contained(element "char", filter bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contained("char", bloom) IS 'whether the element may be in the filter; false is certain';
+
+CREATE OPERATOR @> (
+    FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = anyelement,
+    COMMUTATOR = <@, RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR @> (bloom, anyelement) IS 'may contain';
+
+CREATE OPERATOR <@ (
+    FUNCTION = bloom_contained, LEFTARG = anyelement, RIGHTARG = bloom,
+    COMMUTATOR = @>, RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR <@ (anyelement, bloom) IS 'may be in';
+
+CREATE OPERATOR @> (
+    FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = text,
+    COMMUTATOR = <@, RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR @> (bloom, text) IS 'may contain';
+
+CREATE OPERATOR <@ (
+    FUNCTION = bloom_contained, LEFTARG = text, RIGHTARG = bloom,
+    COMMUTATOR = @>, RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR <@ (text, bloom) IS 'may be in';
+
+CREATE OPERATOR @> (
+    FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = "char",
+    COMMUTATOR = <@, RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR @> (bloom, "char") IS 'may contain';
+
+CREATE OPERATOR <@ (
+    FUNCTION = bloom_contained, LEFTARG = "char", RIGHTARG = bloom,
+    COMMUTATOR = @>, RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR <@ ("char", bloom) IS 'may be in';
+
+CREATE FUNCTION bloom_contains_any(filter bloom, elements anyarray) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contains_any(bloom, anyarray) IS 'whether any element of the array may be in the filter; false for an empty array';
+
+CREATE FUNCTION bloom_contains_all(filter bloom, elements anyarray) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contains_all(bloom, anyarray) IS 'whether every element of the array may be in the filter; true for an empty array';
+
+CREATE FUNCTION bloom_query(filter bloom, element anyelement, OUT contains boolean, OUT confidence double precision)
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_query(bloom, anyelement) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
+
+CREATE FUNCTION bloom_query(filter bloom, element text, OUT contains boolean, OUT confidence double precision)
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_query(bloom, text) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
+
+CREATE FUNCTION bloom_query(filter bloom, element "char", OUT contains boolean, OUT confidence double precision)
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_query(bloom, "char") IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- merge
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_union(a bloom, b bloom) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_union(bloom, bloom) IS 'the filter of the elements of either';
+
+CREATE OPERATOR | (FUNCTION = bloom_union, LEFTARG = bloom, RIGHTARG = bloom, COMMUTATOR = |);
+COMMENT ON OPERATOR | (bloom, bloom) IS 'union';
+
+CREATE FUNCTION bloom_intersection(a bloom, b bloom) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_intersection(bloom, bloom) IS 'a filter of the elements of both; its rate may be higher than that of one built from them';
+
+CREATE OPERATOR & (FUNCTION = bloom_intersection, LEFTARG = bloom, RIGHTARG = bloom, COMMUTATOR = &);
+COMMENT ON OPERATOR & (bloom, bloom) IS 'intersection';
+
+-- The intersection is its own transition and combine function: NULL filters are skipped, no filters give NULL.
+CREATE AGGREGATE bloom_intersection_agg(filter bloom) (
+    SFUNC = bloom_intersection,
+    STYPE = bloom,
+    COMBINEFUNC = bloom_intersection,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_intersection_agg(bloom) IS 'the intersection of filters';
+
+CREATE FUNCTION bloom_fold(filter bloom, fpr double precision) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_fold(bloom, double precision) IS 'the filter halved while its present false positive rate stays at or under fpr';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- what is in it
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_info(
+    filter bloom,
+    OUT format_version integer,
+    OUT layout text,
+    OUT key_kind text,
+    OUT representation text,
+    OUT capacity bigint,
+    OUT target_fpr double precision,
+    OUT num_bits bigint,
+    OUT num_hashes integer,
+    OUT bits_set bigint,
+    OUT fill_ratio double precision,
+    OUT cardinality double precision,
+    OUT current_fpr double precision,
+    OUT saturated boolean,
+    OUT bytes bigint
+)
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_info(bloom) IS 'what a filter is, what it was made for, and how full it is';
+
+CREATE FUNCTION bloom_cardinality(filter bloom) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_cardinality(bloom) IS 'estimated number of distinct elements';
+
+CREATE FUNCTION bloom_fpr(filter bloom) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_fpr(bloom) IS 'the false positive rate that the filter has now';
+
+CREATE FUNCTION bloom_union_cardinality(a bloom, b bloom) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_union_cardinality(bloom, bloom) IS 'estimated number of distinct elements in either filter';
+
+CREATE FUNCTION bloom_intersection_cardinality(a bloom, b bloom) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_intersection_cardinality(bloom, bloom) IS 'estimated number of distinct elements in both filters, by inclusion and exclusion';
+
+CREATE FUNCTION bloom_jaccard(a bloom, b bloom) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_jaccard(bloom, bloom) IS 'estimated share of the elements of either filter that are in both';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- sizing
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_best_practices(
+    max_fpr double precision, layout text DEFAULT 'classic',
+    OUT bits_per_element integer, OUT num_hashes integer, OUT fpr double precision
+)
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_best_practices(double precision, text) IS
+    'bits an element and hashes for a wanted false positive rate, from the lookup table';
+
+CREATE FUNCTION bloom_sizing_table(
+    layout text DEFAULT 'classic',
+    OUT bits_per_element integer, OUT num_hashes integer, OUT fpr double precision
+) RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 1000;
+COMMENT ON FUNCTION bloom_sizing_table(text) IS
+    'the lookup table: the false positive rate for each number of bits an element and hashes';
+
+-- STABLE: without a rate these take pg_bloom.default_fpr.
+CREATE FUNCTION bloom_parameters(
+    capacity bigint, fpr double precision DEFAULT NULL, layout text DEFAULT NULL,
+    OUT num_bits bigint, OUT num_hashes integer, OUT bytes bigint, OUT fpr double precision
+)
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_parameters(bigint, double precision, text) IS
+    'what bloom_agg with these arguments allocates, and the false positive rate that has at capacity';
+
+CREATE FUNCTION bloom_capacity(bytes bigint, fpr double precision DEFAULT NULL, layout text DEFAULT NULL) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_capacity(bigint, double precision, text) IS
+    'the largest capacity whose filter has at most that many bytes';
+
+CREATE FUNCTION bloom_expected_fpr(
+    elements bigint, num_bits bigint, num_hashes integer, layout text DEFAULT 'classic'
+) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_expected_fpr(bigint, bigint, integer, text) IS
+    'the false positive rate of a filter with that many distinct elements, bits and hashes';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- casts
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_from_bytea(bytes bytea) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_from_bytea(bytea) IS 'a filter from its stored bytes, which are checked';
+
+CREATE FUNCTION bloom_to_bytea(filter bloom) RETURNS bytea
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_to_bytea(bloom) IS 'the stored bytes of a filter';
+
+CREATE CAST (bytea AS bloom) WITH FUNCTION bloom_from_bytea(bytea);
+COMMENT ON CAST (bytea AS bloom) IS 'a filter from its stored bytes, which are checked';
+
+CREATE CAST (bloom AS bytea) WITH FUNCTION bloom_to_bytea(bloom);
+COMMENT ON CAST (bloom AS bytea) IS 'the stored bytes of a filter';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- operator classes
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- By the stored bytes: two filters are equal if and only if they are the same filter. The order means nothing else.
+
+CREATE FUNCTION bloom_eq(a bloom, b bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_eq(bloom, bloom) IS 'equal';
+
+CREATE FUNCTION bloom_ne(a bloom, b bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_ne(bloom, bloom) IS 'not equal';
+
+CREATE FUNCTION bloom_lt(a bloom, b bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_lt(bloom, bloom) IS 'less than';
+
+CREATE FUNCTION bloom_le(a bloom, b bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_le(bloom, bloom) IS 'less than or equal';
+
+CREATE FUNCTION bloom_gt(a bloom, b bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_gt(bloom, bloom) IS 'greater than';
+
+CREATE FUNCTION bloom_ge(a bloom, b bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_ge(bloom, bloom) IS 'greater than or equal';
+
+CREATE FUNCTION bloom_cmp(a bloom, b bloom) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_cmp(bloom, bloom) IS 'less, equal or greater, as -1, 0 or 1';
+
+CREATE FUNCTION bloom_hash(filter bloom) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_hash(bloom) IS 'hash of a filter';
+
+CREATE FUNCTION bloom_hash_extended(filter bloom, seed bigint) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_hash_extended(bloom, bigint) IS '64-bit hash of a filter';
+
+CREATE OPERATOR = (
+    FUNCTION = bloom_eq, LEFTARG = bloom, RIGHTARG = bloom,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel,
+    HASHES, MERGES
+);
+COMMENT ON OPERATOR = (bloom, bloom) IS 'equal';
+
+CREATE OPERATOR <> (
+    FUNCTION = bloom_ne, LEFTARG = bloom, RIGHTARG = bloom,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+);
+COMMENT ON OPERATOR <> (bloom, bloom) IS 'not equal';
+
+CREATE OPERATOR < (
+    FUNCTION = bloom_lt, LEFTARG = bloom, RIGHTARG = bloom,
+    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+COMMENT ON OPERATOR < (bloom, bloom) IS 'less than';
+
+CREATE OPERATOR <= (
+    FUNCTION = bloom_le, LEFTARG = bloom, RIGHTARG = bloom,
+    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+COMMENT ON OPERATOR <= (bloom, bloom) IS 'less than or equal';
+
+CREATE OPERATOR > (
+    FUNCTION = bloom_gt, LEFTARG = bloom, RIGHTARG = bloom,
+    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+COMMENT ON OPERATOR > (bloom, bloom) IS 'greater than';
+
+CREATE OPERATOR >= (
+    FUNCTION = bloom_ge, LEFTARG = bloom, RIGHTARG = bloom,
+    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+COMMENT ON OPERATOR >= (bloom, bloom) IS 'greater than or equal';
+
+CREATE OPERATOR CLASS bloom_ops DEFAULT FOR TYPE bloom USING btree AS
+    OPERATOR 1 <,
+    OPERATOR 2 <=,
+    OPERATOR 3 =,
+    OPERATOR 4 >=,
+    OPERATOR 5 >,
+    FUNCTION 1 bloom_cmp(bloom, bloom);
+COMMENT ON OPERATOR CLASS bloom_ops USING btree IS 'filters by their stored bytes';
+COMMENT ON OPERATOR FAMILY bloom_ops USING btree IS 'filters by their stored bytes';
+
+CREATE OPERATOR CLASS bloom_ops DEFAULT FOR TYPE bloom USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 bloom_hash(bloom),
+    FUNCTION 2 bloom_hash_extended(bloom, bigint);
+COMMENT ON OPERATOR CLASS bloom_ops USING hash IS 'filters by their stored bytes';
+COMMENT ON OPERATOR FAMILY bloom_ops USING hash IS 'filters by their stored bytes';

@@ -1,0 +1,166 @@
+//! `bloom_agg` and `bloom_union_agg`: both keep the same state, [`crate::datum::State`], and differ in what they add to it.
+//!
+//! ```text
+//! rows ──transition──▶ state ──serialise──▶ bytes ──deserialise──▶ state ──combine──▶ state ──final──▶ bloom
+//! ```
+
+use crate::build::{Arguments, request};
+use crate::datum::{Call, Shared, State};
+use crate::element::{ElementType, Key, hash_to_add};
+use crate::error::{Failure, invalid_parameter};
+use crate::settings;
+use pg_bloom_core::{Header, View};
+use pgrx::pg_sys::Datum;
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+/// What a call site of `bloom_agg` remembers between rows.
+struct Site {
+    element: ElementType,
+    arguments: Arguments,
+    /// The header that the arguments ask for, without a kind.
+    header: Header<'static>,
+    shared: Shared,
+}
+
+impl Site {
+    fn new(call: &Call) -> Result<Site, Failure> {
+        call.require_aggregate()?;
+        let element = ElementType::of_argument(call, 1)?;
+        let arguments = Arguments::of(call, 2);
+        let header = requested_header(&arguments)?;
+        Ok(Site { element, arguments, header, shared: Shared::new() })
+    }
+
+    /// Looks whether this row has the arguments of the one before.
+    #[inline(always)]
+    fn read_arguments(&mut self, call: &Call) -> Result<(), Failure> {
+        if call.nargs() > 2 && !self.arguments.are_those_of(call, 2) {
+            self.arguments = Arguments::of(call, 2);
+            self.header = requested_header(&self.arguments)?;
+        }
+        Ok(())
+    }
+}
+
+fn requested_header(arguments: &Arguments) -> Result<Header<'static>, Failure> {
+    Ok(request(arguments)?.header(settings::max_filter_bytes())?)
+}
+
+/// `bloom_agg_transition(state, element, …)`.
+fn transition(call: &Call) -> Outcome {
+    let site = call.remembered(|| Site::new(call))?;
+    site.read_arguments(call)?;
+    let mut state = match State::argument(call, 0) {
+        Some(state) => {
+            same_parameters(&state.params().header, &site.header)?;
+            state
+        }
+        None => {
+            let kind = site.element.kind(site.header.layout);
+            State::new(call, &mut site.shared, &Header { kind, ..site.header })?
+        }
+    };
+    if let Some(element) = call.element(1) {
+        let key: Key<'_> = site.element.key(&state.params().header, "bloom_agg")?;
+        let hash = hash_to_add(&key, element)?;
+        state.push(call, hash)?;
+    }
+    Ok(Some(state.into_datum()))
+}
+
+/// Refuses parameters that differ within one aggregate.
+#[inline(always)]
+fn same_parameters(a: &Header<'_>, b: &Header<'_>) -> Result<(), Failure> {
+    if a.size() == b.size() { Ok(()) } else { Err(parameters_differ(a, b)) }
+}
+
+#[cold]
+fn parameters_differ(a: &Header<'_>, b: &Header<'_>) -> Failure {
+    let describe = |h: &Header<'_>| {
+        let capacity = if h.is_unsized() { "none".into() } else { h.capacity.to_string() };
+        format!("capacity {capacity}, rate {}, layout \"{}\"", h.fpr, h.layout.name())
+    };
+    invalid_parameter("parameters of bloom_agg must be the same for all rows of a group")
+        .detail(format!("{} against {}.", describe(a), describe(b)))
+        .hint("Use constants, or group by what decides the parameters.")
+        .into()
+}
+
+/// `bloom_union_agg_transition(state, filter)`.
+fn union_transition(call: &Call) -> Outcome {
+    let state = State::argument(call, 0);
+    if state.is_none() {
+        call.require_aggregate()?;
+    }
+    let Some(filter) = call.value(1) else {
+        return Ok(state.map(State::into_datum));
+    };
+    let view = View::parse_trusted(filter.bytes())?;
+    merge(call, state, &view, Shared::new, "bloom_union_agg")
+}
+
+/// Merges a filter into a state, or a new one.
+fn merge(call: &Call, state: Option<State>, view: &View<'_>, shared: fn() -> Shared, operation: &str) -> Outcome {
+    let shared = call.remembered(|| Ok(shared()))?;
+    let mut state = match state {
+        Some(state) => state,
+        None => State::new(call, shared, &view.header)?,
+    };
+    state.absorb(call, shared, view, operation)?;
+    Ok(Some(state.into_datum()))
+}
+
+fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
+    call.require_aggregate()?;
+    let (first, second) = (State::argument(call, 0), State::argument(call, 1));
+    let Some(mut second) = second else {
+        return Ok(first.map(State::into_datum));
+    };
+    if same && let Some(first) = &first {
+        same_parameters(&first.params().header, &second.params().header)?;
+    }
+    second.with_view(|view| merge(call, first, view, Shared::new, operation))
+}
+
+/// `bloom_agg_combine(state, state)`.
+fn combine(call: &Call) -> Outcome {
+    combine_states(call, "bloom_agg", true)
+}
+
+/// `bloom_union_agg_combine(state, state)`.
+fn union_combine(call: &Call) -> Outcome {
+    combine_states(call, "bloom_union_agg", false)
+}
+
+/// `bloom_agg_serialise(state)`.
+fn serialise(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    State::argument(call, 0).map(|mut state| state.serialise()).transpose()
+}
+
+/// `bloom_agg_deserialise(bytes, internal)`.
+fn deserialise(call: &Call) -> Outcome {
+    let Some(bytes) = call.value(0) else { return Ok(None) };
+    let view = View::parse_state(bytes.bytes())?;
+    merge(call, None, &view, Shared::short_lived, "bloom_agg")
+}
+
+/// `bloom_agg_final(state)`.
+fn finish(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    match State::argument(call, 0) {
+        Some(mut state) => state.finish().map(Some),
+        None => crate::build::nothing().map(Some),
+    }
+}
+
+pg_functions! {
+    bloom_agg_transition => transition;
+    bloom_agg_combine => combine;
+    bloom_agg_serialise => serialise;
+    bloom_agg_deserialise => deserialise;
+    bloom_agg_final => finish;
+    bloom_union_agg_transition => union_transition;
+    bloom_union_agg_combine => union_combine;
+}

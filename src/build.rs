@@ -1,0 +1,128 @@
+//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`.
+
+use crate::datum::{Call, PgBuffer, elements};
+use crate::element::{ElementType, hash_to_add, hashes};
+use crate::error::{Failure, report_overfull};
+use crate::settings;
+use pg_bloom_core::build::{self, Request};
+use pg_bloom_core::{Buffer, Header, Layout, View, estimate, sizing};
+use pgrx::pg_sys::Datum;
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+/// The arguments `capacity`, `fpr` and `layout` of a call, as given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arguments {
+    capacity: Option<i64>,
+    fpr: Option<f64>,
+    layout: Option<String>,
+}
+
+impl Arguments {
+    /// The arguments from number `first` on; those that the function doesn't have are NULL.
+    pub fn of(call: &Call, first: usize) -> Arguments {
+        Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.text(first + 2) }
+    }
+
+    /// The same without a capacity.
+    pub fn without_capacity(self) -> Arguments {
+        Arguments { capacity: None, ..self }
+    }
+
+    /// Whether a call has these arguments.
+    #[inline(always)]
+    pub fn are_those_of(&self, call: &Call, first: usize) -> bool {
+        self.capacity == call.i64(first)
+            && self.fpr.map(f64::to_bits) == call.f64(first + 1).map(f64::to_bits)
+            && match (&self.layout, call.value(first + 2)) {
+                (None, None) => true,
+                (Some(layout), Some(given)) => layout.as_bytes() == given.bytes(),
+                _ => false,
+            }
+    }
+}
+
+/// What the arguments ask for, with the defaults.
+///
+/// # Errors
+/// 22023 for a capacity or layout that can't be.
+pub fn request(arguments: &Arguments) -> Result<Request, Failure> {
+    Ok(Request {
+        capacity: arguments.capacity.map(sizing::check_capacity).transpose()?,
+        fpr: arguments.fpr.unwrap_or_else(settings::default_fpr),
+        layout: arguments.layout.as_deref().map_or(Ok(Layout::Blocked), Layout::parse)?,
+    })
+}
+
+/// The filter without elements and without a size: what aggregates give for no rows.
+///
+/// # Errors
+/// 22023 if the default rate can't be.
+pub fn nothing() -> Result<Datum, Failure> {
+    let header = Request { capacity: None, fpr: settings::default_fpr(), layout: Layout::Blocked }.header(u64::MAX)?;
+    Ok(build::empty::<PgBuffer>(&header).into_datum())
+}
+
+/// Warns about an overfull filter, or fails, and makes it the result.
+///
+/// # Errors
+/// 22023 when `pg_bloom.overfill` is `error`.
+pub fn finish(filter: PgBuffer) -> Outcome {
+    if let Some(over) = estimate::overfull(&View::parse_trusted(filter.bytes())?) {
+        report_overfull(over)?;
+    }
+    Ok(Some(filter.into_datum()))
+}
+
+/// `bloom_empty()`, `bloom_empty(capacity, fpr, layout)`.
+fn empty(call: &Call) -> Outcome {
+    let header = request(&Arguments::of(call, 0))?.header(settings::max_filter_bytes())?;
+    Ok(Some(build::empty::<PgBuffer>(&header).into_datum()))
+}
+
+/// `bloom_from_array(elements, capacity, fpr, layout)`.
+fn from_array(call: &Call) -> Outcome {
+    let header = request(&Arguments::of(call, 1))?.header(settings::max_filter_bytes())?;
+    let (element, oid) = call.remembered(|| ElementType::of_array(call, 0))?;
+    if call.value(0).is_none() {
+        return Ok(None);
+    }
+    let key = element.key(&header, "bloom_from_array")?;
+    let hashes = hashes(&elements(call, 0, *oid), &key)?;
+    let header = if hashes.is_empty() { header } else { Header { kind: key.kind, ..header } };
+    finish(build::from_hashes(&header, &hashes, settings::max_filter_bytes())?)
+}
+
+/// `bloom_add(filter, element)`, `filter || element`.
+fn add(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let type_of_element = call.remembered(|| ElementType::of_argument(call, 1))?;
+    let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
+    let view = View::parse_trusted(filter.bytes())?;
+    let key = type_of_element.key(&view.header, "bloom_add")?;
+    let hash = hash_to_add(&key, element)?;
+    if build::contains(&view, hash) {
+        return Ok(Some(filter.into_datum()));
+    }
+    finish(build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?)
+}
+
+/// `bloom_add_all(filter, elements)`.
+fn add_all(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let (element, oid) = call.remembered(|| ElementType::of_array(call, 1))?;
+    let view = View::parse_trusted(filter.bytes())?;
+    let key = element.key(&view.header, "bloom_add_all")?;
+    let hashes = hashes(&elements(call, 1, *oid), &key)?;
+    if hashes.iter().all(|&hash| build::contains(&view, hash)) {
+        return Ok(Some(filter.into_datum()));
+    }
+    finish(build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?)
+}
+
+pg_functions! {
+    bloom_empty => empty;
+    bloom_from_array => from_array;
+    bloom_add => add;
+    bloom_add_all => add_all;
+}

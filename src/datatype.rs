@@ -1,0 +1,154 @@
+//! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison.
+//!
+//! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the one
+//! parser, [`View::parse`].
+
+use crate::datum::{Call, PgBuffer, Value};
+use crate::error::Failure;
+use pg_bloom_core::{Buffer, Code, Error, View, hash};
+use pgrx::pg_sys::Datum;
+use std::cmp::Ordering;
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+/// `bloom_in(cstring)`.
+fn input(call: &Call) -> Outcome {
+    let text = call.cstring(0).to_bytes();
+    let filter = decode(text).ok_or_else(|| {
+        Failure::MalformedText(
+            Error::new(Code::InvalidBinary, format!("invalid input syntax for type bloom: \"{}\"", shown(text)))
+                .hint("A bloom filter is written as \\x and an even number of hexadecimal digits."),
+        )
+    })?;
+    View::parse(filter.bytes()).map_err(Failure::MalformedText)?;
+    Ok(Some(filter.into_datum()))
+}
+
+/// The start of a text, for a message.
+fn shown(text: &[u8]) -> String {
+    const MOST: usize = 40;
+    let start = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
+    if text.len() > MOST { format!("{start}…") } else { start.into_owned() }
+}
+
+/// The bytes that `\x` and hexadecimal digits stand for.
+fn decode(text: &[u8]) -> Option<PgBuffer> {
+    let digits = text.strip_prefix(b"\\x")?;
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    if pairs.len() as u64 > pg_bloom_core::MAX_STORED_BYTES {
+        return None;
+    }
+    let mut buffer = PgBuffer::zeroed(pairs.len());
+    let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
+    for (byte, [high, low]) in buffer.bytes_mut().iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(buffer)
+}
+
+/// `bloom_out(bloom)`.
+fn output(call: &Call) -> Outcome {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let bytes = filter.bytes();
+    Ok(Some(crate::datum::c_string(2 + bytes.len() * 2, |text| {
+        text[..2].copy_from_slice(b"\\x");
+        for (pair, byte) in text[2..].as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+    })))
+}
+
+/// `bloom_recv(internal)`.
+fn receive(call: &Call) -> Outcome {
+    validated(call.message(0))
+}
+
+/// `bloom(bytea)`: the cast from `bytea`.
+fn from_bytea(call: &Call) -> Outcome {
+    match call.value(0) {
+        Some(bytes) => validated(bytes.bytes()),
+        None => Ok(None),
+    }
+}
+
+fn validated(bytes: &[u8]) -> Outcome {
+    View::parse(bytes)?;
+    Ok(Some(PgBuffer::copy_of(bytes).into_datum()))
+}
+
+/// `bloom_send(bloom)`, and `bytea(bloom)`: the cast to `bytea`. Both are the stored bytes.
+fn to_bytea(call: &Call) -> Outcome {
+    Ok(call.value(0).map(|filter| PgBuffer::copy_of(filter.bytes()).into_datum()))
+}
+
+/// Compares two filters by their stored bytes: equal if and only if they are the same filter.
+fn compare(call: &Call) -> Result<Option<Ordering>, Failure> {
+    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
+    Ok(Some(compare_bytes(a, b)))
+}
+
+fn compare_bytes(a: Value<'_>, b: Value<'_>) -> Ordering {
+    a.bytes().cmp(b.bytes())
+}
+
+/// `bloom_cmp(bloom, bloom)`, for btree.
+fn order(call: &Call) -> Outcome {
+    Ok(compare(call)?.map(|ordering| Datum::from(ordering as i32)))
+}
+
+fn equal(call: &Call) -> Outcome {
+    Ok(compare(call)?.map(|o| Datum::from(o.is_eq())))
+}
+
+fn not_equal(call: &Call) -> Outcome {
+    Ok(compare(call)?.map(|o| Datum::from(o.is_ne())))
+}
+
+fn less(call: &Call) -> Outcome {
+    Ok(compare(call)?.map(|o| Datum::from(o.is_lt())))
+}
+
+fn less_or_equal(call: &Call) -> Outcome {
+    Ok(compare(call)?.map(|o| Datum::from(o.is_le())))
+}
+
+fn greater(call: &Call) -> Outcome {
+    Ok(compare(call)?.map(|o| Datum::from(o.is_gt())))
+}
+
+fn greater_or_equal(call: &Call) -> Outcome {
+    Ok(compare(call)?.map(|o| Datum::from(o.is_ge())))
+}
+
+/// `bloom_hash(bloom)`, for hash joins and grouping.
+fn hash_32(call: &Call) -> Outcome {
+    Ok(call.value(0).map(|filter| Datum::from(hash::hash(filter.bytes()) as i32)))
+}
+
+/// `bloom_hash_extended(bloom, bigint)`: as `bloom_hash`, with a seed.
+fn hash_64(call: &Call) -> Outcome {
+    let (Some(filter), Some(seed)) = (call.value(0), call.i64(1)) else { return Ok(None) };
+    // PostgreSQL wants the low half to be the hash without a seed.
+    let hash = hash::hash(filter.bytes());
+    let seeded = if seed == 0 { hash } else { hash::hash(&[hash, seed as u64].map(u64::to_le_bytes).concat()) };
+    Ok(Some(Datum::from(seeded as i64)))
+}
+
+pg_functions! {
+    bloom_in => input;
+    bloom_out => output;
+    bloom_recv => receive;
+    bloom_send => to_bytea;
+    bloom_from_bytea => from_bytea;
+    bloom_to_bytea => to_bytea;
+    bloom_cmp => order;
+    bloom_eq => equal;
+    bloom_ne => not_equal;
+    bloom_lt => less;
+    bloom_le => less_or_equal;
+    bloom_gt => greater;
+    bloom_ge => greater_or_equal;
+    bloom_hash => hash_32;
+    bloom_hash_extended => hash_64;
+}

@@ -1,0 +1,29 @@
+//! Arrays.
+
+use super::call::{Call, Element};
+use super::catalog;
+use pgrx::pg_sys;
+
+/// The elements of argument `i`, an array whose elements have type `element_type`; those that are NULL are left out. Empty
+/// if the argument is NULL.
+pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
+    let Some(datum) = call.datum(i) else { return Vec::new() };
+    let storage = catalog::storage(element_type);
+    let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+    // SAFETY: by declaration the argument is an array; its elements' type is the one that the parser says. The results are
+    // arrays of `count` items in the memory of this call.
+    unsafe {
+        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
+        pg_sys::deconstruct_array(
+            array,
+            element_type,
+            i32::from(storage.len),
+            storage.by_value,
+            storage.align,
+            &mut values,
+            &mut nulls,
+            &mut count,
+        );
+        (0..count as usize).filter(|&i| !*nulls.add(i)).map(|i| Element { datum: *values.add(i) }).collect()
+    }
+}

@@ -1,0 +1,251 @@
+//! One call of a function by PostgreSQL: its arguments, its memory, its result.
+
+use super::varlena::Value;
+use crate::error::{Failure, raise};
+use pg_bloom_core::{Code, Error};
+use pgrx::PgMemoryContexts;
+use pgrx::pg_sys;
+use std::ffi::{CStr, c_void};
+
+/// One call of a function.
+pub struct Call {
+    fcinfo: pg_sys::FunctionCallInfo,
+}
+
+/// A value of any SQL type, given as an argument. What type that is decides how it may be read: see
+/// [`super::Reader`].
+#[derive(Clone, Copy)]
+pub struct Element {
+    pub(super) datum: pg_sys::Datum,
+}
+
+impl Call {
+    /// # Safety
+    /// `fcinfo` must be what PostgreSQL passed to the function being called, whose arguments have the types that the
+    /// extension's script declares.
+    #[inline(always)]
+    pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+        Call { fcinfo }
+    }
+
+    #[inline(always)]
+    fn info(&self) -> &pg_sys::FunctionCallInfoBaseData {
+        // SAFETY: `new` was given a valid pointer, which stays valid for the call.
+        unsafe { &*self.fcinfo }
+    }
+
+    /// The number of arguments.
+    #[inline(always)]
+    pub fn nargs(&self) -> usize {
+        self.info().nargs as usize
+    }
+
+    /// Argument `i`; `None` when it is NULL or was not given.
+    #[inline(always)]
+    pub(super) fn datum(&self, i: usize) -> Option<pg_sys::Datum> {
+        if i >= self.nargs() {
+            return None;
+        }
+        // SAFETY: there are `nargs` arguments after the fixed part.
+        let arg = unsafe { *self.info().args.as_ptr().add(i) };
+        (!arg.isnull).then_some(arg.value)
+    }
+
+    /// Argument `i`, an element.
+    #[inline(always)]
+    pub fn element(&self, i: usize) -> Option<Element> {
+        self.datum(i).map(|datum| Element { datum })
+    }
+
+    /// Argument `i`, a bigint.
+    #[inline(always)]
+    pub fn i64(&self, i: usize) -> Option<i64> {
+        self.datum(i).map(|d| d.value() as i64)
+    }
+
+    /// Argument `i`, an integer.
+    pub fn i32(&self, i: usize) -> Option<i32> {
+        self.datum(i).map(|d| d.value() as i32)
+    }
+
+    /// Argument `i`, a double precision.
+    #[inline(always)]
+    pub fn f64(&self, i: usize) -> Option<f64> {
+        self.datum(i).map(|d| f64::from_bits(d.value() as u64))
+    }
+
+    /// Argument `i`, a value of variable length (text, bytea, bloom), whole and uncompressed.
+    #[inline]
+    pub fn value(&self, i: usize) -> Option<Value<'_>> {
+        // SAFETY: by declaration the argument is of variable length.
+        self.datum(i).map(|d| unsafe { Value::detoast(d) })
+    }
+
+    /// Argument `i`, a text.
+    pub fn text(&self, i: usize) -> Option<String> {
+        self.value(i).map(|value| String::from_utf8_lossy(&value).into_owned())
+    }
+
+    /// Argument `i`, a C string.
+    pub fn cstring(&self, i: usize) -> &CStr {
+        let pointer = self.datum(i).map_or(c"".as_ptr(), |d| d.cast_mut_ptr());
+        // SAFETY: by declaration the argument is a C string; a NULL one was replaced.
+        unsafe { CStr::from_ptr(pointer) }
+    }
+
+    /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.
+    pub fn message(&self, i: usize) -> &[u8] {
+        let Some(datum) = self.datum(i) else { return &[] };
+        // SAFETY: by declaration the argument is a StringInfo, whose cursor is within its length.
+        unsafe {
+            let buffer: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
+            let from = buffer.cursor;
+            buffer.cursor = buffer.len;
+            std::slice::from_raw_parts(buffer.data.add(from as usize).cast(), (buffer.len - from) as usize)
+        }
+    }
+
+    /// Argument `i` of an aggregate's support function: the pointer that one of them returned.
+    #[inline(always)]
+    pub(super) fn internal<T>(&self, i: usize) -> Option<*mut T> {
+        self.datum(i).map(|d| d.cast_mut_ptr())
+    }
+
+    /// The collation that the parser chose for this call.
+    pub fn collation(&self) -> pg_sys::Oid {
+        self.info().fncollation
+    }
+
+    fn flinfo(&self) -> Result<*mut pg_sys::FmgrInfo, Failure> {
+        let flinfo = self.info().flinfo;
+        if flinfo.is_null() {
+            return Err(Failure::Misuse(Error::new(
+                Code::InvalidParameter,
+                "function called without information about its call",
+            )));
+        }
+        Ok(flinfo)
+    }
+
+    /// The object identifier of the SQL function.
+    pub fn function(&self) -> Result<pg_sys::Oid, Failure> {
+        // SAFETY: not null, and valid for the call.
+        self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_oid })
+    }
+
+    /// The type of argument `i` in the query.
+    ///
+    /// # Errors
+    /// 42P18 when the parser didn't know.
+    pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid, Failure> {
+        // SAFETY: flinfo is valid; the function reads the expression that is being executed.
+        let oid = unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) };
+        if oid == pg_sys::InvalidOid {
+            return Err(Failure::Indeterminate(
+                Error::new(Code::InvalidParameter, "could not determine the type of the element")
+                    .hint("Cast the element to its type."),
+            ));
+        }
+        Ok(oid)
+    }
+
+    /// The expression of the call, or that of the aggregate whose function this is.
+    pub(super) fn expression(&self) -> Option<*mut pg_sys::Node> {
+        // SAFETY: both are valid for the call; a null is answered with None.
+        unsafe {
+            let aggref = if self.aggregate_context().is_some() {
+                pg_sys::AggGetAggref(self.fcinfo).cast::<pg_sys::Node>()
+            } else {
+                std::ptr::null_mut()
+            };
+            let node = if aggref.is_null() { (*self.flinfo().ok()?).fn_expr } else { aggref };
+            (!node.is_null()).then_some(node)
+        }
+    }
+
+    /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
+    /// expression.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
+    pub fn remembered<T>(&self, make: impl FnOnce() -> Result<T, Failure>) -> Result<&mut T, Failure> {
+        let flinfo = self.flinfo()?;
+        // SAFETY: fn_extra belongs to the function; each function remembers one type of thing only.
+        unsafe {
+            if (*flinfo).fn_extra.is_null() {
+                let made = make()?;
+                (*flinfo).fn_extra =
+                    PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();
+            }
+            Ok(&mut *(*flinfo).fn_extra.cast::<T>())
+        }
+    }
+
+    /// Memory that lives as long as what [`Call::remembered`] returns.
+    pub(super) fn site_context(&self) -> Result<pg_sys::MemoryContext, Failure> {
+        // SAFETY: flinfo is valid.
+        self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_mcxt })
+    }
+
+    /// The memory of the aggregate, if this is a call of its support function by the executor.
+    pub(super) fn aggregate_context(&self) -> Option<pg_sys::MemoryContext> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: fcinfo is valid; the result is written to `context`.
+        let kind = unsafe { pg_sys::AggCheckCallContext(self.fcinfo, &mut context) };
+        (kind != 0).then_some(context)
+    }
+
+    /// As [`Call::aggregate_context`].
+    ///
+    /// # Errors
+    /// 55000 for a call by hand.
+    pub fn require_aggregate(&self) -> Result<pg_sys::MemoryContext, Failure> {
+        self.aggregate_context().ok_or_else(|| {
+            Failure::Misuse(
+                Error::new(Code::InvalidParameter, "aggregate function called in non-aggregate context")
+                    .hint("Use the aggregates bloom_agg and bloom_union_agg."),
+            )
+        })
+    }
+
+    /// The row type that the query expects of this function, to build rows with.
+    pub(super) fn result_descriptor(&self) -> pg_sys::TupleDesc {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: fcinfo is valid; functions that return rows are declared so.
+        unsafe {
+            pg_sys::get_call_result_type(self.fcinfo, std::ptr::null_mut(), &mut descriptor);
+            pg_sys::BlessTupleDesc(descriptor)
+        }
+    }
+
+    /// The raw information about the call, for the other files of this folder.
+    pub(super) fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
+        self.fcinfo
+    }
+
+    /// Gives PostgreSQL the result: a datum, NULL, or an error.
+    #[inline(always)]
+    pub fn finish(self, result: Result<Option<pg_sys::Datum>, Failure>) -> pg_sys::Datum {
+        let value = match result {
+            Ok(value) => value,
+            Err(failure) => raise(failure),
+        };
+        // SAFETY: fcinfo is valid.
+        unsafe { (*self.fcinfo).isnull = value.is_none() };
+        value.unwrap_or(pg_sys::Datum::null())
+    }
+}
+
+impl Element {
+    /// The element as a value of variable length, whole and uncompressed.
+    ///
+    /// # Safety
+    /// Its type must be of variable length.
+    #[inline(always)]
+    pub(super) unsafe fn value<'a>(self) -> Value<'a> {
+        // SAFETY: promised by the caller.
+        unsafe { Value::detoast(self.datum) }
+    }
+}

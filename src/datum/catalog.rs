@@ -1,0 +1,241 @@
+//! What the catalogs say about types.
+
+use super::call::Call;
+use crate::error::Failure;
+use pgrx::{PgTupleDesc, pg_sys};
+use std::ffi::CStr;
+
+/// How values of a type are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Storage {
+    /// Bytes; -1 for a variable length, -2 for a C string.
+    pub len: i16,
+    /// Whether a datum is the value itself.
+    pub by_value: bool,
+    /// `c`, `s`, `i` or `d`.
+    pub align: std::ffi::c_char,
+}
+
+/// What sort of type it is, with the types that it is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// An enum.
+    Enum,
+    /// A domain over this type.
+    Domain(pg_sys::Oid),
+    /// An array of this type.
+    Array(pg_sys::Oid),
+    /// A range, or multirange, over this type with this collation.
+    Range(pg_sys::Oid, pg_sys::Oid),
+    /// A row of columns with these types and collations.
+    Composite(Vec<(pg_sys::Oid, pg_sys::Oid)>),
+    /// A row whose columns only its value knows.
+    AnonymousRow,
+    /// A string type that is no part of PostgreSQL: citext or its like, which compares by rules of its own.
+    ForeignString,
+    /// Anything else.
+    Base,
+}
+
+/// How values of this type are kept.
+pub fn storage(oid: pg_sys::Oid) -> Storage {
+    let mut storage = Storage { len: 0, by_value: false, align: 0 };
+    // SAFETY: the function fills in all three, or raises an error for an unknown type.
+    unsafe { pg_sys::get_typlenbyvalalign(oid, &mut storage.len, &mut storage.by_value, &mut storage.align) };
+    storage
+}
+
+/// The type under all domains.
+pub fn base_type(oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog; raises an error for an unknown type.
+    unsafe { pg_sys::getBaseType(oid) }
+}
+
+/// The element type of an array type, if it is one.
+pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: reads the catalog.
+    let element = unsafe { pg_sys::get_element_type(oid) };
+    (element != pg_sys::InvalidOid).then_some(element)
+}
+
+/// What sort of type it is.
+pub fn shape(oid: pg_sys::Oid) -> Shape {
+    if oid == pg_sys::RECORDOID {
+        return Shape::AnonymousRow;
+    }
+    if let Some(element) = element_type(oid) {
+        return Shape::Array(element);
+    }
+    // SAFETY: all of these read the catalog.
+    unsafe {
+        match pg_sys::get_typtype(oid) as u8 {
+            b'e' => Shape::Enum,
+            b'd' => Shape::Domain(base_type(oid)),
+            b'c' => Shape::Composite(columns(oid)),
+            b'r' => Shape::Range(pg_sys::get_range_subtype(oid), pg_sys::get_range_collation(oid)),
+            #[cfg(not(feature = "pg13"))]
+            b'm' => {
+                let range = pg_sys::get_multirange_range(oid);
+                Shape::Range(pg_sys::get_range_subtype(range), pg_sys::get_range_collation(range))
+            }
+            _ if is_foreign_string(oid) => Shape::ForeignString,
+            _ => Shape::Base,
+        }
+    }
+}
+
+fn is_foreign_string(oid: pg_sys::Oid) -> bool {
+    let (mut category, mut preferred) = (0, false);
+    // SAFETY: the function fills in both, or raises an error for an unknown type.
+    unsafe { pg_sys::get_type_category_preferred(oid, &mut category, &mut preferred) };
+    category as u8 == b'S' && oid.to_u32() >= pg_sys::FirstNormalObjectId
+}
+
+/// Types and collations of the columns of a composite type.
+fn columns(oid: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    // SAFETY: a composite type has a row descriptor; the copy is ours.
+    let descriptor = unsafe { PgTupleDesc::from_pg_copy(pg_sys::lookup_rowtype_tupdesc_copy(oid, -1)) };
+    (0..descriptor.len())
+        .filter_map(|i| descriptor.get(i))
+        .filter(|column| !column.attisdropped)
+        .map(|column| (column.atttypid, column.attcollation))
+        .collect()
+}
+
+/// The schema-qualified name of a type, as SQL writes it, in UTF-8.
+pub fn qualified_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: the result is a C string in the memory of this call.
+    let name = unsafe { CStr::from_ptr(pg_sys::format_type_be_qualified(oid)) };
+    String::from_utf8_lossy(&to_utf8(name.to_bytes())).into_owned()
+}
+
+/// The name of a type as users write it.
+pub fn display_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: the result is a C string in the memory of this call.
+    unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) }.to_string_lossy().into_owned()
+}
+
+/// The function that gives a type's 64-bit extended hash, if it has one.
+pub(super) fn extended_hash(oid: pg_sys::Oid) -> Option<*mut pg_sys::FmgrInfo> {
+    let flags = pg_sys::TYPECACHE_HASH_EXTENDED_PROC | pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
+    // SAFETY: entries of the type cache live as long as the process.
+    unsafe {
+        let entry = pg_sys::lookup_type_cache(oid, flags as i32);
+        ((*entry).hash_extended_proc != pg_sys::InvalidOid).then_some(&raw mut (*entry).hash_extended_proc_finfo)
+    }
+}
+
+/// Whether values of a type can be hashed by the type's own extended hash.
+pub fn is_hashable(oid: pg_sys::Oid) -> bool {
+    extended_hash(oid).is_some()
+}
+
+/// Whether a collation compares by bytes; values without one do.
+pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
+    // SAFETY: reads the catalog.
+    collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
+}
+
+/// The type `bloom` of the extension whose function is being called: the one beside it in its schema.
+///
+/// # Errors
+/// 55000 for a call without information.
+pub fn bloom_type(call: &Call) -> Result<pg_sys::Oid, Failure> {
+    let function = call.function()?;
+    // SAFETY: reads the catalog; the name is a C string.
+    unsafe {
+        let namespace = pg_sys::get_func_namespace(function);
+        Ok(pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
+            pg_sys::Anum_pg_type_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(c"bloom".as_ptr()),
+            pg_sys::Datum::from(namespace),
+            pg_sys::Datum::from(0),
+            pg_sys::Datum::from(0),
+        ))
+    }
+}
+
+/// The type that the parser took for `text` without being asked, if argument `i` shows one: `citext` becomes `text`
+/// quietly, though its values compare by other rules.
+pub fn quietly_relabelled(call: &Call, i: usize) -> Option<pg_sys::Oid> {
+    let node = call.expression()?;
+    // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
+    unsafe {
+        let args = match (*node).type_ {
+            pg_sys::NodeTag::T_FuncExpr => (*node.cast::<pg_sys::FuncExpr>()).args,
+            pg_sys::NodeTag::T_OpExpr => (*node.cast::<pg_sys::OpExpr>()).args,
+            pg_sys::NodeTag::T_Aggref => {
+                // The state is the transition function's first argument and no argument of the aggregate.
+                let entry = nth((*node.cast::<pg_sys::Aggref>()).args, i.checked_sub(1)?)?;
+                return implicit_source((*entry.cast::<pg_sys::TargetEntry>()).expr.cast());
+            }
+            _ => return None,
+        };
+        implicit_source(nth(args, i)?)
+    }
+}
+
+/// Item `i` of a list of nodes.
+///
+/// # Safety
+/// `list` must be null or a valid list of pointers.
+unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; a list has `length` cells.
+    unsafe {
+        let there = !list.is_null() && i < (*list).length as usize;
+        there.then(|| (*(*list).elements.add(i)).ptr_value.cast())
+    }
+}
+
+/// The type under implicit relabelling, if there is some.
+///
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn implicit_source(mut node: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
+    let mut found = None;
+    // SAFETY: promised by the caller; each node is read as what its tag says.
+    unsafe {
+        while !node.is_null() && (*node).type_ == pg_sys::NodeTag::T_RelabelType {
+            let relabel = node.cast::<pg_sys::RelabelType>();
+            if (*relabel).relabelformat != pg_sys::CoercionForm::COERCE_IMPLICIT_CAST {
+                return None;
+            }
+            node = (*relabel).arg.cast();
+            found = Some(base_type(pg_sys::exprType(node)));
+        }
+    }
+    found
+}
+
+/// The encoding of the database, unless text in it is UTF-8 or to be taken as is.
+pub fn foreign_encoding() -> Option<&'static str> {
+    // SAFETY: reads a global of the process; the name is a static C string.
+    unsafe {
+        let encoding = pg_sys::GetDatabaseEncoding();
+        if encoding == pg_sys::pg_enc::PG_UTF8 as i32 || encoding == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+            return None;
+        }
+        CStr::from_ptr(pg_sys::pg_encoding_to_char(encoding)).to_str().ok()
+    }
+}
+
+/// Text of the database in UTF-8.
+pub(super) fn to_utf8(bytes: &[u8]) -> Vec<u8> {
+    // SAFETY: the conversion reads `bytes` and returns them or a C string in the memory of this call.
+    unsafe {
+        let given = bytes.as_ptr().cast_mut();
+        let converted = pg_sys::pg_do_encoding_conversion(
+            given,
+            bytes.len() as i32,
+            pg_sys::GetDatabaseEncoding(),
+            pg_sys::pg_enc::PG_UTF8 as i32,
+        );
+        if std::ptr::eq(converted, given) {
+            return bytes.to_vec();
+        }
+        let result = CStr::from_ptr(converted.cast()).to_bytes().to_vec();
+        pg_sys::pfree(converted.cast());
+        result
+    }
+}

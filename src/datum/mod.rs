@@ -1,0 +1,57 @@
+//! Everything unsafe about datums: calls, variable-length values, arrays, rows, types.
+//!
+//! Functions of the extension are plain safe Rust, `fn(&Call) -> Result<Option<Datum>, Failure>`; the macro
+//! [`pg_functions!`] gives each the symbol and calling convention that `CREATE FUNCTION … LANGUAGE C` looks for. What
+//! makes the safe methods here sound is that PostgreSQL calls a C function with the arguments that `sql/pg_bloom.sql`
+//! declares: whoever may create C functions may do anything already.
+
+mod array;
+mod call;
+mod canonical;
+pub mod catalog;
+mod row;
+mod state;
+mod varlena;
+
+pub use array::elements;
+pub use call::{Call, Element};
+pub use canonical::{Form, Reader, Source};
+pub use row::{Column, Rows, row};
+pub use state::{Params, Shared, State};
+pub use varlena::{PgBuffer, Value, c_string};
+
+/// Lets the user cancel: raises an error if that was asked for.
+pub fn check_for_interrupts() {
+    pgrx::check_for_interrupts!();
+}
+
+/// Defines the C symbols of functions: `pg_functions! { fn name => path; }`.
+macro_rules! pg_functions {
+    ($($name:ident => $function:path;)*) => {
+        /// The C symbols of this file's functions.
+        #[allow(missing_docs, reason = "each is documented where it is implemented and in sql/pg_bloom.sql")]
+        pub mod symbols {
+            use super::*;
+            $(
+                #[unsafe(no_mangle)]
+                #[pgrx::pg_guard]
+                pub unsafe extern "C-unwind" fn $name(
+                    fcinfo: pgrx::pg_sys::FunctionCallInfo,
+                ) -> pgrx::pg_sys::Datum {
+                    // SAFETY: PostgreSQL passes the information about this call.
+                    let call = unsafe { $crate::datum::Call::new(fcinfo) };
+                    let result = $function(&call);
+                    call.finish(result)
+                }
+
+                // Tells PostgreSQL that the function follows calling convention 1.
+                const _: () = {
+                    #[unsafe(export_name = concat!("pg_finfo_", stringify!($name)))]
+                    extern "C" fn finfo() -> &'static pgrx::pg_sys::Pg_finfo_record {
+                        &pgrx::pg_sys::Pg_finfo_record { api_version: 1 }
+                    }
+                };
+            )*
+        }
+    };
+}

@@ -1,0 +1,273 @@
+//! Elements: which SQL values may be added and asked for, and as which key kind.
+//!
+//! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under a nondeterministic
+//! collation; `citext`, which compares by its own rules; arrays, rows and ranges of enums, whose hash depends on object
+//! identifiers that a dump doesn't keep; a `bloom` itself, which would be a filter of filters where a merge was meant.
+
+use crate::datum::catalog::{self, Shape};
+use crate::datum::{Call, Element, Form, Reader, Source};
+use crate::error::{Failure, unsupported};
+use pg_bloom_core::build::meet_kind;
+use pg_bloom_core::kind::{Kind, Tag};
+use pg_bloom_core::{Header, Layout};
+use pgrx::pg_sys::{BuiltinOid, Oid};
+
+/// A type of elements, resolved once for a call site.
+pub struct ElementType {
+    reader: Reader,
+    tag: Tag,
+    /// The kind in a filter of the `parquet` layout.
+    parquet: Tag,
+    /// The type's name for kind "other".
+    name: String,
+}
+
+/// How elements of one type go into, or are looked for in, one filter.
+#[derive(Clone, Copy)]
+pub struct Key<'a> {
+    /// The kind that the filter has, or gets.
+    pub kind: Kind<'a>,
+    reader: Reader,
+    form: Form,
+}
+
+impl Key<'_> {
+    /// The hash of an element; `None` if no filter of this kind can hold it.
+    #[inline(always)]
+    pub fn hash(&self, element: Element) -> Option<u64> {
+        self.reader.hash(self.form, element)
+    }
+}
+
+impl ElementType {
+    /// The type of argument `i`, an element.
+    ///
+    /// # Errors
+    /// 0A000 for a type or collation that can't be an element.
+    pub fn of_argument(call: &Call, i: usize) -> Result<ElementType, Failure> {
+        if let Some(source) = catalog::quietly_relabelled(call, i)
+            && catalog::shape(source) == Shape::ForeignString
+        {
+            return Err(refuse_string(source));
+        }
+        resolve(call, call.argument_type(i)?)
+    }
+
+    /// The type of the elements of argument `i`, an array, and its object identifier.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn of_array(call: &Call, i: usize) -> Result<(ElementType, Oid), Failure> {
+        let array = catalog::base_type(call.argument_type(i)?);
+        let element = catalog::element_type(array).ok_or_else(|| {
+            unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
+        })?;
+        Ok((resolve(call, element)?, element))
+    }
+
+    /// The kind that elements of this type have in a new filter.
+    pub fn kind(&self, layout: Layout) -> Kind<'_> {
+        let tag = if layout == Layout::Parquet { self.parquet } else { self.tag };
+        Kind { tag, name: &self.name }
+    }
+
+    /// How elements of this type go into, or are looked for in, a filter.
+    ///
+    /// # Errors
+    /// 42804 when the filter holds elements of another kind.
+    pub fn key<'a>(&'a self, filter: &Header<'a>, operation: &str) -> Result<Key<'a>, Failure> {
+        let own = self.kind(filter.layout);
+        let kind = if filter.kind.is_none() { own } else { filter.kind };
+        let form = if kind == own { self.own_form(kind.tag) } else { self.other_form(kind.tag) };
+        match form {
+            Some(form) => Ok(Key { kind, reader: self.reader, form }),
+            None => {
+                meet_kind(kind, own, operation)?;
+                Ok(Key { kind: own, reader: self.reader, form: Form::General })
+            }
+        }
+    }
+
+    fn own_form(&self, tag: Tag) -> Option<Form> {
+        Some(match tag {
+            Tag::ParquetInt32 => Form::Int32,
+            Tag::ParquetFloat => Form::Float32,
+            _ => Form::General,
+        })
+    }
+
+    /// Kinds of the `parquet` layout that are not this type's own but compare with it.
+    fn other_form(&self, tag: Tag) -> Option<Form> {
+        match (self.tag, tag) {
+            (Tag::Integer, Tag::ParquetInt32) => Some(Form::Int32),
+            (Tag::Integer, Tag::ParquetInt64) | (Tag::Float, Tag::ParquetDouble) => Some(Form::General),
+            (Tag::Float, Tag::ParquetFloat) => Some(Form::Float32),
+            _ => None,
+        }
+    }
+}
+
+/// How each type that is not "other" is read, and its kinds: in general, and in the `parquet` layout.
+fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
+    Some(match BuiltinOid::try_from(oid).ok()? {
+        BuiltinOid::INT2OID => (Source::Int2, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT4OID => (Source::Int4, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT8OID => (Source::Int8, Tag::Integer, Tag::ParquetInt64),
+        BuiltinOid::FLOAT4OID => (Source::Float4, Tag::Float, Tag::ParquetFloat),
+        BuiltinOid::FLOAT8OID => (Source::Float8, Tag::Float, Tag::ParquetDouble),
+        BuiltinOid::NUMERICOID => (Source::Numeric, Tag::Numeric, Tag::Numeric),
+        BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => (Source::Text, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::BPCHAROID => (Source::Bpchar, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::CHAROID => (Source::Char, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::NAMEOID => (Source::Name, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::BYTEAOID => (Source::Bytea, Tag::Bytea, Tag::ParquetByteArray),
+        BuiltinOid::UUIDOID => (Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
+        BuiltinOid::DATEOID => (Source::Date, Tag::Date, Tag::ParquetDate),
+        BuiltinOid::TIMESTAMPOID => (Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp),
+        BuiltinOid::TIMESTAMPTZOID => (Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz),
+        BuiltinOid::BOOLOID => (Source::Bool, Tag::Boolean, Tag::Boolean),
+        _ => return None,
+    })
+}
+
+fn resolve(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
+    let oid = catalog::base_type(oid);
+    if !catalog::is_deterministic(call.collation()) {
+        return Err(unsupported(
+            "a nondeterministic collation cannot be used for elements of a bloom filter",
+            "Values that it holds equal have different bytes. Use another collation, for instance COLLATE \"C\".",
+        ));
+    }
+    let (source, tag, parquet) = match built_in(oid) {
+        Some(known) => known,
+        None if catalog::shape(oid) == Shape::Enum => (Source::Enum, Tag::Text, Tag::ParquetByteArray),
+        None => {
+            refuse_parts(oid, oid, catalog::bloom_type(call)?)?;
+            (Source::Other, Tag::Other, Tag::Other)
+        }
+    };
+    let reader = Reader::new(source, oid).ok_or_else(|| {
+        unsupported(
+            format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
+            "The type has no hash operator class. Cast the element to a type that has one, for instance text.",
+        )
+    })?;
+    let name = if tag == Tag::Other { kind_name(oid) } else { String::new() };
+    Ok(ElementType { reader, tag, parquet, name })
+}
+
+/// Refuses a type with a part whose hash does not follow its equality. `whole` is what the user sees.
+fn refuse_parts(whole: Oid, part: Oid, bloom: Oid) -> Result<(), Failure> {
+    if part == bloom {
+        return Err(unsupported(
+            "a bloom filter cannot be an element of a bloom filter",
+            "To merge filters use bloom_union_agg(filter) or filter | filter.",
+        ));
+    }
+    let collated = |collation| {
+        if catalog::is_deterministic(collation) {
+            return Ok(());
+        }
+        Err(unsupported(
+            format!("type {} cannot be an element of a bloom filter", catalog::display_name(whole)),
+            "It has text with a nondeterministic collation, which holds values equal whose bytes differ.",
+        ))
+    };
+    match catalog::shape(part) {
+        Shape::Base => Ok(()),
+        Shape::ForeignString => Err(refuse_string(part)),
+        Shape::Enum => Err(unsupported(
+            format!("type {} cannot be an element of a bloom filter", catalog::display_name(whole)),
+            "The hash of an enum inside another type depends on object identifiers, which a dump does not keep. Cast it to text.",
+        )),
+        Shape::AnonymousRow => Err(unsupported(
+            "an anonymous row cannot be an element of a bloom filter",
+            "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
+        )),
+        Shape::Domain(base) | Shape::Array(base) => refuse_parts(whole, base, bloom),
+        Shape::Range(base, collation) => collated(collation).and_then(|()| refuse_parts(whole, base, bloom)),
+        Shape::Composite(columns) => columns
+            .into_iter()
+            .try_for_each(|(column, collation)| collated(collation).and_then(|()| refuse_parts(whole, column, bloom))),
+    }
+}
+
+fn refuse_string(oid: Oid) -> Failure {
+    unsupported(
+        format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
+        "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",
+    )
+}
+
+/// The name that tells this type from others in the kind of a filter. Where the type's hash depends on the encoding of the
+/// database or on the CPU, so does the name: a filter that was moved then gives an error and no wrong answer.
+fn kind_name(oid: Oid) -> String {
+    let mut name = catalog::qualified_name(oid);
+    if let Some(encoding) = catalog::foreign_encoding()
+        && may_hold_text(oid)
+    {
+        name.push('@');
+        name.push_str(encoding);
+    }
+    if cfg!(target_endian = "big") {
+        name.push_str("@big-endian");
+    }
+    name
+}
+
+/// Whether values of a type may have text in them; types not known here may.
+fn may_hold_text(oid: Oid) -> bool {
+    use BuiltinOid as B;
+    const WITHOUT_TEXT: [BuiltinOid; 15] = [
+        B::INETOID,
+        B::CIDROID,
+        B::MACADDROID,
+        B::MACADDR8OID,
+        B::INTERVALOID,
+        B::TIMEOID,
+        B::TIMETZOID,
+        B::PG_LSNOID,
+        B::OIDOID,
+        B::XIDOID,
+        B::CIDOID,
+        B::TIDOID,
+        B::MONEYOID,
+        B::BITOID,
+        B::VARBITOID,
+    ];
+    match catalog::shape(oid) {
+        Shape::Domain(part) | Shape::Array(part) | Shape::Range(part, _) => may_hold_text(part),
+        Shape::Composite(columns) => columns.into_iter().any(|(column, _)| may_hold_text(column)),
+        _ => match built_in(oid) {
+            Some((_, tag, _)) => tag == Tag::Text,
+            None => !BuiltinOid::try_from(oid).is_ok_and(|known| WITHOUT_TEXT.contains(&known)),
+        },
+    }
+}
+
+/// The hashes of the elements of argument `i`, an array, ascending and without repetition.
+///
+/// # Errors
+/// 22023 for a number that the filter's kind does not have.
+pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>, Failure> {
+    let mut hashes = elements.iter().map(|&e| hash_to_add(key, e)).collect::<Result<Vec<u64>, Failure>>()?;
+    let distinct = pg_bloom_core::sparse::sort_distinct(&mut hashes, 0);
+    hashes.truncate(distinct);
+    Ok(hashes)
+}
+
+/// The hash of an element that is added: unlike one that is asked for, it must be one that the filter can hold.
+///
+/// # Errors
+/// 22023 for a number that the filter's kind does not have.
+#[inline(always)]
+pub fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64, Failure> {
+    key.hash(element).ok_or_else(|| out_of_range(key.kind))
+}
+
+#[cold]
+fn out_of_range(kind: Kind<'_>) -> Failure {
+    crate::error::invalid_parameter(format!("element is out of range for a bloom filter of kind {kind}"))
+        .hint("Build the filter from elements of the wider type.")
+        .into()
+}

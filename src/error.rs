@@ -1,0 +1,106 @@
+//! From the core's errors to PostgreSQL's reports.
+
+use crate::settings::{self, Overfill};
+use pg_bloom_core::estimate::Overfull;
+use pg_bloom_core::{Code, Error};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+
+/// What can go wrong in a function of this extension.
+#[derive(Debug)]
+pub enum Failure {
+    /// The core refused.
+    Core(Error),
+    /// 22P02: text that is no filter.
+    MalformedText(Error),
+    /// 0A000: a type or collation that can't be an element.
+    Unsupported(Error),
+    /// 42P18: the parser could not tell a type.
+    Indeterminate(Error),
+    /// 55000: a function called in a way that only the executor may.
+    Misuse(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Core(error)
+    }
+}
+
+/// A refusal of an element's type, 0A000.
+pub fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Failure {
+    Failure::Unsupported(Error::new(Code::InvalidParameter, message).hint(hint))
+}
+
+/// A parameter that can't be, 22023.
+pub fn invalid_parameter(message: impl Into<String>) -> Error {
+    Error::new(Code::InvalidParameter, message)
+}
+
+fn sqlstate(code: Code) -> PgSqlErrorCode {
+    match code {
+        Code::InvalidParameter => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        Code::TooLarge => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        Code::InvalidBinary => PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
+        Code::KindMismatch => PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+    }
+}
+
+/// Raises a failure as a PostgreSQL error.
+pub fn raise(failure: Failure) -> ! {
+    let (code, error) = match failure {
+        Failure::Core(error) => (sqlstate(error.code), error),
+        Failure::MalformedText(error) => (PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION, error),
+        Failure::Unsupported(error) => (PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, error),
+        Failure::Indeterminate(error) => (PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE, error),
+        Failure::Misuse(error) => (PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, error),
+    };
+    report(code, error, PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
+}
+
+fn report(code: PgSqlErrorCode, error: Error, level: PgLogLevel) {
+    let mut report = ErrorReport::new(code, error.message, "pg_bloom");
+    if let Some(detail) = error.detail {
+        report = report.set_detail(detail);
+    }
+    if let Some(hint) = error.hint {
+        report = report.set_hint(hint);
+    }
+    report.report(level);
+}
+
+/// Warns about a filter that holds more than it was made for, or fails, as `pg_bloom.overfill` says.
+///
+/// # Errors
+/// 22023 when the setting is `error`.
+pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
+    let overfill = settings::overfill();
+    if overfill == Overfill::Ignore {
+        return Ok(());
+    }
+    let count = if over.cardinality.is_finite() {
+        format!("about {:.0}", over.cardinality)
+    } else {
+        "more elements than it can tell:".into()
+    };
+    let error =
+        invalid_parameter(format!("bloom filter holds {count} elements, but its capacity is {}", over.capacity))
+            .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
+            .hint("Build it with a larger capacity, or with none to size it for what it sees.");
+    if overfill == Overfill::Error {
+        return Err(error.into());
+    }
+    report(PgSqlErrorCode::ERRCODE_WARNING, error, PgLogLevel::WARNING);
+    Ok(())
+}
+
+/// A rate with two significant digits.
+fn significant(rate: f64) -> String {
+    if rate < 1e-4 {
+        format!("{rate:.1e}")
+    } else {
+        let digits = (1 - rate.log10().floor() as i32).clamp(1, 8) as usize;
+        format!("{rate:.digits$}")
+    }
+}

@@ -1,0 +1,83 @@
+//! What is in a filter: `bloom_info`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two filters together.
+
+use crate::datum::{Call, Column, row};
+use crate::error::Failure;
+use pg_bloom_core::{Body, MAX_STORED_BYTES, View, estimate, format, merge};
+use pgrx::pg_sys::Datum;
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+fn float(value: f64) -> Option<Datum> {
+    Some(Datum::from(value.to_bits()))
+}
+
+/// `bloom_cardinality(filter)`.
+fn cardinality(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    Ok(float(estimate::cardinality(&View::parse_trusted(filter.bytes())?)))
+}
+
+/// `bloom_fpr(filter)`.
+fn fpr(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    Ok(float(estimate::current_fpr(&View::parse_trusted(filter.bytes())?)))
+}
+
+/// The estimated cardinalities of two filters and of their union.
+fn cardinalities(call: &Call, operation: &str) -> Result<Option<(f64, f64, f64)>, Failure> {
+    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
+    let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
+    let union: Vec<u8> = merge::union(&a, &b, operation, MAX_STORED_BYTES)?;
+    let union = estimate::cardinality(&View::parse_trusted(&union)?);
+    Ok(Some((estimate::cardinality(&a), estimate::cardinality(&b), union)))
+}
+
+/// `bloom_union_cardinality(filter, filter)`.
+fn union_cardinality(call: &Call) -> Outcome {
+    Ok(cardinalities(call, "bloom_union_cardinality")?.and_then(|(_, _, union)| float(union)))
+}
+
+/// `bloom_intersection_cardinality(filter, filter)`.
+fn intersection_cardinality(call: &Call) -> Outcome {
+    Ok(cardinalities(call, "bloom_intersection_cardinality")?
+        .and_then(|(a, b, union)| float(estimate::intersection_cardinality(a, b, union))))
+}
+
+/// `bloom_jaccard(filter, filter)`.
+fn jaccard(call: &Call) -> Outcome {
+    Ok(cardinalities(call, "bloom_jaccard")?.and_then(|(a, b, union)| float(estimate::jaccard(a, b, union))))
+}
+
+/// `bloom_info(filter)`.
+fn info(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let view = View::parse_trusted(filter.bytes())?;
+    let (h, found) = (&view.header, estimate::info(&view));
+    let representation = if matches!(view.body, Body::Sparse(_)) { "sparse" } else { "dense" };
+    let columns = [
+        Column::I32(i32::from(format::VERSION)),
+        Column::Text(h.layout.name().into()),
+        if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
+        Column::Text(representation.into()),
+        if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
+        Column::F64(h.fpr),
+        Column::I64(found.num_bits as i64),
+        Column::I32(h.hashes as i32),
+        Column::I64(found.bits_set as i64),
+        Column::F64(found.fill_ratio),
+        Column::F64(found.cardinality),
+        Column::F64(found.current_fpr),
+        Column::Bool(found.saturated),
+        Column::I64(view.stored_bytes() as i64),
+    ];
+    Ok(Some(row(call, &columns)))
+}
+
+pg_functions! {
+    bloom_cardinality => cardinality;
+    bloom_fpr => fpr;
+    bloom_union_cardinality => union_cardinality;
+    bloom_intersection_cardinality => intersection_cardinality;
+    bloom_jaccard => jaccard;
+    bloom_info => info;
+}

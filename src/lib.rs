@@ -1,0 +1,48 @@
+//! `pg_bloom`: Bloom filters as a PostgreSQL data type.
+//!
+//! Everything about filters is in the crate `pg_bloom_core`; this one is the glue: it turns datums into element bytes and
+//! stored bytes into datums. The SQL objects are declared by hand in `sql/pg_bloom.sql`; each C function there has the
+//! name of a function here, in the file that says what it is about:
+//!
+//! | file | SQL objects |
+//! |---|---|
+//! | [`datatype`] | the type `bloom`: input, output, casts, comparison |
+//! | [`element`] | which values may be elements, and how they are hashed |
+//! | [`aggregate`] | `bloom_agg`, `bloom_union_agg` |
+//! | [`build`] | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all` |
+//! | [`membership`] | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
+//! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold` |
+//! | [`inspect`] | `bloom_info`, cardinalities, rates |
+//! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
+//! | [`settings`] | `pg_bloom.default_fpr` and the other settings |
+//!
+//! All unsafe code about datums is in [`datum`].
+
+#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(missing_docs)]
+
+#[cfg(not(panic = "unwind"))]
+compile_error!("a panic must become a PostgreSQL error: build with panic = \"unwind\"");
+
+#[macro_use]
+pub mod datum;
+
+pub mod aggregate;
+pub mod build;
+pub mod datatype;
+pub mod element;
+pub mod error;
+pub mod inspect;
+pub mod membership;
+pub mod merge;
+pub mod settings;
+pub mod sizing;
+
+pgrx::pg_module_magic!(name, version);
+
+/// Called by PostgreSQL when it loads the library.
+#[pgrx::pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    settings::define();
+    pg_bloom_core::interrupt::install(datum::check_for_interrupts);
+}

@@ -1,0 +1,38 @@
+//! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`.
+
+use crate::build::finish;
+use crate::datum::{Call, PgBuffer};
+use crate::error::Failure;
+use crate::settings;
+use pg_bloom_core::{View, merge};
+use pgrx::pg_sys::Datum;
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+/// `bloom_union(filter, filter)`, `filter | filter`.
+fn union(call: &Call) -> Outcome {
+    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
+    let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
+    finish(merge::union(&a, &b, "bloom_union", settings::max_filter_bytes())?)
+}
+
+/// `bloom_intersection(filter, filter)`, `filter & filter`.
+fn intersection(call: &Call) -> Outcome {
+    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
+    let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
+    let result: PgBuffer = merge::intersection(&a, &b, "bloom_intersection", settings::max_filter_bytes())?;
+    Ok(Some(result.into_datum()))
+}
+
+/// `bloom_fold(filter, fpr)`.
+fn fold(call: &Call) -> Outcome {
+    let (Some(filter), Some(fpr)) = (call.value(0), call.f64(1)) else { return Ok(None) };
+    let result: PgBuffer = merge::fold(&View::parse_trusted(filter.bytes())?, fpr)?;
+    Ok(Some(result.into_datum()))
+}
+
+pg_functions! {
+    bloom_union => union;
+    bloom_intersection => intersection;
+    bloom_fold => fold;
+}

@@ -1,0 +1,68 @@
+//! The settings: `pg_bloom.default_fpr`, `pg_bloom.max_filter_size`, `pg_bloom.overfill`.
+
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+
+/// What happens when a filter ends up with more elements than it was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum Overfill {
+    /// A warning with both counts and the rate.
+    #[name = c"warn"]
+    Warn,
+    /// An error.
+    #[name = c"error"]
+    Error,
+    /// Nothing.
+    #[name = c"ignore"]
+    Ignore,
+}
+
+static DEFAULT_FPR: GucSetting<f64> = GucSetting::<f64>::new(pg_bloom_core::DEFAULT_FPR);
+static MAX_FILTER_SIZE: GucSetting<i32> = GucSetting::<i32>::new(256 * 1024);
+static OVERFILL: GucSetting<Overfill> = GucSetting::<Overfill>::new(Overfill::Warn);
+
+/// Makes the settings known to PostgreSQL.
+pub fn define() {
+    GucRegistry::define_float_guc(
+        c"pg_bloom.default_fpr",
+        c"False positive rate of bloom filters for which none is given.",
+        c"Applies at a filter's capacity.",
+        &DEFAULT_FPR,
+        pg_bloom_core::sizing::least_fpr(pg_bloom_core::Layout::Blocked),
+        0.999_999,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"pg_bloom.max_filter_size",
+        c"Largest bloom filter that may be made.",
+        c"Checked before anything is allocated. Larger stored filters can still be read.",
+        &MAX_FILTER_SIZE,
+        1,
+        (pg_bloom_core::MAX_STORED_BYTES / 1024) as i32,
+        GucContext::Suset,
+        GucFlags::UNIT_KB,
+    );
+    GucRegistry::define_enum_guc(
+        c"pg_bloom.overfill",
+        c"What happens when a bloom filter ends up with more elements than its capacity.",
+        c"One of warn, error and ignore.",
+        &OVERFILL,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// The rate of filters for which none is given.
+pub fn default_fpr() -> f64 {
+    DEFAULT_FPR.get()
+}
+
+/// The largest filter that may be made, in bytes as stored.
+pub fn max_filter_bytes() -> u64 {
+    MAX_FILTER_SIZE.get() as u64 * 1024
+}
+
+/// What happens to an overfull filter.
+pub fn overfill() -> Overfill {
+    OVERFILL.get()
+}

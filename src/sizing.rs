@@ -1,0 +1,91 @@
+//! How large a filter must be: `bloom_parameters`, `bloom_capacity`, `bloom_expected_fpr`, and the lookup table with
+//! `bloom_best_practices` and `bloom_sizing_table`.
+
+use crate::build::{Arguments, request};
+use crate::datum::{Call, Column, Rows, row};
+use crate::error::{Failure, invalid_parameter};
+use pg_bloom_core::kind::Kind;
+use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};
+use pg_bloom_core::{Header, Layout, rate, sizing, table};
+use pgrx::pg_sys::Datum;
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+fn layout(call: &Call, i: usize) -> Result<Layout, Failure> {
+    Ok(Layout::parse(&call.text(i).unwrap_or_default())?)
+}
+
+/// `bloom_best_practices(max_fpr, layout)`.
+fn best_practices(call: &Call) -> Outcome {
+    let found = table::best_practice(layout(call, 1)?, call.f64(0).unwrap_or(f64::NAN))?;
+    Ok(Some(row(call, &[Column::I32(found.bits as i32), Column::I32(found.hashes as i32), Column::F64(found.fpr)])))
+}
+
+/// `bloom_sizing_table(layout)`.
+fn sizing_table(call: &Call) -> Outcome {
+    Rows::next(call, || {
+        let cells = |row: table::Row| {
+            row.cells().map(move |(hashes, fpr)| {
+                vec![Column::I32(row.bits as i32), Column::I32(hashes as i32), Column::F64(fpr)]
+            })
+        };
+        Ok(table::rows(layout(call, 0)?).flat_map(cells).collect())
+    })
+}
+
+/// `bloom_parameters(capacity, fpr, layout)`: NULL for a NULL capacity, since the size then depends on what is seen.
+fn parameters(call: &Call) -> Outcome {
+    let request = request(&Arguments::of(call, 0))?;
+    let Some(capacity) = request.capacity else { return Ok(None) };
+    let size = sizing::size(request.layout, capacity, request.fpr)?;
+    let columns = [
+        Column::I64((size.blocks * size.layout.block_bits()) as i64),
+        Column::I32(size.hashes as i32),
+        Column::I64(Header::sized(size, Kind::NONE).dense_bytes() as i64),
+        Column::F64(rate::expected(size.layout, size.hashes, size.blocks, capacity as f64)),
+    ];
+    Ok(Some(row(call, &columns)))
+}
+
+/// `bloom_capacity(bytes, fpr, layout)`.
+fn capacity(call: &Call) -> Outcome {
+    let Some(bytes) = call.i64(0) else { return Ok(None) };
+    let arguments = Arguments::of(call, 0);
+    let request = request(&arguments.without_capacity())?;
+    let bytes = u64::try_from(bytes).map_err(|_| {
+        invalid_parameter(format!("a bloom filter cannot have {bytes} bytes")).hint("Give a positive size.")
+    })?;
+    Ok(Some(Datum::from(sizing::capacity_for_bytes(request.layout, bytes, request.fpr)? as i64)))
+}
+
+/// `bloom_expected_fpr(elements, num_bits, num_hashes, layout)`.
+fn expected_fpr(call: &Call) -> Outcome {
+    let (Some(elements), Some(bits), Some(hashes)) = (call.i64(0), call.i64(1), call.i32(2)) else { return Ok(None) };
+    let layout = layout(call, 3)?;
+    let most = if layout == Layout::Parquet { PARQUET_HASHES } else { MAX_HASHES };
+    let fewest = if layout == Layout::Parquet { PARQUET_HASHES } else { 1 };
+    let hashes = u32::try_from(hashes).ok().filter(|k| (fewest..=most).contains(k)).ok_or_else(|| {
+        invalid_parameter(format!("number of hashes must be from {fewest} to {most}, not {hashes}"))
+            .hint(format!("Layout \"{}\" has that many.", layout.name()))
+    })?;
+    if elements < 0 {
+        return Err(invalid_parameter(format!("number of elements must not be negative, but is {elements}"))
+            .hint("Give the number of distinct elements.")
+            .into());
+    }
+    let blocks = u64::try_from(bits).unwrap_or(0) / layout.block_bits();
+    if blocks == 0 {
+        return Err(invalid_parameter(format!("number of bits must be at least {}, not {bits}", layout.block_bits()))
+            .hint(format!("A block of layout \"{}\" has that many.", layout.name()))
+            .into());
+    }
+    Ok(Some(Datum::from(rate::expected(layout, hashes, blocks, elements as f64).to_bits())))
+}
+
+pg_functions! {
+    bloom_best_practices => best_practices;
+    bloom_sizing_table => sizing_table;
+    bloom_parameters => parameters;
+    bloom_capacity => capacity;
+    bloom_expected_fpr => expected_fpr;
+}
