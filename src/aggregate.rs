@@ -5,8 +5,8 @@
 //! ```
 
 use crate::build::{Arguments, request};
-use crate::datum::{Call, Shared, State};
-use crate::element::{ElementType, Key, hash_to_add};
+use crate::datum::{Call, Params, Shared, State};
+use crate::element::{ElementType, Reading, out_of_range};
 use crate::error::{Failure, invalid_parameter};
 use crate::settings;
 use pg_bloom_core::{Header, View};
@@ -21,6 +21,10 @@ struct Site {
     /// The header that the arguments ask for, without a kind.
     header: Header<'static>,
     shared: Shared,
+    /// How elements are hashed for that layout.
+    reading: Reading,
+    /// The parameters of the last state, which had those of `header`.
+    seen: *const Params,
 }
 
 impl Site {
@@ -29,7 +33,8 @@ impl Site {
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
         let header = requested_header(&arguments)?;
-        Ok(Site { element, arguments, header, shared: Shared::new() })
+        let reading = element.reading(header.layout);
+        Ok(Site { element, arguments, header, shared: Shared::new(), reading, seen: std::ptr::null() })
     }
 
     /// Looks whether this row has the arguments of the one before.
@@ -38,8 +43,27 @@ impl Site {
         if call.nargs() > 2 && !self.arguments.are_those_of(call, 2) {
             self.arguments = Arguments::of(call, 2);
             self.header = requested_header(&self.arguments)?;
+            self.reading = self.element.reading(self.header.layout);
+            self.seen = std::ptr::null();
         }
         Ok(())
+    }
+
+    /// The state so far, which must have this row's parameters, or a new one.
+    #[inline(always)]
+    fn state(&mut self, call: &Call) -> Result<State, Failure> {
+        match State::argument(call, 0) {
+            Some(state) if std::ptr::eq(state.params(), self.seen) => Ok(state),
+            Some(state) => {
+                same_parameters(&state.params().header, &self.header)?;
+                self.seen = state.params();
+                Ok(state)
+            }
+            None => {
+                let kind = self.element.kind(self.header.layout);
+                State::new(call, &mut self.shared, &Header { kind, ..self.header })
+            }
+        }
     }
 }
 
@@ -51,26 +75,15 @@ fn requested_header(arguments: &Arguments) -> Result<Header<'static>, Failure> {
 fn transition(call: &Call) -> Outcome {
     let site = call.remembered(|| Site::new(call))?;
     site.read_arguments(call)?;
-    let mut state = match State::argument(call, 0) {
-        Some(state) => {
-            same_parameters(&state.params().header, &site.header)?;
-            state
-        }
-        None => {
-            let kind = site.element.kind(site.header.layout);
-            State::new(call, &mut site.shared, &Header { kind, ..site.header })?
-        }
-    };
+    let mut state = site.state(call)?;
     if let Some(element) = call.element(1) {
-        let key: Key<'_> = site.element.key(&state.params().header, "bloom_agg")?;
-        let hash = hash_to_add(&key, element)?;
+        let hash = site.reading.hash(element).ok_or_else(|| out_of_range(state.params().header.kind))?;
         state.push(call, hash)?;
     }
     Ok(Some(state.into_datum()))
 }
 
 /// Refuses parameters that differ within one aggregate.
-#[inline(always)]
 fn same_parameters(a: &Header<'_>, b: &Header<'_>) -> Result<(), Failure> {
     if a.size() == b.size() { Ok(()) } else { Err(parameters_differ(a, b)) }
 }

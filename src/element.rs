@@ -22,20 +22,34 @@ pub struct ElementType {
     name: String,
 }
 
+/// How elements of one type are hashed for one key kind.
+#[derive(Clone, Copy)]
+pub struct Reading {
+    reader: Reader,
+    form: Form,
+}
+
+impl Reading {
+    /// The hash of an element; `None` if no filter of the kind can hold it.
+    #[inline(always)]
+    pub fn hash(&self, element: Element) -> Option<u64> {
+        self.reader.hash(self.form, element)
+    }
+}
+
 /// How elements of one type go into, or are looked for in, one filter.
 #[derive(Clone, Copy)]
 pub struct Key<'a> {
     /// The kind that the filter has, or gets.
     pub kind: Kind<'a>,
-    reader: Reader,
-    form: Form,
+    reading: Reading,
 }
 
 impl Key<'_> {
     /// The hash of an element; `None` if no filter of this kind can hold it.
     #[inline(always)]
     pub fn hash(&self, element: Element) -> Option<u64> {
-        self.reader.hash(self.form, element)
+        self.reading.hash(element)
     }
 }
 
@@ -78,22 +92,21 @@ impl ElementType {
     pub fn key<'a>(&'a self, filter: &Header<'a>, operation: &str) -> Result<Key<'a>, Failure> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
-        let form = if kind == own { self.own_form(kind.tag) } else { self.other_form(kind.tag) };
-        match form {
-            Some(form) => Ok(Key { kind, reader: self.reader, form }),
-            None => {
-                meet_kind(kind, own, operation)?;
-                Ok(Key { kind: own, reader: self.reader, form: Form::General })
-            }
+        if let Some(form) = self.other_form(kind.tag) {
+            return Ok(Key { kind, reading: Reading { reader: self.reader, form } });
         }
+        let kind = meet_kind(kind, own, operation)?;
+        Ok(Key { kind, reading: self.reading(filter.layout) })
     }
 
-    fn own_form(&self, tag: Tag) -> Option<Form> {
-        Some(match tag {
+    /// How elements of this type are hashed for a new filter of this layout.
+    pub fn reading(&self, layout: Layout) -> Reading {
+        let form = match self.kind(layout).tag {
             Tag::ParquetInt32 => Form::Int32,
             Tag::ParquetFloat => Form::Float32,
             _ => Form::General,
-        })
+        };
+        Reading { reader: self.reader, form }
     }
 
     /// Kinds of the `parquet` layout that are not this type's own but compare with it.
@@ -265,8 +278,9 @@ pub fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64, Failure> {
     key.hash(element).ok_or_else(|| out_of_range(key.kind))
 }
 
+/// Refuses a number that the filter's kind does not have.
 #[cold]
-fn out_of_range(kind: Kind<'_>) -> Failure {
+pub fn out_of_range(kind: Kind<'_>) -> Failure {
     crate::error::invalid_parameter(format!("element is out of range for a bloom filter of kind {kind}"))
         .hint("Build the filter from elements of the wider type.")
         .into()

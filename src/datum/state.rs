@@ -177,11 +177,23 @@ impl State {
         if self.head().len == self.head().room {
             self.make_room(call)?;
         }
+        if self.is_dense() {
+            self.prefetch(hash);
+        }
         let len = self.head().len;
         // SAFETY: there is room for another hash after `len` ones.
         unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
         self.head_mut().len = len + 1;
         Ok(())
+    }
+
+    /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        let header = &self.params().header;
+        // SAFETY: the buffer is this state's own.
+        let dense = unsafe { PgBuffer::from_pointer(self.head().dense) };
+        header.layout.prefetch(&dense.bytes()[header.prefix_bytes()..], header.blocks, hash);
     }
 
     #[inline(never)]

@@ -25,26 +25,6 @@ impl Blocked {
         Self::block_of(blocks, hash) as usize * BLOCK_BYTES
     }
 
-    /// The bits that an element sets in its block.
-    #[inline(always)]
-    fn mask(hashes: u32, hash: u64) -> [u64; 8] {
-        let mut mask = [0u64; 8];
-        let mut left = hashes;
-        let mut j = 0;
-        loop {
-            let mut bits = word(hash, j);
-            for _ in 0..left.min(POSITIONS_PER_WORD) {
-                mask[(bits as usize >> 6) & 7] |= 1 << (bits & 63);
-                bits >>= 9;
-            }
-            if left <= POSITIONS_PER_WORD {
-                return mask;
-            }
-            left -= POSITIONS_PER_WORD;
-            j += 1;
-        }
-    }
-
     /// Whether a block has every bit of an element.
     #[inline(always)]
     fn covers(block: &[u8; BLOCK_BYTES], hashes: u32, hash: u64) -> bool {
@@ -86,10 +66,22 @@ impl Scheme for Blocked {
     #[inline(always)]
     fn insert(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
         let offset = Self::offset(blocks, hash);
-        let block = &mut payload[offset..offset + BLOCK_BYTES];
-        let mask = Self::mask(hashes, hash);
-        for (bytes, bits) in block.as_chunks_mut::<8>().0.iter_mut().zip(mask) {
-            *bytes = (u64::from_le_bytes(*bytes) | bits).to_le_bytes();
+        let block = payload[offset..offset + BLOCK_BYTES].as_chunks_mut::<8>().0;
+        let block: &mut [[u8; 8]; 8] = block.try_into().expect("a block is eight words");
+        let mut left = hashes;
+        let mut j = 0;
+        loop {
+            let mut bits = word(hash, j);
+            for _ in 0..left.min(POSITIONS_PER_WORD) {
+                let bytes = &mut block[(bits as usize >> 6) & 7];
+                *bytes = (u64::from_le_bytes(*bytes) | 1 << (bits & 63)).to_le_bytes();
+                bits >>= 9;
+            }
+            if left <= POSITIONS_PER_WORD {
+                return;
+            }
+            left -= POSITIONS_PER_WORD;
+            j += 1;
         }
     }
 
