@@ -91,6 +91,23 @@ COMMENT ON OPERATOR || (bloom, text) IS 'the filter with one more element';
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = "char");
 COMMENT ON OPERATOR || (bloom, "char") IS 'the filter with one more element';
 
+-- A set too large for one value is spread over the filters of many rows.
+
+CREATE FUNCTION bloom_shard(element anyelement, shards integer) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_shard(anyelement, integer) IS
+    'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
+
+CREATE FUNCTION bloom_shard(element text, shards integer) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_shard(text, integer) IS
+    'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
+
+CREATE FUNCTION bloom_shard(element "char", shards integer) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_shard("char", integer) IS
+    'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
+
 -- ---------------------------------------------------------------------------------------------------------------
 -- aggregates
 -- ---------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`.
+//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`; spreading elements over
+//! several with `bloom_shard`.
 
 use crate::datum::{Call, PgBuffer, elements};
 use crate::element::{ElementType, hash_to_add, hashes};
-use crate::error::{Failure, report_overfull};
+use crate::error::{Failure, invalid_parameter, report_overfull};
 use crate::settings;
 use pg_bloom_core::build::{self, Request};
-use pg_bloom_core::{Buffer, Header, Layout, View, estimate, sizing};
+use pg_bloom_core::{Buffer, Header, Layout, View, estimate, hash, sizing};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -120,7 +121,20 @@ fn add_all(call: &Call) -> Outcome {
     finish(build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?)
 }
 
+/// `bloom_shard(element, shards)`.
+fn shard(call: &Call) -> Outcome {
+    let element_type = call.remembered(|| ElementType::of_argument(call, 0))?;
+    let (Some(element), Some(shards)) = (call.element(0), call.i32(1)) else { return Ok(None) };
+    let shards = u32::try_from(shards).ok().filter(|&n| n > 0).ok_or_else(|| {
+        invalid_parameter(format!("number of shards must be at least 1, not {shards}"))
+            .hint("Give the number of filters that the elements are spread over.")
+    })?;
+    let hash = element_type.reading(Layout::Blocked).hash(element);
+    Ok(hash.map(|hash| Datum::from(hash::shard(hash, shards) as i32)))
+}
+
 pg_functions! {
+    bloom_shard => shard;
     bloom_empty => empty;
     bloom_from_array => from_array;
     bloom_add => add;

@@ -3,7 +3,7 @@
 //! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the one
 //! parser, [`View::parse`].
 
-use crate::datum::{Call, PgBuffer, Value};
+use crate::datum::{Call, PgBuffer, Value, catalog};
 use crate::error::Failure;
 use pg_bloom_core::{Buffer, Code, Error, View, hash};
 use pgrx::pg_sys::Datum;
@@ -27,8 +27,8 @@ fn input(call: &Call) -> Outcome {
 /// The start of a text, for a message.
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
-    let start = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
-    if text.len() > MOST { format!("{start}…") } else { start.into_owned() }
+    let start = catalog::utf8(text);
+    if start.chars().count() > MOST { start.chars().take(MOST).chain("...".chars()).collect() } else { start }
 }
 
 /// The bytes that `\x` and hexadecimal digits stand for.

@@ -145,6 +145,12 @@ fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
 
 fn resolve(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
     let oid = catalog::base_type(oid);
+    if catalog::is_collatable(oid) && call.collation() == Oid::INVALID {
+        return Err(unsupported(
+            "could not determine which collation to use for elements of a bloom filter",
+            "Use the COLLATE clause on the element.",
+        ));
+    }
     if !catalog::is_deterministic(call.collation()) {
         return Err(unsupported(
             "a nondeterministic collation cannot be used for elements of a bloom filter",
@@ -188,6 +194,10 @@ fn refuse_parts(whole: Oid, part: Oid, bloom: Oid) -> Result<(), Failure> {
     };
     match catalog::shape(part) {
         Shape::Base => Ok(()),
+        Shape::ObjectName => Err(unsupported(
+            format!("type {} cannot be an element of a bloom filter", catalog::display_name(whole)),
+            "The hash of an object's name depends on object identifiers, which a dump does not keep. Cast it to text.",
+        )),
         Shape::ForeignString => Err(refuse_string(part)),
         Shape::Enum => Err(unsupported(
             format!("type {} cannot be an element of a bloom filter", catalog::display_name(whole)),

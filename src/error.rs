@@ -1,5 +1,6 @@
 //! From the core's errors to PostgreSQL's reports.
 
+use crate::datum::catalog::message;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::estimate::Overfull;
 use pg_bloom_core::{Code, Error};
@@ -60,12 +61,12 @@ pub fn raise(failure: Failure) -> ! {
 }
 
 fn report(code: PgSqlErrorCode, error: Error, level: PgLogLevel) {
-    let mut report = ErrorReport::new(code, error.message, "pg_bloom");
+    let mut report = ErrorReport::new(code, message(error.message), "pg_bloom");
     if let Some(detail) = error.detail {
-        report = report.set_detail(detail);
+        report = report.set_detail(message(detail));
     }
     if let Some(hint) = error.hint {
-        report = report.set_hint(hint);
+        report = report.set_hint(message(hint));
     }
     report.report(level);
 }
@@ -80,14 +81,13 @@ pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
         return Ok(());
     }
     let count = if over.cardinality.is_finite() {
-        format!("about {:.0}", over.cardinality)
+        format!("about {:.0} elements", over.cardinality)
     } else {
-        "more elements than it can tell:".into()
+        "more elements than it can tell".into()
     };
-    let error =
-        invalid_parameter(format!("bloom filter holds {count} elements, but its capacity is {}", over.capacity))
-            .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
-            .hint("Build it with a larger capacity, or with none to size it for what it sees.");
+    let error = invalid_parameter(format!("bloom filter holds {count}, but its capacity is {}", over.capacity))
+        .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
+        .hint("Build it with a larger capacity, or with none to size it for what it sees.");
     if overfill == Overfill::Error {
         return Err(error.into());
     }

@@ -13,7 +13,7 @@
 //!
 //! Fewer than 64 blocks have no such grid below them: 19.4 blocks at a capacity of 1,000 must divide the 39 of 2,000,
 //! the 78 of 4,000 and the 156 of 8,000. So there the answer is the smallest divisor of the answer for twice the capacity
-//! that meets the rate exactly: up to a few times the least possible, but never more than eight bytes an element held,
+//! that meets the rate exactly: up to many times the least possible where that is few blocks, but never more than eight bytes an element held,
 //! since a filter is sparse until its dense form is smaller.
 //!
 //! `classic` counts bits where the others count blocks. A small filter needs a few bits more than the limit says, so
@@ -126,7 +126,7 @@ fn find_density(layout: Layout, fpr: f64) -> Density {
         PARQUET_HASHES..=PARQUET_HASHES
     } else {
         let guess = table::best_row(layout, fpr).map_or(MAX_HASHES, |row| row.best_hashes());
-        guess.saturating_sub(3).max(1)..=(guess + 3).min(MAX_HASHES)
+        guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
     };
     candidates
         .map(|hashes| Density { hashes, bits: bits_per_element(layout, hashes, fpr) })
@@ -141,12 +141,17 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
         return -k / (-fpr.powf(1.0 / k)).ln_1p();
     }
     let bits = layout.block_bits() as f64;
-    let (mut enough, mut too_few) = (1e-4, bits);
-    while rate::at_load(layout, hashes, too_few) < fpr {
-        too_few *= 2.0;
+    // Between two rows of the table, from small loads up: a large one costs a long occupancy chain.
+    let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
+    let (mut enough, mut too_few) = (bits / row / 2.0, bits / row);
+    while rate::at_load(layout, hashes, too_few) <= fpr {
+        (enough, too_few) = (too_few, too_few * 1.5);
+    }
+    while rate::at_load(layout, hashes, enough) > fpr {
+        (enough, too_few) = (enough / 2.0, enough);
     }
     // `enough` and `too_few` are elements a block: the load that keeps the rate and one that doesn't.
-    while too_few / enough > 1.0 + 1e-13 {
+    while too_few / enough > 1.0 + 1e-12 {
         let middle = (enough * too_few).sqrt();
         if rate::at_load(layout, hashes, middle) <= fpr {
             enough = middle;

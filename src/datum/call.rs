@@ -83,7 +83,7 @@ impl Call {
 
     /// Argument `i`, a text.
     pub fn text(&self, i: usize) -> Option<String> {
-        self.value(i).map(|value| String::from_utf8_lossy(&value).into_owned())
+        self.value(i).map(|value| super::catalog::utf8(&value))
     }
 
     /// Argument `i`, a C string.
@@ -161,6 +161,16 @@ impl Call {
             let node = if aggref.is_null() { (*self.flinfo().ok()?).fn_expr } else { aggref };
             (!node.is_null()).then_some(node)
         }
+    }
+
+    /// The state of the window whose function this call is for, if it is for one.
+    pub(super) fn window(&self) -> Option<*mut pg_sys::WindowAggState> {
+        let context = self.info().context;
+        // SAFETY: null, or a node whose tag says what it is.
+        let is_window = unsafe {
+            !context.is_null() && (*context.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_WindowAggState
+        };
+        is_window.then_some(context.cast())
     }
 
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared

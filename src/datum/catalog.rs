@@ -33,6 +33,8 @@ pub enum Shape {
     AnonymousRow,
     /// A string type that is no part of PostgreSQL: citext or its like, which compares by rules of its own.
     ForeignString,
+    /// A name of an object in the database, kept as its identifier: regclass and its like, aclitem.
+    ObjectName,
     /// Anything else.
     Base,
 }
@@ -79,6 +81,7 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
                 Shape::Range(pg_sys::get_range_subtype(range), pg_sys::get_range_collation(range))
             }
             _ if is_foreign_string(oid) => Shape::ForeignString,
+            _ if is_object_name(oid) => Shape::ObjectName,
             _ => Shape::Base,
         }
     }
@@ -89,6 +92,30 @@ fn is_foreign_string(oid: pg_sys::Oid) -> bool {
     // SAFETY: the function fills in both, or raises an error for an unknown type.
     unsafe { pg_sys::get_type_category_preferred(oid, &mut category, &mut preferred) };
     category as u8 == b'S' && oid.to_u32() >= pg_sys::FirstNormalObjectId
+}
+
+fn is_object_name(oid: pg_sys::Oid) -> bool {
+    [
+        pg_sys::REGPROCOID,
+        pg_sys::REGPROCEDUREOID,
+        pg_sys::REGOPEROID,
+        pg_sys::REGOPERATOROID,
+        pg_sys::REGCLASSOID,
+        pg_sys::REGCOLLATIONOID,
+        pg_sys::REGTYPEOID,
+        pg_sys::REGROLEOID,
+        pg_sys::REGNAMESPACEOID,
+        pg_sys::REGCONFIGOID,
+        pg_sys::REGDICTIONARYOID,
+        pg_sys::ACLITEMOID,
+    ]
+    .contains(&oid)
+}
+
+/// Whether values of a type compare by a collation.
+pub fn is_collatable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_typcollation(oid) != pg_sys::InvalidOid }
 }
 
 /// Types and collations of the columns of a composite type.
@@ -106,13 +133,14 @@ fn columns(oid: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
     // SAFETY: the result is a C string in the memory of this call.
     let name = unsafe { CStr::from_ptr(pg_sys::format_type_be_qualified(oid)) };
-    String::from_utf8_lossy(&to_utf8(name.to_bytes())).into_owned()
+    utf8(name.to_bytes())
 }
 
 /// The name of a type as users write it.
 pub fn display_name(oid: pg_sys::Oid) -> String {
     // SAFETY: the result is a C string in the memory of this call.
-    unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) }.to_string_lossy().into_owned()
+    let name = unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) };
+    utf8(name.to_bytes())
 }
 
 /// The function that gives a type's 64-bit extended hash, if it has one.
@@ -159,6 +187,10 @@ pub fn bloom_type(call: &Call) -> Result<pg_sys::Oid, Failure> {
 /// The type that the parser took for `text` without being asked, if argument `i` shows one: `citext` becomes `text`
 /// quietly, though its values compare by other rules.
 pub fn quietly_relabelled(call: &Call, i: usize) -> Option<pg_sys::Oid> {
+    if let Some(window) = call.window() {
+        // SAFETY: the executor calls this function for one of the window's functions.
+        return unsafe { relabelled_in_window(call.function().ok()?, window) };
+    }
     let node = call.expression()?;
     // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
     unsafe {
@@ -173,6 +205,30 @@ pub fn quietly_relabelled(call: &Call, i: usize) -> Option<pg_sys::Oid> {
             _ => return None,
         };
         implicit_source(nth(args, i)?)
+    }
+}
+
+/// The quietly relabelled type of the first argument of an aggregate of this window that is of the extension.
+///
+/// # Safety
+/// `window` must be the state of the window whose function is being called.
+unsafe fn relabelled_in_window(function: pg_sys::Oid, window: *mut pg_sys::WindowAggState) -> Option<pg_sys::Oid> {
+    // SAFETY: promised by the caller; the list has the states of the window's functions.
+    unsafe {
+        let namespace = pg_sys::get_func_namespace(function);
+        let functions = (*window).funcs;
+        (0..).map_while(|i| nth(functions, i)).find_map(|state| {
+            let window_function = (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc;
+            let name = pg_sys::get_func_name((*window_function).winfnoid);
+            let ours = !name.is_null()
+                && CStr::from_ptr(name) == c"bloom_agg"
+                && pg_sys::get_func_namespace((*window_function).winfnoid) == namespace;
+            if !ours {
+                return None;
+            }
+            let source = implicit_source(nth((*window_function).args, 0)?)?;
+            is_foreign_string(source).then_some(source)
+        })
     }
 }
 
@@ -220,17 +276,37 @@ pub fn foreign_encoding() -> Option<&'static str> {
     }
 }
 
+/// Text of the database as a Rust string.
+pub fn utf8(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&to_utf8(bytes)).into_owned()
+}
+
 /// Text of the database in UTF-8.
 pub(super) fn to_utf8(bytes: &[u8]) -> Vec<u8> {
+    // SAFETY: reads a global of the process.
+    convert(bytes, unsafe { pg_sys::GetDatabaseEncoding() }, pg_sys::pg_enc::PG_UTF8 as i32)
+}
+
+/// Text in UTF-8 in the encoding of the database.
+pub fn from_utf8(text: &str) -> Vec<u8> {
+    // SAFETY: reads a global of the process.
+    convert(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, unsafe { pg_sys::GetDatabaseEncoding() })
+}
+
+/// Text in UTF-8 for a message, whose bytes PostgreSQL takes to be in the encoding of the database.
+pub fn message(text: String) -> String {
+    if text.is_ascii() || foreign_encoding().is_none() {
+        return text;
+    }
+    // SAFETY: a report only copies the bytes of its texts to C strings; nothing reads them as characters.
+    unsafe { String::from_utf8_unchecked(from_utf8(&text)) }
+}
+
+fn convert(bytes: &[u8], from: i32, to: i32) -> Vec<u8> {
     // SAFETY: the conversion reads `bytes` and returns them or a C string in the memory of this call.
     unsafe {
         let given = bytes.as_ptr().cast_mut();
-        let converted = pg_sys::pg_do_encoding_conversion(
-            given,
-            bytes.len() as i32,
-            pg_sys::GetDatabaseEncoding(),
-            pg_sys::pg_enc::PG_UTF8 as i32,
-        );
+        let converted = pg_sys::pg_do_encoding_conversion(given, bytes.len() as i32, from, to);
         if std::ptr::eq(converted, given) {
             return bytes.to_vec();
         }

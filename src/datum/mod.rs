@@ -29,7 +29,11 @@ pub fn check_for_interrupts() {
 macro_rules! pg_functions {
     ($($name:ident => $function:path;)*) => {
         /// The C symbols of this file's functions.
-        #[allow(missing_docs, reason = "each is documented where it is implemented and in sql/pg_bloom.sql")]
+        #[allow(
+            missing_docs,
+            clippy::missing_safety_doc,
+            reason = "each is documented where it is implemented and in sql/pg_bloom.sql; PostgreSQL calls it"
+        )]
         pub mod symbols {
             use super::*;
             $(

@@ -1,6 +1,7 @@
 //! Rows as results, one or many.
 
 use super::call::Call;
+use super::catalog;
 use super::varlena::PgBuffer;
 use pgrx::pg_sys;
 
@@ -28,7 +29,7 @@ impl Column {
             Column::I32(v) => pg_sys::Datum::from(*v),
             Column::I64(v) => pg_sys::Datum::from(*v),
             Column::F64(v) => pg_sys::Datum::from(v.to_bits()),
-            Column::Text(v) => PgBuffer::copy_of(v.as_bytes()).into_datum(),
+            Column::Text(v) => PgBuffer::copy_of(&catalog::from_utf8(v)).into_datum(),
             Column::Null => pg_sys::Datum::null(),
         }
     }

@@ -347,7 +347,7 @@ impl State {
     }
 
     /// The state as a value: a filter, or with `partial` what another process goes on with.
-    fn to_datum(&mut self, partial: bool) -> Result<pg_sys::Datum, Failure> {
+    fn datum(&mut self, partial: bool) -> Result<pg_sys::Datum, Failure> {
         if self.is_dense() {
             self.flush();
             let header = self.params().header;
@@ -369,7 +369,7 @@ impl State {
     /// # Errors
     /// 54000 for too many elements.
     pub fn serialise(&mut self) -> Result<pg_sys::Datum, Failure> {
-        self.to_datum(true)
+        self.datum(true)
     }
 
     /// The finished filter. The state stays as it is, but for the order of its hashes.
@@ -377,7 +377,7 @@ impl State {
     /// # Errors
     /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.
     pub fn finish(&mut self) -> Result<pg_sys::Datum, Failure> {
-        let datum = self.to_datum(false)?;
+        let datum = self.datum(false)?;
         // SAFETY: a value of variable length that was just made.
         let value = unsafe { super::Value::detoast(datum) };
         if let Some(over) = estimate::overfull(&View::parse_trusted(&value)?) {

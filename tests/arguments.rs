@@ -1,0 +1,300 @@
+//! Every function of the extension with every sort of odd argument: a result or a clean error, never a crash.
+
+mod common;
+
+use common::{Random, Server, TYPES, refused, rows, run, sqlstate, value};
+use postgres::Client;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// What a function may answer to odd arguments: a value, or one of these errors. 22P02 and 22P03 are for malformed filters,
+/// 0A000 is for types that can't be elements and for functions that only the executor may call.
+const ANSWERS: [&str; 7] = ["00000", "0A000", "22023", "22P02", "22P03", "42804", "54000"];
+
+/// Odd values of each type of argument, as SQL.
+fn odd_values(sql_type: &str) -> &'static [&'static str] {
+    match sql_type {
+        "bloom" => &[
+            "NULL::bloom",
+            "bloom_empty()",
+            "bloom_empty(NULL, 0.5, 'parquet')",
+            "bloom_empty(1)",
+            "bloom_empty(200000000)",
+            "bloom_from_array(ARRAY[1, 2], 1000)",
+            "bloom_from_array(ARRAY['x'], 1000, 0.01, 'classic')",
+            "bloom_from_array(ARRAY[inet '::1'], 3, 1e-9)",
+            "bloom_from_array(ARRAY(SELECT generate_series(1, 5000)), 1, 0.9)",
+            "bloom_from_array(ARRAY(SELECT generate_series(1, 5000)), 1000, 0.01, 'parquet')",
+            "bloom_from_array(ARRAY(SELECT generate_series(1, 999)::float8), 999, 0.5, 'classic')",
+        ],
+        "bigint" => &[
+            "NULL::bigint",
+            "0::bigint",
+            "1::bigint",
+            "-1::bigint",
+            "1000::bigint",
+            "2147483648",
+            "4611686018427387905",
+            "9223372036854775807",
+            "(-9223372036854775808)",
+        ],
+        "integer" => &["NULL::integer", "0", "1", "-1", "7", "8", "65", "2147483647", "(-2147483648)"],
+        "double precision" => &[
+            "NULL::float8",
+            "0::float8",
+            "'-0'::float8",
+            "1::float8",
+            "-0.5::float8",
+            "0.01::float8",
+            "0.999999999::float8",
+            "'5e-324'::float8",
+            "1e-300::float8",
+            "1e-9::float8",
+            "1.7e308::float8",
+            "'NaN'::float8",
+            "'Infinity'::float8",
+            "'-Infinity'::float8",
+        ],
+        "text" => &[
+            "NULL::text",
+            "''::text",
+            "'blocked'::text",
+            "'classic'::text",
+            "'parquet'::text",
+            "'Parquet '::text",
+            "'\u{1F600}'::text",
+            "repeat('x', 3000000)",
+        ],
+        "\"char\"" => &["NULL::\"char\"", "'x'::\"char\"", "''::\"char\"", "(-100)::\"char\""],
+        "bytea" => &["NULL::bytea", "''::bytea", "'\\x01'::bytea", "repeat('x', 3000000)::bytea"],
+        "cstring" => &["NULL::cstring", "''::cstring", "'\\x'::cstring", "'\\x0'::cstring", "'x'::cstring"],
+        "internal" => &["NULL::internal"],
+        "anyelement" => &[
+            "NULL::integer",
+            "1",
+            "(-32768)::smallint",
+            "9223372036854775807",
+            "'NaN'::float8",
+            "'-Infinity'::real",
+            "'1e308'::float8",
+            "'NaN'::numeric",
+            "1e131071",
+            "1e-16383",
+            "'infinity'::date",
+            "'-infinity'::timestamptz",
+            "'5874897-12-31'::date",
+            "interval '-178000000 years'",
+            "repeat('x', 3000000)::varchar",
+            "''::char(1)",
+            "repeat('x', 3000000)::bytea",
+            "'{}'::jsonb",
+            "'{}'::json",
+            "point(1, 2)",
+            "'()'::int4range",
+            "ARRAY[ARRAY[NULL::integer]]",
+            "array_fill(0, ARRAY[10, 10, 10, 10])",
+            "'perfect'::mood",
+            "ARRAY['bad'::mood]",
+            "ROW(1, 'x')",
+            "ROW(NULL, NULL)::pair",
+            "bloom_empty(5)",
+            "ARRAY[bloom_empty()]",
+            "NULL::bloom",
+            "true",
+            "B'0101'",
+            "'00000000-0000-0000-0000-000000000000'::uuid",
+        ],
+        "anyarray" => &[
+            "NULL::integer[]",
+            "'{}'::integer[]",
+            "'{NULL, NULL}'::text[]",
+            "ARRAY[1, NULL, 2]",
+            "'[-5:-3]={1, 2, 3}'::integer[]",
+            "array_fill(7, ARRAY[3, 3, 3], ARRAY[-1, 0, 1])",
+            "ARRAY['x', '', repeat('y', 100000)]",
+            "ARRAY(SELECT generate_series(1, 100000))",
+            "ARRAY['NaN', '-0', 'Infinity']::float8[]",
+            "ARRAY[inet '::1']",
+            "ARRAY['bad', 'perfect']::mood[]",
+            "ARRAY[bloom_empty(), NULL]",
+            "ARRAY[point(1, 2)]",
+            "ARRAY['{}'::json]",
+            "ARRAY[ROW(1, 'x')::pair]",
+            "ARRAY[ROW(1)]",
+        ],
+        other => panic!("no odd values of type {other}"),
+    }
+}
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(""))
+}
+
+/// A session in a new database with the function `answer(statement)`, which gives the SQLSTATE of a statement.
+fn session(name: &str) -> Client {
+    let mut client = server().database(name);
+    run(&mut client, TYPES);
+    run(
+        &mut client,
+        "CREATE FUNCTION answer(statement text) RETURNS text LANGUAGE plpgsql AS $$
+         BEGIN EXECUTE statement; RETURN '00000'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$;
+         SET statement_timeout = '60s'; SET pg_bloom.overfill = ignore; SET pg_bloom.max_filter_size = '300MB'",
+    );
+    client
+}
+
+/// A function or aggregate of the extension.
+struct Function {
+    name: String,
+    arguments: Vec<String>,
+    /// What pg_proc calls it: `f` or `a`.
+    sort: String,
+    internal: bool,
+}
+
+fn functions(client: &mut Client) -> Vec<Function> {
+    let sql = "SELECT proname::text, proargtypes::regtype[]::text[], prokind::text,
+                      prorettype = 'internal'::regtype OR 'internal'::regtype = ANY (proargtypes::regtype[])
+               FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
+               WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_bloom')
+               ORDER BY 1, 2";
+    rows(client, sql)
+        .iter()
+        .map(|row| Function { name: row.get(0), arguments: row.get(1), sort: row.get(2), internal: row.get(3) })
+        .collect()
+}
+
+impl Function {
+    /// A statement that calls it.
+    fn call(&self, arguments: &[&str]) -> String {
+        let call = format!("{}({})", self.name, arguments.join(", "));
+        match self.sort.as_str() {
+            "a" => format!("SELECT ({call}) IS NULL FROM generate_series(1, 3)"),
+            _ if self.name == "bloom_sizing_table" => format!("SELECT count(*) FROM {call}"),
+            _ => format!("SELECT ({call}) IS NULL"),
+        }
+    }
+
+    /// Calls with odd arguments: all of them, or `most` at random.
+    fn calls(&self, random: &mut Random, most: usize) -> Vec<String> {
+        let choices: Vec<_> = self.arguments.iter().map(|sql_type| odd_values(sql_type)).collect();
+        let all: usize = choices.iter().map(|values| values.len()).product();
+        (0..all.min(most))
+            .map(|number| {
+                let mut number = if all <= most { number } else { random.below(all) };
+                let arguments: Vec<&str> = choices
+                    .iter()
+                    .map(|values| {
+                        let value = values[number % values.len()];
+                        number /= values.len();
+                        value
+                    })
+                    .collect();
+                self.call(&arguments)
+            })
+            .collect()
+    }
+}
+
+/// Runs calls of every function, and asserts that each gave one of the [`ANSWERS`]. Returns those that were given.
+fn call_everything(client: &mut Client, seed: u64, most: usize) -> BTreeSet<String> {
+    let pid: i32 = value(client, "SELECT pg_backend_pid()");
+    let mut random = Random(seed);
+    let (mut given, mut wrong) = (BTreeSet::new(), Vec::new());
+    for function in functions(client) {
+        let calls = function.calls(&mut random, most);
+        let sql = "SELECT answer(statement) FROM unnest($1::text[]) WITH ORDINALITY AS t (statement, n) ORDER BY n";
+        let answers = client.query(sql, &[&calls]).unwrap_or_else(|e| panic!("{}: {e:?}", function.name));
+        for (answer, call) in answers.iter().map(|row| row.get::<_, String>(0)).zip(calls) {
+            if !ANSWERS.contains(&answer.as_str()) {
+                wrong.push(format!("{answer} for {call}"));
+            }
+            given.insert(answer);
+        }
+    }
+    wrong.truncate(20);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(value::<i32>(client, "SELECT pg_backend_pid()"), pid);
+    given
+}
+
+#[test]
+fn odd_arguments_give_a_value_or_a_clean_error() {
+    let mut client = session("odd");
+    let given = call_everything(&mut client, 1, 150);
+    assert!(given.iter().eq(&ANSWERS), "{given:?}");
+}
+
+#[test]
+fn odd_arguments_under_odd_settings_give_a_value_or_a_clean_error() {
+    let mut client = session("settings");
+    for settings in [
+        "SET pg_bloom.max_filter_size = '1kB'; SET pg_bloom.overfill = error",
+        "SET pg_bloom.default_fpr = 0.999999; SET pg_bloom.overfill = warn",
+        "SET pg_bloom.default_fpr = 1e-9; SET work_mem = '64kB'",
+    ] {
+        run(&mut client, "RESET ALL; SET client_min_messages = error; SET statement_timeout = '60s'");
+        run(&mut client, settings);
+        let given = call_everything(&mut client, 2, 30);
+        assert!(given.contains("00000") && given.contains("22023"), "{given:?}");
+    }
+}
+
+#[test]
+fn functions_of_aggregates_refuse_to_be_called_by_hand() {
+    let mut client = session("internals");
+    let internals: Vec<Function> = functions(&mut client).into_iter().filter(|f| f.internal).collect();
+    assert_eq!(internals.len(), 19);
+    let mut calls: Vec<String> = internals.iter().flat_map(|f| f.calls(&mut Random(3), 40)).collect();
+    calls.extend(
+        [
+            "bloom_agg_final(bloom_agg_transition(NULL, 1))",
+            "bloom_agg_serialise(bloom_agg_transition(NULL, 'x'::text, 100))",
+            "bloom_agg_combine(bloom_agg_deserialise('\\x', NULL), NULL)",
+            "bloom_agg_final(NULL)",
+            "bloom_union_agg_combine(bloom_union_agg_transition(NULL, bloom_empty()), NULL)",
+            "bloom_recv(NULL)",
+        ]
+        .map(|call| format!("SELECT {call} IS NULL")),
+    );
+    for call in calls {
+        // PostgreSQL lets nobody write a value of type internal; the functions would refuse it themselves with 55000.
+        let state = sqlstate(&mut client, &call);
+        assert!(["0A000", "55000"].contains(&state.as_str()), "{state} for {call}");
+    }
+    for misuse in [
+        "CREATE AGGREGATE odd (bloom) (SFUNC = bloom_union, STYPE = bloom, FINALFUNC = bloom_agg_final)",
+        "CREATE AGGREGATE odd (integer) (SFUNC = bloom_agg_transition, STYPE = bytea)",
+        "CREATE AGGREGATE odd (integer) (SFUNC = bloom_agg_transition, STYPE = internal, FINALFUNC = bloom_send)",
+        "CREATE FUNCTION odd(integer) RETURNS internal LANGUAGE sql AS 'SELECT bloom_agg_transition(NULL, $1)'",
+    ] {
+        let state = sqlstate(&mut client, misuse);
+        assert!(["42883", "42P13", "42804"].contains(&state.as_str()), "{state} for {misuse}");
+    }
+}
+
+#[test]
+fn settings_refuse_what_they_cannot_be() {
+    let mut client = session("refused");
+    for setting in [
+        "default_fpr = 0",
+        "default_fpr = 1",
+        "default_fpr = -1",
+        "default_fpr = 'NaN'",
+        "default_fpr = 'Infinity'",
+        "default_fpr = 1e-300",
+        "max_filter_size = 0",
+        "max_filter_size = -1",
+        "max_filter_size = '512MB'",
+        "overfill = maybe",
+    ] {
+        refused(&mut client, "22023", &format!("SET pg_bloom.{setting}"));
+    }
+    for setting in ["default_fpr = 1e-9", "max_filter_size = '511MB'", "max_filter_size = 1", "overfill = error"] {
+        run(&mut client, &format!("SET pg_bloom.{setting}"));
+    }
+    run(&mut client, "CREATE ROLE nobody_special; SET ROLE nobody_special");
+    refused(&mut client, "42501", "SET pg_bloom.max_filter_size = '1MB'");
+    run(&mut client, "SET pg_bloom.default_fpr = 0.5; RESET ROLE; DROP ROLE nobody_special");
+}

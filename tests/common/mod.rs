@@ -1,0 +1,226 @@
+//! Throw-away servers, and what the tests of this folder share.
+#![allow(dead_code, reason = "each file of tests uses a part of it")]
+
+use postgres::types::FromSqlOwned;
+use postgres::{Client, Config, NoTls, Row};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The layouts of filters.
+pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
+
+/// Types of elements, at least one of each key kind, each with distinct values of it as an expression of the integer i.
+/// The types `mood` and `pair` are made by [`TYPES`].
+pub const KINDS: [(&str, &str); 24] = [
+    ("smallint", "(i % 30000)::smallint"),
+    ("integer", "i"),
+    ("bigint", "i * 1000000007::bigint"),
+    ("real", "(i / 4.0)::real"),
+    ("double precision", "i / 7::float8"),
+    ("numeric", "i / 100.0"),
+    ("text", "'text é ' || i"),
+    ("varchar(20)", "('varchar ' || i)::varchar(20)"),
+    ("char(12)", "('char ' || i)::char(12)"),
+    ("name", "('name' || i)::name"),
+    ("\"char\"", "chr(33 + i % 90)::\"char\""),
+    ("mood", "(enum_range(NULL::mood))[1 + i % 5]"),
+    ("bytea", "decode(md5(i::text), 'hex')"),
+    ("uuid", "md5(i::text)::uuid"),
+    ("date", "date '1990-01-01' + i"),
+    ("timestamp", "timestamp '1990-01-01' + i * interval '1 hour'"),
+    ("timestamptz", "timestamptz '1990-01-01 00:00+00' + i * interval '1 hour'"),
+    ("boolean", "i % 2 = 0"),
+    ("inet", "inet '10.0.0.0' + i"),
+    ("jsonb", "jsonb_build_object('id', i)"),
+    ("text[]", "ARRAY['a', i::text, NULL]"),
+    ("interval", "i * interval '1 minute'"),
+    ("int4range", "int4range(i, i + 5)"),
+    ("pair", "ROW(i, 'text ' || i)::pair"),
+];
+
+/// Makes the types of [`KINDS`]. The labels' order is not the one that they were added in.
+pub const TYPES: &str = "
+    CREATE TYPE mood AS ENUM ('great', 'bad');
+    ALTER TYPE mood ADD VALUE 'good' BEFORE 'bad';
+    ALTER TYPE mood ADD VALUE 'perfect' BEFORE 'great';
+    ALTER TYPE mood ADD VALUE 'fair é' AFTER 'good';
+    CREATE TYPE pair AS (a integer, b text);";
+
+/// A server of its own, deleted when the value is dropped or the process ends, however it ends.
+pub struct Server {
+    dir: PathBuf,
+    /// `scripts/server with`: it deletes the server when its standard input ends.
+    keeper: Child,
+}
+
+impl Server {
+    /// A running server with these lines in its configuration.
+    pub fn start(config: &str) -> Server {
+        let mut keeper = script()
+            .args(["with", "sh", "-c", "echo \"$PGHOST\" && exec cat"])
+            .env("SERVER_CONFIG", config)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("scripts/server runs");
+        let mut line = String::new();
+        let stdout = keeper.stdout.take().expect("standard output is a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("the server's directory can be read");
+        assert!(line.starts_with('/'), "the server did not start: {line:?}");
+        Server { dir: PathBuf::from(line.trim_end()), keeper }
+    }
+
+    /// A connection to a database.
+    pub fn connect(&self, database: &str) -> Client {
+        Config::new()
+            .host_path(&self.dir)
+            .user("postgres")
+            .dbname(database)
+            .connect(NoTls)
+            .unwrap_or_else(|e| panic!("cannot connect to {database}: {e:?}"))
+    }
+
+    /// A connection to a new database with the extension.
+    pub fn database(&self, name: &str) -> Client {
+        let mut client = self.empty_database(name, "");
+        run(&mut client, "CREATE EXTENSION pg_bloom");
+        client
+    }
+
+    /// A connection to a new database that CREATE DATABASE makes with these options.
+    pub fn empty_database(&self, name: &str, options: &str) -> Client {
+        run(&mut self.connect("postgres"), &format!("CREATE DATABASE {name} {options}"));
+        self.connect(name)
+    }
+
+    /// One of PostgreSQL's programs, to run against this server.
+    pub fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.dir.join("bin").join(name));
+        for inherited in ["PGHOSTADDR", "PGSERVICE", "PGOPTIONS", "PGDATA", "PGPASSFILE"] {
+            command.env_remove(inherited);
+        }
+        command.env("PGHOST", &self.dir).env("PGPORT", "5432").env("PGUSER", "postgres");
+        command
+    }
+
+    /// Where the server lives.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Stops and starts it.
+    pub fn restart(&self) {
+        self.manage("restart");
+    }
+
+    /// Kills all its processes with SIGKILL, as a crash would.
+    pub fn kill9(&self) {
+        self.manage("kill9");
+    }
+
+    fn manage(&self, action: &str) {
+        // Standard output goes to the tests' own: a server that is started would keep a pipe open.
+        let status = script().arg(action).arg(&self.dir).status().expect("scripts/server runs");
+        assert!(status.success(), "scripts/server {action} failed");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        // Nothing is left to be done if it fails: what it says was printed.
+        self.keeper.wait().ok();
+    }
+}
+
+fn script() -> Command {
+    let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/server"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Output of a command that must succeed.
+pub fn output(command: &mut Command) -> Vec<u8> {
+    let output = command.stderr(Stdio::piped()).output().expect("the program runs");
+    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Runs statements.
+pub fn run(client: &mut Client, sql: &str) {
+    client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
+}
+
+/// The rows of a query.
+pub fn rows(client: &mut Client, sql: &str) -> Vec<Row> {
+    client.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"))
+}
+
+/// The first column of a query's rows.
+pub fn column<T: FromSqlOwned>(client: &mut Client, sql: &str) -> Vec<T> {
+    rows(client, sql).iter().map(|row| row.get(0)).collect()
+}
+
+/// The only value of a query.
+pub fn value<T: FromSqlOwned>(client: &mut Client, sql: &str) -> T {
+    let mut values = column(client, sql);
+    assert_eq!(values.len(), 1, "{sql}\nhas more or fewer than one row");
+    values.remove(0)
+}
+
+/// The SQLSTATE that a statement fails with; 00000 if it doesn't.
+pub fn sqlstate(client: &mut Client, sql: &str) -> String {
+    client.batch_execute(sql).err().map_or("00000".into(), |e| state_of(&e))
+}
+
+/// The SQLSTATE of an error, which the server must have raised.
+pub fn state_of(error: &postgres::Error) -> String {
+    error.code().unwrap_or_else(|| panic!("no error of the server's: {error:?}")).code().into()
+}
+
+/// Asserts that a statement fails with an SQLSTATE.
+pub fn refused(client: &mut Client, state: &str, sql: &str) {
+    assert_eq!(sqlstate(client, sql), state, "{sql}");
+}
+
+/// The plan of a query, executed where `ANALYZE` shall show what really happened.
+pub fn plan(client: &mut Client, options: &str, sql: &str) -> String {
+    column::<String>(client, &format!("EXPLAIN ({options}) {sql}")).join("\n")
+}
+
+/// The lines of a file of `tests/data`, which is compressed.
+pub fn data_lines(name: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let text = output(Command::new("gzip").arg("-dc").arg(path));
+    String::from_utf8(text).expect("the data is UTF-8").lines().map(str::to_owned).collect()
+}
+
+/// How far a count may be from its mean: 4.5 standard errors of a binomial count.
+pub fn bound(trials: f64, rate: f64) -> f64 {
+    4.5 * (trials * rate * (1.0 - rate)).sqrt()
+}
+
+/// SplitMix64, so that random tests are the same on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n as u64) as usize
+    }
+
+    /// One of several.
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
+    }
+}

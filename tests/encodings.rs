@@ -1,0 +1,253 @@
+//! A filter that is moved to a database with another encoding finds the same characters, or says that it can't.
+
+mod common;
+
+use common::{LAYOUTS, Server, run, state_of, value};
+use postgres::Client;
+use std::sync::OnceLock;
+
+/// Types that share the key kind text. `letter` is an enum of the elements.
+const TEXT_TYPES: [&str; 6] = ["text", "varchar", "varchar(40)", "char(40)", "name", "letter"];
+
+fn database(name: &str, encoding: &str, elements: &[&str]) -> Client {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    let server = SERVER.get_or_init(|| Server::start(""));
+    let mut client = server.empty_database(name, &format!("ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"));
+    let labels: Vec<String> = elements.iter().map(|element| format!("'{element}'")).collect();
+    run(
+        &mut client,
+        &format!(
+            "CREATE EXTENSION pg_bloom;
+             CREATE TYPE letter AS ENUM ({});
+             CREATE TYPE pair AS (a integer, b text);
+             CREATE TYPE numbers AS (a integer, b numeric);",
+            labels.join(", ")
+        ),
+    );
+    assert_eq!(value::<String>(&mut client, "SHOW server_encoding"), encoding);
+    client
+}
+
+/// The value of an expression of type `bloom`, as bytes.
+fn bytes(client: &mut Client, filter: &str) -> Vec<u8> {
+    value(client, &format!("SELECT ({filter})::bytea"))
+}
+
+/// The result of an expression about `f`, a filter given as bytes: a value, or the SQLSTATE of the error.
+fn ask(client: &mut Client, filter: &[u8], expression: &str) -> Result<bool, String> {
+    let sql = format!("SELECT {expression} FROM (SELECT $1::bytea::bloom AS f) AS moved");
+    client.query_one(&sql, &[&filter]).map(|row| row.get(0)).map_err(|e| state_of(&e))
+}
+
+/// Filters of an array of elements as a type of text: of each layout, sparse and dense, built in different ways.
+fn filters(elements: &[&str], sql_type: &str) -> Vec<String> {
+    let array = format!("ARRAY['{}']::{sql_type}[]", elements.join("', '"));
+    let sizes = ["1000000, 0.01", "1, 1e-5", "NULL, 0.01"];
+    let mut filters: Vec<String> = LAYOUTS
+        .iter()
+        .flat_map(|layout| sizes.map(|size| format!("bloom_from_array({array}, {size}, '{layout}')")))
+        .collect();
+    filters.push(format!("bloom_add_all(bloom_empty(1000), {array})"));
+    filters.push(format!("SELECT bloom_agg(x, 1000) FROM unnest({array}) AS x"));
+    filters.push(format!("SELECT bloom_agg(x) FROM unnest({array}) AS x"));
+    let each: Vec<String> = elements.iter().map(|element| format!("'{element}'::{sql_type}")).collect();
+    filters.push(format!("bloom_empty(1000) || {}", each.join(" || ")));
+    filters
+}
+
+#[test]
+fn text_is_the_same_element_in_every_encoding() {
+    let everywhere = [
+        ("LATIN1", vec!["é", "ß", "ASCII", "Ünïcödé ÿ", "b"]),
+        ("WIN1251", vec!["ж", "Ы", "ASCII", "щётка", "b"]),
+        ("EUC_JP", vec!["あ", "漢字", "ASCII", "カナ", "b"]),
+        ("WIN1252", vec!["€", "é", "ASCII", "œuvre", "b"]),
+    ];
+    for (encoding, elements) in everywhere {
+        let name = encoding.to_lowercase();
+        let databases = [encoding, "UTF8", "SQL_ASCII"]
+            .map(|e| database(&format!("text_{name}_{}", e.to_lowercase()), e, &elements));
+        check_text(databases, &elements);
+    }
+}
+
+/// Asserts that filters built in each database are the same, and answer the same, in each.
+fn check_text(mut databases: [Client; 3], elements: &[&str]) {
+    for sql_type in TEXT_TYPES {
+        for filter in filters(elements, sql_type) {
+            let built: Vec<Vec<u8>> = databases.iter_mut().map(|client| bytes(client, &filter)).collect();
+            assert!(built[0] == built[1] && built[1] == built[2], "{filter}");
+            for client in &mut databases {
+                for element in elements {
+                    let found = ask(client, &built[0], &format!("f @> '{element}'::{sql_type}"));
+                    assert_eq!(found, Ok(true), "{element}::{sql_type} in {filter}");
+                }
+            }
+        }
+        let exact = format!("bloom_from_array(ARRAY['{}']::{sql_type}[], 1000000)", elements.join("', '"));
+        let exact = bytes(&mut databases[0], &exact);
+        for client in &mut databases {
+            let absent = ask(client, &exact, "f @> 'Ascii'::text OR f @> 'c'::text OR f @> ''::text");
+            assert_eq!(absent, Ok(false), "{sql_type}");
+        }
+    }
+}
+
+#[test]
+fn text_types_find_each_other_across_encodings() {
+    let elements = ["é", "ß", "plain"];
+    let mut latin1 = database("types_latin1", "LATIN1", &elements);
+    let mut utf8 = database("types_utf8", "UTF8", &elements);
+    for added in TEXT_TYPES {
+        let filter = format!("bloom_from_array(ARRAY['é', 'ß', 'plain']::{added}[], 1000000)");
+        let (from_latin1, from_utf8) = (bytes(&mut latin1, &filter), bytes(&mut utf8, &filter));
+        for asked in TEXT_TYPES {
+            let all = format!("bloom_contains_all(f, ARRAY['ß', 'plain', 'é']::{asked}[]) AND NOT f @> 'e'::text");
+            assert_eq!(ask(&mut utf8, &from_latin1, &all), Ok(true), "{added} in LATIN1, {asked} in UTF8");
+            assert_eq!(ask(&mut latin1, &from_utf8, &all), Ok(true), "{added} in UTF8, {asked} in LATIN1");
+        }
+    }
+}
+
+#[test]
+fn single_chars_are_the_same_element_in_every_encoding() {
+    let mut databases = ["LATIN1", "UTF8", "SQL_ASCII", "WIN1251"]
+        .map(|encoding| database(&format!("chars_{}", encoding.to_lowercase()), encoding, &["b"]));
+    let all = "SELECT bloom_agg(i::\"char\", 1000000) FROM generate_series(-128, 127) AS i";
+    let odd = "SELECT bloom_agg(i::\"char\", 1000000) FROM generate_series(-127, 127, 2) AS i";
+    for built_by in 0..databases.len() {
+        let (all, odd) = (bytes(&mut databases[built_by], all), bytes(&mut databases[built_by], odd));
+        for client in &mut databases {
+            let found = "(SELECT count(*) FROM generate_series(-128, 127) AS i WHERE f @> i::\"char\")";
+            assert_eq!(ask(client, &all, &format!("{found} = 256")), Ok(true));
+            assert_eq!(ask(client, &odd, &format!("{found} = 128")), Ok(true));
+            assert_eq!(ask(client, &odd, "f @> 'a'::text AND f @> 'c'::name AND NOT f @> 'b'::letter"), Ok(true));
+        }
+    }
+}
+
+/// Values whose own hash depends on the encoding of the text in them, even where that is ASCII.
+const WITH_TEXT: [&str; 6] = [
+    "'{\"a\": \"é\"}'::jsonb",
+    "'{\"a\": 1}'::jsonb",
+    "ARRAY['é']::text[]",
+    "ARRAY['plain']::varchar[]",
+    "ROW(1, 'é')::pair",
+    "ARRAY[ROW(1, 'plain')::pair]",
+];
+
+#[test]
+fn types_with_text_in_them_are_refused_in_another_encoding() {
+    let mut latin1 = database("other_latin1", "LATIN1", &["b"]);
+    let mut utf8 = database("other_utf8", "UTF8", &["b"]);
+    let mut win1252 = database("other_win1252", "WIN1252", &["b"]);
+    for element in WITH_TEXT {
+        for size in ["1000000", "1, 1e-5"] {
+            let own = format!("(bloom_empty({size}) || {element})");
+            let [from_latin1, from_utf8] = [&mut latin1, &mut utf8].map(|client| bytes(client, &own));
+            let tell = |client: &mut Client, filter: &[u8]| {
+                [
+                    format!("f @> {element}"),
+                    format!("{element} <@ f"),
+                    format!("(bloom_query(f, {element})).contains"),
+                    format!("bloom_contains_any(f, ARRAY[{element}, {element}])"),
+                    format!("bloom_contains_all(f, ARRAY[{element}])"),
+                    format!("(f || {element}) IS NULL"),
+                    format!("bloom_add_all(f, ARRAY[{element}]) IS NULL"),
+                    format!("(f | {own}) IS NULL"),
+                    format!("({own} & f) IS NULL"),
+                    format!("bloom_jaccard(f, {own}) > 1"),
+                    format!("(SELECT bloom_union_agg(g) IS NULL FROM (VALUES (f), ({own})) AS v (g))"),
+                ]
+                .map(|expression| (ask(client, filter, &expression), expression))
+            };
+            for (client, filter) in [(&mut utf8, &from_latin1), (&mut latin1, &from_utf8), (&mut win1252, &from_latin1)]
+            {
+                for (answer, expression) in tell(client, filter) {
+                    assert_eq!(answer, Err("42804".into()), "{expression}");
+                }
+            }
+            for (client, filter) in [(&mut latin1, &from_latin1), (&mut utf8, &from_utf8)] {
+                assert_eq!(ask(client, filter, &format!("f @> {element}")), Ok(true), "{element} at home");
+            }
+        }
+    }
+}
+
+#[test]
+fn types_without_text_in_them_move_to_every_encoding() {
+    let mut latin1 = database("plain_latin1", "LATIN1", &["b"]);
+    let mut utf8 = database("plain_utf8", "UTF8", &["b"]);
+    for element in [
+        "inet '10.0.0.1'",
+        "macaddr '08:00:2b:01:02:03'",
+        "interval '1 day'",
+        "time '12:00'",
+        "ARRAY[1, 2, NULL]",
+        "ARRAY[1.50, 2]::numeric[]",
+        "int4range(1, 5)",
+        "daterange('2020-01-01', '2020-02-01')",
+        "ROW(1, 2.50)::numbers",
+        "ARRAY[decode('e9', 'hex')]",
+        "decode('e9', 'hex')",
+        "uuid '00112233-4455-6677-8899-aabbccddeeff'",
+        "timestamptz '2020-01-01 00:00+00'",
+    ] {
+        for layout in LAYOUTS {
+            let own = format!("bloom_empty(1000, 0.01, '{layout}') || {element}");
+            let [from_latin1, from_utf8] = [&mut latin1, &mut utf8].map(|client| bytes(client, &own));
+            assert_eq!(from_latin1, from_utf8, "{own}");
+            assert_eq!(ask(&mut utf8, &from_latin1, &format!("f @> {element}")), Ok(true), "{own}");
+            assert_eq!(ask(&mut latin1, &from_utf8, &format!("f @> {element}")), Ok(true), "{own}");
+        }
+    }
+}
+
+/// Databases in LATIN1 and UTF8 with a type whose name is not ASCII, and a filter of its elements made by each.
+fn with_odd_name(prefix: &str) -> [(Client, Vec<u8>); 2] {
+    ["LATIN1", "UTF8"].map(|encoding| {
+        let mut client = database(&format!("{prefix}_{}", encoding.to_lowercase()), encoding, &["b"]);
+        run(&mut client, "CREATE TYPE \"Zähler\" AS (a integer, b integer)");
+        let filter = bytes(&mut client, "bloom_empty(1000) || ROW(1, 2)::\"Zähler\"");
+        (client, filter)
+    })
+}
+
+#[test]
+fn kinds_with_names_that_are_not_ascii_move_to_every_encoding() {
+    let [(mut latin1, from_latin1), (mut utf8, from_utf8)] = with_odd_name("kinds");
+    assert_eq!(from_latin1, from_utf8);
+    for client in [&mut utf8, &mut latin1] {
+        let found = ask(client, &from_latin1, "f @> ROW(1, 2)::\"Zähler\" AND NOT f @> ROW(2, 1)::\"Zähler\"");
+        assert_eq!(found, Ok(true));
+    }
+}
+
+/// The message of the error that a query about `f` gives.
+fn message(client: &mut Client, filter: &[u8], expression: &str) -> String {
+    let sql = format!("SELECT {expression} FROM (SELECT $1::bytea::bloom AS f) AS moved");
+    let error = client.query_one(&sql, &[&filter]).expect_err(expression);
+    error.as_db_error().map_or(String::new(), |e| e.message().into())
+}
+
+#[test]
+fn names_of_kinds_are_shown_in_the_encoding_of_the_database() {
+    for (mut client, filter) in with_odd_name("names") {
+        assert_eq!(ask(&mut client, &filter, "(bloom_info(f)).key_kind = 'public.\"Zähler\"'"), Ok(true));
+        let message = message(&mut client, &filter, "f @> 1");
+        assert!(message.contains("kind public.\"Zähler\" and an element of kind integer"), "{message}");
+    }
+}
+
+#[test]
+fn errors_are_shown_in_the_encoding_of_the_database() {
+    for (mut client, filter) in with_odd_name("errors") {
+        run(&mut client, "CREATE TYPE \"Größe\" AS ENUM ('a')");
+        let of_type = message(&mut client, &filter, "f @> ARRAY['a']::\"Größe\"[]");
+        assert!(of_type.contains("\"Größe\"[]"), "{of_type}");
+        let of_layout = message(&mut client, &filter, "bloom_empty(1, 0.1, 'größer')");
+        assert!(of_layout.contains("größer"), "{of_layout}");
+        let of_text = message(&mut client, &filter, "'größer'::text::bloom");
+        assert!(of_text.contains("größer"), "{of_text}");
+    }
+}
