@@ -175,7 +175,7 @@ pub fn cardinality(view: &View<'_>) -> f64 {
 
 /// The standard error of the estimate for a filter that holds `elements`, from the variance of its clear share.
 ///
-/// In the block layouts the loads of blocks vary too: with λ elements a block, E[z] = exp(-λ(1-q)) for one clear bit and
+/// In the block layouts the loads of blocks vary too: with λ elements a block, `E[z]` = exp(-λ(1-q)) for one clear bit and
 /// exp(-λ(1-q₂)) for two of them, and what follows from the total being `elements` is taken off.
 pub fn standard_error(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 {
     let (k, b) = (f64::from(hashes), blocks as f64);

@@ -20,7 +20,7 @@
 //! | [`rate`] | the exact false positive rate of a layout |
 //! | [`table`] | the sizing lookup tables, in the manner of ClickHouse |
 //! | [`sizing`] | how many blocks a capacity needs, and the way back |
-//! | [`format`] | the stored form and its one validating parser |
+//! | [`mod@format`] | the stored form and its one validating parser |
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union, intersection, spreading and folding |
 //! | [`estimate`] | cardinality, present rate, overfull |

@@ -10,7 +10,7 @@
 //! | classic | E[(X/m)^k], X = cells hit by k·n throws into m |
 //!
 //! F comes from the occupancy chain: a throw hits a new cell with probability (512 - x)/512 when x are hit (Feller, An
-//! Introduction to Probability Theory, vol. 1, IV.2). For more than [`EXACT_CELLS`] cells `classic` uses the mean and
+//! Introduction to Probability Theory, vol. 1, IV.2). For more than 1,024 cells `classic` uses the mean and
 //! variance of X, which is exact to the second order of 1/m.
 //!
 //! [`at_load`] is the same with Poisson in place of Binomial: the limit of many blocks, from which sizes start.

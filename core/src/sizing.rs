@@ -17,7 +17,7 @@
 //! since a filter is sparse until its dense form is smaller.
 //!
 //! `classic` counts bits where the others count blocks. A small filter needs a few bits more than the limit says, so
-//! its need is raised by what 1,024 bits would want ([`classic_surplus`]); below that size it steps up the grid until the exact
+//! its need is raised by what 1,024 bits would want (`classic_surplus`); below that size it steps up the grid until the exact
 //! rate is met, and the power-of-two rule may fail.
 
 use crate::error::{Code, Error, Result};
@@ -28,7 +28,7 @@ use std::cell::Cell;
 
 /// Up to this many blocks the grid has no finer step than one block.
 const GRID: f64 = 64.0;
-/// Below this many bits `classic` checks the exact rate instead of relying on [`classic_surplus`].
+/// Below this many bits `classic` checks the exact rate instead of relying on `classic_surplus`.
 const SMALL_CLASSIC: f64 = 1024.0;
 
 /// Size of a filter: what [`crate::format::Header`] is made of.

@@ -207,7 +207,7 @@ impl Call {
         (kind != 0).then_some(context)
     }
 
-    /// As [`Call::aggregate_context`].
+    /// The memory of the aggregate whose support function this is.
     ///
     /// # Errors
     /// 55000 for a call by hand.

@@ -1,7 +1,7 @@
 //! Everything unsafe about datums: calls, variable-length values, arrays, rows, types.
 //!
 //! Functions of the extension are plain safe Rust, `fn(&Call) -> Result<Option<Datum>, Failure>`; the macro
-//! [`pg_functions!`] gives each the symbol and calling convention that `CREATE FUNCTION … LANGUAGE C` looks for. What
+//! `pg_functions!` gives each the symbol and calling convention that `CREATE FUNCTION … LANGUAGE C` looks for. What
 //! makes the safe methods here sound is that PostgreSQL calls a C function with the arguments that `sql/pg_bloom.sql`
 //! declares: whoever may create C functions may do anything already.
 
