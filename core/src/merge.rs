@@ -20,7 +20,7 @@ use crate::error::{Code, Error, Result};
 use crate::estimate;
 use crate::format::{Body, Buffer, Header, View, payload_mut};
 use crate::kind::Kind;
-use crate::layout::and_bytes;
+use crate::layout::{Layout, and_bytes};
 use crate::{sizing, sparse};
 use std::cmp::Ordering;
 
@@ -35,8 +35,14 @@ fn compare(a: &Header<'_>, b: &Header<'_>) -> Ordering {
     a.blocks
         .cmp(&b.blocks)
         .then(a.capacity.cmp(&b.capacity))
+        .then(is_plain(b).cmp(&is_plain(a)))
         .then(a.fpr.total_cmp(&b.fpr))
         .then(b.layout.cmp(&a.layout))
+}
+
+/// Whether this is the filter of no size with the default rate and layout, which gives way to any other.
+fn is_plain(h: &Header<'_>) -> bool {
+    h.is_unsized() && h.layout == Layout::Blocked && h.fpr == crate::DEFAULT_FPR
 }
 
 fn describe(h: &Header<'_>) -> String {

@@ -136,6 +136,17 @@ proptest! {
 }
 
 #[test]
+fn the_plain_empty_filter_is_the_identity_of_other_empty_ones_too() {
+    for layout in Layout::ALL {
+        for fpr in [0.5, 0.01, 1e-4] {
+            let other: Vec<u8> = build::empty(&Header::unsized_(layout, fpr));
+            assert_eq!(or(&other, &neutral()), other);
+            assert_eq!(or(&neutral(), &other), other);
+        }
+    }
+}
+
+#[test]
 fn other_parameters_are_refused_with_both_sets() {
     let a = filter(Layout::Blocked, 4, 10, &[1]);
     for b in
