@@ -85,13 +85,14 @@ fn transition(call: &Call) -> Outcome {
 
 /// Refuses parameters that differ within one aggregate.
 fn same_parameters(a: &Header<'_>, b: &Header<'_>) -> Result<(), Failure> {
-    if a.size() == b.size() { Ok(()) } else { Err(parameters_differ(a, b)) }
+    let same = a.layout == b.layout && a.fpr == b.fpr && a.capacity == b.capacity;
+    if same { Ok(()) } else { Err(parameters_differ(a, b)) }
 }
 
 #[cold]
 fn parameters_differ(a: &Header<'_>, b: &Header<'_>) -> Failure {
     let describe = |h: &Header<'_>| {
-        let capacity = if h.is_unsized() { "none".into() } else { h.capacity.to_string() };
+        let capacity = if h.is_to_be_sized() { "none".into() } else { h.capacity.to_string() };
         format!("capacity {capacity}, rate {}, layout \"{}\"", h.fpr, h.layout.name())
     };
     invalid_parameter("parameters of bloom_agg must be the same for all rows of a group")
@@ -149,7 +150,7 @@ fn union_combine(call: &Call) -> Outcome {
 /// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    State::argument(call, 0).map(|mut state| state.serialise()).transpose()
+    State::argument(call, 0).map(|mut state| state.serialise(call)).transpose()
 }
 
 /// `bloom_agg_deserialise(bytes, internal)`.
@@ -163,7 +164,7 @@ fn deserialise(call: &Call) -> Outcome {
 fn finish(call: &Call) -> Outcome {
     call.require_aggregate()?;
     match State::argument(call, 0) {
-        Some(mut state) => state.finish().map(Some),
+        Some(mut state) => state.finish(call).map(Some),
         None => crate::build::nothing().map(Some),
     }
 }

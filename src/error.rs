@@ -20,6 +20,8 @@ pub enum Failure {
     Indeterminate(Error),
     /// 55000: a function called in a way that only the executor may.
     Misuse(Error),
+    /// 58030: a temporary file that doesn't give back what was written.
+    File(Error),
 }
 
 impl From<Error> for Failure {
@@ -55,6 +57,7 @@ pub fn raise(failure: Failure) -> ! {
         Failure::Unsupported(error) => (PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, error),
         Failure::Indeterminate(error) => (PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE, error),
         Failure::Misuse(error) => (PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, error),
+        Failure::File(error) => (PgSqlErrorCode::ERRCODE_IO_ERROR, error),
     };
     report(code, error, PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")

@@ -55,6 +55,35 @@ pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<He
     Ok(settled)
 }
 
+/// The header of an unsized build that went dense early, for `elements` elements and room for more.
+///
+/// # Errors
+/// Those of [`sizing::power_of_two`].
+pub fn oversized<'a>(header: &Header<'a>, elements: u64) -> Result<Header<'a>> {
+    let size = sizing::power_of_two(header.layout, elements, header.fpr)?;
+    Ok(Header { capacity: 0, ..Header::sized(size, header.kind) })
+}
+
+/// Ends an unsized build that went dense early with `elements` elements: folds it to the smallest power-of-two block
+/// count that keeps the rate.
+///
+/// # Errors
+/// [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, limit: u64) -> Result<B> {
+    let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
+    if size.blocks > header.blocks {
+        // Bits that were not kept apart can't be told apart again; what is left is to say how full it is.
+        size.blocks = header.blocks;
+        size.capacity = sizing::capacity_of(header.layout, size.hashes, size.blocks, header.fpr);
+    }
+    let settled = Header::sized(size, header.kind);
+    settled.check_size(limit)?;
+    let mut value: B = settled.dense();
+    let payload = payload_mut(&mut value, &settled);
+    header.layout.fold(bits, payload, settled.blocks, header.blocks / settled.blocks);
+    Ok(value)
+}
+
 /// The filter of a set, given its distinct hashes in ascending order. Without a size in `header`, the smallest power of
 /// two of blocks that keeps the rate.
 ///

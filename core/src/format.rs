@@ -21,7 +21,10 @@
 //!
 //! A value has one canonical form: a set that was never merged across sizes is sparse if and only if its hashes take no
 //! more bytes than the dense payload would. A filter of no size (`blocks` 0) has no elements: it is `bloom_empty()`, the
-//! identity of union. Only as the state of an aggregate may it hold hashes ([`View::parse_state`]).
+//! identity of union.
+//!
+//! The state of an unsized aggregate has two more forms ([`View::parse_state`]): no size but hashes nevertheless, or a
+//! dense payload of more blocks than will be needed and capacity 0, to be folded at the end.
 
 use crate::error::{Code, Error, Result};
 use crate::hash::HASH_ID;
@@ -144,6 +147,11 @@ impl<'a> Header<'a> {
         Size { layout: self.layout, hashes: self.hashes, blocks: self.blocks, capacity: self.capacity, fpr: self.fpr }
     }
 
+    /// Whether this is an unsized build, that will have the size that its elements need in the end.
+    pub fn is_to_be_sized(&self) -> bool {
+        self.capacity == 0
+    }
+
     /// Whether the filter has no size yet.
     pub fn is_unsized(&self) -> bool {
         self.blocks == 0
@@ -250,6 +258,7 @@ impl<'a> View<'a> {
         if view.header.is_unsized() && !view.header.kind.is_none() {
             return Err(invalid("a filter of no size has a key kind"));
         }
+        require(view.header.is_unsized() || view.header.capacity > 0, || "capacity is 0".into())?;
         Ok(view)
     }
 
@@ -393,7 +402,7 @@ fn check_shape(h: &Header<'_>) -> Result<()> {
     require(h.base_blocks > 0 && h.blocks.is_multiple_of(h.base_blocks), || {
         format!("{} blocks are no multiple of {}", h.blocks, h.base_blocks)
     })?;
-    require((1..=i64::MAX as u64).contains(&h.capacity), || format!("capacity is {}", h.capacity))
+    require(h.capacity <= i64::MAX as u64, || format!("capacity is {}", h.capacity))
 }
 
 fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [u8]> {
@@ -411,6 +420,7 @@ fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [u8]> {
 fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [[u8; 8]]> {
     let (hashes, rest) = payload.as_chunks::<8>();
     require(rest.is_empty(), || format!("{} bytes of hashes are no multiple of 8", payload.len()))?;
+    require(header.is_unsized() || header.capacity > 0, || "a sparse filter has capacity 0".into())?;
     require(header.fits_sparse(hashes.len()), || {
         format!("{} hashes are more than a sparse filter of {} blocks has", hashes.len(), header.blocks)
     })?;

@@ -57,6 +57,15 @@ pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     dedup(hashes)
 }
 
+/// Whether fewer than one hash in eight is a repetition, judged by those that end in six zero bits: all copies of one hash
+/// are in that sample or none is. Too small a sample is no judgement.
+pub fn has_few_repetitions(hashes: &[u64]) -> bool {
+    let mut sample: Vec<u64> = hashes.iter().copied().filter(|hash| hash & 63 == 0).collect();
+    sample.sort_unstable();
+    let distinct = dedup(&mut sample);
+    sample.len() >= 64 && distinct * 8 >= sample.len() * 7
+}
+
 /// Drops repeated neighbours and returns how many hashes are left at the front.
 fn dedup(hashes: &mut [u64]) -> usize {
     let mut kept = usize::from(!hashes.is_empty());
@@ -97,6 +106,14 @@ mod tests {
     /// Hashes from ranges of very different density, so that interpolation is led astray.
     fn hash() -> impl Strategy<Value = u64> {
         prop_oneof![any::<u64>(), 0u64..50, (u64::MAX - 50)..=u64::MAX, 1u64 << 40..(1 << 40) + 100]
+    }
+
+    #[test]
+    fn repetitions_are_noticed() {
+        let hashes: Vec<u64> = (0..20_000).map(|i| crate::hash::word(1, i)).collect();
+        assert!(has_few_repetitions(&hashes));
+        assert!(!has_few_repetitions(&hashes[..50]));
+        assert!(!has_few_repetitions(&[&hashes[..], &hashes[..]].concat()));
     }
 
     proptest! {

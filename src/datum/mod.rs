@@ -9,7 +9,9 @@ mod array;
 mod call;
 mod canonical;
 pub mod catalog;
+mod merge_state;
 mod row;
+mod spill;
 mod state;
 mod varlena;
 

@@ -2,19 +2,23 @@
 //!
 //! ```text
 //! small:  | params | -    | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
-//! dense:  | params | bits | len | -      | 508  |  batch       |      bits ──▶ | stored header | payload |
+//! dense:  | params | bits | len | -      | 507  |  batch       |      bits ──▶ | stored header | payload |
 //! ```
 //!
-//! A group starts with room for four hashes and doubles it as it grows, dropping repeated hashes each time; once the
-//! distinct ones take more bytes than the dense payload, it goes dense. From then on the hashes are a batch: their bits are set
-//! 508 at a time, with the memory they need asked for ahead. The parameters are shared by all groups of a call site.
+//! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
+//! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch: the memory that a hash needs is
+//! asked for when it arrives, its bits are set with those of the others. Without a capacity there is no dense payload to
+//! compare with, and hashes beyond half of `work_mem` go to temporary files ([`super::spill`]). The parameters are shared by
+//! all groups of a call site.
+//!
+//! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
 use super::call::Call;
+use super::spill::Spill;
 use super::varlena::PgBuffer;
 use crate::error::Failure;
 use crate::settings;
-use pg_bloom_core::build::from_hashes;
-use pg_bloom_core::merge::{merged_header, or_into};
+use pg_bloom_core::merge::or_into;
 use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, View, estimate, sparse};
 use pgrx::pg_sys;
 
@@ -22,6 +26,8 @@ use pgrx::pg_sys;
 const FIRST_BYTES: usize = 64;
 /// Bytes of a dense state, without its bits.
 const BATCH_BYTES: usize = 4096;
+/// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
+const MANY: u32 = 8192;
 
 /// What the states of a call site have in common.
 pub struct Params {
@@ -31,7 +37,7 @@ pub struct Params {
 
 impl Params {
     /// Parameters that live as long as `context`.
-    fn allocate(context: pg_sys::MemoryContext, header: &Header<'_>) -> *const Params {
+    pub(super) fn allocate(context: pg_sys::MemoryContext, header: &Header<'_>) -> *const Params {
         let name = header.kind.name;
         // SAFETY: the allocation has room for the parameters and the name after them, which is valid UTF-8.
         unsafe {
@@ -64,7 +70,7 @@ impl Shared {
     }
 
     /// Parameters with this header.
-    fn params(&mut self, call: &Call, header: &Header<'_>) -> Result<*const Params, Failure> {
+    pub(super) fn params(&mut self, call: &Call, header: &Header<'_>) -> Result<*const Params, Failure> {
         if self.first.is_null() {
             self.first = Params::allocate(call.site_context()?, header);
         }
@@ -76,7 +82,7 @@ impl Shared {
     }
 
     /// The memory of new states.
-    fn context(&self, call: &Call) -> Result<pg_sys::MemoryContext, Failure> {
+    pub(super) fn context(&self, call: &Call) -> Result<pg_sys::MemoryContext, Failure> {
         let aggregate = call.require_aggregate()?;
         // SAFETY: reading a global that is always set.
         Ok(if self.short_lived { unsafe { pg_sys::CurrentMemoryContext } } else { aggregate })
@@ -90,18 +96,20 @@ impl Default for Shared {
 }
 
 #[repr(C)]
-struct Head {
-    params: *const Params,
+pub(super) struct Head {
+    pub(super) params: *const Params,
     /// The stored value being built, once dense.
-    dense: *mut pg_sys::varlena,
+    pub(super) dense: *mut pg_sys::varlena,
+    /// More hashes of an unsized build, in files.
+    pub(super) spill: *mut Spill,
     /// Hashes there are.
-    len: u32,
+    pub(super) len: u32,
     /// How many of them, from the first, ascend strictly.
     sorted: u32,
     /// Hashes there is room for.
     room: u32,
     /// Whether the parameters' kind is that of the filter even without an element.
-    has_kind: u32,
+    pub(super) has_kind: u32,
 }
 
 /// The state of one group.
@@ -127,19 +135,27 @@ impl State {
         unsafe {
             let head: *mut Head = pg_sys::MemoryContextAlloc(context, FIRST_BYTES).cast();
             let room = room_of(FIRST_BYTES);
-            head.write(Head { params, dense: std::ptr::null_mut(), len: 0, sorted: 0, room, has_kind: 0 });
+            head.write(Head {
+                params,
+                dense: std::ptr::null_mut(),
+                spill: std::ptr::null_mut(),
+                len: 0,
+                sorted: 0,
+                room,
+                has_kind: 0,
+            });
             Ok(State { head })
         }
     }
 
     #[inline(always)]
-    fn head(&self) -> &Head {
+    pub(super) fn head(&self) -> &Head {
         // SAFETY: the state is alive, and borrowed.
         unsafe { &*self.head }
     }
 
     #[inline(always)]
-    fn head_mut(&mut self) -> &mut Head {
+    pub(super) fn head_mut(&mut self) -> &mut Head {
         // SAFETY: the state is alive, and borrowed for writing.
         unsafe { &mut *self.head }
     }
@@ -151,20 +167,35 @@ impl State {
         unsafe { &*self.head().params }
     }
 
-    fn hashes(&mut self) -> &mut [u64] {
+    pub(super) fn hashes(&mut self) -> &mut [u64] {
         let len = self.head().len as usize;
         // SAFETY: `len` hashes were written after the head.
         unsafe { std::slice::from_raw_parts_mut(self.head.add(1).cast(), len) }
     }
 
-    fn is_dense(&self) -> bool {
+    pub(super) fn is_dense(&self) -> bool {
         !self.head().dense.is_null()
     }
 
+    /// The value being built, of a dense state.
+    #[inline(always)]
+    pub(super) fn dense(&self) -> PgBuffer {
+        debug_assert!(self.is_dense());
+        // SAFETY: the buffer is this state's own, and lives as long.
+        unsafe { PgBuffer::from_pointer(self.head().dense) }
+    }
+
+    /// The hashes in files.
+    pub(super) fn spill(&mut self) -> Option<&mut Spill> {
+        // SAFETY: null, or files that live as long as the aggregate.
+        unsafe { self.head_mut().spill.as_mut() }
+    }
+
     /// The header of the filter as it is: without a kind as long as there are no elements.
-    fn header(&self) -> Header<'static> {
+    pub(super) fn header(&self) -> Header<'static> {
         let header = self.params().header;
-        let without_kind = self.head().len == 0 && !self.is_dense() && self.head().has_kind == 0;
+        let nothing = self.head().len == 0 && !self.is_dense() && self.head().spill.is_null();
+        let without_kind = nothing && self.head().has_kind == 0;
         if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
     }
 
@@ -191,27 +222,95 @@ impl State {
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
         let header = &self.params().header;
-        // SAFETY: the buffer is this state's own.
-        let dense = unsafe { PgBuffer::from_pointer(self.head().dense) };
-        header.layout.prefetch(&dense.bytes()[header.prefix_bytes()..], header.blocks, hash);
+        header.layout.prefetch(&self.dense().bytes()[header.prefix_bytes()..], header.blocks, hash);
     }
 
     #[inline(never)]
     fn make_room(&mut self, call: &Call) -> Result<(), Failure> {
         if self.is_dense() {
             self.flush();
+            Ok(())
+        } else if self.params().header.is_unsized() {
+            self.grow_unsized(call)
+        } else {
+            self.grow_sized(call)
+        }
+    }
+
+    /// Makes room for more hashes of a build with a capacity, or goes dense.
+    fn grow_sized(&mut self, call: &Call) -> Result<(), Failure> {
+        let header = self.params().header;
+        let most = header.payload_bytes() as usize / 8;
+        let (len, room) = (self.head().len, self.head().room);
+        if len as usize > most {
+            let mostly_new = self.head().sorted < len / 2;
+            if mostly_new && self.go_dense_if_surely_more_than(call, most)? {
+                return Ok(());
+            }
+            self.sort();
+            if self.head().len as usize > most {
+                self.go_dense(call.require_aggregate()?, header.blocks)?;
+            }
             return Ok(());
         }
-        self.sort();
-        let (len, room) = (self.head().len, self.head().room);
-        if !self.params().header.fits_sparse(len as usize) {
-            return self.go_dense(call.require_aggregate()?, self.params().header.blocks);
+        if self.still_full_without_repetitions(room) {
+            // An eighth above the limit is enough to be sure of having passed it.
+            self.resize((bytes_of(room) * 2).min(bytes_of((most + most / 8 + 64) as u32)))?;
         }
-        if len > room / 2 { self.resize(bytes_of(room) * 2) } else { Ok(()) }
+        Ok(())
+    }
+
+    /// Makes room for more hashes of a build without a capacity, in memory or in files.
+    fn grow_unsized(&mut self, call: &Call) -> Result<(), Failure> {
+        let room = self.head().room;
+        if !self.still_full_without_repetitions(room) {
+            return Ok(());
+        }
+        if bytes_of(room) * 2 <= work_mem() / 2 {
+            return self.resize(bytes_of(room) * 2);
+        }
+        self.spill_hashes(call.require_aggregate()?)
+    }
+
+    /// Drops repeated hashes, unless there are many hashes and few repeated ones; says whether to make room for more.
+    fn still_full_without_repetitions(&mut self, room: u32) -> bool {
+        if room < MANY || !sparse::has_few_repetitions(self.hashes()) {
+            self.sort();
+        }
+        self.head().len > room / 2
+    }
+
+    /// Moves the hashes to the files.
+    pub(super) fn spill_hashes(&mut self, context: pg_sys::MemoryContext) -> Result<(), Failure> {
+        self.sort();
+        if self.head().spill.is_null() {
+            self.head_mut().spill = Spill::new(context);
+        }
+        // SAFETY: files that live as long as the aggregate; the hashes are no part of them.
+        unsafe { &mut *self.head().spill }.write(self.hashes())?;
+        let head = self.head_mut();
+        (head.len, head.sorted) = (0, 0);
+        Ok(())
+    }
+
+    /// Goes dense if the bits of the hashes prove, without sorting them, that more than `most` are distinct: an element sets
+    /// no more than k bits.
+    fn go_dense_if_surely_more_than(&mut self, call: &Call, most: usize) -> Result<bool, Failure> {
+        let header = self.params().header;
+        header.check_size(settings::max_filter_bytes())?;
+        let mut dense = PgBuffer::zeroed_in(call.require_aggregate()?, header.dense_bytes() as usize);
+        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
+        header.layout.insert_all(payload, header.hashes, header.blocks, self.hashes());
+        if estimate::count_ones(payload) > most as u64 * u64::from(header.hashes) {
+            self.become_dense(dense)?;
+            return Ok(true);
+        }
+        dense.free();
+        Ok(false)
     }
 
     /// Sorts the hashes and drops repeated ones.
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         let sorted = self.head().sorted as usize;
         let distinct = sparse::sort_distinct(self.hashes(), sorted) as u32;
         let head = self.head_mut();
@@ -229,17 +328,16 @@ impl State {
     }
 
     /// Sets the bits of the batch.
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let header = self.params().header;
-        // SAFETY: the buffer is this state's own; the hashes are no part of it.
-        let mut dense = unsafe { PgBuffer::from_pointer(self.head().dense) };
+        let mut dense = self.dense();
         let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
         header.layout.insert_all(payload, header.hashes, header.blocks, self.hashes());
         self.head_mut().len = 0;
     }
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
-    fn go_dense(&mut self, context: pg_sys::MemoryContext, blocks: u64) -> Result<(), Failure> {
+    pub(super) fn go_dense(&mut self, context: pg_sys::MemoryContext, blocks: u64) -> Result<(), Failure> {
         let own = self.params().header;
         if self.is_dense() && own.blocks == blocks {
             return Ok(());
@@ -248,25 +346,28 @@ impl State {
         header.check_size(settings::max_filter_bytes())?;
         let mut dense = PgBuffer::zeroed_in(context, header.dense_bytes() as usize);
         self.with_view(|view| or_into(&mut dense.bytes_mut()[header.prefix_bytes()..], blocks, view));
-        let old = std::mem::replace(&mut self.head_mut().dense, dense.into_pointer());
-        let head = self.head_mut();
-        (head.len, head.sorted) = (0, 0);
-        if old.is_null() {
-            self.resize(BATCH_BYTES)
-        } else {
-            // SAFETY: the old value came from palloc and is used no more.
-            unsafe { pg_sys::pfree(old.cast()) };
-            Ok(())
-        }
+        self.become_dense(dense)
     }
 
-    /// Shows the state as a filter, which may have no size and hashes nevertheless.
+    /// Takes a dense value that has the bits of all elements.
+    pub(super) fn become_dense(&mut self, dense: PgBuffer) -> Result<(), Failure> {
+        let was_dense = self.is_dense().then(|| self.dense());
+        let head = self.head_mut();
+        head.dense = dense.into_pointer();
+        (head.len, head.sorted) = (0, 0);
+        match was_dense {
+            Some(old) => old.free(),
+            None => self.resize(BATCH_BYTES)?,
+        }
+        Ok(())
+    }
+
+    /// Shows the state as a filter, which may have no size and hashes nevertheless. Hashes in files are not shown.
     pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
         if self.is_dense() {
             self.flush();
             let header = self.params().header;
-            // SAFETY: the buffer is this state's own and not written to while it is borrowed.
-            let dense = unsafe { PgBuffer::from_pointer(self.head().dense) };
+            let dense = self.dense();
             return use_view(&View { header, body: Body::Dense(&dense.bytes()[header.prefix_bytes()..]) });
         }
         self.sort();
@@ -283,114 +384,17 @@ impl State {
         use_view(&View { header, body: Body::Sparse(entries) })
     }
 
-    /// Merges a filter, or the view of another state, into this one.
-    ///
-    /// # Errors
-    /// Those of a union.
-    pub fn absorb(
-        &mut self,
-        call: &Call,
-        shared: &mut Shared,
-        view: &View<'_>,
-        operation: &str,
-    ) -> Result<(), Failure> {
-        let own = self.header();
-        let merged = merged_header(&own, &view.header, operation)?;
-        let nothing_yet = own.is_unsized() && self.head().len == 0;
-        match view.body {
-            Body::Sparse([]) if view.header.is_unsized() => self.set_header(call, shared, &merged),
-            Body::Sparse(entries) if !self.is_dense() && (nothing_yet || own.blocks == view.header.blocks) => {
-                self.set_header(call, shared, &merged)?;
-                sparse::values(entries).try_for_each(|hash| self.push(call, hash))
-            }
-            _ if own.is_unsized() && !nothing_yet || view.header.is_unsized() => Err(too_many()),
-            _ => {
-                // A state without elements has no kind of its own, and one without a size no bits to be kept.
-                self.set_header(
-                    call,
-                    shared,
-                    &Header { blocks: if nothing_yet { merged.blocks } else { own.blocks }, ..merged },
-                )?;
-                self.go_dense(shared.context(call)?, merged.blocks)?;
-                self.set_header(call, shared, &merged)?;
-                self.flush();
-                // SAFETY: the buffer is this state's own.
-                let mut dense = unsafe { PgBuffer::from_pointer(self.head().dense) };
-                or_into(&mut dense.bytes_mut()[merged.prefix_bytes()..], merged.blocks, view);
-                Ok(())
-            }
-        }
-    }
-
-    /// Changes the header; a name for the kind moves the payload of a dense state.
-    fn set_header(&mut self, call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<(), Failure> {
-        let own = self.params().header;
-        if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
-            self.head_mut().has_kind |= u32::from(!header.kind.is_none());
-            return Ok(());
-        }
-        if self.is_dense() && own.prefix_bytes() != header.prefix_bytes() {
-            self.flush();
-            // SAFETY: the old buffer is this state's own, and given back after its payload was copied.
-            unsafe {
-                let old = PgBuffer::from_pointer(self.head().dense);
-                let payload = &old.bytes()[own.prefix_bytes()..];
-                let mut new = PgBuffer::zeroed_in(shared.context(call)?, header.prefix_bytes() + payload.len());
-                new.bytes_mut()[header.prefix_bytes()..].copy_from_slice(payload);
-                self.head_mut().dense = new.into_pointer();
-                pg_sys::pfree(old.into_pointer().cast());
-            }
-        }
-        self.head_mut().params = shared.params(call, header)?;
-        self.head_mut().has_kind = u32::from(!header.kind.is_none());
-        Ok(())
-    }
-
-    /// The state as a value: a filter, or with `partial` what another process goes on with.
-    fn datum(&mut self, partial: bool) -> Result<pg_sys::Datum, Failure> {
-        if self.is_dense() {
-            self.flush();
-            let header = self.params().header;
-            // SAFETY: the buffer is this state's own.
-            let mut dense = unsafe { PgBuffer::from_pointer(self.head().dense) };
-            header.rewrite_dense(dense.bytes_mut());
-            return Ok(dense.into_datum());
-        }
-        self.sort();
-        let header = self.header();
-        if partial && header.fits_sparse(self.head().len as usize) {
-            return Ok(self.with_view(|view| view.to_buffer::<PgBuffer>()).into_datum());
-        }
-        Ok(from_hashes::<PgBuffer>(&header, self.hashes(), settings::max_filter_bytes())?.into_datum())
-    }
-
-    /// What another process goes on with, as bytes.
-    ///
-    /// # Errors
-    /// 54000 for too many elements.
-    pub fn serialise(&mut self) -> Result<pg_sys::Datum, Failure> {
-        self.datum(true)
-    }
-
-    /// The finished filter. The state stays as it is, but for the order of its hashes.
-    ///
-    /// # Errors
-    /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.
-    pub fn finish(&mut self) -> Result<pg_sys::Datum, Failure> {
-        let datum = self.datum(false)?;
-        // SAFETY: a value of variable length that was just made.
-        let value = unsafe { super::Value::detoast(datum) };
-        if let Some(over) = estimate::overfull(&View::parse_trusted(&value)?) {
-            crate::error::report_overfull(over)?;
-        }
-        Ok(datum)
-    }
-
     /// The state as the result of a support function.
     #[inline(always)]
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.head)
     }
+}
+
+/// The memory that an operation of a query may use, in bytes.
+pub(super) fn work_mem() -> usize {
+    // SAFETY: reading a setting of the process.
+    unsafe { pg_sys::work_mem as usize * 1024 }
 }
 
 fn room_of(bytes: usize) -> u32 {
@@ -401,7 +405,8 @@ fn bytes_of(room: u32) -> usize {
     room as usize * 8 + size_of::<Head>()
 }
 
-fn too_many() -> Failure {
+/// Refuses a state that would outgrow any filter.
+pub(super) fn too_many() -> Failure {
     Error::new(Code::TooLarge, "too many elements for a bloom filter without a capacity")
         .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
         .into()

@@ -97,6 +97,12 @@ impl PgBuffer {
         self.pointer
     }
 
+    /// Gives the memory back before its context is.
+    pub(super) fn free(self) {
+        // SAFETY: the buffer came from palloc, and this was its only owner in use.
+        unsafe { pg_sys::pfree(self.pointer.cast()) };
+    }
+
     /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
         let mut buffer = PgBuffer::zeroed(bytes.len());
