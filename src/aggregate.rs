@@ -5,7 +5,7 @@
 //! ```
 
 use crate::build::{Arguments, request};
-use crate::datum::{Call, Params, Shared, State};
+use crate::datum::{Call, Params, Shared, State, expression};
 use crate::element::{ElementType, Reading, out_of_range};
 use crate::error::{Failure, invalid_parameter};
 use crate::settings;
@@ -23,6 +23,8 @@ struct Site {
     shared: Shared,
     /// How elements are hashed for that layout.
     reading: Reading,
+    /// Whether no row can have other arguments than the first.
+    is_fixed: bool,
     /// The parameters of the last state, which had those of `header`.
     seen: *const Params,
 }
@@ -34,13 +36,14 @@ impl Site {
         let arguments = Arguments::of(call, 2);
         let header = requested_header(&arguments)?;
         let reading = element.reading(header.layout);
-        Ok(Site { element, arguments, header, shared: Shared::new(), reading, seen: std::ptr::null() })
+        let is_fixed = (2..call.nargs()).all(|i| expression::is_fixed(call, i));
+        Ok(Site { element, arguments, header, shared: Shared::new(), reading, is_fixed, seen: std::ptr::null() })
     }
 
     /// Looks whether this row has the arguments of the one before.
-    #[inline(always)]
+    #[inline(never)]
     fn read_arguments(&mut self, call: &Call) -> Result<(), Failure> {
-        if call.nargs() > 2 && !self.arguments.are_those_of(call, 2) {
+        if !self.arguments.are_those_of(call, 2) {
             self.arguments = Arguments::of(call, 2);
             self.header = requested_header(&self.arguments)?;
             self.reading = self.element.reading(self.header.layout);
@@ -49,11 +52,10 @@ impl Site {
         Ok(())
     }
 
-    /// The state so far, which must have this row's parameters, or a new one.
-    #[inline(always)]
-    fn state(&mut self, call: &Call) -> Result<State, Failure> {
-        match State::argument(call, 0) {
-            Some(state) if std::ptr::eq(state.params(), self.seen) => Ok(state),
+    /// A state of which it is not known yet that it has this row's parameters, or a new one.
+    #[inline(never)]
+    fn check_or_make(&mut self, call: &Call, state: Option<State>) -> Result<State, Failure> {
+        match state {
             Some(state) => {
                 same_parameters(&state.params().header, &self.header)?;
                 self.seen = state.params();
@@ -74,8 +76,13 @@ fn requested_header(arguments: &Arguments) -> Result<Header<'static>, Failure> {
 /// `bloom_agg_transition(state, element, …)`.
 fn transition(call: &Call) -> Outcome {
     let site = call.remembered(|| Site::new(call))?;
-    site.read_arguments(call)?;
-    let mut state = site.state(call)?;
+    if !site.is_fixed {
+        site.read_arguments(call)?;
+    }
+    let mut state = match State::argument(call, 0) {
+        Some(state) if std::ptr::eq(state.params(), site.seen) => state,
+        other => site.check_or_make(call, other)?,
+    };
     if let Some(element) = call.element(1) {
         let hash = site.reading.hash(element).ok_or_else(|| out_of_range(state.params().header.kind))?;
         state.push(call, hash)?;

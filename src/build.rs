@@ -31,7 +31,6 @@ impl Arguments {
     }
 
     /// Whether a call has these arguments.
-    #[inline(always)]
     pub fn are_those_of(&self, call: &Call, first: usize) -> bool {
         self.capacity == call.i64(first)
             && self.fpr.map(f64::to_bits) == call.f64(first + 1).map(f64::to_bits)

@@ -5,6 +5,7 @@
 //! identifiers that a dump doesn't keep; a `bloom` itself, which would be a filter of filters where a merge was meant.
 
 use crate::datum::catalog::{self, Shape};
+use crate::datum::expression;
 use crate::datum::{Call, Element, Form, Reader, Source};
 use crate::error::{Failure, unsupported};
 use pg_bloom_core::build::meet_kind;
@@ -59,7 +60,7 @@ impl ElementType {
     /// # Errors
     /// 0A000 for a type or collation that can't be an element.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType, Failure> {
-        if let Some(source) = catalog::quietly_relabelled(call, i)
+        if let Some(source) = expression::quietly_relabelled(call, i)
             && catalog::shape(source) == Shape::ForeignString
         {
             return Err(refuse_string(source));

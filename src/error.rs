@@ -64,6 +64,7 @@ pub fn raise(failure: Failure) -> ! {
 }
 
 fn report(code: PgSqlErrorCode, error: Error, level: PgLogLevel) {
+    let error = error.into_parts();
     let mut report = ErrorReport::new(code, message(error.message), "pg_bloom");
     if let Some(detail) = error.detail {
         report = report.set_detail(message(detail));

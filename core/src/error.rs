@@ -14,9 +14,13 @@ pub enum Code {
     KindMismatch,
 }
 
-/// An error with the parts that PostgreSQL shows separately.
+/// An error: one pointer, so that results are returned in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(Box<Parts>);
+
+/// The parts of an error that PostgreSQL shows separately.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
     /// The class of the error.
     pub code: Code,
     /// The primary message.
@@ -32,22 +36,36 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An error with a message only.
+    #[cold]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Error { code, message: message.into(), detail: None, hint: None }
+        Error(Box::new(Parts { code, message: message.into(), detail: None, hint: None }))
+    }
+
+    /// The parts to show.
+    pub fn into_parts(self) -> Parts {
+        *self.0
     }
 
     /// The same error with a detail line.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
+        self.0.detail = Some(detail.into());
         self
     }
 
     /// The same error with a hint line.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.0.hint = Some(hint.into());
         self
+    }
+}
+
+impl std::ops::Deref for Error {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
     }
 }
 

@@ -185,9 +185,7 @@ impl Call {
         // SAFETY: fn_extra belongs to the function; each function remembers one type of thing only.
         unsafe {
             if (*flinfo).fn_extra.is_null() {
-                let made = make()?;
-                (*flinfo).fn_extra =
-                    PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();
+                remember(flinfo, make)?;
             }
             Ok(&mut *(*flinfo).fn_extra.cast::<T>())
         }
@@ -246,6 +244,21 @@ impl Call {
         unsafe { (*self.fcinfo).isnull = value.is_none() };
         value.unwrap_or(pg_sys::Datum::null())
     }
+}
+
+/// Makes what a call site remembers.
+///
+/// # Safety
+/// `flinfo` must be valid.
+#[cold]
+#[inline(never)]
+unsafe fn remember<T>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T, Failure>) -> Result<(), Failure> {
+    let made = make()?;
+    // SAFETY: promised by the caller.
+    unsafe {
+        (*flinfo).fn_extra = PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();
+    }
+    Ok(())
 }
 
 impl Element {

@@ -87,7 +87,7 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
     }
 }
 
-fn is_foreign_string(oid: pg_sys::Oid) -> bool {
+pub(super) fn is_foreign_string(oid: pg_sys::Oid) -> bool {
     let (mut category, mut preferred) = (0, false);
     // SAFETY: the function fills in both, or raises an error for an unknown type.
     unsafe { pg_sys::get_type_category_preferred(oid, &mut category, &mut preferred) };
@@ -182,86 +182,6 @@ pub fn bloom_type(call: &Call) -> Result<pg_sys::Oid, Failure> {
             pg_sys::Datum::from(0),
         ))
     }
-}
-
-/// The type that the parser took for `text` without being asked, if argument `i` shows one: `citext` becomes `text`
-/// quietly, though its values compare by other rules.
-pub fn quietly_relabelled(call: &Call, i: usize) -> Option<pg_sys::Oid> {
-    if let Some(window) = call.window() {
-        // SAFETY: the executor calls this function for one of the window's functions.
-        return unsafe { relabelled_in_window(call.function().ok()?, window) };
-    }
-    let node = call.expression()?;
-    // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
-    unsafe {
-        let args = match (*node).type_ {
-            pg_sys::NodeTag::T_FuncExpr => (*node.cast::<pg_sys::FuncExpr>()).args,
-            pg_sys::NodeTag::T_OpExpr => (*node.cast::<pg_sys::OpExpr>()).args,
-            pg_sys::NodeTag::T_Aggref => {
-                // The state is the transition function's first argument and no argument of the aggregate.
-                let entry = nth((*node.cast::<pg_sys::Aggref>()).args, i.checked_sub(1)?)?;
-                return implicit_source((*entry.cast::<pg_sys::TargetEntry>()).expr.cast());
-            }
-            _ => return None,
-        };
-        implicit_source(nth(args, i)?)
-    }
-}
-
-/// The quietly relabelled type of the first argument of an aggregate of this window that is of the extension.
-///
-/// # Safety
-/// `window` must be the state of the window whose function is being called.
-unsafe fn relabelled_in_window(function: pg_sys::Oid, window: *mut pg_sys::WindowAggState) -> Option<pg_sys::Oid> {
-    // SAFETY: promised by the caller; the list has the states of the window's functions.
-    unsafe {
-        let namespace = pg_sys::get_func_namespace(function);
-        let functions = (*window).funcs;
-        (0..).map_while(|i| nth(functions, i)).find_map(|state| {
-            let window_function = (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc;
-            let name = pg_sys::get_func_name((*window_function).winfnoid);
-            let ours = !name.is_null()
-                && CStr::from_ptr(name) == c"bloom_agg"
-                && pg_sys::get_func_namespace((*window_function).winfnoid) == namespace;
-            if !ours {
-                return None;
-            }
-            let source = implicit_source(nth((*window_function).args, 0)?)?;
-            is_foreign_string(source).then_some(source)
-        })
-    }
-}
-
-/// Item `i` of a list of nodes.
-///
-/// # Safety
-/// `list` must be null or a valid list of pointers.
-unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; a list has `length` cells.
-    unsafe {
-        let there = !list.is_null() && i < (*list).length as usize;
-        there.then(|| (*(*list).elements.add(i)).ptr_value.cast())
-    }
-}
-
-/// The type under implicit relabelling, if there is some.
-///
-/// # Safety
-/// `node` must be a valid expression.
-unsafe fn implicit_source(mut node: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
-    let mut found = None;
-    // SAFETY: promised by the caller; each node is read as what its tag says.
-    unsafe {
-        while !node.is_null() && (*node).type_ == pg_sys::NodeTag::T_RelabelType {
-            let relabel = node.cast::<pg_sys::RelabelType>();
-            if (*relabel).relabelformat != pg_sys::CoercionForm::COERCE_IMPLICIT_CAST {
-                return None;
-            }
-            node = (*relabel).arg.cast();
-            found = Some(base_type(pg_sys::exprType(node)));
-        }
-    }
-    found
 }
 
 /// The encoding of the database, unless text in it is UTF-8 or to be taken as is.

@@ -104,7 +104,7 @@ impl State {
         }
         self.head_mut().spill = std::ptr::null_mut();
         self.head_mut().params = Params::allocate(context, header);
-        self.head_mut().has_kind = 1;
+        self.head_mut().has_kind = true;
         self.become_dense(dense)
     }
 
@@ -112,7 +112,7 @@ impl State {
     fn set_header(&mut self, call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<(), Failure> {
         let own = self.params().header;
         if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
-            self.head_mut().has_kind |= u32::from(!header.kind.is_none());
+            self.head_mut().has_kind |= !header.kind.is_none();
             return Ok(());
         }
         if self.is_dense() && own.prefix_bytes() != header.prefix_bytes() && own.blocks == header.blocks {
@@ -124,7 +124,7 @@ impl State {
             self.become_dense(new)?;
         }
         self.head_mut().params = shared.params(call, header)?;
-        self.head_mut().has_kind = u32::from(!header.kind.is_none());
+        self.head_mut().has_kind = !header.kind.is_none();
         Ok(())
     }
 

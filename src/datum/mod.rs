@@ -9,6 +9,7 @@ mod array;
 mod call;
 mod canonical;
 pub mod catalog;
+pub mod expression;
 mod merge_state;
 mod row;
 mod spill;

@@ -1,13 +1,15 @@
 //! The state of `bloom_agg` and `bloom_union_agg`, in the aggregate's own memory.
 //!
 //! ```text
-//! small:  | params | -    | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
-//! dense:  | params | bits | len | -      | 507  |  batch       |      bits ──▶ | stored header | payload |
+//! small:  | params | -    | … | len | sorted | room |  h0 h1 h2 …          |      64, 128, 256 … bytes
+//! dense:  | params | bits | … | len | -      | 507  |  batch               |      bits ──▶ | stored header | payload |
+//! large:  | params | bits | … | -   | -      | room |  64 lengths, 64 × batch  |      for bits that exceed the cache
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
 //! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch: the memory that a hash needs is
-//! asked for when it arrives, its bits are set with those of the others. Without a capacity there is no dense payload to
+//! asked for when it arrives, its bits are set with those of the others. Payloads larger than the cache have a batch for
+//! each of 64 ranges of hashes, whose blocks are neighbours: a full one is set with few misses of cache and page table. Without a capacity there is no dense payload to
 //! compare with, and hashes beyond half of `work_mem` go to temporary files ([`super::spill`]). The parameters are shared by
 //! all groups of a call site.
 //!
@@ -19,13 +21,19 @@ use super::varlena::PgBuffer;
 use crate::error::Failure;
 use crate::settings;
 use pg_bloom_core::merge::or_into;
-use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, View, estimate, sparse};
+use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, Layout, View, estimate, sparse};
 use pgrx::pg_sys;
 
 /// Bytes of a new state.
 const FIRST_BYTES: usize = 64;
 /// Bytes of a dense state, without its bits.
 const BATCH_BYTES: usize = 4096;
+/// Ranges of hashes of a large dense state, by their highest bits.
+const PARTS: usize = 64;
+/// Payloads from this many bytes on get a batch for each range.
+const LARGE_BYTES: u64 = 1 << 20;
+/// The most hashes of a range's batch.
+const MOST_OF_PART: u64 = 8192;
 /// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
 const MANY: u32 = 8192;
 
@@ -109,7 +117,9 @@ pub(super) struct Head {
     /// Hashes there is room for.
     room: u32,
     /// Whether the parameters' kind is that of the filter even without an element.
-    pub(super) has_kind: u32,
+    pub(super) has_kind: bool,
+    /// Whether there is a batch for each range of hashes.
+    in_parts: bool,
 }
 
 /// The state of one group.
@@ -142,7 +152,8 @@ impl State {
                 len: 0,
                 sorted: 0,
                 room,
-                has_kind: 0,
+                has_kind: false,
+                in_parts: false,
             });
             Ok(State { head })
         }
@@ -195,7 +206,7 @@ impl State {
     pub(super) fn header(&self) -> Header<'static> {
         let header = self.params().header;
         let nothing = self.head().len == 0 && !self.is_dense() && self.head().spill.is_null();
-        let without_kind = nothing && self.head().has_kind == 0;
+        let without_kind = nothing && !self.head().has_kind;
         if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
     }
 
@@ -205,8 +216,16 @@ impl State {
     /// 54000 when there is no room for more.
     #[inline(always)]
     pub fn push(&mut self, call: &Call, hash: u64) -> Result<(), Failure> {
+        if self.head().in_parts {
+            self.push_to_part(hash);
+            return Ok(());
+        }
         if self.head().len == self.head().room {
             self.make_room(call)?;
+            if self.head().in_parts {
+                self.push_to_part(hash);
+                return Ok(());
+            }
         }
         if self.is_dense() {
             self.prefetch(hash);
@@ -216,6 +235,44 @@ impl State {
         unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
         self.head_mut().len = len + 1;
         Ok(())
+    }
+
+    /// The length of a range's batch, and its first hash.
+    #[inline(always)]
+    fn part(&mut self, part: usize) -> (*mut u32, *mut u64) {
+        debug_assert!(self.head().in_parts && part < PARTS);
+        let room = self.head().room as usize;
+        // SAFETY: after the head there are the lengths of all batches, then `room` hashes for each.
+        unsafe {
+            let lengths: *mut u32 = self.head.add(1).cast();
+            (lengths.add(part), lengths.add(PARTS).cast::<u64>().add(part * room))
+        }
+    }
+
+    #[inline(always)]
+    fn push_to_part(&mut self, hash: u64) {
+        let part = (hash >> (u64::BITS - PARTS.trailing_zeros())) as usize;
+        let (len, hashes) = self.part(part);
+        // SAFETY: a batch is emptied when it is full, so there is room for another hash.
+        let is_full = unsafe {
+            hashes.add(*len as usize).write(hash);
+            *len += 1;
+            *len == self.head().room
+        };
+        if is_full {
+            self.flush_part(part);
+        }
+    }
+
+    #[inline(never)]
+    fn flush_part(&mut self, part: usize) {
+        let header = self.params().header;
+        let (len, hashes) = self.part(part);
+        // SAFETY: that many hashes were written to the batch.
+        let hashes = unsafe { std::slice::from_raw_parts(hashes, std::mem::take(&mut *len) as usize) };
+        let mut dense = self.dense();
+        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
+        header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
     }
 
     /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
@@ -329,6 +386,10 @@ impl State {
 
     /// Sets the bits of the batch.
     pub(super) fn flush(&mut self) {
+        if self.head().in_parts {
+            (0..PARTS).for_each(|part| self.flush_part(part));
+            return;
+        }
         let header = self.params().header;
         let mut dense = self.dense();
         let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
@@ -352,12 +413,28 @@ impl State {
     /// Takes a dense value that has the bits of all elements.
     pub(super) fn become_dense(&mut self, dense: PgBuffer) -> Result<(), Failure> {
         let was_dense = self.is_dense().then(|| self.dense());
+        let payload_bytes = dense.bytes().len() as u64;
         let head = self.head_mut();
         head.dense = dense.into_pointer();
         (head.len, head.sorted) = (0, 0);
         match was_dense {
             Some(old) => old.free(),
-            None => self.resize(BATCH_BYTES)?,
+            None => self.make_batch(payload_bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
+    fn make_batch(&mut self, payload_bytes: u64) -> Result<(), Failure> {
+        if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic {
+            return self.resize(BATCH_BYTES);
+        }
+        let room = (payload_bytes / 4 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
+        self.resize(size_of::<Head>() + PARTS * (size_of::<u32>() + room * 8))?;
+        (self.head_mut().room, self.head_mut().in_parts) = (room as u32, true);
+        for part in 0..PARTS {
+            // SAFETY: there is room for the lengths of all batches.
+            unsafe { *self.part(part).0 = 0 };
         }
         Ok(())
     }
