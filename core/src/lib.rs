@@ -42,9 +42,9 @@ pub mod interrupt;
 pub mod kind;
 pub mod layout;
 pub mod merge;
-#[allow(unsafe_code, reason = "the one place: a prefetch has no safe form in the standard library")]
-mod prefetch;
 pub mod rate;
+#[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
+mod simd;
 pub mod sizing;
 pub mod sparse;
 pub mod table;

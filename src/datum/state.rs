@@ -3,13 +3,13 @@
 //! ```text
 //! small:  | params | -    | … | len | sorted | room |  h0 h1 h2 …          |      64, 128, 256 … bytes
 //! dense:  | params | bits | … | len | -      | 507  |  batch               |      bits ──▶ | stored header | payload |
-//! large:  | params | bits | … | -   | -      | room |  64 lengths, 64 × batch  |      for bits that exceed the cache
+//! large:  | params | bits | … | -   | -      | room |  128 lengths, 128 × batch |      for bits that exceed the cache
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
 //! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch: the memory that a hash needs is
 //! asked for when it arrives, its bits are set with those of the others. Payloads larger than the cache have a batch for
-//! each of 64 ranges of hashes, whose blocks are neighbours: a full one is set with few misses of cache and page table. Without a capacity there is no dense payload to
+//! each of 128 ranges of hashes, whose blocks are neighbours: a full one is set with few misses of cache and page table. Without a capacity there is no dense payload to
 //! compare with, and hashes beyond half of `work_mem` go to temporary files ([`super::spill`]). The parameters are shared by
 //! all groups of a call site.
 //!
@@ -29,7 +29,7 @@ const FIRST_BYTES: usize = 64;
 /// Bytes of a dense state, without its bits.
 const BATCH_BYTES: usize = 4096;
 /// Ranges of hashes of a large dense state, by their highest bits.
-const PARTS: usize = 64;
+const PARTS: usize = 128;
 /// Payloads from this many bytes on get a batch for each range.
 const LARGE_BYTES: u64 = 1 << 20;
 /// The most hashes of a range's batch.
@@ -429,7 +429,7 @@ impl State {
         if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic {
             return self.resize(BATCH_BYTES);
         }
-        let room = (payload_bytes / 4 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
+        let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
         self.resize(size_of::<Head>() + PARTS * (size_of::<u32>() + room * 8))?;
         (self.head_mut().room, self.head_mut().in_parts) = (room as u32, true);
         for part in 0..PARTS {

@@ -110,7 +110,7 @@ fn each_field_is_checked() {
         let mut damaged = sparse.clone();
         damaged[offset..offset + bytes.len()].copy_from_slice(bytes);
         let error = View::parse(&damaged).unwrap_err();
-        let text = format!("{} {}", error.message, error.detail.unwrap());
+        let text = format!("{} {}", error.message, error.detail.clone().unwrap());
         assert!(text.contains(what), "{offset}: {text}");
         assert_eq!(error.code, Code::InvalidBinary);
     }

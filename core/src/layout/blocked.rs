@@ -11,13 +11,14 @@
 
 use super::Scheme;
 use crate::hash::{reduce, word};
-use crate::prefetch::prefetch;
+use crate::simd::{self, prefetch};
 
 /// The `blocked` layout.
 pub struct Blocked;
 
 const BLOCK_BYTES: usize = 64;
-const POSITIONS_PER_WORD: u32 = 7;
+/// Positions that one word has bits for.
+pub(crate) const POSITIONS_PER_WORD: u32 = 7;
 
 impl Blocked {
     #[inline(always)]
@@ -93,6 +94,18 @@ impl Scheme for Blocked {
     #[inline(always)]
     fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
         prefetch(payload, Self::offset(blocks, hash));
+    }
+
+    fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
+        if !simd::insert_all(payload, hashes, blocks, elements) {
+            super::insert_all_portably::<Self>(payload, hashes, blocks, elements);
+        }
+    }
+
+    fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], mut found: impl FnMut(bool)) {
+        if !simd::contains_each(payload, hashes, blocks, elements, &mut found) {
+            super::contains_each_portably::<Self>(payload, hashes, blocks, elements, found);
+        }
     }
 
     fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {

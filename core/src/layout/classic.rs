@@ -8,7 +8,7 @@
 
 use super::Scheme;
 use crate::hash::{reduce, word};
-use crate::prefetch::prefetch;
+use crate::simd::prefetch;
 
 /// The `classic` layout.
 pub struct Classic;

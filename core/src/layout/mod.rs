@@ -14,13 +14,14 @@ mod classic;
 mod parquet;
 
 pub use blocked::Blocked;
+pub(crate) use blocked::POSITIONS_PER_WORD;
 pub use classic::Classic;
 pub use parquet::{PARQUET_HASHES, Parquet};
 
 use crate::error::{Code, Error, Result};
 
 /// How many probes ahead of the one being done a batch asks for its memory.
-const PREFETCH_AHEAD: usize = 16;
+pub(crate) const PREFETCH_AHEAD: usize = 16;
 
 /// The most hashes (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;
@@ -44,12 +45,12 @@ pub trait Scheme {
 
     /// Sets the bits of many elements, asking for memory ahead of its use.
     fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-        for (i, &hash) in elements.iter().enumerate() {
-            if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
-                Self::prefetch(payload, blocks, ahead);
-            }
-            Self::insert(payload, hashes, blocks, hash);
-        }
+        insert_all_portably::<Self>(payload, hashes, blocks, elements);
+    }
+
+    /// Asks for many elements, with memory requested ahead of its use: calls `found` with each answer, in order.
+    fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], found: impl FnMut(bool)) {
+        contains_each_portably::<Self>(payload, hashes, blocks, elements, found);
     }
 
     /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
@@ -57,6 +58,30 @@ pub trait Scheme {
 
     /// ORs each `q` neighbouring blocks of `large` into one of the `blocks` of `small`.
     fn fold(large: &[u8], small: &mut [u8], blocks: u64, q: u64);
+}
+
+fn insert_all_portably<S: Scheme + ?Sized>(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
+    for (i, &hash) in elements.iter().enumerate() {
+        if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
+            S::prefetch(payload, blocks, ahead);
+        }
+        S::insert(payload, hashes, blocks, hash);
+    }
+}
+
+fn contains_each_portably<S: Scheme + ?Sized>(
+    payload: &[u8],
+    hashes: u32,
+    blocks: u64,
+    elements: &[u64],
+    mut found: impl FnMut(bool),
+) {
+    for (i, &hash) in elements.iter().enumerate() {
+        if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
+            S::prefetch(payload, blocks, ahead);
+        }
+        found(S::contains(payload, hashes, blocks, hash));
+    }
 }
 
 /// A layout by name, as chosen by users and kept in the stored form.
@@ -157,6 +182,11 @@ impl Layout {
     #[inline]
     pub fn contains(self, payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool {
         with_scheme!(self, S => S::contains(payload, hashes, blocks, hash))
+    }
+
+    /// Asks for many elements in a dense payload: calls `found` with each answer, in order.
+    pub fn contains_each(self, payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], found: impl FnMut(bool)) {
+        with_scheme!(self, S => S::contains_each(payload, hashes, blocks, elements, found));
     }
 
     /// Asks for the first memory that a probe for this element needs.

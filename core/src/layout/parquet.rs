@@ -6,7 +6,7 @@
 //! ```
 
 use super::Scheme;
-use crate::prefetch::prefetch;
+use crate::simd::prefetch;
 
 /// The `parquet` layout.
 pub struct Parquet;

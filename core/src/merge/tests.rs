@@ -156,7 +156,9 @@ fn other_parameters_are_refused_with_both_sets() {
             .unwrap_err();
         assert_eq!(error.code, Code::InvalidParameter);
         assert!(error.message.contains("bloom_union"));
-        assert!(error.detail.unwrap().contains(" against ") && error.hint.unwrap().contains("capacity 10"));
+        assert!(
+            error.detail.clone().unwrap().contains(" against ") && error.hint.clone().unwrap().contains("capacity 10")
+        );
     }
 }
 

@@ -1,0 +1,147 @@
+//! The core against the crates `fastbloom` and `parquet` (`Sbbf`): nanoseconds for one integer to be hashed and added, or
+//! asked for, with as many bits an element, in a filter larger than the cache and in one that fits it.
+
+use fastbloom::BloomFilter;
+use parquet::bloom_filter::Sbbf;
+use pg_bloom_core::{Layout, element, hash::hash, sizing};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Measurements of each, taken in turn.
+const ROUNDS: usize = 7;
+/// Elements hashed before their bits are set or read.
+const BATCH: usize = 512;
+const FPR: f64 = 0.01;
+
+/// A filter to measure.
+trait Filter {
+    fn insert(&mut self, keys: &[i64]);
+    fn count(&self, keys: &[i64]) -> usize;
+}
+
+struct Ours {
+    layout: Layout,
+    hashes: u32,
+    blocks: u64,
+    payload: Vec<u8>,
+}
+
+impl Ours {
+    fn new(layout: Layout, capacity: usize) -> Self {
+        let size = sizing::size(layout, capacity as u64, FPR).expect("the capacity is a possible one");
+        let payload = vec![0; layout.payload_bytes(size.blocks) as usize];
+        Ours { layout, hashes: size.hashes, blocks: size.blocks, payload }
+    }
+}
+
+fn hash_all<'a>(keys: &[i64], hashes: &'a mut [u64; BATCH]) -> &'a [u64] {
+    hashes.iter_mut().zip(keys).for_each(|(h, &key)| *h = hash(&element::integer(key)));
+    &hashes[..keys.len()]
+}
+
+impl Filter for Ours {
+    fn insert(&mut self, keys: &[i64]) {
+        let mut hashes = [0; BATCH];
+        for keys in keys.chunks(BATCH) {
+            let hashes = hash_all(keys, &mut hashes);
+            self.layout.insert_all(&mut self.payload, self.hashes, self.blocks, hashes);
+        }
+    }
+
+    fn count(&self, keys: &[i64]) -> usize {
+        let mut hashes = [0; BATCH];
+        let mut count = 0;
+        for keys in keys.chunks(BATCH) {
+            let hashes = hash_all(keys, &mut hashes);
+            self.layout
+                .contains_each(&self.payload, self.hashes, self.blocks, hashes, |found| count += usize::from(found));
+        }
+        count
+    }
+}
+
+impl Filter for BloomFilter {
+    fn insert(&mut self, keys: &[i64]) {
+        keys.iter().for_each(|key| {
+            BloomFilter::insert(self, key);
+        });
+    }
+
+    fn count(&self, keys: &[i64]) -> usize {
+        keys.iter().filter(|key| self.contains(key)).count()
+    }
+}
+
+impl Filter for Sbbf {
+    fn insert(&mut self, keys: &[i64]) {
+        keys.iter().for_each(|key| Sbbf::insert(self, key));
+    }
+
+    fn count(&self, keys: &[i64]) -> usize {
+        keys.iter().filter(|key| self.check(*key)).count()
+    }
+}
+
+/// Nanoseconds a key.
+fn time(keys: &[i64], repeat: usize, mut work: impl FnMut(&[i64]) -> usize) -> f64 {
+    let start = Instant::now();
+    for _ in 0..repeat {
+        black_box(work(black_box(keys)));
+    }
+    start.elapsed().as_secs_f64() * 1e9 / (keys.len() * repeat) as f64
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Adds and asks for elements in our filter and another, in turn, and prints the medians and their ratio.
+fn compare(name: &str, present: &[i64], make: impl Fn() -> (Box<dyn Filter>, Box<dyn Filter>)) {
+    let absent: Vec<i64> = present.iter().map(|key| !key).collect();
+    let repeat = (2_000_000 / present.len()).max(1);
+    let mut times: [[Vec<f64>; 2]; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        let (ours, theirs) = make();
+        let mut filters = [ours, theirs];
+        for (i, filter) in filters.iter_mut().enumerate() {
+            times[0][i].push(time(present, repeat, |keys| {
+                filter.insert(keys);
+                0
+            }));
+        }
+        for (i, filter) in filters.iter().enumerate() {
+            assert_eq!(filter.count(present), present.len(), "{name}: an element is missing");
+            times[1][i].push(time(present, repeat, |keys| filter.count(keys)));
+        }
+        for (i, filter) in filters.iter().enumerate() {
+            times[2][i].push(time(&absent, repeat, |keys| filter.count(keys)));
+        }
+    }
+    for (work, times) in ["insert", "contains, present", "contains, absent"].iter().zip(&mut times) {
+        let [ours, theirs] = times.each_mut().map(|times| median(times));
+        println!(
+            "| {work} | {} elements | {name} | {ours:.1} ns | {theirs:.1} ns | {:.2} | 1.00 |",
+            present.len(),
+            ours / theirs
+        );
+    }
+}
+
+fn main() {
+    println!("| work | in | ours against | ours | theirs | ratio | bar |");
+    println!("|---|---|---|---:|---:|---:|---:|");
+    for elements in [100_000usize, 10_000_000] {
+        let keys: Vec<i64> = (0..elements as i64).collect();
+        for layout in [Layout::Blocked, Layout::Parquet] {
+            let ours = || Box::new(Ours::new(layout, elements));
+            let bytes = ours().payload.len();
+            compare(&format!("{} / fastbloom", layout.name()), &keys, || {
+                (ours(), Box::new(BloomFilter::with_num_bits(bytes * 8).expected_items(elements)))
+            });
+            compare(&format!("{} / parquet Sbbf", layout.name()), &keys, || {
+                (ours(), Box::new(Sbbf::new(&vec![0; bytes])))
+            });
+        }
+    }
+}
