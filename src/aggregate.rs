@@ -118,12 +118,12 @@ fn union_transition(call: &Call) -> Outcome {
         return Ok(state.map(State::into_datum));
     };
     let view = View::parse_trusted(filter.bytes())?;
-    merge(call, state, &view, Shared::new, "bloom_union_agg")
+    merge(call, state, &view, "bloom_union_agg")
 }
 
 /// Merges a filter into a state, or a new one.
-fn merge(call: &Call, state: Option<State>, view: &View<'_>, shared: fn() -> Shared, operation: &str) -> Outcome {
-    let shared = call.remembered(|| Ok(shared()))?;
+fn merge(call: &Call, state: Option<State>, view: &View<'_>, operation: &str) -> Outcome {
+    let shared = call.remembered(|| Ok(Shared::new()))?;
     let mut state = match state {
         Some(state) => state,
         None => State::new(call, shared, &view.header)?,
@@ -141,7 +141,7 @@ fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
     if same && let Some(first) = &first {
         same_parameters(&first.params().header, &second.params().header)?;
     }
-    second.with_view(|view| merge(call, first, view, Shared::new, operation))
+    second.with_view(|view| merge(call, first, view, operation))
 }
 
 /// `bloom_agg_combine(state, state)`.
@@ -163,8 +163,8 @@ fn serialise(call: &Call) -> Outcome {
 /// `bloom_agg_deserialise(bytes, internal)`.
 fn deserialise(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
-    let view = View::parse_state(bytes.bytes())?;
-    merge(call, None, &view, Shared::short_lived, "bloom_agg")
+    let shared = call.remembered(|| Ok(Shared::short_lived()))?;
+    Ok(Some(State::borrowed(call, shared, bytes)?.into_datum()))
 }
 
 /// `bloom_agg_final(state)`.

@@ -105,8 +105,8 @@ fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize)
 /// F(k, j) for one k, computed as far as it was asked for.
 struct Occupancy {
     hashes: u32,
-    /// Probability that x cells are hit, after `rates.len() - 1` elements.
-    hit: Vec<f64>,
+    /// After `rates.len() - 1` elements.
+    chain: Chain,
     rates: Vec<f64>,
 }
 
@@ -116,11 +116,7 @@ impl Occupancy {
             static KNOWN: RefCell<HashMap<u32, Occupancy>> = RefCell::new(HashMap::new());
         }
         KNOWN.with_borrow_mut(|known| {
-            f(known.entry(hashes).or_insert_with(|| {
-                let mut hit = vec![0.0; BLOCK + 1];
-                hit[0] = 1.0;
-                Occupancy { hashes, hit, rates: vec![0.0] }
-            }))
+            f(known.entry(hashes).or_insert_with(|| Occupancy { hashes, chain: Chain::new(BLOCK), rates: vec![0.0] }))
         })
     }
 
@@ -128,35 +124,68 @@ impl Occupancy {
         let full = (FULL * BLOCK as f64) as usize / self.hashes as usize;
         let elements = elements.min(full);
         while self.rates.len() <= elements {
-            (0..self.hashes).for_each(|_| throw(&mut self.hit));
-            self.rates.push(moment(&self.hit, self.hashes));
+            (0..self.hashes).for_each(|_| self.chain.throw());
+            self.rates.push(self.chain.moment(self.hashes));
         }
         self.rates[elements]
     }
 }
 
-/// One more throw: `hit[x]` is the probability that x of `hit.len() - 1` cells are hit.
-fn throw(hit: &mut [f64]) {
-    let cells = (hit.len() - 1) as f64;
-    for x in (1..hit.len()).rev() {
-        hit[x] = hit[x] * (x as f64 / cells) + hit[x - 1] * ((cells - x as f64 + 1.0) / cells);
-    }
-    hit[0] = 0.0;
+/// The occupancy chain: how many of a number of cells are hit after some throws.
+struct Chain {
+    /// Probability that x cells are hit. Those of less than [`NEGLIGIBLE`] at both ends are left out.
+    hit: Vec<f64>,
+    /// The least and the most cells that may be hit.
+    first: usize,
+    last: usize,
 }
 
-/// E[(X/cells)^k].
-fn moment(hit: &[f64], k: u32) -> f64 {
-    let cells = (hit.len() - 1) as f64;
-    hit.iter().enumerate().map(|(x, p)| p * (x as f64 / cells).powi(k as i32)).sum()
+/// Probabilities below this don't show in any sum.
+const NEGLIGIBLE: f64 = 1e-40;
+
+impl Chain {
+    fn new(cells: usize) -> Self {
+        let mut hit = vec![0.0; cells + 1];
+        hit[0] = 1.0;
+        Chain { hit, first: 0, last: 0 }
+    }
+
+    fn cells(&self) -> f64 {
+        (self.hit.len() - 1) as f64
+    }
+
+    /// One more throw.
+    fn throw(&mut self) {
+        let a_cell = 1.0 / self.cells();
+        self.last = (self.last + 1).min(self.hit.len() - 1);
+        for x in (self.first + 1..=self.last).rev() {
+            let old = x as f64 * a_cell;
+            self.hit[x] = self.hit[x] * old + self.hit[x - 1] * (1.0 + a_cell - old);
+        }
+        self.hit[self.first] *= self.first as f64 * a_cell;
+        while self.hit[self.first] < NEGLIGIBLE {
+            self.hit[self.first] = 0.0;
+            self.first += 1;
+        }
+        while self.hit[self.last] < NEGLIGIBLE {
+            self.hit[self.last] = 0.0;
+            self.last -= 1;
+        }
+    }
+
+    /// E[(X/cells)^k].
+    fn moment(&self, k: u32) -> f64 {
+        let cells = self.cells();
+        (self.first..=self.last).map(|x| self.hit[x] * (x as f64 / cells).powi(k as i32)).sum()
+    }
 }
 
 fn classic(k: u32, bits: u64, elements: f64) -> f64 {
     let throws = elements * f64::from(k);
     if bits <= EXACT_CELLS {
-        let mut hit = vec![0.0; bits as usize + 1];
-        hit[0] = 1.0;
-        (0..throws.round() as u64).for_each(|_| throw(&mut hit));
-        return moment(&hit, k);
+        let mut chain = Chain::new(bits as usize);
+        (0..throws.round() as u64).for_each(|_| chain.throw());
+        return chain.moment(k);
     }
     let m = bits as f64;
     let empty = (throws * (-1.0 / m).ln_1p()).exp();
@@ -175,22 +204,20 @@ mod tests {
     #[test]
     fn occupancy_matches_hand_computed_values() {
         // Two throws into 512 cells: the second hits the first's cell once in 512.
-        let mut hit = vec![0.0; BLOCK + 1];
-        hit[0] = 1.0;
-        throw(&mut hit);
-        throw(&mut hit);
-        assert!((hit[1] - 1.0 / 512.0).abs() < 1e-15);
-        assert!((hit[2] - 511.0 / 512.0).abs() < 1e-15);
+        let mut chain = Chain::new(BLOCK);
+        chain.throw();
+        chain.throw();
+        assert!((chain.hit[1] - 1.0 / 512.0).abs() < 1e-15);
+        assert!((chain.hit[2] - 511.0 / 512.0).abs() < 1e-15);
     }
 
     #[test]
     fn moments_join_the_exact_chain_smoothly() {
         for (k, n) in [(1, 150.0), (6, 107.0), (10, 71.0), (20, 36.0), (30, 24.0)] {
             let bits = EXACT_CELLS + 1;
-            let mut hit = vec![0.0; bits as usize + 1];
-            hit[0] = 1.0;
-            (0..(n * f64::from(k)) as u64).for_each(|_| throw(&mut hit));
-            let (exact, approximate) = (moment(&hit, k), classic(k, bits, n));
+            let mut chain = Chain::new(bits as usize);
+            (0..(n * f64::from(k)) as u64).for_each(|_| chain.throw());
+            let (exact, approximate) = (chain.moment(k), classic(k, bits, n));
             assert!((approximate / exact - 1.0).abs() < 0.02, "k {k}: {approximate} for {exact}");
         }
     }

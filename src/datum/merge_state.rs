@@ -1,11 +1,11 @@
 //! How states of an aggregate merge, travel between processes, and end.
 //!
-//! An unsized build that is not finished is merged as hashes as long as there are few. A process that has more than fit
-//! `work_mem` hands over bits instead: those of a filter with room for what all processes together may bring, which is
+//! An unsized build that is not finished is merged as hashes as long as there are few. A process that has many hands
+//! over bits instead: those of a filter with room for what all processes together may bring, which is
 //! folded to the size that the elements need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::call::Call;
-use super::state::{Params, Shared, State, too_many, work_mem};
+use super::state::{Params, Shared, State, too_many};
 use super::varlena::{PgBuffer, Value};
 use crate::error::{Failure, report_overfull};
 use crate::settings;
@@ -13,6 +13,9 @@ use pg_bloom_core::build::{from_hashes, oversized, settle_dense};
 use pg_bloom_core::merge::{merged_header, or_into};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, estimate, sparse};
 use pgrx::pg_sys;
+
+/// Hashes that a process hands over as they are; more take longer to send and to sort than bits.
+const MOST_SENT: u32 = 1 << 17;
 
 impl State {
     /// Merges a filter, or the view of another state, into this one.
@@ -27,7 +30,7 @@ impl State {
         operation: &str,
     ) -> Result<(), Failure> {
         let own = self.header();
-        let nothing_yet = own.is_unsized() && self.head().len == 0 && self.head().spill.is_null();
+        let nothing_yet = own.is_unsized() && self.is_empty();
         if own.is_to_be_sized() && matches!(view.body, Body::Dense(_)) && view.header.is_to_be_sized() {
             return self.absorb_oversized(call, shared, view, operation);
         }
@@ -43,6 +46,10 @@ impl State {
                 sparse::values(entries).try_for_each(|hash| self.push(call, hash))
             }
             _ if own.is_unsized() && !nothing_yet || view.header.is_unsized() => Err(too_many()),
+            Body::Dense(bits) if self.is_empty() && merged.blocks == view.header.blocks => {
+                self.set_header(call, shared, &merged)?;
+                self.become_dense(PgBuffer::copied_in(shared.context(call)?, merged.prefix_bytes(), bits))
+            }
             _ => {
                 // A state without a size has no bits to keep: it takes the other's size.
                 let blocks = if nothing_yet { merged.blocks } else { own.blocks };
@@ -135,7 +142,7 @@ impl State {
     pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
         let header = self.params().header;
         let in_files = self.spill().map_or(0, |spill| spill.written());
-        if header.is_unsized() && (in_files > 0 || self.head().len as usize * 8 > work_mem()) {
+        if header.is_unsized() && (in_files > 0 || self.head().len > MOST_SENT) {
             let elements = in_files + self.head().len as usize;
             let header = oversized_for_all(&header, elements as u64)?;
             self.go_oversized(call, call.require_aggregate()?, &header)?;

@@ -17,7 +17,7 @@
 
 use super::call::Call;
 use super::spill::Spill;
-use super::varlena::PgBuffer;
+use super::varlena::{PgBuffer, Value};
 use crate::error::Failure;
 use crate::settings;
 use pg_bloom_core::merge::or_into;
@@ -120,6 +120,8 @@ pub(super) struct Head {
     pub(super) has_kind: bool,
     /// Whether there is a batch for each range of hashes.
     in_parts: bool,
+    /// Whether `dense` is a value of someone else's, dense or sparse, which is to be read only.
+    is_borrowed: bool,
 }
 
 /// The state of one group.
@@ -154,9 +156,22 @@ impl State {
                 room,
                 has_kind: false,
                 in_parts: false,
+                is_borrowed: false,
             });
             Ok(State { head })
         }
+    }
+
+    /// A state that another process serialised, to be read while `value` is there.
+    ///
+    /// # Errors
+    /// 22P03 for bytes that are no state; 55000 for a call by hand.
+    pub fn borrowed(call: &Call, shared: &mut Shared, value: Value<'_>) -> Result<State, Failure> {
+        let view = View::parse_state(&value)?;
+        let mut state = State::new(call, shared, &view.header)?;
+        let head = state.head_mut();
+        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        Ok(state)
     }
 
     #[inline(always)]
@@ -184,6 +199,11 @@ impl State {
         unsafe { std::slice::from_raw_parts_mut(self.head.add(1).cast(), len) }
     }
 
+    /// Whether there is no element yet, nor bits that may be of one.
+    pub(super) fn is_empty(&self) -> bool {
+        self.head().len == 0 && !self.is_dense() && self.head().spill.is_null()
+    }
+
     pub(super) fn is_dense(&self) -> bool {
         !self.head().dense.is_null()
     }
@@ -205,8 +225,7 @@ impl State {
     /// The header of the filter as it is: without a kind as long as there are no elements.
     pub(super) fn header(&self) -> Header<'static> {
         let header = self.params().header;
-        let nothing = self.head().len == 0 && !self.is_dense() && self.head().spill.is_null();
-        let without_kind = nothing && !self.head().has_kind;
+        let without_kind = self.is_empty() && !self.head().has_kind;
         if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
     }
 
@@ -441,6 +460,12 @@ impl State {
 
     /// Shows the state as a filter, which may have no size and hashes nevertheless. Hashes in files are not shown.
     pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
+        if self.head().is_borrowed {
+            // SAFETY: a value of variable length, which is there as long as the state.
+            let value = unsafe { Value::detoast(self.head().dense.into()) };
+            let view = View::parse_trusted(&value).expect("the bytes were checked when the state was made");
+            return use_view(&view);
+        }
         if self.is_dense() {
             self.flush();
             let header = self.params().header;
@@ -469,7 +494,7 @@ impl State {
 }
 
 /// The memory that an operation of a query may use, in bytes.
-pub(super) fn work_mem() -> usize {
+fn work_mem() -> usize {
     // SAFETY: reading a setting of the process.
     unsafe { pg_sys::work_mem as usize * 1024 }
 }

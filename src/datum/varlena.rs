@@ -83,6 +83,20 @@ impl PgBuffer {
         }
     }
 
+    /// A buffer of `room` bytes that nobody needs, and these bytes after them.
+    pub(super) fn copied_in(context: pg_sys::MemoryContext, room: usize, bytes: &[u8]) -> Self {
+        let len = room + bytes.len();
+        // SAFETY: the allocation has room for length and bytes, or raises an error; all bytes are written.
+        unsafe {
+            let pointer: *mut pg_sys::varlena = pg_sys::MemoryContextAlloc(context, len + LENGTH_BYTES).cast();
+            set_varsize_4b(pointer, (len + LENGTH_BYTES) as i32);
+            let data = pointer.cast::<u8>().add(LENGTH_BYTES);
+            data.write_bytes(0, room);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.add(room), bytes.len());
+            PgBuffer { pointer, len }
+        }
+    }
+
     /// A buffer that an aggregate's state owns.
     ///
     /// # Safety
