@@ -157,7 +157,8 @@ fn union_combine(call: &Call) -> Outcome {
 /// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    State::argument(call, 0).map(|mut state| state.serialise(call)).transpose()
+    let shared = call.remembered(|| Ok(Shared::new()))?;
+    State::argument(call, 0).map(|mut state| state.serialise(call, shared)).transpose()
 }
 
 /// `bloom_agg_deserialise(bytes, internal)`.

@@ -76,7 +76,8 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
         size.blocks = header.blocks;
         size.capacity = sizing::capacity_of(header.layout, size.hashes, size.blocks, header.fpr);
     }
-    let settled = Header::sized(size, header.kind);
+    let sized = Header::sized(size, header.kind);
+    let settled = Header { base_blocks: header.base_blocks.min(size.blocks), ..sized };
     settled.check_size(limit)?;
     let mut value: B = settled.dense();
     let payload = payload_mut(&mut value, &settled);

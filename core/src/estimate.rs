@@ -58,14 +58,12 @@ pub struct Overfull {
 
 /// The number of set bits.
 pub fn count_ones(bits: &[u8]) -> u64 {
-    let mut total = 0;
-    for stride in bits.chunks(interrupt::STRIDE) {
-        let (words, rest) = stride.as_chunks::<8>();
-        total += words.iter().map(|w| u64::from(u64::from_le_bytes(*w).count_ones())).sum::<u64>();
-        total += rest.iter().map(|b| u64::from(b.count_ones())).sum::<u64>();
-        interrupt::check();
-    }
-    total
+    bits.chunks(crate::interrupt::STRIDE)
+        .map(|stride| {
+            crate::interrupt::check();
+            crate::simd::count_ones(stride)
+        })
+        .sum()
 }
 
 /// The rate of one block: the chance that an absent element's bits are all set.
@@ -173,6 +171,15 @@ pub fn cardinality(view: &View<'_>) -> f64 {
     }
 }
 
+/// The number of elements that a filter is now as full as. Spreading a small filter into a large one adds to it.
+pub fn present(view: &View<'_>) -> f64 {
+    let h = &view.header;
+    match view.body {
+        Body::Sparse(entries) => entries.len() as f64,
+        Body::Dense(bits) => elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
+    }
+}
+
 /// The standard error of the estimate for a filter that holds `elements`, from the variance of its clear share.
 ///
 /// In the block layouts the loads of blocks vary too: with λ elements a block, `E[z]` = exp(-λ(1-q)) for one clear bit and
@@ -210,12 +217,10 @@ pub fn overfull(view: &View<'_>) -> Option<Overfull> {
         return None;
     }
     let capacity = h.capacity as f64;
-    let (present, error) = match view.body {
-        Body::Sparse(entries) => (entries.len() as f64, 0.0),
-        Body::Dense(bits) => (
-            elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
-            standard_error(h.layout, h.hashes, h.blocks, capacity),
-        ),
+    let present = present(view);
+    let error = match view.body {
+        Body::Sparse(_) => 0.0,
+        Body::Dense(_) => standard_error(h.layout, h.hashes, h.blocks, capacity),
     };
     let most = (capacity * TOLERANCE).max(capacity + STANDARD_ERRORS * error);
     (present > most).then(|| Overfull {

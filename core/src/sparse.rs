@@ -42,12 +42,20 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     false
 }
 
+/// From this many hashes on a list is sorted piece by piece.
+const LONG: usize = 1 << 18;
+
 /// Sorts hashes, drops repeated ones and returns how many distinct ones are left at the front. The first `sorted`
 /// hashes are known to ascend strictly.
 pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
+    let length = hashes.len();
     let (old, new) = hashes.split_at_mut(sorted);
     if new.is_empty() {
         return sorted;
+    }
+    if length >= LONG {
+        sort_long(hashes, u64::BITS);
+        return dedup(hashes);
     }
     new.sort_unstable();
     if old.last().is_some_and(|last| *last >= new[0]) {
@@ -57,10 +65,32 @@ pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     dedup(hashes)
 }
 
-/// Whether fewer than one hash in eight is a repetition, judged by those that end in six zero bits: all copies of one hash
-/// are in that sample or none is. Too small a sample is no judgement.
+/// Sorts a long list in pieces that can be cancelled, given a bit above which all its hashes agree: those without and
+/// those with that bit, split by Lomuto's partition without branches, until the pieces are short.
+fn sort_long(hashes: &mut [u64], bit: u32) {
+    if hashes.len() < LONG || bit == 0 {
+        hashes.sort_unstable();
+        crate::interrupt::check();
+        return;
+    }
+    let mut without = 0;
+    for i in 0..hashes.len() {
+        let hash = hashes[i];
+        hashes[i] = hashes[without];
+        hashes[without] = hash;
+        without += usize::from(hash >> (bit - 1) & 1 == 0);
+    }
+    crate::interrupt::check();
+    let (without, with) = hashes.split_at_mut(without);
+    sort_long(without, bit - 1);
+    sort_long(with, bit - 1);
+}
+
+/// Whether fewer than one hash in eight is a repetition, judged by some 256 of them, those that end in enough zero bits:
+/// all copies of one hash are in that sample or none is. Too small a sample is no judgement.
 pub fn has_few_repetitions(hashes: &[u64]) -> bool {
-    let mut sample: Vec<u64> = hashes.iter().copied().filter(|hash| hash & 63 == 0).collect();
+    let mask = (hashes.len() as u64 / 256).next_power_of_two() - 1;
+    let mut sample: Vec<u64> = hashes.iter().copied().filter(|hash| hash & mask == 0).collect();
     sample.sort_unstable();
     let distinct = dedup(&mut sample);
     sample.len() >= 64 && distinct * 8 >= sample.len() * 7
@@ -114,6 +144,21 @@ mod tests {
         assert!(has_few_repetitions(&hashes));
         assert!(!has_few_repetitions(&hashes[..50]));
         assert!(!has_few_repetitions(&[&hashes[..], &hashes[..]].concat()));
+    }
+
+    #[test]
+    fn long_lists_are_sorted_as_short_ones_are() {
+        let hashes = |n: u32| (0..n).map(|i| crate::hash::word(u64::from(i % 400_000), 0));
+        for (mut list, sorted) in [
+            (hashes(500_000).collect::<Vec<u64>>(), 0),
+            ((0..300_000).chain(hashes(300_000)).collect(), 300_000),
+            (vec![u64::MAX; LONG], 0),
+            ((0..LONG as u64).rev().collect(), 0),
+        ] {
+            let expected: BTreeSet<u64> = list.iter().copied().collect();
+            let kept = sort_distinct(&mut list, sorted);
+            assert!(list[..kept].iter().eq(&expected));
+        }
     }
 
     proptest! {

@@ -173,6 +173,15 @@ impl Call {
         is_window.then_some(context.cast())
     }
 
+    /// The state of the aggregate whose function this call is for, if it is for one and no window.
+    pub(super) fn aggregate_state(&self) -> Option<*mut pg_sys::AggState> {
+        let context = self.info().context;
+        // SAFETY: null, or a node whose tag says what it is.
+        let is_aggregate =
+            unsafe { !context.is_null() && (*context.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_AggState };
+        is_aggregate.then_some(context.cast())
+    }
+
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
     /// expression.
     ///

@@ -110,3 +110,25 @@ unsafe fn implicit_source(mut node: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
     }
     found
 }
+
+/// How many processes may take part in a parallel plan: the workers, and the leader.
+pub fn processes() -> u64 {
+    // SAFETY: reading a setting of the process.
+    let workers = unsafe { pg_sys::max_parallel_workers_per_gather };
+    1 + u64::try_from(workers).unwrap_or(0)
+}
+
+/// Whether each process has one partial state a group of the aggregate that is being called. Below an Append, for
+/// instance, it may have many.
+pub fn is_only_aggregate(call: &Call) -> bool {
+    let Some(aggregate) = call.aggregate_state() else { return false };
+    // SAFETY: the state of the aggregate's node, its plan and that of the query live as long as the query.
+    unsafe {
+        let own = (*aggregate).ss.ps.plan;
+        let mut plan = (*(*(*aggregate).ss.ps.state).es_plannedstmt).planTree;
+        while !plan.is_null() && !std::ptr::eq(plan, own) {
+            plan = (*plan).lefttree;
+        }
+        !plan.is_null()
+    }
+}

@@ -5,17 +5,19 @@
 //! folded to the size that the elements need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::call::Call;
-use super::state::{Params, Shared, State, too_many};
+use super::expression;
+use super::spill::Spill;
+use super::state::{Shared, State, too_many, work_mem};
 use super::varlena::{PgBuffer, Value};
 use crate::error::{Failure, report_overfull};
 use crate::settings;
-use pg_bloom_core::build::{from_hashes, oversized, settle_dense};
+use pg_bloom_core::build::{from_hashes, oversized, settle, settle_dense};
 use pg_bloom_core::merge::{merged_header, or_into};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, estimate, sparse};
 use pgrx::pg_sys;
 
 /// Hashes that a process hands over as they are; more take longer to send and to sort than bits.
-const MOST_SENT: u32 = 1 << 17;
+const MOST_SENT: usize = 1 << 20;
 
 impl State {
     /// Merges a filter, or the view of another state, into this one.
@@ -29,15 +31,17 @@ impl State {
         view: &View<'_>,
         operation: &str,
     ) -> Result<(), Failure> {
+        let other = view.header;
+        if self.header().is_to_be_sized() && other.is_to_be_sized() {
+            let kind = merged_header(&self.header(), &other, operation)?.kind;
+            match view.body {
+                Body::Dense(_) if !self.is_dense() => self.go_oversized(call, shared, &Header { kind, ..other })?,
+                Body::Sparse(entries) if self.is_dense() => return self.push_oversized(call, shared, entries),
+                _ => {}
+            }
+        }
         let own = self.header();
         let nothing_yet = own.is_unsized() && self.is_empty();
-        if own.is_to_be_sized() && matches!(view.body, Body::Dense(_)) && view.header.is_to_be_sized() {
-            return self.absorb_oversized(call, shared, view, operation);
-        }
-        if self.is_dense() && own.is_to_be_sized() {
-            let Body::Sparse(entries) = view.body else { return Err(too_many()) };
-            return sparse::values(entries).try_for_each(|hash| self.push(call, hash));
-        }
         let merged = merged_header(&own, &view.header, operation)?;
         match view.body {
             Body::Sparse([]) if view.header.is_unsized() => self.set_header(call, shared, &merged),
@@ -63,56 +67,34 @@ impl State {
         }
     }
 
-    /// Merges the bits of an unsized build that went dense early: the smaller number of blocks is that of both.
-    fn absorb_oversized(
-        &mut self,
-        call: &Call,
-        shared: &mut Shared,
-        view: &View<'_>,
-        operation: &str,
-    ) -> Result<(), Failure> {
-        let Body::Dense(bits) = view.body else { return Err(too_many()) };
-        let own = self.header();
-        let kind = merged_header(&own, &Header { blocks: own.blocks, ..view.header }, operation)?.kind;
-        if !self.is_dense() {
-            self.go_oversized(call, shared.context(call)?, &Header { kind, ..view.header })?;
-        }
-        let (own, other) = (self.header(), view.header);
-        let blocks = own.blocks.min(other.blocks);
-        if blocks < own.blocks {
-            self.flush();
-            let header = Header { kind, ..other };
-            let mut dense = PgBuffer::zeroed_in(shared.context(call)?, header.dense_bytes() as usize);
-            let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-            let old = self.dense();
-            own.layout.fold(&old.bytes()[own.prefix_bytes()..], payload, blocks, own.blocks / blocks);
-            self.become_dense(dense)?;
-            self.set_header(call, shared, &header)?;
-        }
-        let mut dense = self.dense();
-        let payload = &mut dense.bytes_mut()[self.header().prefix_bytes()..];
-        other.layout.fold(bits, payload, blocks, other.blocks / blocks);
-        Ok(())
-    }
-
-    /// Makes an unsized build dense with the blocks of `header`, which are more than it will need.
-    fn go_oversized(
-        &mut self,
-        call: &Call,
-        context: pg_sys::MemoryContext,
-        header: &Header<'_>,
-    ) -> Result<(), Failure> {
-        call.require_aggregate()?;
+    /// Makes an unsized build dense, with the blocks of `header` or more, which are more than it will need.
+    fn go_oversized(&mut self, call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<(), Failure> {
+        let in_files = self.spill().map_or(0, |spill| spill.written());
+        let enough = oversized(header, (in_files + self.head().len as usize) as u64 * expression::processes())?;
+        let header = if enough.blocks > header.blocks { &enough } else { header };
+        let context = call.require_aggregate()?;
         let mut dense = PgBuffer::zeroed_in(context, header.dense_bytes() as usize);
         let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
         header.layout.insert_all(payload, header.hashes, header.blocks, self.hashes());
         if let Some(spill) = self.spill() {
-            spill.for_each(|hashes| header.layout.insert_all(payload, header.hashes, header.blocks, hashes))?;
+            spill.for_each_range(|hashes| header.layout.insert_all(payload, header.hashes, header.blocks, hashes))?;
+            spill.close();
         }
         self.head_mut().spill = std::ptr::null_mut();
-        self.head_mut().params = Params::allocate(context, header);
+        self.head_mut().params = shared.params(call, header)?;
         self.head_mut().has_kind = true;
         self.become_dense(dense)
+    }
+
+    /// Adds the hashes of another process to an unsized build that is dense, with room for all that may still come.
+    fn push_oversized(&mut self, call: &Call, shared: &mut Shared, entries: &[[u8; 8]]) -> Result<(), Failure> {
+        let own = self.header();
+        let enough = oversized(&own, entries.len() as u64 * expression::processes())?;
+        if enough.blocks > own.blocks {
+            self.go_dense(shared.context(call)?, enough.blocks)?;
+            self.set_header(call, shared, &Header { base_blocks: own.base_blocks, ..enough })?;
+        }
+        sparse::values(entries).try_for_each(|hash| self.push(call, hash))
     }
 
     /// Changes the header; a name for the kind moves the payload of a dense state.
@@ -139,13 +121,18 @@ impl State {
     ///
     /// # Errors
     /// 54000 for too many elements.
-    pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
+    pub fn serialise(&mut self, call: &Call, shared: &mut Shared) -> Result<pg_sys::Datum, Failure> {
         let header = self.params().header;
-        let in_files = self.spill().map_or(0, |spill| spill.written());
-        if header.is_unsized() && (in_files > 0 || self.head().len > MOST_SENT) {
-            let elements = in_files + self.head().len as usize;
-            let header = oversized_for_all(&header, elements as u64)?;
-            self.go_oversized(call, call.require_aggregate()?, &header)?;
+        if header.is_unsized() {
+            let in_files = self.spill().map_or(0, |spill| spill.written());
+            let hashes = in_files + self.head().len as usize;
+            if let Some(header) = worth_of_bits(call, &header, hashes)? {
+                self.go_oversized(call, shared, &header)?;
+            } else if in_files > 0 {
+                self.spill_hashes(call)?;
+                let all = self.spill().map_or(Ok(Vec::new()), Spill::distinct_hashes)?;
+                return Ok(from_hashes::<PgBuffer>(&header, &all, MAX_STORED_BYTES)?.into_datum());
+            }
         }
         if self.is_dense() {
             return Ok(self.dense_datum());
@@ -195,55 +182,49 @@ impl State {
         Ok(datum)
     }
 
-    /// Counts the distinct hashes while setting their bits in a filter that has room for all, and folds that if many were
-    /// repeated.
+    /// Counts the distinct hashes first: then the filter needs no more memory than it has in the end.
     fn finish_from_files(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
-        self.spill_hashes(call.require_aggregate()?)?;
+        self.spill_hashes(call)?;
         let limit = settings::max_filter_bytes();
         let own = self.header();
         let Some(spill) = self.spill() else { return Err(too_many()) };
-        let header = oversized_within(&own, spill.written() as u64, limit)?;
+        let mut distinct = 0;
+        spill.for_each_range(|hashes| distinct += sparse::sort_distinct(hashes, 0))?;
+        let header = settle(&own, distinct, limit)?;
+        if header.fits_sparse(distinct) {
+            let all = spill.distinct_hashes()?;
+            return Ok(from_hashes::<PgBuffer>(&header, &all, limit)?.into_datum());
+        }
         let mut dense: PgBuffer = header.dense();
         let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        let mut distinct = 0;
-        spill.for_each(|hashes| {
-            distinct += hashes.len() as u64;
-            header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
-        })?;
-        let settled = oversized(&own, distinct)?;
-        if settled.blocks > header.blocks {
-            settled.check_size(limit)?;
-        }
-        let filter = settle_dense::<PgBuffer>(&header, payload, distinct, limit)?;
-        dense.free();
-        Ok(filter.into_datum())
+        spill.for_each_range(|hashes| header.layout.insert_all(payload, header.hashes, header.blocks, hashes))?;
+        Ok(dense.into_datum())
     }
 }
 
-/// The header of an unsized build for `elements` elements, or as many as `limit` bytes allow.
-fn oversized_within<'a>(header: &Header<'a>, elements: u64, limit: u64) -> Result<Header<'a>, Failure> {
-    let mut elements = elements;
-    loop {
-        let found = oversized(header, elements)?;
-        if found.dense_bytes() <= limit || elements <= 1 {
-            return Ok(found);
-        }
-        elements /= 2;
+/// The header of the dense filter that a process hands over instead of this many hashes of an unsized build, if it may.
+///
+/// With room for what all processes of the plan may bring, filters of different sizes can be merged: an element of one
+/// process sets as many bits in the largest as there are blocks of it to one of its own, but the processes with smaller
+/// filters have fewer elements by that factor, so all together they fill the largest no more than it can take.
+fn worth_of_bits<'a>(call: &Call, header: &Header<'a>, hashes: usize) -> Result<Option<Header<'a>>, Failure> {
+    if hashes <= MOST_SENT.min(work_mem() / 8) {
+        return Ok(None);
     }
+    // Of several partial aggregates in one plan each process hands over as many states, which none of them can count.
+    if !expression::is_only_aggregate(call) {
+        return Ok(None);
+    }
+    let oversized = oversized(header, hashes as u64 * expression::processes())?;
+    let is_less = oversized.dense_bytes() < (hashes as u64 * 8).min(MAX_STORED_BYTES);
+    Ok(is_less.then_some(oversized))
 }
 
-/// The header of an unsized build of one of several processes, each of which may bring as many elements.
-fn oversized_for_all<'a>(header: &Header<'a>, elements: u64) -> Result<Header<'a>, Failure> {
-    // SAFETY: reading a setting of the process. The leader takes part, too.
-    let processes = 1 + unsafe { pg_sys::max_parallel_workers_per_gather } as u64;
-    oversized_within(header, elements.saturating_mul(processes), MAX_STORED_BYTES)
-}
-
-/// The number of elements that a dense filter has at most, by its estimate and four standard errors.
+/// The number of elements that a dense filter is as full as, by its estimate and four standard errors.
 fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds.
     const MOST: f64 = 1e12;
-    let found = estimate::cardinality(view).min(MOST);
+    let found = estimate::present(view).min(MOST);
     let h = &view.header;
     (found + 4.0 * estimate::standard_error(h.layout, h.hashes, h.blocks, found)).min(MOST).ceil() as u64
 }

@@ -305,12 +305,13 @@ impl State {
     fn make_room(&mut self, call: &Call) -> Result<(), Failure> {
         if self.is_dense() {
             self.flush();
-            Ok(())
         } else if self.params().header.is_unsized() {
-            self.grow_unsized(call)
+            self.grow_unsized(call)?;
         } else {
-            self.grow_sized(call)
+            self.grow_sized(call)?;
         }
+        // What became dense keeps no memory for hashes before there is one.
+        if self.head().room == 0 { self.make_batch() } else { Ok(()) }
     }
 
     /// Makes room for more hashes of a build with a capacity, or goes dense.
@@ -345,7 +346,7 @@ impl State {
         if bytes_of(room) * 2 <= work_mem() / 2 {
             return self.resize(bytes_of(room) * 2);
         }
-        self.spill_hashes(call.require_aggregate()?)
+        self.spill_hashes(call)
     }
 
     /// Drops repeated hashes, unless there are many hashes and few repeated ones; says whether to make room for more.
@@ -357,10 +358,10 @@ impl State {
     }
 
     /// Moves the hashes to the files.
-    pub(super) fn spill_hashes(&mut self, context: pg_sys::MemoryContext) -> Result<(), Failure> {
+    pub(super) fn spill_hashes(&mut self, call: &Call) -> Result<(), Failure> {
         self.sort();
         if self.head().spill.is_null() {
-            self.head_mut().spill = Spill::new(context);
+            self.head_mut().spill = Spill::new(call)?;
         }
         // SAFETY: files that live as long as the aggregate; the hashes are no part of them.
         unsafe { &mut *self.head().spill }.write(self.hashes())?;
@@ -432,19 +433,19 @@ impl State {
     /// Takes a dense value that has the bits of all elements.
     pub(super) fn become_dense(&mut self, dense: PgBuffer) -> Result<(), Failure> {
         let was_dense = self.is_dense().then(|| self.dense());
-        let payload_bytes = dense.bytes().len() as u64;
         let head = self.head_mut();
         head.dense = dense.into_pointer();
         (head.len, head.sorted) = (0, 0);
         match was_dense {
             Some(old) => old.free(),
-            None => self.make_batch(payload_bytes)?,
+            None => self.resize(size_of::<Head>())?,
         }
         Ok(())
     }
 
     /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
-    fn make_batch(&mut self, payload_bytes: u64) -> Result<(), Failure> {
+    fn make_batch(&mut self) -> Result<(), Failure> {
+        let payload_bytes = self.dense().bytes().len() as u64;
         if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic {
             return self.resize(BATCH_BYTES);
         }
@@ -494,7 +495,7 @@ impl State {
 }
 
 /// The memory that an operation of a query may use, in bytes.
-fn work_mem() -> usize {
+pub(super) fn work_mem() -> usize {
     // SAFETY: reading a setting of the process.
     unsafe { pg_sys::work_mem as usize * 1024 }
 }
