@@ -71,8 +71,11 @@ lint: ## check formatting, clippy and documentation; any warning is an error
 	cargo clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FEATURES)
 
-bench: ## run the benchmarks
-	cargo bench --workspace $(CARGO_FEATURES)
+bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker
+	scripts/setup
+	scripts/setup hll
+	$(MAKE) all
+	scripts/bench
 
 clean: ## delete everything built
 	cargo clean

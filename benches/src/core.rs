@@ -1,14 +1,13 @@
 //! The core against the crates `fastbloom` and `parquet` (`Sbbf`): nanoseconds for one integer to be hashed and added, or
 //! asked for, with as many bits an element, in a filter larger than the cache and in one that fits it.
 
+use crate::{ROUNDS, Row};
 use fastbloom::BloomFilter;
 use parquet::bloom_filter::Sbbf;
 use pg_bloom_core::{Layout, element, hash::hash, sizing};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Measurements of each, taken in turn.
-const ROUNDS: usize = 7;
 /// Elements hashed before their bits are set or read.
 const BATCH: usize = 512;
 const FPR: f64 = 0.01;
@@ -82,22 +81,22 @@ impl Filter for Sbbf {
     }
 }
 
-/// Nanoseconds a key.
+/// Seconds a key.
 fn time(keys: &[i64], repeat: usize, mut work: impl FnMut(&[i64]) -> usize) -> f64 {
     let start = Instant::now();
     for _ in 0..repeat {
         black_box(work(black_box(keys)));
     }
-    start.elapsed().as_secs_f64() * 1e9 / (keys.len() * repeat) as f64
+    start.elapsed().as_secs_f64() / (keys.len() * repeat) as f64
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// Adds and asks for elements in our filter and another, in turn, and prints the medians and their ratio.
-fn compare(name: &str, present: &[i64], make: impl Fn() -> (Box<dyn Filter>, Box<dyn Filter>)) {
+/// Adds to, and asks, our filter and another, in turn.
+fn compare(
+    layout: Layout,
+    other: &str,
+    present: &[i64],
+    make: impl Fn() -> (Box<dyn Filter>, Box<dyn Filter>),
+) -> Vec<Row> {
     let absent: Vec<i64> = present.iter().map(|key| !key).collect();
     let repeat = (2_000_000 / present.len()).max(1);
     let mut times: [[Vec<f64>; 2]; 3] = Default::default();
@@ -111,37 +110,39 @@ fn compare(name: &str, present: &[i64], make: impl Fn() -> (Box<dyn Filter>, Box
             }));
         }
         for (i, filter) in filters.iter().enumerate() {
-            assert_eq!(filter.count(present), present.len(), "{name}: an element is missing");
+            assert_eq!(filter.count(present), present.len(), "an element is missing");
             times[1][i].push(time(present, repeat, |keys| filter.count(keys)));
         }
         for (i, filter) in filters.iter().enumerate() {
             times[2][i].push(time(&absent, repeat, |keys| filter.count(keys)));
         }
     }
-    for (work, times) in ["insert", "contains, present", "contains, absent"].iter().zip(&mut times) {
-        let [ours, theirs] = times.each_mut().map(|times| median(times));
-        println!(
-            "| {work} | {} elements | {name} | {ours:.1} ns | {theirs:.1} ns | {:.2} | 1.00 |",
-            present.len(),
-            ours / theirs
-        );
-    }
+    let elements = present.len();
+    let works = ["insert", "contains, present", "contains, absent"];
+    works
+        .iter()
+        .zip(&mut times)
+        .map(|(work, [ours, theirs])| {
+            Row::timed(format!("{work}, {} layout, {elements} elements", layout.name()), other, ours, theirs, 1.0)
+        })
+        .collect()
 }
 
-fn main() {
-    println!("| work | in | ours against | ours | theirs | ratio | bar |");
-    println!("|---|---|---|---:|---:|---:|---:|");
-    for elements in [100_000usize, 10_000_000] {
+/// All rows of the table.
+pub fn measure(rows: usize) -> Vec<Row> {
+    let mut table = Vec::new();
+    for elements in [100_000, rows] {
         let keys: Vec<i64> = (0..elements as i64).collect();
         for layout in [Layout::Blocked, Layout::Parquet] {
             let ours = || Box::new(Ours::new(layout, elements));
             let bytes = ours().payload.len();
-            compare(&format!("{} / fastbloom", layout.name()), &keys, || {
+            table.extend(compare(layout, "`fastbloom`", &keys, || {
                 (ours(), Box::new(BloomFilter::with_num_bits(bytes * 8).expected_items(elements)))
-            });
-            compare(&format!("{} / parquet Sbbf", layout.name()), &keys, || {
+            }));
+            table.extend(compare(layout, "`parquet` (`Sbbf`)", &keys, || {
                 (ours(), Box::new(Sbbf::new(&vec![0; bytes])))
-            });
+            }));
         }
     }
+    table
 }

@@ -76,8 +76,7 @@ fn sort_long(hashes: &mut [u64], bit: u32) {
     let mut without = 0;
     for i in 0..hashes.len() {
         let hash = hashes[i];
-        hashes[i] = hashes[without];
-        hashes[without] = hash;
+        hashes.swap(i, without);
         without += usize::from(hash >> (bit - 1) & 1 == 0);
     }
     crate::interrupt::check();
