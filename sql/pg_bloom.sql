@@ -428,6 +428,10 @@ CREATE FUNCTION bloom_contains_all(filter bloom, elements anyarray) RETURNS bool
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_contains_all(bloom, anyarray) IS 'whether every element of the array may be in the filter; true for an empty array';
 
+CREATE FUNCTION bloom_filter_array(filter bloom, elements anyarray) RETURNS anyarray
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_filter_array(bloom, anyarray) IS 'the elements of the array that may be in the filter, in their order and without NULLs';
+
 CREATE FUNCTION bloom_query(filter bloom, element anyelement, OUT contains boolean, OUT confidence double precision)
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_query(bloom, anyelement) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';

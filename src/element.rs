@@ -24,7 +24,7 @@ pub struct ElementType {
 }
 
 /// How elements of one type are hashed for one key kind.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Reading {
     reader: Reader,
     form: Form,
@@ -47,6 +47,12 @@ pub struct Key<'a> {
 }
 
 impl Key<'_> {
+    /// How the elements are hashed.
+    #[inline(always)]
+    pub fn reading(&self) -> Reading {
+        self.reading
+    }
+
     /// The hash of an element; `None` if no filter of this kind can hold it.
     #[inline(always)]
     pub fn hash(&self, element: Element) -> Option<u64> {

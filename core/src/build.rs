@@ -135,6 +135,14 @@ pub fn contains(view: &View<'_>, hash: u64) -> bool {
     }
 }
 
+/// Asks for the memory that a probe for this element of a dense filter needs.
+#[inline]
+pub fn prefetch(view: &View<'_>, hash: u64) {
+    if let Body::Dense(bits) = view.body {
+        view.header.layout.prefetch(bits, view.header.blocks, hash);
+    }
+}
+
 /// The kind of a filter of kind `held` that takes, or is asked for, an element of kind `given`.
 ///
 /// # Errors

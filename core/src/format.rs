@@ -328,7 +328,7 @@ pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) 
     &mut value.bytes_mut()[header.prefix_bytes()..]
 }
 
-fn invalid(detail: impl Into<String>) -> Error {
+pub(crate) fn invalid(detail: impl Into<String>) -> Error {
     Error::new(Code::InvalidBinary, "invalid bloom filter").detail(format!("The value is damaged: {}.", detail.into()))
 }
 
@@ -405,11 +405,16 @@ fn check_shape(h: &Header<'_>) -> Result<()> {
     require(h.capacity <= i64::MAX as u64, || format!("capacity is {}", h.capacity))
 }
 
-fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [u8]> {
+/// Checks the length of a dense payload.
+fn check_dense_length(header: &Header<'_>, length: usize) -> Result<()> {
     require(!header.is_unsized(), || "a filter of no size is dense".into())?;
-    require(payload.len() as u64 == header.payload_bytes(), || {
-        format!("{} bytes of bits where {} blocks have {}", payload.len(), header.blocks, header.payload_bytes())
-    })?;
+    require(length as u64 == header.payload_bytes(), || {
+        format!("{length} bytes of bits where {} blocks have {}", header.blocks, header.payload_bytes())
+    })
+}
+
+fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [u8]> {
+    check_dense_length(header, payload.len())?;
     let unused = payload.len() as u64 * 8 - header.blocks * header.layout.block_bits();
     require(payload.last().is_some_and(|&last| u64::from(last.leading_zeros()) >= unused), || {
         "bits are set after the last".into()
@@ -417,15 +422,31 @@ fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [u8]> {
     Ok(payload)
 }
 
-fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [[u8; 8]]> {
-    let (hashes, rest) = payload.as_chunks::<8>();
-    require(rest.is_empty(), || format!("{} bytes of hashes are no multiple of 8", payload.len()))?;
+/// Checks the length of a sparse payload and returns the number of its hashes.
+fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
+    let hashes = length / 8;
+    require(length.is_multiple_of(8), || format!("{length} bytes of hashes are no multiple of 8"))?;
     require(header.is_unsized() || header.capacity > 0, || "a sparse filter has capacity 0".into())?;
-    require(header.fits_sparse(hashes.len()), || {
-        format!("{} hashes are more than a sparse filter of {} blocks has", hashes.len(), header.blocks)
+    require(header.fits_sparse(hashes), || {
+        format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
     })?;
-    require(!header.kind.is_none() || hashes.is_empty(), || "elements have no key kind".into())?;
+    require(!header.kind.is_none() || hashes == 0, || "elements have no key kind".into())?;
     Ok(hashes)
+}
+
+fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [[u8; 8]]> {
+    check_sparse_length(header, payload.len())?;
+    Ok(payload.as_chunks::<8>().0)
+}
+
+/// Reads the header at the start of a value of `length` bytes, and what its payload is: bits, or so many hashes.
+pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
+    let (header, representation) = parse_header(bytes)?;
+    let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;
+    match representation {
+        DENSE => check_dense_length(&header, payload).map(|()| (header, None)),
+        _ => check_sparse_length(&header, payload).map(|hashes| (header, Some(hashes))),
+    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ pub mod rate;
 #[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
 mod simd;
 pub mod sizing;
+pub mod slices;
 pub mod sparse;
 pub mod table;
 

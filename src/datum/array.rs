@@ -27,3 +27,21 @@ pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element
         (0..count as usize).filter(|&i| !*nulls.add(i)).map(|i| Element { datum: *values.add(i) }).collect()
     }
 }
+
+/// An array of elements of type `element_type`.
+pub fn array_of(element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
+    let storage = catalog::storage(element_type);
+    let mut values: Vec<pg_sys::Datum> = elements.iter().map(|element| element.datum).collect();
+    // SAFETY: the values are of the type, which is kept as `storage` says; their number was that of an array's elements.
+    unsafe {
+        let array = pg_sys::construct_array(
+            values.as_mut_ptr(),
+            values.len() as i32,
+            element_type,
+            i32::from(storage.len),
+            storage.by_value,
+            storage.align,
+        );
+        pg_sys::Datum::from(array)
+    }
+}

@@ -58,7 +58,7 @@ pub enum Form {
 }
 
 /// Hashes the elements of one type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reader {
     source: Source,
     /// Text must be converted to UTF-8.

@@ -35,6 +35,16 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
     }
 }
 
+/// Whether argument `i` is a constant. A parameter is none: PL/pgSQL changes its value without a new call site.
+pub fn is_constant(call: &Call, i: usize) -> bool {
+    // SAFETY: the nodes belong to the expression that is being executed.
+    unsafe {
+        call.expression()
+            .and_then(|node| argument(node, i))
+            .is_some_and(|expression| (*expression).type_ == pg_sys::NodeTag::T_Const)
+    }
+}
+
 /// Argument `i` of the function that an expression calls.
 ///
 /// # Safety

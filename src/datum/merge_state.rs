@@ -7,7 +7,7 @@
 use super::call::Call;
 use super::expression;
 use super::spill::Spill;
-use super::state::{Shared, State, too_many, work_mem};
+use super::state::{Shared, State, too_many, with_entries, work_mem};
 use super::varlena::{PgBuffer, Value};
 use crate::error::{Failure, report_overfull};
 use crate::settings;
@@ -131,7 +131,10 @@ impl State {
             } else if in_files > 0 {
                 self.spill_hashes(call)?;
                 let all = self.spill().map_or(Ok(Vec::new()), Spill::distinct_hashes)?;
-                return Ok(from_hashes::<PgBuffer>(&header, &all, MAX_STORED_BYTES)?.into_datum());
+                let header = self.header();
+                let state =
+                    with_entries(&all, |entries| View { header, body: Body::Sparse(entries) }.to_buffer::<PgBuffer>());
+                return Ok(state.into_datum());
             }
         }
         if self.is_dense() {

@@ -14,13 +14,15 @@ mod merge_state;
 mod row;
 mod spill;
 mod state;
+mod stored;
 mod varlena;
 
-pub use array::elements;
+pub use array::{array_of, elements};
 pub use call::{Call, Element};
 pub use canonical::{Form, Reader, Source};
 pub use row::{Column, Rows, row};
 pub use state::{Params, Shared, State};
+pub use stored::{Filter, Stored};
 pub use varlena::{PgBuffer, Value, c_string};
 
 /// Lets the user cancel: raises an error if that was asked for.

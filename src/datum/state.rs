@@ -475,22 +475,23 @@ impl State {
         }
         self.sort();
         let header = self.header();
-        let entries: Vec<[u8; 8]>;
-        let hashes = self.hashes();
-        let entries = if cfg!(target_endian = "little") {
-            // SAFETY: on this CPU a u64 lies in memory as its eight little-endian bytes.
-            unsafe { std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len()) }
-        } else {
-            entries = hashes.iter().map(|h| h.to_le_bytes()).collect();
-            &entries
-        };
-        use_view(&View { header, body: Body::Sparse(entries) })
+        with_entries(self.hashes(), |entries| use_view(&View { header, body: Body::Sparse(entries) }))
     }
 
     /// The state as the result of a support function.
     #[inline(always)]
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.head)
+    }
+}
+
+/// Shows hashes as the entries of a sparse filter.
+pub(super) fn with_entries<T>(hashes: &[u64], use_entries: impl FnOnce(&[[u8; 8]]) -> T) -> T {
+    if cfg!(target_endian = "little") {
+        // SAFETY: on this CPU a u64 lies in memory as its eight little-endian bytes.
+        use_entries(unsafe { std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len()) })
+    } else {
+        use_entries(&hashes.iter().map(|h| h.to_le_bytes()).collect::<Vec<_>>())
     }
 }
 

@@ -34,6 +34,14 @@ impl<'a> Value<'a> {
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
     }
 
+    /// A copy that PostgreSQL made.
+    ///
+    /// # Safety
+    /// `pointer` must be a whole, uncompressed value from palloc, valid for `'a` or until it is freed.
+    pub(super) unsafe fn owned(pointer: *mut pg_sys::varlena) -> Self {
+        Value { pointer, copied: true, lifetime: PhantomData }
+    }
+
     /// The bytes.
     #[inline(always)]
     pub fn bytes(&self) -> &'a [u8] {

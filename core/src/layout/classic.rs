@@ -13,6 +13,11 @@ use crate::simd::prefetch;
 /// The `classic` layout.
 pub struct Classic;
 
+/// The bits of an element.
+pub(super) fn bits(hashes: u32, blocks: u64, hash: u64) -> impl Iterator<Item = u64> {
+    (0..hashes).map(move |j| reduce(word(hash, j), blocks))
+}
+
 #[inline(always)]
 fn position(blocks: u64, hash: u64, j: u32) -> (usize, u8) {
     let bit = reduce(word(hash, j), blocks);

@@ -173,6 +173,11 @@ impl Layout {
         with_scheme!(self, S => S::block_of(blocks, hash))
     }
 
+    /// The bits of an element in the `classic` layout.
+    pub fn bits(hashes: u32, blocks: u64, hash: u64) -> impl Iterator<Item = u64> {
+        classic::bits(hashes, blocks, hash)
+    }
+
     /// Sets the bits of many elements in a dense payload.
     pub fn insert_all(self, payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
         with_scheme!(self, S => S::insert_all(payload, hashes, blocks, elements));

@@ -1,0 +1,303 @@
+//! Filters that a call site asks, most of them stored out of line (TOAST), remembered between its calls.
+//!
+//! ```text
+//! asked for the first time ──▶ start of the value ──▶ slices, what each element needs ──▶ the whole value
+//!                              (or all of it, if short)    until they have cost as much as
+//! ```
+//!
+//! A value out of line is known by its TOAST identity: a value that is updated gets another one. Only bytes are kept, in
+//! the memory of the call site; a few filters at a time, and of large ones just the last.
+
+use super::call::Call;
+use super::varlena::Value;
+use crate::error::Failure;
+use pg_bloom_core::slices::{START_BYTES, Start};
+use pg_bloom_core::{Code, Error, Header, View, build};
+use pgrx::pg_sys;
+use std::ops::Deref;
+
+/// Filters that a call site remembers.
+const PLACES: usize = 4;
+/// Values up to this many bytes are fetched at once: a slice costs as much.
+const SHORT_BYTES: usize = 16 << 10;
+/// Bytes of a value that take as long to fetch with the rest of it as one slice does alone.
+const SLICE_BYTES: usize = 4 << 10;
+/// Bytes of filters to remember; one alone may have more.
+const MOST_BYTES: usize = 64 << 20;
+/// How many elements ahead of the one being asked for memory is requested.
+const AHEAD: usize = 16;
+/// Elements between two looks whether to stop.
+const CHECK_EVERY: usize = 4096;
+/// Bytes of the length and tag before a pointer to a value out of line.
+const POINTER_START: usize = 2;
+
+/// What tells one value out of line from another: `varatt_external`.
+type Identity = [u8; size_of::<pg_sys::varatt_external>()];
+
+/// The filters of one call site.
+#[derive(Default)]
+pub struct Stored {
+    places: [Option<Place>; PLACES],
+    /// The place asked last.
+    last: usize,
+}
+
+/// A filter out of line.
+struct Place {
+    identity: Identity,
+    /// Bytes of the value.
+    length: usize,
+    /// The start of the value or, once `is_whole`, all of it: in the memory of the call site, freed with the place.
+    value: Value<'static>,
+    is_whole: bool,
+    /// Slices fetched so far.
+    slices: usize,
+    /// What the whole value is.
+    view: Option<View<'static>>,
+}
+
+/// A filter to ask.
+pub enum Filter<'a> {
+    /// All of it is there.
+    Whole(View<'a>),
+    /// Slices of it can be fetched.
+    Slices(Slices<'a>),
+}
+
+/// A filter out of line of which only the start is there.
+pub struct Slices<'a> {
+    start: Start<'a>,
+    pointer: *mut pg_sys::varlena,
+    slices: &'a mut usize,
+}
+
+impl<'a> Filter<'a> {
+    /// What the filter is.
+    #[inline(always)]
+    pub fn header(&self) -> &Header<'a> {
+        match self {
+            Filter::Whole(view) => &view.header,
+            Filter::Slices(slices) => &slices.start.header,
+        }
+    }
+
+    /// For each of these hashes in turn whether the filter may have its element; `None` is one that it can't have. Ends
+    /// after the answer `until`.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>, Failure> {
+        let mut answers = Vec::with_capacity(hashes.len());
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let (Filter::Whole(view), Some(Some(ahead))) = (&self, hashes.get(i + AHEAD)) {
+                build::prefetch(view, *ahead);
+            }
+            let answer = match hash {
+                Some(hash) => self.contains(hash)?,
+                None => false,
+            };
+            answers.push(answer);
+            if until == Some(answer) {
+                break;
+            }
+            if i % CHECK_EVERY == 0 {
+                super::check_for_interrupts();
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Whether the element with this hash may be in the filter.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    #[inline(always)]
+    pub fn contains(&mut self, hash: u64) -> Result<bool, Failure> {
+        match self {
+            Filter::Whole(view) => Ok(build::contains(view, hash)),
+            Filter::Slices(slices) => slices.contains(hash),
+        }
+    }
+}
+
+impl Slices<'_> {
+    #[inline(never)]
+    fn contains(&mut self, hash: u64) -> Result<bool, Failure> {
+        let Slices { start, pointer, slices } = self;
+        start.contains(hash, |from, length| {
+            **slices += 1;
+            // SAFETY: the pointer is the argument of this call.
+            unsafe { slice(*pointer, from, length) }
+        })
+    }
+}
+
+impl Stored {
+    /// Argument `i`, a filter that will be asked for `probes` elements; `None` when it is NULL.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    #[inline(always)]
+    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a>>, Failure> {
+        let Some(datum) = call.datum(i) else { return Ok(None) };
+        // SAFETY: by declaration the argument is of variable length.
+        let Some(identity) = (unsafe { identity(datum) }) else {
+            let Some(value) = call.value(i) else { return Ok(None) };
+            return Ok(Some(Filter::Whole(View::parse_trusted(value.bytes())?)));
+        };
+        let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
+        if !known {
+            self.find_or_make(call, datum, identity)?;
+        }
+        let place = self.places[self.last].as_ref().expect("the place was found or made");
+        if !place.is_whole && (probes + place.slices) * SLICE_BYTES >= place.length {
+            self.fetch_whole(call, datum)?;
+        }
+        self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
+    }
+
+    /// Makes the place of a value the last one asked.
+    #[inline(never)]
+    fn find_or_make(&mut self, call: &Call, datum: pg_sys::Datum, identity: Identity) -> Result<(), Failure> {
+        let found = self.places.iter().position(|p| p.as_ref().is_some_and(|place| place.identity == identity));
+        if let Some(found) = found {
+            self.last = found;
+            return Ok(());
+        }
+        self.last = (self.last + 1) % PLACES;
+        self.forget(self.last);
+        // SAFETY: the datum is a pointer to a value out of line; its raw size includes the length before it.
+        let external = unsafe { std::ptr::read_unaligned(identity.as_ptr().cast::<pg_sys::varatt_external>()) };
+        let length = (external.va_rawsize as usize).saturating_sub(size_of::<u32>());
+        let context = call.site_context()?;
+        let is_whole = length <= SHORT_BYTES || is_compressed(&external);
+        // SAFETY: as above; the value is copied to the memory of the call site.
+        let value = unsafe {
+            in_context(context, || if is_whole { fetch(datum) } else { slice(datum.cast_mut_ptr(), 0, START_BYTES) })?
+        };
+        let mut place = Place { identity, length, value, is_whole, slices: 1, view: None };
+        place.check()?;
+        self.places[self.last] = Some(place);
+        self.make_room();
+        Ok(())
+    }
+
+    /// Fetches all of the value asked last.
+    #[inline(never)]
+    fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<(), Failure> {
+        let context = call.site_context()?;
+        let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
+        // SAFETY: the datum is a pointer to the value that the place is for.
+        let value = unsafe { in_context(context, || fetch(datum))? };
+        std::mem::replace(&mut place.value, value).free();
+        place.is_whole = true;
+        place.check()?;
+        self.make_room();
+        Ok(())
+    }
+
+    /// Forgets others than the filter asked last, if all together are too many bytes.
+    fn make_room(&mut self) {
+        let bytes: usize = self.places.iter().flatten().map(|place| place.value.len()).sum();
+        if bytes > MOST_BYTES {
+            let last = self.last;
+            (0..PLACES).filter(|&i| i != last).for_each(|i| self.forget(i));
+        }
+    }
+
+    fn forget(&mut self, place: usize) {
+        if let Some(place) = self.places[place].take() {
+            place.value.free();
+        }
+    }
+}
+
+impl Place {
+    /// Checks a value that was just fetched.
+    fn check(&mut self) -> Result<(), Failure> {
+        if self.is_whole {
+            self.view = Some(View::parse_trusted(self.value.bytes())?);
+        } else {
+            Start::parse(self.value.bytes(), self.length)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_>, Failure> {
+        if let Some(view) = self.view {
+            return Ok(Filter::Whole(view));
+        }
+        Ok(Filter::Slices(Slices {
+            start: Start::parse(self.value.bytes(), self.length)?,
+            pointer: datum.cast_mut_ptr(),
+            slices: &mut self.slices,
+        }))
+    }
+}
+
+/// The TOAST identity of a value, if it is out of line on disk.
+///
+/// # Safety
+/// The datum must be of a type of variable length.
+#[inline(always)]
+unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
+    let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
+    // SAFETY: promised by the caller; the tag says what follows it.
+    unsafe {
+        let on_disk = pgrx::varatt_is_1b_e(pointer)
+            && u32::from(pgrx::vartag_1b_e(pointer)) == pg_sys::vartag_external::VARTAG_ONDISK as u32;
+        on_disk.then(|| std::ptr::read_unaligned(pointer.cast::<u8>().add(POINTER_START).cast()))
+    }
+}
+
+/// Whether a value out of line is compressed: slices of it cost as much as all before them.
+fn is_compressed(external: &pg_sys::varatt_external) -> bool {
+    /// Bits of the size; the others say how it is compressed.
+    const SIZE: u32 = (1 << 30) - 1;
+    #[cfg(feature = "pg13")]
+    let stored = external.va_extsize as u32;
+    #[cfg(not(feature = "pg13"))]
+    let stored = external.va_extinfo;
+    ((stored & SIZE) as usize) < (external.va_rawsize as usize).saturating_sub(size_of::<u32>())
+}
+
+/// Runs `work` with its memory coming from `context`.
+///
+/// # Safety
+/// `context` must be a memory context that is there.
+unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() -> T) -> T {
+    // SAFETY: promised by the caller. After an error PostgreSQL sets the context itself.
+    unsafe {
+        let before = pg_sys::MemoryContextSwitchTo(context);
+        let result = work();
+        pg_sys::MemoryContextSwitchTo(before);
+        result
+    }
+}
+
+/// All of a value out of line.
+///
+/// # Safety
+/// The datum must be a pointer to one.
+unsafe fn fetch(datum: pg_sys::Datum) -> Result<Value<'static>, Failure> {
+    // SAFETY: promised by the caller; the result is a copy.
+    Ok(unsafe { Value::owned(pg_sys::pg_detoast_datum(datum.cast_mut_ptr())) })
+}
+
+/// `length` bytes of a value out of line, or as many as it has from there on.
+///
+/// # Safety
+/// `pointer` must be one to such a value.
+unsafe fn slice(pointer: *mut pg_sys::varlena, from: usize, length: usize) -> Result<Value<'static>, Failure> {
+    let too_far = || Failure::from(Error::new(Code::InvalidBinary, "bloom filter is too large to be read in slices"));
+    let (from, length) = (i32::try_from(from).map_err(|_| too_far())?, i32::try_from(length).map_err(|_| too_far())?);
+    // SAFETY: promised by the caller; the result is a copy.
+    Ok(unsafe { Value::owned(pg_sys::pg_detoast_datum_slice(pointer, from, length)) })
+}
+
+impl AsRef<[u8]> for Value<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.deref()
+    }
+}
