@@ -67,19 +67,19 @@ COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) I
 -- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
 
 CREATE FUNCTION bloom_add(filter bloom, element anyelement) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS 'the filter with one more element';
 
 CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add(bloom, text) IS 'the filter with one more element';
 
 CREATE FUNCTION bloom_add(filter bloom, element "char") RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add(bloom, "char") IS 'the filter with one more element';
 
 CREATE FUNCTION bloom_add_all(filter bloom, elements anyarray) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = anyelement);
@@ -361,87 +361,100 @@ COMMENT ON AGGREGATE bloom_union_agg(bloom) IS
 -- ---------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION bloom_contains(filter bloom, element anyelement) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION bloom_contains(bloom, anyelement) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element anyelement, filter bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION bloom_contained(anyelement, bloom) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contains(filter bloom, element text) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION bloom_contains(bloom, text) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element text, filter bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION bloom_contained(text, bloom) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contains(filter bloom, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION bloom_contains(bloom, "char") IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element "char", filter bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION bloom_contained("char", bloom) IS 'whether the element may be in the filter; false is certain';
+
+-- How many rows the planner expects of them: see src/planner.rs.
+CREATE FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) IS 'restriction selectivity of filter @> element';
+
+CREATE FUNCTION bloom_contained_selectivity(internal, oid, internal, integer) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_contained_selectivity(internal, oid, internal, integer) IS 'restriction selectivity of element <@ filter';
+
+CREATE FUNCTION bloom_join_selectivity(internal, oid, internal, smallint, internal) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_join_selectivity(internal, oid, internal, smallint, internal) IS 'join selectivity of filter @> element and element <@ filter';
 
 CREATE OPERATOR @> (
     FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = anyelement,
-    COMMUTATOR = <@, RESTRICT = contsel, JOIN = contjoinsel
+    COMMUTATOR = <@, RESTRICT = bloom_contains_selectivity, JOIN = bloom_join_selectivity
 );
 COMMENT ON OPERATOR @> (bloom, anyelement) IS 'may contain';
 
 CREATE OPERATOR <@ (
     FUNCTION = bloom_contained, LEFTARG = anyelement, RIGHTARG = bloom,
-    COMMUTATOR = @>, RESTRICT = contsel, JOIN = contjoinsel
+    COMMUTATOR = @>, RESTRICT = bloom_contained_selectivity, JOIN = bloom_join_selectivity
 );
 COMMENT ON OPERATOR <@ (anyelement, bloom) IS 'may be in';
 
 CREATE OPERATOR @> (
     FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = text,
-    COMMUTATOR = <@, RESTRICT = contsel, JOIN = contjoinsel
+    COMMUTATOR = <@, RESTRICT = bloom_contains_selectivity, JOIN = bloom_join_selectivity
 );
 COMMENT ON OPERATOR @> (bloom, text) IS 'may contain';
 
 CREATE OPERATOR <@ (
     FUNCTION = bloom_contained, LEFTARG = text, RIGHTARG = bloom,
-    COMMUTATOR = @>, RESTRICT = contsel, JOIN = contjoinsel
+    COMMUTATOR = @>, RESTRICT = bloom_contained_selectivity, JOIN = bloom_join_selectivity
 );
 COMMENT ON OPERATOR <@ (text, bloom) IS 'may be in';
 
 CREATE OPERATOR @> (
     FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = "char",
-    COMMUTATOR = <@, RESTRICT = contsel, JOIN = contjoinsel
+    COMMUTATOR = <@, RESTRICT = bloom_contains_selectivity, JOIN = bloom_join_selectivity
 );
 COMMENT ON OPERATOR @> (bloom, "char") IS 'may contain';
 
 CREATE OPERATOR <@ (
     FUNCTION = bloom_contained, LEFTARG = "char", RIGHTARG = bloom,
-    COMMUTATOR = @>, RESTRICT = contsel, JOIN = contjoinsel
+    COMMUTATOR = @>, RESTRICT = bloom_contained_selectivity, JOIN = bloom_join_selectivity
 );
 COMMENT ON OPERATOR <@ ("char", bloom) IS 'may be in';
 
 CREATE FUNCTION bloom_contains_any(filter bloom, elements anyarray) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
 COMMENT ON FUNCTION bloom_contains_any(bloom, anyarray) IS 'whether any element of the array may be in the filter; false for an empty array';
 
 CREATE FUNCTION bloom_contains_all(filter bloom, elements anyarray) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
 COMMENT ON FUNCTION bloom_contains_all(bloom, anyarray) IS 'whether every element of the array may be in the filter; true for an empty array';
 
 CREATE FUNCTION bloom_filter_array(filter bloom, elements anyarray) RETURNS anyarray
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
 COMMENT ON FUNCTION bloom_filter_array(bloom, anyarray) IS 'the elements of the array that may be in the filter, in their order and without NULLs';
 
 CREATE FUNCTION bloom_query(filter bloom, element anyelement, OUT contains boolean, OUT confidence double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_query(bloom, anyelement) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element text, OUT contains boolean, OUT confidence double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_query(bloom, text) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element "char", OUT contains boolean, OUT confidence double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_query(bloom, "char") IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 -- ---------------------------------------------------------------------------------------------------------------
@@ -449,14 +462,14 @@ COMMENT ON FUNCTION bloom_query(bloom, "char") IS 'whether the element may be in
 -- ---------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION bloom_union(a bloom, b bloom) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_union(bloom, bloom) IS 'the filter of the elements of either';
 
 CREATE OPERATOR | (FUNCTION = bloom_union, LEFTARG = bloom, RIGHTARG = bloom, COMMUTATOR = |);
 COMMENT ON OPERATOR | (bloom, bloom) IS 'union';
 
 CREATE FUNCTION bloom_intersection(a bloom, b bloom) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_intersection(bloom, bloom) IS 'a filter of the elements of both; its rate may be higher than that of one built from them';
 
 CREATE OPERATOR & (FUNCTION = bloom_intersection, LEFTARG = bloom, RIGHTARG = bloom, COMMUTATOR = &);
@@ -472,7 +485,7 @@ CREATE AGGREGATE bloom_intersection_agg(filter bloom) (
 COMMENT ON AGGREGATE bloom_intersection_agg(bloom) IS 'the intersection of filters';
 
 CREATE FUNCTION bloom_fold(filter bloom, fpr double precision) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_fold(bloom, double precision) IS 'the filter halved while its present false positive rate stays at or under fpr';
 
 -- ---------------------------------------------------------------------------------------------------------------
@@ -496,27 +509,27 @@ CREATE FUNCTION bloom_info(
     OUT saturated boolean,
     OUT bytes bigint
 )
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_info(bloom) IS 'what a filter is, what it was made for, and how full it is';
 
 CREATE FUNCTION bloom_cardinality(filter bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_cardinality(bloom) IS 'estimated number of distinct elements';
 
 CREATE FUNCTION bloom_fpr(filter bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_fpr(bloom) IS 'the false positive rate that the filter has now';
 
 CREATE FUNCTION bloom_union_cardinality(a bloom, b bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION bloom_union_cardinality(bloom, bloom) IS 'estimated number of distinct elements in either filter';
 
 CREATE FUNCTION bloom_intersection_cardinality(a bloom, b bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION bloom_intersection_cardinality(bloom, bloom) IS 'estimated number of distinct elements in both filters, by inclusion and exclusion';
 
 CREATE FUNCTION bloom_jaccard(a bloom, b bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION bloom_jaccard(bloom, bloom) IS 'estimated share of the elements of either filter that are in both';
 
 -- ---------------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ pub mod error;
 pub mod inspect;
 pub mod membership;
 pub mod merge;
+pub mod planner;
 pub mod settings;
 pub mod sizing;
 

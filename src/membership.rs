@@ -5,6 +5,7 @@ use crate::datum::{Call, Column, Element, Stored, array_of, elements, expression
 use crate::element::{ElementType, Reading};
 use crate::error::Failure;
 use pg_bloom_core::View;
+use pg_bloom_core::build::contains as may_contain;
 use pg_bloom_core::estimate;
 use pgrx::pg_sys::{Datum, Oid};
 
@@ -34,25 +35,41 @@ impl Site {
 /// Whether argument `element` may be in the filter that argument `filter` is.
 #[inline(always)]
 fn probe(call: &Call, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
-    let Site { element: type_of_element, filters, is_constant, constant } =
-        call.remembered(|| Site::new(call, element))?;
+    let site = call.remembered(|| Site::new(call, element))?;
+    if !site.is_constant
+        && let Some((view, reading)) = site.filters.last(call, filter)
+        && let Some(element) = call.element(element)
+    {
+        return Ok(Some(reading.hash(element).is_some_and(|hash| may_contain(view, hash))));
+    }
+    probe_any(call, site, filter, element)
+}
+
+/// The same for a filter that was not the last one asked, or that is passed whole.
+#[inline(never)]
+fn probe_any(call: &Call, site: &mut Site, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
+    let Site { element: type_of_element, filters, is_constant, constant } = site;
     let Some(element) = call.element(element) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
-    let key = type_of_element.key(filter.header(), "bloom_contains")?;
+    let reading = type_of_element.key(filter.header(), "bloom_contains")?.reading();
     let hash = match constant {
-        Some((reading, hash)) if *reading == key.reading() => *hash,
+        Some((known, hash)) if *known == reading => *hash,
         _ => {
-            let hash = key.hash(element);
+            let hash = reading.hash(element);
             if *is_constant {
-                *constant = Some((key.reading(), hash));
+                *constant = Some((reading, hash));
             }
             hash
         }
     };
-    match hash {
-        Some(hash) => filter.contains(hash).map(Some),
-        None => Ok(Some(false)),
+    let found = match hash {
+        Some(hash) => filter.contains(hash)?,
+        None => false,
+    };
+    if filter.is_remembered() {
+        filters.remember_reading(reading);
     }
+    Ok(Some(found))
 }
 
 /// `bloom_contains(filter, element)`, `filter @> element`.
@@ -72,9 +89,18 @@ struct ArraySite {
     filters: Stored,
 }
 
+/// An array that was asked for.
+struct Probed {
+    /// Type of the elements.
+    oid: Oid,
+    elements: Vec<Element>,
+    /// Whether each may be in the filter, as far as that was needed.
+    answers: Vec<bool>,
+}
+
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument 0;
 /// `until` is an answer after which no more are needed. `None` if the filter is NULL.
-fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Oid, Vec<Element>, Vec<bool>)>, Failure> {
+fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>, Failure> {
     let site = call.remembered(|| {
         let (element, oid) = ElementType::of_array(call, 1)?;
         Ok(ArraySite { element, oid, filters: Stored::default() })
@@ -84,24 +110,24 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Oid, Vec<Elem
     let key = site.element.key(filter.header(), "bloom_contains")?;
     let hashes: Vec<Option<u64>> = elements.iter().map(|&element| key.hash(element)).collect();
     let answers = filter.contains_each(&hashes, until)?;
-    Ok(Some((site.oid, elements, answers)))
+    Ok(Some(Probed { oid: site.oid, elements, answers }))
 }
 
 /// `bloom_contains_any(filter, elements)`.
 fn contains_any(call: &Call) -> Outcome {
-    Ok(probe_array(call, Some(true))?.map(|(_, _, answers)| Datum::from(answers.contains(&true))))
+    Ok(probe_array(call, Some(true))?.map(|probed| Datum::from(probed.answers.contains(&true))))
 }
 
 /// `bloom_contains_all(filter, elements)`.
 fn contains_all(call: &Call) -> Outcome {
-    Ok(probe_array(call, Some(false))?.map(|(_, _, answers)| Datum::from(!answers.contains(&false))))
+    Ok(probe_array(call, Some(false))?.map(|probed| Datum::from(!probed.answers.contains(&false))))
 }
 
 /// `bloom_filter_array(filter, elements)`: those that may be in the filter, in their order.
 fn filter_array(call: &Call) -> Outcome {
-    Ok(probe_array(call, None)?.map(|(oid, elements, answers)| {
-        let mut answers = answers.into_iter();
-        array_of(oid, elements.into_iter().filter(|_| answers.next() == Some(true)).collect())
+    Ok(probe_array(call, None)?.map(|Probed { oid, elements, answers }| {
+        let found = elements.into_iter().zip(answers).filter_map(|(element, found)| found.then_some(element));
+        array_of(oid, found.collect())
     }))
 }
 

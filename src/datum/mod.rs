@@ -14,6 +14,7 @@ mod merge_state;
 mod row;
 mod spill;
 mod state;
+mod statistics;
 mod stored;
 mod varlena;
 
@@ -22,6 +23,7 @@ pub use call::{Call, Element};
 pub use canonical::{Form, Reader, Source};
 pub use row::{Column, Rows, row};
 pub use state::{Params, Shared, State};
+pub use statistics::{Asked, Side, statistics};
 pub use stored::{Filter, Stored};
 pub use varlena::{PgBuffer, Value, c_string};
 

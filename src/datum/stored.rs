@@ -10,6 +10,7 @@
 
 use super::call::Call;
 use super::varlena::Value;
+use crate::element::Reading;
 use crate::error::Failure;
 use pg_bloom_core::slices::{START_BYTES, Start};
 use pg_bloom_core::{Code, Error, Header, View, build};
@@ -54,12 +55,16 @@ struct Place {
     slices: usize,
     /// What the whole value is.
     view: Option<View<'static>>,
+    /// How elements are read for this filter, once that is known.
+    reading: Option<Reading>,
 }
 
 /// A filter to ask.
 pub enum Filter<'a> {
-    /// All of it is there.
-    Whole(View<'a>),
+    /// All of it was passed.
+    Passed(View<'a>),
+    /// All of it is remembered.
+    Whole(&'a View<'static>),
     /// Slices of it can be fetched.
     Slices(Slices<'a>),
 }
@@ -76,9 +81,15 @@ impl<'a> Filter<'a> {
     #[inline(always)]
     pub fn header(&self) -> &Header<'a> {
         match self {
+            Filter::Passed(view) => &view.header,
             Filter::Whole(view) => &view.header,
             Filter::Slices(slices) => &slices.start.header,
         }
+    }
+
+    /// Whether the call site remembers it.
+    pub fn is_remembered(&self) -> bool {
+        !matches!(self, Filter::Passed(_))
     }
 
     /// For each of these hashes in turn whether the filter may have its element; `None` is one that it can't have. Ends
@@ -89,8 +100,10 @@ impl<'a> Filter<'a> {
     pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>, Failure> {
         let mut answers = Vec::with_capacity(hashes.len());
         for (i, &hash) in hashes.iter().enumerate() {
-            if let (Filter::Whole(view), Some(Some(ahead))) = (&self, hashes.get(i + AHEAD)) {
-                build::prefetch(view, *ahead);
+            match (&self, hashes.get(i + AHEAD)) {
+                (Filter::Whole(view), Some(Some(ahead))) => build::prefetch(view, *ahead),
+                (Filter::Passed(view), Some(Some(ahead))) => build::prefetch(view, *ahead),
+                _ => {}
             }
             let answer = match hash {
                 Some(hash) => self.contains(hash)?,
@@ -114,6 +127,7 @@ impl<'a> Filter<'a> {
     #[inline(always)]
     pub fn contains(&mut self, hash: u64) -> Result<bool, Failure> {
         match self {
+            Filter::Passed(view) => Ok(build::contains(view, hash)),
             Filter::Whole(view) => Ok(build::contains(view, hash)),
             Filter::Slices(slices) => slices.contains(hash),
         }
@@ -137,13 +151,12 @@ impl Stored {
     ///
     /// # Errors
     /// 22P03 for a damaged value.
-    #[inline(always)]
     pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a>>, Failure> {
         let Some(datum) = call.datum(i) else { return Ok(None) };
         // SAFETY: by declaration the argument is of variable length.
         let Some(identity) = (unsafe { identity(datum) }) else {
             let Some(value) = call.value(i) else { return Ok(None) };
-            return Ok(Some(Filter::Whole(View::parse_trusted(value.bytes())?)));
+            return Ok(Some(Filter::Passed(View::parse_trusted(value.bytes())?)));
         };
         let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
         if !known {
@@ -154,6 +167,23 @@ impl Stored {
             self.fetch_whole(call, datum)?;
         }
         self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
+    }
+
+    /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. What most
+    /// calls need, and nothing else.
+    #[inline(always)]
+    pub fn last(&self, call: &Call, i: usize) -> Option<(&View<'static>, Reading)> {
+        // SAFETY: by declaration the argument is of variable length.
+        let identity = unsafe { identity(call.datum(i)?)? };
+        let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
+        Some((place.view.as_ref()?, place.reading?))
+    }
+
+    /// Remembers how elements are read for the filter asked last.
+    pub fn remember_reading(&mut self, reading: Reading) {
+        if let Some(place) = self.places[self.last].as_mut() {
+            place.reading = Some(reading);
+        }
     }
 
     /// Makes the place of a value the last one asked.
@@ -175,7 +205,7 @@ impl Stored {
         let value = unsafe {
             in_context(context, || if is_whole { fetch(datum) } else { slice(datum.cast_mut_ptr(), 0, START_BYTES) })?
         };
-        let mut place = Place { identity, length, value, is_whole, slices: 1, view: None };
+        let mut place = Place { identity, length, value, is_whole, slices: 1, view: None, reading: None };
         place.check()?;
         self.places[self.last] = Some(place);
         self.make_room();
@@ -223,9 +253,8 @@ impl Place {
         Ok(())
     }
 
-    #[inline(always)]
     fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_>, Failure> {
-        if let Some(view) = self.view {
+        if let Some(view) = &self.view {
             return Ok(Filter::Whole(view));
         }
         Ok(Filter::Slices(Slices {
@@ -246,7 +275,7 @@ unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
     // SAFETY: promised by the caller; the tag says what follows it.
     unsafe {
         let on_disk = pgrx::varatt_is_1b_e(pointer)
-            && u32::from(pgrx::vartag_1b_e(pointer)) == pg_sys::vartag_external::VARTAG_ONDISK as u32;
+            && u32::from(pgrx::vartag_1b_e(pointer)) == pg_sys::vartag_external::VARTAG_ONDISK;
         on_disk.then(|| std::ptr::read_unaligned(pointer.cast::<u8>().add(POINTER_START).cast()))
     }
 }

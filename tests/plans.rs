@@ -1,0 +1,113 @@
+//! What the planner expects of `@>` and `<@`, against the truth.
+
+mod common;
+
+use common::{Server, plan, refused, run, value};
+use postgres::Client;
+use std::sync::OnceLock;
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(""))
+}
+
+/// A database with a table of 100,000 rows: unique numbers, numbers of which some are frequent, texts, and NULLs.
+fn database(name: &str) -> Client {
+    let mut client = server().database(name);
+    run(
+        &mut client,
+        "SET default_statistics_target = 1000; SET max_parallel_workers_per_gather = 0;
+         CREATE TABLE t AS
+         SELECT i AS unique_number, (i % 300 * (i % 7))::bigint AS frequent, 'text ' || i AS label,
+           CASE WHEN i % 4 > 0 THEN i END AS sometimes
+         FROM generate_series(1, 100000) AS i ORDER BY md5(i::text);
+         ANALYZE t",
+    );
+    client
+}
+
+/// Rows that the planner expects of the scan of a query.
+fn expected_rows(client: &mut Client, sql: &str) -> f64 {
+    let plan = plan(client, "COSTS ON", sql);
+    let line = plan.lines().find(|line| line.contains("Scan on t")).unwrap_or_else(|| panic!("no scan in\n{plan}"));
+    let rows = line.split("rows=").nth(1).and_then(|rest| rest.split(' ').next());
+    rows.and_then(|rows| rows.parse().ok()).unwrap_or_else(|| panic!("no rows in {line}"))
+}
+
+/// The filter of a part of a column, as a literal.
+fn literal(client: &mut Client, column: &str, part: &str) -> String {
+    let text: String = value(client, &format!("SELECT bloom_agg({column}, NULL, 0.001)::text FROM t WHERE {part}"));
+    format!("'{text}'::bloom")
+}
+
+#[test]
+fn expected_rows_are_within_a_factor_of_two() {
+    let mut client = database("estimates");
+    for column in ["unique_number", "frequent", "label", "sometimes"] {
+        for percent in [1, 10, 50, 99] {
+            let part = format!("abs(hashtext({column}::text)) % 100 < {percent}");
+            let filter = literal(&mut client, column, &part);
+            for condition in
+                [format!("{filter} @> {column}"), format!("{column} <@ {filter}"), format!("NOT {filter} @> {column}")]
+            {
+                let sql = format!("SELECT * FROM t WHERE {condition}");
+                let truth = value::<i64>(&mut client, &format!("SELECT count(*) FROM ({sql}) AS q")) as f64;
+                let expected = expected_rows(&mut client, &sql);
+                // NOT of NULL is no row, which the planner leaves out of account: so does this.
+                if condition.starts_with("NOT") && (column == "sometimes" || truth < 2_000.0) {
+                    continue;
+                }
+                let ratio = expected / truth;
+                assert!(
+                    (0.5..2.0).contains(&ratio),
+                    "{column}, {percent} %: {expected} rows expected, {truth} found: {}",
+                    &condition[condition.len() - 30..]
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_are_known_to_custom_plans() {
+    let mut client = database("parameters");
+    run(&mut client, "PREPARE part(bloom) AS SELECT * FROM t WHERE $1 @> unique_number");
+    for (limit, least, most) in [(1_000, 500.0, 2_000.0), (50_000, 40_000.0, 60_000.0)] {
+        let filter = literal(&mut client, "unique_number", &format!("unique_number <= {limit}"));
+        let expected = expected_rows(&mut client, &format!("EXECUTE part({filter})"));
+        assert!((least..most).contains(&expected), "{expected} rows for {limit}");
+    }
+    run(&mut client, "SET plan_cache_mode = force_generic_plan");
+    assert_eq!(expected_rows(&mut client, "EXECUTE part(bloom_empty())"), 10_000.0);
+}
+
+#[test]
+fn what_is_not_known_is_a_tenth() {
+    let mut client = database("unknown");
+    run(
+        &mut client,
+        "CREATE TABLE filters AS SELECT bloom_agg(x) AS f FROM generate_series(1, 100) AS x; ANALYZE filters",
+    );
+    for sql in [
+        "SELECT * FROM t WHERE (SELECT f FROM filters) @> unique_number",
+        "SELECT * FROM t WHERE unique_number <@ (SELECT f FROM filters)",
+        "SELECT * FROM t WHERE bloom_from_array(ARRAY[1, 2]) @> (unique_number + 1)",
+    ] {
+        let expected = expected_rows(&mut client, sql);
+        assert!(expected <= 10_000.0, "{expected} rows for {sql}");
+    }
+    let join = plan(&mut client, "COSTS ON", "SELECT * FROM t JOIN filters ON f @> unique_number");
+    assert!(join.lines().next().is_some_and(|top| top.contains("rows=10000 ")), "{join}");
+    assert_eq!(expected_rows(&mut client, "SELECT * FROM t WHERE bloom_empty() @> unique_number"), 1.0);
+    refused(&mut client, "42804", "EXPLAIN SELECT * FROM t WHERE bloom_from_array(ARRAY['x']) @> unique_number");
+}
+
+#[test]
+fn cheap_conditions_run_first() {
+    let mut client = database("costs");
+    let sql = "SELECT * FROM t WHERE bloom_from_array(ARRAY[1, 2]) @> unique_number AND frequent < 100
+               AND bloom_contains_all(bloom_from_array(ARRAY[1, 2]), ARRAY[unique_number])";
+    let plan = plan(&mut client, "COSTS OFF", sql);
+    let place = |text: &str| plan.find(text).unwrap_or_else(|| panic!("no {text} in\n{plan}"));
+    assert!(place("frequent <") < place("@>") && place("@>") < place("bloom_contains_all"), "{plan}");
+}
