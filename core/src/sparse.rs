@@ -66,23 +66,40 @@ pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
 }
 
 /// Sorts a long list in pieces that can be cancelled, given a bit above which all its hashes agree: those without and
-/// those with that bit, split by Lomuto's partition without branches, until the pieces are short.
+/// those with that bit, until the pieces are short.
 fn sort_long(hashes: &mut [u64], bit: u32) {
     if hashes.len() < LONG || bit == 0 {
         hashes.sort_unstable();
         crate::interrupt::check();
         return;
     }
+    let (without, with) = split(hashes, bit - 1);
+    sort_long(without, bit - 1);
+    sort_long(with, bit - 1);
+}
+
+/// Puts hashes in the order of their first `bits` bits, those that agree in them in any order: quicker than sorting.
+pub fn group(hashes: &mut [u64], bits: u32) {
+    fn group_by(hashes: &mut [u64], bit: u32, bits: u32) {
+        if bits > 0 && hashes.len() > 1 {
+            let (without, with) = split(hashes, bit - 1);
+            group_by(without, bit - 1, bits - 1);
+            group_by(with, bit - 1, bits - 1);
+        }
+    }
+    group_by(hashes, u64::BITS, bits);
+}
+
+/// Puts hashes without a bit before those with it, by Lomuto's partition without branches.
+fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
     let mut without = 0;
     for i in 0..hashes.len() {
         let hash = hashes[i];
         hashes.swap(i, without);
-        without += usize::from(hash >> (bit - 1) & 1 == 0);
+        without += usize::from(hash >> bit & 1 == 0);
     }
     crate::interrupt::check();
-    let (without, with) = hashes.split_at_mut(without);
-    sort_long(without, bit - 1);
-    sort_long(with, bit - 1);
+    hashes.split_at_mut(without)
 }
 
 /// Whether fewer than one hash in eight is a repetition, judged by some 256 of them, those that end in enough zero bits:
@@ -143,6 +160,17 @@ mod tests {
         assert!(has_few_repetitions(&hashes));
         assert!(!has_few_repetitions(&hashes[..50]));
         assert!(!has_few_repetitions(&[&hashes[..], &hashes[..]].concat()));
+    }
+
+    #[test]
+    fn groups_ascend() {
+        let mut list: Vec<u64> = (0..5_000).map(|i| crate::hash::word(i, 0)).chain([0, 0, u64::MAX]).collect();
+        let mut all = list.clone();
+        group(&mut list, 6);
+        assert!(list.is_sorted_by_key(|hash| hash >> 58));
+        list.sort();
+        all.sort();
+        assert_eq!(list, all);
     }
 
     #[test]

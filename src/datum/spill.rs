@@ -47,7 +47,12 @@ impl Spill {
         Ok(spill)
     }
 
-    /// Adds hashes, ascending and without repetitions.
+    /// Puts hashes in the order in which they are written.
+    pub(super) fn group(hashes: &mut [u64]) {
+        sparse::group(hashes, PARTS.trailing_zeros());
+    }
+
+    /// Adds hashes, of which those of one range are neighbours and the ranges ascend.
     pub(super) fn write(&mut self, mut hashes: &[u64]) -> Result<(), Failure> {
         for (i, part) in self.parts.iter_mut().enumerate() {
             let here = hashes.partition_point(|&hash| range_of(hash) <= i);

@@ -359,7 +359,9 @@ impl State {
 
     /// Moves the hashes to the files.
     pub(super) fn spill_hashes(&mut self, call: &Call) -> Result<(), Failure> {
-        self.sort();
+        if self.head().sorted < self.head().len {
+            Spill::group(self.hashes());
+        }
         if self.head().spill.is_null() {
             self.head_mut().spill = Spill::new(call)?;
         }
