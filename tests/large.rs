@@ -167,3 +167,32 @@ fn spilled_builds_survive_cursors_windows_and_errors() {
     assert_eq!(left, 0);
     assert_eq!(md5(&mut client, "SELECT bloom_agg(x) FROM t"), expected);
 }
+
+#[test]
+fn long_builds_can_be_cancelled() {
+    let mut client = database("cancelled", "generate_series(1, 2000000) AS x");
+    run(&mut client, "SELECT bloom_agg(x) FROM t");
+    let mut cancelled = 0;
+    for work_mem in ["64kB", "1GB"] {
+        run(&mut client, &format!("SET work_mem = '{work_mem}'"));
+        for build in ["bloom_agg(x)", "bloom_agg(x, 1500000)", "bloom_agg(x, NULL, 1e-9)"] {
+            for milliseconds in [1, 20, 50, 80, 110, 140] {
+                run(&mut client, &format!("SET statement_timeout = {milliseconds}"));
+                match common::sqlstate(&mut client, &format!("SELECT {build} FROM t")).as_str() {
+                    "57014" => cancelled += 1,
+                    "00000" => {}
+                    other => panic!("{other} from {build} after {milliseconds} ms"),
+                }
+            }
+        }
+    }
+    assert!(cancelled >= 6, "only {cancelled} builds took longer than a millisecond");
+    run(&mut client, "SET statement_timeout = 0");
+    let left: i64 = value(&mut client, &format!("SELECT count(*) FROM pg_ls_tmpdir() WHERE {OWN_FILE}"));
+    assert_eq!(left, 0);
+    let missed: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM t, (SELECT bloom_agg(x) AS f FROM t OFFSET 0) AS built WHERE NOT f @> x",
+    );
+    assert_eq!(missed, 0);
+}

@@ -18,6 +18,8 @@ use pgrx::pg_sys;
 
 /// Hashes that a process hands over as they are; more take longer to send and to sort than bits.
 const MOST_SENT: usize = 1 << 20;
+/// Hashes that are added before the next look whether to stop.
+const UNCANCELLED: usize = 1 << 16;
 
 impl State {
     /// Merges a filter, or the view of another state, into this one.
@@ -47,7 +49,7 @@ impl State {
             Body::Sparse([]) if view.header.is_unsized() => self.set_header(call, shared, &merged),
             Body::Sparse(entries) if !self.is_dense() && (nothing_yet || own.blocks == view.header.blocks) => {
                 self.set_header(call, shared, &merged)?;
-                sparse::values(entries).try_for_each(|hash| self.push(call, hash))
+                self.push_all(call, entries)
             }
             _ if own.is_unsized() && !nothing_yet || view.header.is_unsized() => Err(too_many()),
             Body::Dense(bits) if self.is_empty() && merged.blocks == view.header.blocks => {
@@ -86,6 +88,14 @@ impl State {
         self.become_dense(dense)
     }
 
+    fn push_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<(), Failure> {
+        for entries in entries.chunks(UNCANCELLED) {
+            sparse::values(entries).try_for_each(|hash| self.push(call, hash))?;
+            super::check_for_interrupts();
+        }
+        Ok(())
+    }
+
     /// Adds the hashes of another process to an unsized build that is dense, with room for all that may still come.
     fn push_oversized(&mut self, call: &Call, shared: &mut Shared, entries: &[[u8; 8]]) -> Result<(), Failure> {
         let own = self.header();
@@ -94,7 +104,7 @@ impl State {
             self.go_dense(shared.context(call)?, enough.blocks)?;
             self.set_header(call, shared, &Header { base_blocks: own.base_blocks, ..enough })?;
         }
-        sparse::values(entries).try_for_each(|hash| self.push(call, hash))
+        self.push_all(call, entries)
     }
 
     /// Changes the header; a name for the kind moves the payload of a dense state.

@@ -23,6 +23,9 @@ use crate::error::{Code, Error, Result};
 /// How many probes ahead of the one being done a batch asks for its memory.
 pub(crate) const PREFETCH_AHEAD: usize = 16;
 
+/// Elements whose bits are set before the next look whether to stop.
+const UNCANCELLED: usize = 1 << 18;
+
 /// The most hashes (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;
 
@@ -180,7 +183,14 @@ impl Layout {
 
     /// Sets the bits of many elements in a dense payload.
     pub fn insert_all(self, payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-        with_scheme!(self, S => S::insert_all(payload, hashes, blocks, elements));
+        let mut pieces = elements.chunks(UNCANCELLED);
+        if let Some(first) = pieces.next() {
+            with_scheme!(self, S => S::insert_all(payload, hashes, blocks, first));
+        }
+        for piece in pieces {
+            crate::interrupt::check();
+            with_scheme!(self, S => S::insert_all(payload, hashes, blocks, piece));
+        }
     }
 
     /// Whether every bit of one element is set in a dense payload.
