@@ -6,8 +6,10 @@ use postgres::types::ToSql;
 use postgres::{Client, NoTls};
 use std::time::Instant;
 
-/// Executions of a prepared statement that make one measurement.
-const EXECUTIONS: usize = 3000;
+/// Executions of a prepared statement that make one measurement, and how many measurements of it there are: where the
+/// kernel puts client and server changes from one to the next.
+const EXECUTIONS: usize = 300;
+const MEASUREMENTS: usize = 60;
 
 /// A server with the extensions and the rows to work on.
 pub struct Server {
@@ -236,7 +238,7 @@ impl Server {
             let size: String = self
                 .value(&format!("SELECT pg_size_pretty(octet_length(f::bytea)::bigint) FROM filters WHERE id = {id}"));
             let (mut a, mut b) = (Vec::new(), Vec::new());
-            for round in 0..=ROUNDS {
+            for round in 0..=MEASUREMENTS {
                 let (ours, theirs) = (self.execute(&probe, id), self.execute(&other, id));
                 if round > 0 {
                     a.push(ours);

@@ -25,6 +25,10 @@ const SHORT_BYTES: usize = 16 << 10;
 const SLICE_BYTES: usize = 4 << 10;
 /// Bytes of filters to remember; one alone may have more.
 const MOST_BYTES: usize = 64 << 20;
+/// Bytes of a large value that are fetched at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
 /// How many elements ahead of the one being asked for memory is requested.
 const AHEAD: usize = 16;
 /// Elements between two looks whether to stop.
@@ -48,9 +52,11 @@ struct Place {
     identity: Identity,
     /// Bytes of the value.
     length: usize,
-    /// The start of the value or, once `is_whole`, all of it: in the memory of the call site, freed with the place.
+    /// The start of the value or, if that is short or compressed, all of it: in the memory of the call site, freed with
+    /// the place.
     value: Value<'static>,
-    is_whole: bool,
+    /// The memory of all of it, once it was fetched later.
+    whole: *mut u8,
     /// Slices fetched so far.
     slices: usize,
     /// What the whole value is.
@@ -163,7 +169,7 @@ impl Stored {
             self.find_or_make(call, datum, identity)?;
         }
         let place = self.places[self.last].as_ref().expect("the place was found or made");
-        if !place.is_whole && (probes + place.slices) * SLICE_BYTES >= place.length {
+        if place.view.is_none() && (probes + place.slices) * SLICE_BYTES >= place.length {
             self.fetch_whole(call, datum)?;
         }
         self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
@@ -205,8 +211,12 @@ impl Stored {
         let value = unsafe {
             in_context(context, || if is_whole { fetch(datum) } else { slice(datum.cast_mut_ptr(), 0, START_BYTES) })?
         };
-        let mut place = Place { identity, length, value, is_whole, slices: 1, view: None, reading: None };
-        place.check()?;
+        let view = if is_whole { Some(View::parse_trusted(value.bytes())?) } else { None };
+        if view.is_none() {
+            Start::parse(value.bytes(), length)?;
+        }
+        let whole = std::ptr::null_mut();
+        let place = Place { identity, length, value, whole, slices: 1, view, reading: None };
         self.places[self.last] = Some(place);
         self.make_room();
         Ok(())
@@ -217,18 +227,24 @@ impl Stored {
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<(), Failure> {
         let context = call.site_context()?;
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
-        // SAFETY: the datum is a pointer to the value that the place is for.
-        let value = unsafe { in_context(context, || fetch(datum))? };
-        std::mem::replace(&mut place.value, value).free();
-        place.is_whole = true;
-        place.check()?;
+        let prefix = Start::parse(place.value.bytes(), place.length)?.header.prefix_bytes();
+        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place.
+        let bytes = unsafe {
+            let memory: *mut u8 = pg_sys::MemoryContextAlloc(context, place.length + CACHE_LINE).cast();
+            place.whole = memory;
+            // Blocks shall be cache lines.
+            let first = memory.add(memory.wrapping_add(prefix).align_offset(CACHE_LINE));
+            fetch_pieces(datum.cast_mut_ptr(), first, place.length)?;
+            std::slice::from_raw_parts(first, place.length)
+        };
+        place.view = Some(View::parse_trusted(bytes)?);
         self.make_room();
         Ok(())
     }
 
     /// Forgets others than the filter asked last, if all together are too many bytes.
     fn make_room(&mut self) {
-        let bytes: usize = self.places.iter().flatten().map(|place| place.value.len()).sum();
+        let bytes: usize = self.places.iter().flatten().map(Place::bytes).sum();
         if bytes > MOST_BYTES {
             let last = self.last;
             (0..PLACES).filter(|&i| i != last).for_each(|i| self.forget(i));
@@ -238,19 +254,18 @@ impl Stored {
     fn forget(&mut self, place: usize) {
         if let Some(place) = self.places[place].take() {
             place.value.free();
+            if !place.whole.is_null() {
+                // SAFETY: it came from palloc, and the place that it was for is gone.
+                unsafe { pg_sys::pfree(place.whole.cast()) };
+            }
         }
     }
 }
 
 impl Place {
-    /// Checks a value that was just fetched.
-    fn check(&mut self) -> Result<(), Failure> {
-        if self.is_whole {
-            self.view = Some(View::parse_trusted(self.value.bytes())?);
-        } else {
-            Start::parse(self.value.bytes(), self.length)?;
-        }
-        Ok(())
+    /// Bytes that are kept of the value.
+    fn bytes(&self) -> usize {
+        if self.whole.is_null() { self.value.len() } else { self.length }
     }
 
     fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_>, Failure> {
@@ -312,6 +327,26 @@ unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() -> T
 unsafe fn fetch(datum: pg_sys::Datum) -> Result<Value<'static>, Failure> {
     // SAFETY: promised by the caller; the result is a copy.
     Ok(unsafe { Value::owned(pg_sys::pg_detoast_datum(datum.cast_mut_ptr())) })
+}
+
+/// Copies all of a value out of line to memory with room for it, a piece at a time.
+///
+/// # Safety
+/// `pointer` must be one to such a value of `length` bytes, and `memory` have room for them.
+unsafe fn fetch_pieces(pointer: *mut pg_sys::varlena, memory: *mut u8, length: usize) -> Result<(), Failure> {
+    for from in (0..length).step_by(PIECE_BYTES) {
+        let wanted = PIECE_BYTES.min(length - from);
+        // SAFETY: promised by the caller.
+        let piece = unsafe { slice(pointer, from, wanted)? };
+        if piece.len() != wanted {
+            return Err(Error::new(Code::InvalidBinary, "invalid bloom filter").detail("It is cut off.").into());
+        }
+        // SAFETY: as many bytes as there is room for from there on.
+        unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), memory.add(from), wanted) };
+        piece.free();
+        super::check_for_interrupts();
+    }
+    Ok(())
 }
 
 /// `length` bytes of a value out of line, or as many as it has from there on.
