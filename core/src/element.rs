@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(date(i32::MAX), i32::MAX.to_le_bytes());
         assert_eq!(timestamp(-946_684_800_000_000), 0i64.to_le_bytes());
         assert_eq!(timestamp(i64::MIN), i64::MIN.to_le_bytes());
-        // The largest date of PostgreSQL, 5874897-12-31, wraps and stays itself.
+        // The largest date of PostgreSQL, 5874897-12-31, does not wrap yet.
         assert_eq!(date(2_145_031_948), (2_145_031_948i32.wrapping_add(10_957)).to_le_bytes());
     }
 

@@ -10,7 +10,7 @@
 //! | blocked | (1 - (1 - 1/512)^k) / B |
 //! | parquet | 1 / (32 · B) |
 //!
-//! The share is taken after folding to the smallest block count ever merged into the filter, since spreading repeats bits
+//! The share is taken after folding to the greatest common divisor of the block counts ever merged into the filter, since spreading repeats bits
 //! and would count twice. A sparse filter knows its number exactly.
 //!
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since an

@@ -9,7 +9,7 @@
 //!  5  hash id      u8   = 1 (XXH64, SplitMix64)
 //!  6  name length  u16
 //!  8  blocks       u64  of the payload when dense
-//! 16  base blocks  u64  the smallest block count ever merged into it
+//! 16  base blocks  u64  what all block counts ever merged into it are multiples of
 //! 24  capacity     u64  elements
 //! 32  fpr          f64  promised at that capacity
 //! 40  reserved     u32  = 0
@@ -68,7 +68,7 @@ pub struct Header<'a> {
     pub hashes: u32,
     /// Blocks of the dense payload; 0 in a filter of no size.
     pub blocks: u64,
-    /// The smallest block count ever merged into it: a divisor of `blocks`.
+    /// The greatest common divisor of the block counts ever merged into it: of sizes that divide each other, the smallest.
     pub base_blocks: u64,
     /// Elements it was made for; 0 in a filter of no size.
     pub capacity: u64,

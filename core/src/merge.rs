@@ -245,7 +245,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     Ok(value)
 }
 
-/// D(view) folded to the smallest block count ever merged into it: the bits that were really set.
+/// D(view) folded to the greatest common divisor of the block counts ever merged into it: the bits that were really set.
 pub(crate) fn base_bits(view: &View<'_>) -> Vec<u8> {
     let h = &view.header;
     let mut base = vec![0; h.layout.payload_bytes(h.base_blocks) as usize];

@@ -1,0 +1,106 @@
+//! A reader in plain Python, written from docs/format.md alone, answers as the server does.
+
+mod common;
+
+use common::{LAYOUTS, Server, rows, run, value};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Elements as expressions of the integer i, the key kind that the reader is told, and its text of an element x.
+const ELEMENTS: [(&str, &str, &str); 12] = [
+    ("i", "integer", "x::text"),
+    ("i * 1000000007::bigint", "integer", "x::text"),
+    ("'text é ' || i", "text", "x"),
+    ("decode(md5(i::text), 'hex')", "bytea", "encode(x, 'hex')"),
+    ("i / 7::float8", "float", "x::text"),
+    ("i / 100.0", "numeric", "x::text"),
+    ("md5(i::text)::uuid", "uuid", "x::text"),
+    ("date '1990-01-01' + i", "date", "x::text"),
+    ("timestamp '1990-01-01' + i * interval '1 hour'", "timestamp", "x::text"),
+    (
+        "timestamptz '1990-01-01 00:00+00' + i * interval '1 hour'",
+        "timestamptz",
+        "(extract(epoch FROM x) * 1000000)::bigint::text",
+    ),
+    ("i % 2 = 0", "boolean", "CASE WHEN x THEN 't' ELSE 'f' END"),
+    ("inet '10.0.0.0' + i", "other", "hashinetextended(x, 0)::text"),
+];
+
+/// What the reader prints for these lines.
+fn read(arguments: &[&str], lines: &str) -> Vec<String> {
+    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/reader.py");
+    let mut child = Command::new("python3")
+        .arg(reader)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 runs");
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let lines = lines.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
+    let output = child.wait_with_output().expect("the reader ends");
+    writer.join().expect("the writer ends").expect("the reader reads all lines");
+    assert!(output.status.success(), "the reader failed");
+    String::from_utf8(output.stdout).expect("answers are text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_reader_answers_as_the_server_does() {
+    let server = Server::start("timezone = 'UTC'");
+    let mut client = server.database("format");
+    run(&mut client, "SET pg_bloom.overfill = ignore");
+    let (mut lines, mut expected) = (String::new(), Vec::new());
+    for (elements, kind, text) in ELEMENTS {
+        for layout in LAYOUTS {
+            for (held, capacity) in [(30, 1_000), (150, 150)] {
+                let sql = format!(
+                    "SELECT concat_ws(E'\\t', encode(f::bytea, 'hex'), '{kind}',
+                       {text}), f @> x
+                     FROM (SELECT bloom_agg({elements}, {capacity}, 0.05, '{layout}') AS f
+                           FROM generate_series(1, {held}) AS i) AS built,
+                       LATERAL (SELECT {elements} AS x FROM generate_series(1, {held} * 2) AS i) AS asked"
+                );
+                for row in rows(&mut client, &sql) {
+                    lines += row.get::<_, &str>(0);
+                    lines.push('\n');
+                    expected.push(if row.get(1) { "t" } else { "f" });
+                }
+            }
+        }
+    }
+    let answers = read(&[], &lines);
+    assert_eq!(answers.len(), expected.len());
+    let differing = answers.iter().zip(&expected).position(|(a, b)| a != b);
+    assert_eq!(differing.map(|n| lines.lines().nth(n)), None);
+    assert!(expected.iter().filter(|answer| **answer == "f").count() > 2_000);
+}
+
+#[test]
+fn the_reader_refuses_what_the_server_refuses() {
+    let server = Server::start("");
+    let mut client = server.database("damaged");
+    let good: Vec<u8> = value(&mut client, "SELECT bloom_agg(i, 1000)::bytea FROM generate_series(1, 20) AS i");
+    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/reader.py");
+    let (mut refused, mut accepted) = (0, 0);
+    for byte in 0..good.len().min(60) {
+        let mut damaged = good.clone();
+        damaged[byte] ^= 1;
+        let hex: String = damaged.iter().map(|b| format!("{b:02x}")).collect();
+        let server_takes_it = common::sqlstate(&mut client, &format!("SELECT '\\x{hex}'::bloom")) == "00000";
+        let mut child = Command::new("python3")
+            .arg(&reader)
+            .arg("--describe")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("python3 runs");
+        writeln!(child.stdin.take().expect("standard input is a pipe"), "{hex}").expect("the reader reads");
+        let reader_takes_it = child.wait().expect("the reader ends").success();
+        assert_eq!(reader_takes_it, server_takes_it, "byte {byte} of {hex}");
+        *(if reader_takes_it { &mut accepted } else { &mut refused }) += 1;
+    }
+    assert!(refused > 10 && accepted > 5, "{refused} refused, {accepted} accepted");
+}
