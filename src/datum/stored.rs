@@ -21,7 +21,8 @@ use std::ops::Deref;
 const PLACES: usize = 4;
 /// Values up to this many bytes are fetched at once: a slice costs as much.
 const SHORT_BYTES: usize = 16 << 10;
-/// Bytes of a value that take as long to fetch with the rest of it as one slice does alone.
+/// Bytes of a value that take as long to fetch with the rest of it as one slice does alone: of 12 MB a slice took 2.4 µs
+/// and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
 const SLICE_BYTES: usize = 4 << 10;
 /// Bytes of filters to remember; one alone may have more.
 const MOST_BYTES: usize = 64 << 20;
