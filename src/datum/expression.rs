@@ -93,7 +93,7 @@ unsafe fn relabelled_in_window(function: pg_sys::Oid, window: *mut pg_sys::Windo
 ///
 /// # Safety
 /// `list` must be null or a valid list of pointers.
-unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
+pub(super) unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; a list has `length` cells.
     unsafe {
         let there = !list.is_null() && i < (*list).length as usize;
@@ -134,6 +134,10 @@ pub fn is_only_aggregate(call: &Call) -> bool {
     let Some(aggregate) = call.aggregate_state() else { return false };
     // SAFETY: the state of the aggregate's node, its plan and that of the query live as long as the query.
     unsafe {
+        // What calls aggregates by itself, as Citus does, may combine any number of states.
+        if (*aggregate).aggsplit & pg_sys::AGGSPLITOP_SERIALIZE == 0 {
+            return false;
+        }
         let own = (*aggregate).ss.ps.plan;
         let mut plan = (*(*(*aggregate).ss.ps.state).es_plannedstmt).planTree;
         while !plan.is_null() && !std::ptr::eq(plan, own) {

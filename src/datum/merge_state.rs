@@ -74,6 +74,7 @@ impl State {
         let in_files = self.spill().map_or(0, |spill| spill.written());
         let enough = oversized(header, (in_files + self.head().len as usize) as u64 * expression::processes())?;
         let header = if enough.blocks > header.blocks { &enough } else { header };
+        header.check_size(MAX_STORED_BYTES)?;
         let context = call.require_aggregate()?;
         let mut dense = PgBuffer::zeroed_in(context, header.dense_bytes() as usize);
         let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
@@ -141,10 +142,7 @@ impl State {
             } else if in_files > 0 {
                 self.spill_hashes(call)?;
                 let all = self.spill().map_or(Ok(Vec::new()), Spill::distinct_hashes)?;
-                let header = self.header();
-                let state =
-                    with_entries(&all, |entries| View { header, body: Body::Sparse(entries) }.to_buffer::<PgBuffer>());
-                return Ok(state.into_datum());
+                return sparse_datum(&self.header(), &all);
             }
         }
         if self.is_dense() {
@@ -155,7 +153,8 @@ impl State {
             self.go_dense(call.require_aggregate()?, header.blocks)?;
             return Ok(self.dense_datum());
         }
-        Ok(self.with_view(|view| view.to_buffer::<PgBuffer>()).into_datum())
+        let header = self.header();
+        sparse_datum(&header, self.hashes())
     }
 
     /// The value of a dense state, in place.
@@ -213,6 +212,15 @@ impl State {
         spill.for_each_range(|hashes| header.layout.insert_all(payload, header.hashes, header.blocks, hashes))?;
         Ok(dense.into_datum())
     }
+}
+
+/// A filter's hashes, ascending and distinct, as the value that another process goes on with.
+fn sparse_datum(header: &Header<'static>, hashes: &[u64]) -> Result<pg_sys::Datum, Failure> {
+    if (header.prefix_bytes() + size_of_val(hashes)) as u64 > MAX_STORED_BYTES {
+        return Err(too_many());
+    }
+    let value = |entries: &[[u8; 8]]| View { header: *header, body: Body::Sparse(entries) }.to_buffer::<PgBuffer>();
+    Ok(with_entries(hashes, value).into_datum())
 }
 
 /// The header of the dense filter that a process hands over instead of this many hashes of an unsized build, if it may.

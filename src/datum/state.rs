@@ -21,7 +21,7 @@ use super::varlena::{PgBuffer, Value};
 use crate::error::Failure;
 use crate::settings;
 use pg_bloom_core::merge::or_into;
-use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, Layout, View, estimate, sparse};
+use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, Layout, MAX_STORED_BYTES, View, estimate, sparse};
 use pgrx::pg_sys;
 
 /// Bytes of a new state.
@@ -426,7 +426,8 @@ impl State {
             return Ok(());
         }
         let header = Header { blocks, ..own };
-        header.check_size(settings::max_filter_bytes())?;
+        // What will be folded in the end may be larger until then.
+        header.check_size(if own.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
         let mut dense = PgBuffer::zeroed_in(context, header.dense_bytes() as usize);
         self.with_view(|view| or_into(&mut dense.bytes_mut()[header.prefix_bytes()..], blocks, view));
         self.become_dense(dense)

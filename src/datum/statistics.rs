@@ -1,6 +1,7 @@
 //! What the statistics of a column say about a filter.
 
 use super::call::Call;
+use super::expression;
 use super::varlena::Value;
 use crate::error::Failure;
 use pgrx::pg_sys;
@@ -61,7 +62,7 @@ pub fn statistics<'a>(call: &'a Call, filter: Side) -> Result<Option<Asked<'a>>,
         }
         let is_elements = column_is_left == (filter == Side::Right);
         let asked = if is_elements && (*other).type_ == pg_sys::NodeTag::T_Const {
-            Some(ask(call, operator, &mut column, other.cast(), column_is_left))
+            Some(ask(call, operator, arguments, &mut column, other.cast(), column_is_left))
         } else {
             None
         };
@@ -75,10 +76,12 @@ pub fn statistics<'a>(call: &'a Call, filter: Side) -> Result<Option<Asked<'a>>,
 /// Asks a constant filter about the statistics of a column.
 ///
 /// # Safety
-/// `column` must be what `get_restriction_variable` found, and `constant` the other side of the operator.
+/// `arguments` must be those of the clause, `column` what `get_restriction_variable` found in it, and `constant` the
+/// other side.
 unsafe fn ask<'a>(
     call: &'a Call,
     operator: pg_sys::Oid,
+    arguments: *mut pg_sys::List,
     column: &mut pg_sys::VariableStatData,
     constant: *mut pg_sys::Const,
     column_is_left: bool,
@@ -89,7 +92,7 @@ unsafe fn ask<'a>(
             return Asked::Null;
         }
         let filter = (*constant).constvalue;
-        let mut function = operator_function(call, operator, column.var, constant.cast(), column_is_left);
+        let mut function = operator_function(call, operator, arguments);
         let collation = call.collation();
         let (mut common, mut size, mut is_default) = (0.0, 0, false);
         let common_found =
@@ -116,18 +119,12 @@ unsafe fn ask<'a>(
     }
 }
 
-/// The operator's function, with an expression that tells it the type of its arguments.
+/// The operator's function, with an expression that tells it the types of its arguments: those of the clause, since the
+/// column itself may have been relabelled there.
 ///
 /// # Safety
-/// Both nodes must be valid expressions.
-unsafe fn operator_function(
-    call: &Call,
-    operator: pg_sys::Oid,
-    column: *mut pg_sys::Node,
-    constant: *mut pg_sys::Node,
-    column_is_left: bool,
-) -> pg_sys::FmgrInfo {
-    let (left, right) = if column_is_left { (column, constant) } else { (constant, column) };
+/// `arguments` must be those of a clause with the operator.
+unsafe fn operator_function(call: &Call, operator: pg_sys::Oid, arguments: *mut pg_sys::List) -> pg_sys::FmgrInfo {
     let mut function = pg_sys::FmgrInfo::default();
     // SAFETY: promised by the caller; the result lives as long as the planner's memory.
     unsafe {
@@ -136,8 +133,8 @@ unsafe fn operator_function(
             operator,
             pg_sys::BOOLOID,
             false,
-            left.cast(),
-            right.cast(),
+            expression::nth(arguments, 0).map_or(std::ptr::null_mut(), |left| left.cast()),
+            expression::nth(arguments, 1).map_or(std::ptr::null_mut(), |right| right.cast()),
             pg_sys::InvalidOid,
             call.collation(),
         )

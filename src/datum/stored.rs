@@ -229,10 +229,13 @@ impl Stored {
         let context = call.site_context()?;
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
         let prefix = Start::parse(place.value.bytes(), place.length)?.header.prefix_bytes();
-        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place.
+        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place. Memory is
+        // there already if an error that was caught ended an attempt before this.
         let bytes = unsafe {
-            let memory: *mut u8 = pg_sys::MemoryContextAlloc(context, place.length + CACHE_LINE).cast();
-            place.whole = memory;
+            if place.whole.is_null() {
+                place.whole = pg_sys::MemoryContextAlloc(context, place.length + CACHE_LINE).cast();
+            }
+            let memory = place.whole;
             // Blocks shall be cache lines.
             let first = memory.add(memory.wrapping_add(prefix).align_offset(CACHE_LINE));
             fetch_pieces(datum.cast_mut_ptr(), first, place.length)?;
