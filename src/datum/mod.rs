@@ -10,6 +10,7 @@ mod call;
 mod canonical;
 pub mod catalog;
 pub mod expression;
+mod memory;
 mod merge_state;
 mod row;
 mod spill;

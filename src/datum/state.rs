@@ -16,6 +16,7 @@
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
 use super::call::Call;
+use super::memory;
 use super::spill::Spill;
 use super::varlena::{PgBuffer, Value};
 use crate::error::Failure;
@@ -402,6 +403,7 @@ impl State {
         }
         // SAFETY: the state came from palloc, which keeps its memory context; its hashes fit the new size.
         self.head = unsafe { pg_sys::repalloc_huge(self.head.cast(), bytes).cast() };
+        memory::prefer_huge_pages(self.head.cast(), bytes);
         self.head_mut().room = room_of(bytes);
         Ok(())
     }

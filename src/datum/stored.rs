@@ -9,6 +9,7 @@
 //! the memory of the call site; a few filters at a time, and of large ones just the last.
 
 use super::call::Call;
+use super::memory;
 use super::varlena::Value;
 use crate::element::Reading;
 use crate::error::Failure;
@@ -28,8 +29,6 @@ const SLICE_BYTES: usize = 4 << 10;
 const MOST_BYTES: usize = 64 << 20;
 /// Bytes of a large value that are fetched at once.
 const PIECE_BYTES: usize = 1 << 20;
-/// Bytes of a cache line.
-const CACHE_LINE: usize = 64;
 /// How many elements ahead of the one being asked for memory is requested.
 const AHEAD: usize = 16;
 /// Elements between two looks whether to stop.
@@ -58,6 +57,8 @@ struct Place {
     value: Value<'static>,
     /// The memory of all of it, once it was fetched later.
     whole: *mut u8,
+    /// Its first byte.
+    first: *mut u8,
     /// Slices fetched so far.
     slices: usize,
     /// What the whole value is.
@@ -216,8 +217,8 @@ impl Stored {
         if view.is_none() {
             Start::parse(value.bytes(), length)?;
         }
-        let whole = std::ptr::null_mut();
-        let place = Place { identity, length, value, whole, slices: 1, view, reading: None };
+        let (whole, first) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let place = Place { identity, length, value, whole, first, slices: 1, view, reading: None };
         self.places[self.last] = Some(place);
         self.make_room();
         Ok(())
@@ -233,11 +234,9 @@ impl Stored {
         // there already if an error that was caught ended an attempt before this.
         let bytes = unsafe {
             if place.whole.is_null() {
-                place.whole = pg_sys::MemoryContextAlloc(context, place.length + CACHE_LINE).cast();
+                (place.whole, place.first) = memory::allocate_aligned(context, place.length, prefix);
             }
-            let memory = place.whole;
-            // Blocks shall be cache lines.
-            let first = memory.add(memory.wrapping_add(prefix).align_offset(CACHE_LINE));
+            let first = place.first;
             fetch_pieces(datum.cast_mut_ptr(), first, place.length)?;
             std::slice::from_raw_parts(first, place.length)
         };

@@ -1,5 +1,6 @@
 //! Values of variable length: reading them in place, and making them.
 
+use super::memory;
 use pg_bloom_core::Buffer;
 use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any_exhdr};
 use std::marker::PhantomData;
@@ -85,7 +86,7 @@ impl PgBuffer {
         let total = len + LENGTH_BYTES;
         // SAFETY: the allocation has room for length and bytes, or raises an error.
         unsafe {
-            let pointer: *mut pg_sys::varlena = pg_sys::MemoryContextAllocZero(context, total).cast();
+            let pointer: *mut pg_sys::varlena = memory::allocate_zeroed(context, total).cast();
             set_varsize_4b(pointer, total as i32);
             PgBuffer { pointer, len }
         }
