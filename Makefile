@@ -66,6 +66,15 @@ test: ## install what is missing, build, and run every test
 cargo-test:
 	cargo test --workspace $(CARGO_FEATURES)
 
+matrix: ## run the tests with a server on PostgreSQL 13, 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
+	scripts/setup matrix
+	scripts/matrix $(VERSIONS)
+
+# What of the tests depends on PostgreSQL.
+server-tests: all
+	cargo test $(CARGO_FEATURES)
+	scripts/server with $(MAKE) installcheck
+
 lint: ## check formatting, clippy and documentation; any warning is an error
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
@@ -83,4 +92,4 @@ clean: ## delete everything built
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall installcheck demo test cargo-test lint bench clean help
+.PHONY: all install uninstall installcheck demo test cargo-test matrix server-tests lint bench clean help
