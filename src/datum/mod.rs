@@ -6,6 +6,7 @@
 //! declares: whoever may create C functions may do anything already.
 
 mod array;
+mod batch;
 mod call;
 mod canonical;
 pub mod catalog;

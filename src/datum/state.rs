@@ -1,17 +1,14 @@
 //! The state of `bloom_agg` and `bloom_union_agg`, in the aggregate's own memory.
 //!
 //! ```text
-//! small:  | params | -    | … | len | sorted | room |  h0 h1 h2 …          |      64, 128, 256 … bytes
-//! dense:  | params | bits | … | len | -      | 507  |  batch               |      bits ──▶ | stored header | payload |
-//! large:  | params | bits | … | -   | -      | room |  128 lengths, 128 × batch |      for bits that exceed the cache
+//! small:  | params | -    | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
+//! dense:  | params | bits | … | len | -      | room |  batch       |      bits ──▶ | stored header | payload |
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
-//! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch: the memory that a hash needs is
-//! asked for when it arrives, its bits are set with those of the others. Payloads larger than the cache have a batch for
-//! each of 128 ranges of hashes, whose blocks are neighbours: a full one is set with few misses of cache and page table. Without a capacity there is no dense payload to
-//! compare with, and hashes beyond half of `work_mem` go to temporary files ([`super::spill`]). The parameters are shared by
-//! all groups of a call site.
+//! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be set
+//! ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of `work_mem` go to
+//! temporary files ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
@@ -22,19 +19,11 @@ use super::varlena::{PgBuffer, Value};
 use crate::error::Failure;
 use crate::settings;
 use pg_bloom_core::merge::or_into;
-use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, Layout, MAX_STORED_BYTES, View, estimate, sparse};
+use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, MAX_STORED_BYTES, View, estimate, sparse};
 use pgrx::pg_sys;
 
 /// Bytes of a new state.
 const FIRST_BYTES: usize = 64;
-/// Bytes of a dense state, without its bits.
-const BATCH_BYTES: usize = 4096;
-/// Ranges of hashes of a large dense state, by their highest bits.
-const PARTS: usize = 128;
-/// Payloads from this many bytes on get a batch for each range.
-const LARGE_BYTES: u64 = 1 << 20;
-/// The most hashes of a range's batch.
-const MOST_OF_PART: u64 = 8192;
 /// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
 const MANY: u32 = 8192;
 
@@ -116,18 +105,18 @@ pub(super) struct Head {
     /// How many of them, from the first, ascend strictly.
     sorted: u32,
     /// Hashes there is room for.
-    room: u32,
+    pub(super) room: u32,
     /// Whether the parameters' kind is that of the filter even without an element.
     pub(super) has_kind: bool,
     /// Whether there is a batch for each range of hashes.
-    in_parts: bool,
+    pub(super) in_parts: bool,
     /// Whether `dense` is a value of someone else's, dense or sparse, which is to be read only.
     is_borrowed: bool,
 }
 
 /// The state of one group.
 pub struct State {
-    head: *mut Head,
+    pub(super) head: *mut Head,
 }
 
 impl State {
@@ -257,51 +246,6 @@ impl State {
         Ok(())
     }
 
-    /// The length of a range's batch, and its first hash.
-    #[inline(always)]
-    fn part(&mut self, part: usize) -> (*mut u32, *mut u64) {
-        debug_assert!(self.head().in_parts && part < PARTS);
-        let room = self.head().room as usize;
-        // SAFETY: after the head there are the lengths of all batches, then `room` hashes for each.
-        unsafe {
-            let lengths: *mut u32 = self.head.add(1).cast();
-            (lengths.add(part), lengths.add(PARTS).cast::<u64>().add(part * room))
-        }
-    }
-
-    #[inline(always)]
-    fn push_to_part(&mut self, hash: u64) {
-        let part = (hash >> (u64::BITS - PARTS.trailing_zeros())) as usize;
-        let (len, hashes) = self.part(part);
-        // SAFETY: a batch is emptied when it is full, so there is room for another hash.
-        let is_full = unsafe {
-            hashes.add(*len as usize).write(hash);
-            *len += 1;
-            *len == self.head().room
-        };
-        if is_full {
-            self.flush_part(part);
-        }
-    }
-
-    #[inline(never)]
-    fn flush_part(&mut self, part: usize) {
-        let header = self.params().header;
-        let (len, hashes) = self.part(part);
-        // SAFETY: that many hashes were written to the batch.
-        let hashes = unsafe { std::slice::from_raw_parts(hashes, std::mem::take(&mut *len) as usize) };
-        let mut dense = self.dense();
-        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
-    }
-
-    /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        let header = &self.params().header;
-        header.layout.prefetch(&self.dense().bytes()[header.prefix_bytes()..], header.blocks, hash);
-    }
-
     #[inline(never)]
     fn make_room(&mut self, call: &Call) -> Result<(), Failure> {
         if self.is_dense() {
@@ -397,7 +341,7 @@ impl State {
         (head.len, head.sorted) = (distinct, distinct);
     }
 
-    fn resize(&mut self, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Failure> {
         if bytes / 8 > u32::MAX as usize {
             return Err(too_many());
         }
@@ -406,19 +350,6 @@ impl State {
         memory::prefer_huge_pages(self.head.cast(), bytes);
         self.head_mut().room = room_of(bytes);
         Ok(())
-    }
-
-    /// Sets the bits of the batch.
-    pub(super) fn flush(&mut self) {
-        if self.head().in_parts {
-            (0..PARTS).for_each(|part| self.flush_part(part));
-            return;
-        }
-        let header = self.params().header;
-        let mut dense = self.dense();
-        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        header.layout.insert_all(payload, header.hashes, header.blocks, self.hashes());
-        self.head_mut().len = 0;
     }
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
@@ -444,22 +375,6 @@ impl State {
         match was_dense {
             Some(old) => old.free(),
             None => self.resize(size_of::<Head>())?,
-        }
-        Ok(())
-    }
-
-    /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
-    fn make_batch(&mut self) -> Result<(), Failure> {
-        let payload_bytes = self.dense().bytes().len() as u64;
-        if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic {
-            return self.resize(BATCH_BYTES);
-        }
-        let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
-        self.resize(size_of::<Head>() + PARTS * (size_of::<u32>() + room * 8))?;
-        (self.head_mut().room, self.head_mut().in_parts) = (room as u32, true);
-        for part in 0..PARTS {
-            // SAFETY: there is room for the lengths of all batches.
-            unsafe { *self.part(part).0 = 0 };
         }
         Ok(())
     }
