@@ -79,6 +79,9 @@ impl Shared {
 
     /// Parameters with this header.
     pub(super) fn params(&mut self, call: &Call, header: &Header<'_>) -> Result<*const Params, Failure> {
+        if !call.is_prepared() {
+            return Ok(Params::allocate(self.context(call)?, header));
+        }
         if self.first.is_null() {
             self.first = Params::allocate(call.site_context()?, header);
         }
