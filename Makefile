@@ -45,6 +45,9 @@ install: ## copy the built library, control file and SQL into PostgreSQL (DESTDI
 uninstall: ## remove what install copied
 	rm -f '$(pkglibdir)/pg_bloom.so' '$(extensiondir)/pg_bloom.control' '$(extensiondir)'/pg_bloom--*.sql
 
+deb: all ## make a Debian package for the PostgreSQL of PG_CONFIG, if that is Debian's, in the directory of builds
+	scripts/deb '$(TARGET_DIR)/debian'
+
 # A test called setup prepares the database for the others: it always runs, and first.
 installcheck: ## run the SQL tests on the running server that PGHOST, PGPORT and PGUSER name; REGRESS="a b" picks some
 	mkdir -p '$(REGRESS_OUTPUT)'
@@ -92,4 +95,4 @@ clean: ## delete everything built
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall installcheck demo test cargo-test matrix server-tests lint bench clean help
+.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests lint bench clean help

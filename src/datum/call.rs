@@ -133,13 +133,16 @@ impl Call {
         self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_oid })
     }
 
-    /// The type of argument `i` in the query.
+    /// The type of argument `i` in the query, or that which the function declares if there is no query to look at.
     ///
     /// # Errors
-    /// 42P18 when the parser didn't know.
+    /// 42P18 when neither tells.
     pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid, Failure> {
         // SAFETY: flinfo is valid; the function reads the expression that is being executed.
-        let oid = unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) };
+        let mut oid = unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) };
+        if oid == pg_sys::InvalidOid {
+            oid = super::catalog::declared_type(self.function()?, i);
+        }
         if oid == pg_sys::InvalidOid {
             return Err(Failure::Indeterminate(
                 Error::new(Code::InvalidParameter, "could not determine the type of the element")
@@ -198,6 +201,13 @@ impl Call {
             }
             Ok(&mut *(*flinfo).fn_extra.cast::<T>())
         }
+    }
+
+    /// Whether the executor prepared this call. Who calls functions of an aggregate by hand, as Citus does to spread it over
+    /// nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
+    pub(super) fn is_prepared(&self) -> bool {
+        // SAFETY: flinfo is valid.
+        self.flinfo().is_ok_and(|flinfo| unsafe { !(*flinfo).fn_expr.is_null() })
     }
 
     /// Memory that lives as long as what [`Call::remembered`] returns.

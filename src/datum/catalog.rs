@@ -53,6 +53,17 @@ pub fn base_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     unsafe { pg_sys::getBaseType(oid) }
 }
 
+/// The type that a function declares for argument `i`; an invalid one for a polymorphic argument.
+pub(super) fn declared_type(function: pg_sys::Oid, i: usize) -> pg_sys::Oid {
+    let (mut types, mut count) = (std::ptr::null_mut(), 0);
+    // SAFETY: the function sets both, to an array of that many types, or raises an error for an unknown function.
+    let oid = unsafe {
+        pg_sys::get_func_signature(function, &mut types, &mut count);
+        if i < count as usize { *types.add(i) } else { pg_sys::InvalidOid }
+    };
+    if oid == pg_sys::ANYELEMENTOID || oid == pg_sys::ANYARRAYOID { pg_sys::InvalidOid } else { oid }
+}
+
 /// The element type of an array type, if it is one.
 pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: reads the catalog.

@@ -6,8 +6,9 @@
 
 use super::call::Call;
 use super::expression;
+use super::params::Shared;
 use super::spill::Spill;
-use super::state::{Shared, State, too_many, with_entries, work_mem};
+use super::state::{State, too_many, with_entries, work_mem};
 use super::varlena::{PgBuffer, Value};
 use crate::error::{Failure, report_overfull};
 use crate::settings;

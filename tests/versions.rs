@@ -1,0 +1,55 @@
+//! The version of the extension, and that of Rust, are the same wherever they are written.
+
+use std::path::Path;
+
+fn read(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// What stands between two strings, wherever they are.
+fn between(text: &str, before: &str, after: &str) -> Vec<String> {
+    let parts = text.split(before).skip(1);
+    parts.map(|part| part.split(after).next().expect("a split has a first part").to_owned()).collect()
+}
+
+#[test]
+fn versions_agree() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(between(&read("Cargo.toml"), "\nversion = \"", "\""), [version]);
+    for member in ["Cargo.toml", "core/Cargo.toml", "benches/Cargo.toml"] {
+        assert!(read(member).contains("\nversion.workspace = true\n"), "{member}");
+    }
+    for package in ["pg_bloom", "pg_bloom_benches", "pg_bloom_core"] {
+        let locked = between(&read("Cargo.lock"), &format!("name = \"{package}\"\nversion = \""), "\"");
+        assert_eq!(locked, [version], "{package} in Cargo.lock");
+    }
+    assert_eq!(between(&read("pg_bloom.control"), "\ndefault_version = '", "'"), [version]);
+    // Those of the distribution, of the extension that it provides, and of the specification.
+    assert_eq!(between(&read("META.json"), "\"version\": \"", "\""), [version, version, "1.0.0"]);
+    let changes = read("CHANGELOG.md");
+    let heading = changes.lines().next().expect("there are changes");
+    assert!(
+        heading.strip_prefix(&format!("## {version} (")).is_some_and(|date| date.ends_with(')')),
+        "CHANGELOG.md begins with {heading:?}, not with version {version}"
+    );
+}
+
+#[test]
+fn versions_of_rust_agree() {
+    assert_eq!(between(&read("Dockerfile"), "\nARG RUST_VERSION=", "\n"), [env!("CARGO_PKG_RUST_VERSION")]);
+}
+
+/// A new version without a way to get there could not be installed over an old one.
+#[test]
+fn upgrade_scripts_end_at_the_version() {
+    let mut scripts = Vec::new();
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("sql")).expect("sql is there") {
+        let name = entry.expect("the entry can be read").file_name().into_string().expect("the name is UTF-8");
+        scripts.extend(name.strip_prefix("pg_bloom--").and_then(|rest| rest.strip_suffix(".sql")).map(str::to_owned));
+    }
+    let releases = read("CHANGELOG.md").lines().filter(|line| line.starts_with("## ")).count();
+    let ends: Vec<&String> =
+        scripts.iter().filter(|script| script.ends_with(concat!("--", env!("CARGO_PKG_VERSION")))).collect();
+    assert_eq!(ends.is_empty(), releases == 1, "{releases} releases and upgrade scripts {scripts:?}");
+}
