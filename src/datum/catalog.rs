@@ -203,7 +203,7 @@ pub fn foreign_encoding() -> Option<&'static str> {
         if encoding == pg_sys::pg_enc::PG_UTF8 as i32 || encoding == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
             return None;
         }
-        CStr::from_ptr(pg_sys::pg_encoding_to_char(encoding)).to_str().ok()
+        CStr::from_ptr(pg_sys::GetDatabaseEncodingName()).to_str().ok()
     }
 }
 
