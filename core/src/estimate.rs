@@ -10,21 +10,38 @@
 //! | blocked | (1 - (1 - 1/512)^k) / B |
 //! | parquet | 1 / (32 · B) |
 //!
-//! The share is taken after folding to the greatest common divisor of the block counts ever merged into the filter, since spreading repeats bits
-//! and would count twice. A sparse filter knows its number exactly.
+//! Spreading a small filter into a large one repeats its bits, which would count several times; folding to the greatest common
+//! divisor of the block counts ever merged (the base) undoes that. But a small filter that held next to nothing may be full, as a
+//! base, of the other's elements. So the answer is the estimate at the finest size that agrees with those at all coarser ones. Here
+//! 50,000 elements at capacity 64,000 were merged with an empty filter of capacity 2,000:
+//!
+//! ```text
+//! capacity   estimate
+//!    2,000         ∞    every bit is set: it says nothing, and agrees with everything
+//!    4,000    51,912
+//!    8,000    50,003
+//!   16,000    49,997
+//!   32,000    50,071
+//!   64,000    50,087    the answer; had the small filter been full, it would be far too high, and 4,000 the last that agrees
+//! ```
+//!
+//! A sparse filter knows its number exactly.
 //!
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since an
 //! absent element asks one bit of each.
 
 use crate::format::{Body, Header, View};
 use crate::layout::Layout;
-use crate::merge::base_bits;
 use crate::{interrupt, sparse};
+use std::borrow::Cow;
 
 /// How far above its capacity a filter may be before it is overfull, as a factor.
 const TOLERANCE: f64 = 1.05;
 /// … or in standard errors of its estimate, whichever is more.
 const STANDARD_ERRORS: f64 = 4.0;
+
+/// By how many standard errors of a coarser size's estimate a finer one's may differ to agree with it.
+const AGREEMENT: f64 = 2.0;
 
 /// What a filter says about itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -164,11 +181,46 @@ pub fn cardinality(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
         Body::Sparse(entries) => entries.len() as f64,
-        Body::Dense(bits) => {
-            let ones = if h.base_blocks == h.blocks { count_ones(bits) } else { count_ones(&base_bits(view)) };
-            elements_for(h.layout, h.hashes, h.base_blocks, ones)
-        }
+        Body::Dense(bits) if h.base_blocks == h.blocks => elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
+        Body::Dense(bits) => finest_agreeing(h, &by_size(h, bits)),
     }
+}
+
+/// Block counts and the estimates at them, from the filter's own down to its base. Each divides the one before.
+fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
+    let mut blocks = h.blocks;
+    let mut bits = Cow::Borrowed(bits);
+    let mut sizes = Vec::new();
+    loop {
+        sizes.push((blocks, elements_for(h.layout, h.hashes, blocks, count_ones(&bits))));
+        if blocks == h.base_blocks {
+            return sizes;
+        }
+        let factor = smallest_factor(blocks / h.base_blocks);
+        blocks /= factor;
+        let mut folded = vec![0; h.layout.payload_bytes(blocks) as usize];
+        h.layout.fold(&bits, &mut folded, blocks, factor);
+        bits = Cow::Owned(folded);
+    }
+}
+
+/// The smallest factor above one of a number above one.
+fn smallest_factor(n: u64) -> u64 {
+    (2..).take_while(|factor| factor * factor <= n).find(|&factor| n.is_multiple_of(factor)).unwrap_or(n)
+}
+
+/// The estimate at the finest size that agrees with those at all coarser ones. The finer, the less it varies, and the more it is
+/// too high for what was spread. A full size agrees with everything.
+fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
+    let mut coarser: Vec<(f64, f64)> = Vec::new();
+    for &(blocks, elements) in sizes.iter().rev() {
+        if coarser.iter().any(|&(other, error)| (elements - other).abs() > AGREEMENT * error) {
+            break;
+        }
+        let error = standard_error(h.layout, h.hashes, blocks, elements);
+        coarser.push((elements, if elements.is_finite() { error } else { f64::INFINITY }));
+    }
+    coarser.last().map_or(0.0, |&(elements, _)| elements)
 }
 
 /// The number of elements that a filter is now as full as. Spreading a small filter into a large one adds to it.

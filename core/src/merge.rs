@@ -245,17 +245,5 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     Ok(value)
 }
 
-/// D(view) folded to the greatest common divisor of the block counts ever merged into it: the bits that were really set.
-pub(crate) fn base_bits(view: &View<'_>) -> Vec<u8> {
-    let h = &view.header;
-    let mut base = vec![0; h.layout.payload_bytes(h.base_blocks) as usize];
-    let q = h.blocks / h.base_blocks;
-    match view.body {
-        Body::Dense(bits) => h.layout.fold(bits, &mut base, h.base_blocks, q),
-        Body::Sparse(entries) => insert_entries(&mut base, &Header { blocks: h.base_blocks, ..*h }, entries),
-    }
-    base
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,223 @@
+//! The documentation is true: psql runs every SQL block of it, and prints what the document says.
+//!
+//! A document's blocks run in order, in one session of psql and in a database of its own. A block in a `text` fence that
+//! follows an `sql` block with nothing but blank lines between is what psql prints for it, errors and warnings included.
+//! An `sql` block without one must run without any.
+//!
+//! With `DOCUMENTATION=write` in the environment the outputs are written into the documents instead, and the test fails
+//! where that changed one, so that somebody reads the difference.
+
+mod common;
+
+use common::{Server, run};
+use std::io::{Read, Write, pipe};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// These need more than one server, and have tests of their own.
+const ELSEWHERE: [&str; 2] = ["distributed.md", "sizing.md"];
+/// These teach by examples: having none would mean that this test doesn't see them.
+const WITH_EXAMPLES: [&str; 3] = ["README.md", "docs/reference.md", "docs/cookbook.md"];
+/// What psql says when something went wrong, or may have.
+const COMPLAINTS: [&str; 6] = ["ERROR:", "FATAL:", "PANIC:", "WARNING:", "invalid command", "psql:"];
+/// Written between the outputs of blocks.
+const MARK: &str = "-- the end of a block --";
+
+/// An SQL block of a document.
+struct Example {
+    /// The line its SQL begins at, counted from 1.
+    line: usize,
+    sql: String,
+    /// The lines of the output block, as indices into the document's.
+    output: Option<std::ops::Range<usize>>,
+}
+
+/// A fenced block: its language, and its lines as indices into the document's.
+struct Fence<'a> {
+    language: &'a str,
+    lines: std::ops::Range<usize>,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The documents whose SQL is run, as paths relative to the repository.
+fn documents() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(root().join("docs"))
+        .expect("docs can be read")
+        .map(|entry| entry.expect("docs can be read").file_name())
+        .filter(|name| Path::new(name).extension().is_some_and(|e| e == "md"))
+        .filter(|name| !ELSEWHERE.iter().any(|e| name == e))
+        .map(|name| Path::new("docs").join(name))
+        .collect();
+    found.push("README.md".into());
+    found.sort();
+    found
+}
+
+fn fences<'a>(name: &str, lines: &[&'a str]) -> Vec<Fence<'a>> {
+    let mut found = Vec::new();
+    let mut open: Option<(&str, usize)> = None;
+    for (i, line) in lines.iter().enumerate() {
+        let Some(language) = line.trim_start().strip_prefix("```") else { continue };
+        assert!(line.starts_with("```"), "{name}:{}: a fence must begin the line", i + 1);
+        open = match open {
+            None => Some((language, i + 1)),
+            Some((language, start)) => {
+                assert_eq!(*line, "```", "{name}:{}: the block of line {start} is not closed", i + 1);
+                found.push(Fence { language, lines: start..i });
+                None
+            }
+        };
+    }
+    assert!(open.is_none(), "{name}: the last block is not closed");
+    found
+}
+
+fn examples(name: &str, lines: &[&str]) -> Vec<Example> {
+    let fences = fences(name, lines);
+    let mut found = Vec::new();
+    for (i, fence) in fences.iter().enumerate() {
+        let line = fence.lines.start + 1;
+        if fence.language != "sql" {
+            assert!(!fence.language.to_lowercase().contains("sql"), "{name}:{line}: a block of SQL is an sql block");
+            continue;
+        }
+        let output = fences.get(i + 1).filter(|next| {
+            ["text", ""].contains(&next.language)
+                && lines[fence.lines.end + 1..next.lines.start - 1].iter().all(|l| l.trim().is_empty())
+        });
+        let sql = lines[fence.lines.clone()].join("\n");
+        let last = sql.lines().last().unwrap_or_default();
+        let statement = last.split(" --").next().unwrap_or_default().trim_end();
+        let complete = statement.ends_with(';') || last.starts_with('\\');
+        assert!(complete, "{name}:{line}: the last statement has no end");
+        found.push(Example { line, sql, output: output.map(|o| o.lines.clone()) });
+    }
+    found
+}
+
+/// What psql prints for each of the examples.
+fn outputs(server: &Server, database: &str, examples: &[Example]) -> Vec<String> {
+    let mut script = String::new();
+    for example in examples {
+        script += &format!("{}\n\\echo {MARK}\n", example.sql);
+    }
+    let (mut reader, writer) = pipe().expect("a pipe can be made");
+    let mut psql = server.program("psql");
+    psql.args(["--no-psqlrc", "--quiet", "--dbname", database])
+        .env("PGCLIENTENCODING", "UTF8")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        // One pipe for both: errors belong where they happened.
+        .stdout(writer.try_clone().expect("a pipe can be shared"))
+        .stderr(writer);
+    let mut child = psql.spawn().expect("psql runs");
+    // It holds the writing ends of the pipe.
+    drop(psql);
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let writing = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
+    let mut printed = String::new();
+    reader.read_to_string(&mut printed).expect("psql prints UTF-8");
+    writing.join().expect("the writer ends").expect("psql reads all of the script");
+    let status = child.wait().expect("psql ends");
+    assert!(status.success(), "psql failed: {printed}");
+    let mut outputs: Vec<String> = printed.split(&format!("{MARK}\n")).map(trimmed).collect();
+    let rest = outputs.pop().unwrap_or_default();
+    assert_eq!((outputs.len(), rest.as_str()), (examples.len(), ""), "{database}: a block has no end in {printed}");
+    outputs
+}
+
+/// Without blanks at the ends of lines, which editors remove, and without blank lines at both ends.
+fn trimmed(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n").trim_matches('\n').to_owned()
+}
+
+/// The document with these outputs in place of its own.
+fn rewritten(lines: &[&str], examples: &[Example], outputs: &[String]) -> String {
+    let mut text = String::new();
+    let mut done = 0;
+    for (example, output) in examples.iter().zip(outputs) {
+        let Some(range) = &example.output else { continue };
+        lines[done..range.start].iter().for_each(|line| text += &format!("{line}\n"));
+        text += &format!("{output}\n");
+        done = range.end;
+    }
+    lines[done..].iter().for_each(|line| text += &format!("{line}\n"));
+    text
+}
+
+/// What is wrong with a document, in words.
+fn check(server: &Server, document: &Path) -> Vec<String> {
+    let name = document.display().to_string();
+    let text = std::fs::read_to_string(root().join(document)).expect("a document can be read");
+    let lines: Vec<&str> = text.lines().collect();
+    let examples = examples(&name, &lines);
+    if WITH_EXAMPLES.contains(&name.as_str()) {
+        let compared = examples.iter().filter(|e| e.output.is_some()).count();
+        assert!(compared >= 5, "{name} has {} SQL blocks and {compared} outputs: that can't be", examples.len());
+    }
+    if examples.is_empty() {
+        return Vec::new();
+    }
+    let database = name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    let mut client = server.empty_database(&database, "");
+    if !text.contains("\nCREATE EXTENSION pg_bloom;") {
+        run(&mut client, "CREATE EXTENSION pg_bloom");
+    }
+    let outputs = outputs(server, &database, &examples);
+    if std::env::var("DOCUMENTATION").is_ok_and(|mode| mode == "write") {
+        let new = rewritten(&lines, &examples, &outputs);
+        std::fs::write(root().join(document), &new).expect("a document can be written");
+        let unchanged = trimmed(&new) == trimmed(&text);
+        return if unchanged { Vec::new() } else { vec![format!("{name}: new outputs were written")] };
+    }
+    let mut wrong = Vec::new();
+    for (example, output) in examples.iter().zip(&outputs) {
+        let place = format!("{name}:{}", example.line);
+        match &example.output {
+            Some(range) => {
+                let expected = trimmed(&lines[range.clone()].join("\n"));
+                if expected != *output {
+                    wrong.push(format!("{place}: psql printed\n{output}\nwhere the document has\n{expected}\n"));
+                }
+            }
+            None => wrong.extend(
+                output
+                    .lines()
+                    .filter(|line| COMPLAINTS.iter().any(|c| line.starts_with(c)))
+                    .map(|line| format!("{place}: {line}")),
+            ),
+        }
+    }
+    wrong
+}
+
+#[test]
+fn every_sql_block_does_what_the_documents_say() {
+    let documents = documents();
+    for expected in WITH_EXAMPLES {
+        assert!(documents.iter().any(|d| d == Path::new(expected)), "{expected} is missing");
+    }
+    let server = Server::start("timezone = 'UTC'");
+    let wrong: Vec<String> = documents.iter().flat_map(|document| check(&server, document)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wrong_output_and_an_unexpected_error_are_seen() {
+    let lines: Vec<&str> = "```sql\nSELECT 1 AS x;\n```\n\n```text\n x\n---\n 2\n(1 row)\n```\n\nProse.\n\n\
+        ```sql\nSELECT 1/0;\n```\n\nMore prose.\n\n```text\na figure\n```"
+        .lines()
+        .collect();
+    let examples = examples("test", &lines);
+    let compared: Vec<(usize, bool)> = examples.iter().map(|e| (e.line, e.output.is_some())).collect();
+    assert_eq!(compared, [(2, true), (15, false)]);
+    let server = Server::start("");
+    let outputs = outputs(&server, "postgres", &examples);
+    assert_eq!(outputs, [" x\n---\n 1\n(1 row)", "ERROR:  division by zero"]);
+    let new = rewritten(&lines, &examples, &outputs);
+    assert_eq!(new, lines.join("\n").replace(" 2\n", " 1\n") + "\n");
+}
