@@ -1,6 +1,7 @@
 //! A database with elements of every kind and filters of them, and the question whether they are still the same.
 
-use super::{KINDS, LAYOUTS, TYPES, major_version, rows, run};
+pub use super::TYPES;
+use super::{KINDS, LAYOUTS, major_version, rows, run};
 use postgres::Client;
 
 /// Elements of each kind.
@@ -68,7 +69,7 @@ const OTHERS: [(i32, Kind); 36] = [
 ];
 
 /// Makes the types of [`OTHERS`] that PostgreSQL doesn't have.
-const MORE_TYPES: &str = "
+pub const MORE_TYPES: &str = "
     CREATE TYPE half AS (a boolean, b \"char\");
     CREATE TYPE wide AS (a date, b timestamptz, c varchar, d numeric, e integer[], f half);";
 
