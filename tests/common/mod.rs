@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 pub mod corpus;
+pub mod objects;
 
 /// The layouts of filters.
 pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
