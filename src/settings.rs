@@ -50,6 +50,19 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    reserve_prefix();
+}
+
+/// The names that begin with this belong to this library.
+fn reserve_prefix() {
+    const PREFIX: *const std::ffi::c_char = c"pg_bloom".as_ptr();
+    // SAFETY: the name is a C string; PostgreSQL copies it.
+    unsafe {
+        #[cfg(any(feature = "pg13", feature = "pg14"))]
+        pgrx::pg_sys::EmitWarningsOnPlaceholders(PREFIX);
+        #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+        pgrx::pg_sys::MarkGUCPrefixReserved(PREFIX);
+    }
 }
 
 /// The rate of filters for which none is given.

@@ -3,9 +3,12 @@
 
 use postgres::types::FromSqlOwned;
 use postgres::{Client, Config, NoTls, Row};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+pub mod corpus;
+pub mod objects;
 
 /// The layouts of filters.
 pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
@@ -57,9 +60,16 @@ pub struct Server {
 impl Server {
     /// A running server with these lines in its configuration.
     pub fn start(config: &str) -> Server {
+        Server::start_with(config, &[])
+    }
+
+    /// A running server with these lines in its configuration, which `scripts/server` makes with these environment
+    /// variables.
+    pub fn start_with(config: &str, environment: &[(&str, &str)]) -> Server {
         let mut keeper = script()
             .args(["with", "sh", "-c", "echo \"$PGHOST\" && exec cat"])
             .env("SERVER_CONFIG", config)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -109,7 +119,12 @@ impl Server {
         &self.dir
     }
 
-    /// Stops and starts it.
+    /// Stops it. [`Server::restart`] starts it again.
+    pub fn stop(&self) {
+        self.manage("stop");
+    }
+
+    /// Starts it, and stops it before if it runs.
     pub fn restart(&self) {
         self.manage("restart");
     }
@@ -167,6 +182,21 @@ pub fn value<T: FromSqlOwned>(client: &mut Client, sql: &str) -> T {
     let mut values = column(client, sql);
     assert_eq!(values.len(), 1, "{sql}\nhas more or fewer than one row");
     values.remove(0)
+}
+
+/// The major version of the server: 15.
+pub fn major_version(client: &mut Client) -> i32 {
+    value::<i32>(client, "SELECT current_setting('server_version_num')::integer") / 10_000
+}
+
+/// Runs a program with this standard input.
+pub fn feed(command: &mut Command, input: &[u8]) {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the program runs");
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let written = stdin.write_all(input);
+    drop(stdin);
+    let status = child.wait().expect("the program ends");
+    assert!(status.success() && written.is_ok(), "{command:?} failed");
 }
 
 /// The SQLSTATE that a statement fails with; 00000 if it doesn't.

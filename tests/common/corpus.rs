@@ -1,0 +1,132 @@
+//! A database with elements of every kind and filters of them, and the question whether they are still the same.
+
+pub use super::TYPES;
+use super::{KINDS, LAYOUTS, major_version, rows, run};
+use postgres::Client;
+
+/// Elements of each kind.
+pub const COUNT: usize = 300;
+
+/// Filters of each kind: each layout, sparse, dense and sized for what it saw.
+pub const FILTERS: usize = LAYOUTS.len() * SIZES.len();
+
+/// Capacity and rate of the filters; that of 50 is dense, overfull even.
+const SIZES: [&str; 3] = ["1000000, 0.01", "50, 0.001", "NULL, 0.05"];
+
+/// A type of elements, and distinct values of it as an expression of the integer i.
+pub type Kind = (&'static str, &'static str);
+
+/// More types of kind "other", whose hash is PostgreSQL's own, with the first version that can hash them.
+const OTHERS: [(i32, Kind); 36] = [
+    (13, ("cidr", "(inet '10.0.0.0' + i)::cidr")),
+    (13, ("macaddr", "('0800' || lpad(to_hex(i), 8, '0'))::macaddr")),
+    (13, ("macaddr8", "('08002b01' || lpad(to_hex(i), 8, '0'))::macaddr8")),
+    (13, ("pg_lsn", "('A/' || to_hex(i))::pg_lsn")),
+    (13, ("time", "time '00:00' + i * interval '61.000001 seconds'")),
+    (13, ("timetz", "timetz '00:00+02' + i * interval '61.000001 seconds'")),
+    (13, ("oid", "(i * 10000000::bigint)::oid")),
+    (13, ("xid", "i::text::xid")),
+    (13, ("xid8", "(i * 10000000000)::text::xid8")),
+    (13, ("cid", "i::text::cid")),
+    (13, ("tid", "format('(%s,%s)', i, 1 + i % 7)::tid")),
+    (13, ("oidvector", "format('%s %s', i, i + 1)::oidvector")),
+    (13, ("smallint[]", "ARRAY[i, -i]::smallint[]")),
+    (13, ("integer[]", "ARRAY[[i, 2], [3, NULL]]")),
+    (13, ("bigint[]", "ARRAY[i * -10000000000, i]")),
+    (13, ("real[]", "ARRAY[i / 3.0, 'NaN', '-0']::real[]")),
+    (13, ("double precision[]", "ARRAY[i / 3.0, 'Infinity', '-0']::float8[]")),
+    (13, ("numeric[]", "ARRAY[i / 7.0, -i * 1e20, 'NaN', 1.500]")),
+    (13, ("boolean[]", "ARRAY(SELECT (i >> bit) % 2 = 0 FROM generate_series(0, 16) AS bit)")),
+    (13, ("bytea[]", "ARRAY[decode(md5(i::text), 'hex'), '', NULL]")),
+    (13, ("uuid[]", "ARRAY[md5(i::text)::uuid]")),
+    (13, ("date[]", "ARRAY[date '1990-01-01' + i, 'infinity']")),
+    (13, ("timestamp[]", "ARRAY[timestamp '1990-01-01' + i * interval '1 hour', '-infinity']")),
+    (13, ("timestamptz[]", "ARRAY[timestamptz '1990-01-01 00:00+00' + i * interval '1 hour']")),
+    (13, ("name[]", "ARRAY[('name' || i)::name]")),
+    (13, ("char(9)[]", "ARRAY['é' || i, 'b ']::char(9)[]")),
+    (13, ("\"char\"[]", "ARRAY[(i % 256 - 128)::\"char\", (i / 256)::\"char\"]")),
+    (13, ("interval[]", "ARRAY[i * interval '-1 month 30 days', interval '1 mon']")),
+    (13, ("jsonb[]", "ARRAY[jsonb_build_object('a', i / 8.0, 'é', '[1e3, true, null, \"ß\"]'::jsonb), '{}', '-1.50']")),
+    (13, ("int8range", "int8range(i * 5000000000, NULL)")),
+    (13, ("numrange", "numrange(-i / 3.0, i, '(]')")),
+    (13, ("daterange", "daterange('2000-01-01'::date - i, date '2000-01-01' + i)")),
+    (13, ("tsrange", "tsrange(timestamp '2000-01-01' + i * interval '1 minute', 'infinity')")),
+    (13, ("tstzrange", "tstzrange(NULL, timestamptz '2000-01-01 00:00+00' + i * interval '1 minute', '[]')")),
+    (
+        14,
+        (
+            "datemultirange",
+            "datemultirange(daterange(NULL, '1999-01-01'), daterange('2000-01-01', date '2000-01-01' + i))",
+        ),
+    ),
+    (
+        14,
+        (
+            "wide",
+            "ROW(date '1990-01-01' + i, timestamptz '1990-01-01 00:00+00', 'é' || i, i / 8.0, ARRAY[i], (i % 2 = 0, NULL)::half)::wide",
+        ),
+    ),
+];
+
+/// Makes the types of [`OTHERS`] that PostgreSQL doesn't have.
+pub const MORE_TYPES: &str = "
+    CREATE TYPE half AS (a boolean, b \"char\");
+    CREATE TYPE wide AS (a date, b timestamptz, c varchar, d numeric, e integer[], f half);";
+
+/// Every type that the server can hash: [`KINDS`] and more of kind "other".
+pub fn all_kinds(client: &mut Client) -> Vec<Kind> {
+    let version = major_version(client);
+    let kinds = KINDS.into_iter().filter(|(sql_type, _)| version >= 14 || *sql_type != "pair");
+    kinds.chain(OTHERS.into_iter().filter(|(since, _)| version >= *since).map(|(_, kind)| kind)).collect()
+}
+
+/// Makes tables of elements of these kinds, `elements_<n>`, and one of filters of them.
+pub fn fill(client: &mut Client, kinds: &[Kind]) {
+    run(client, TYPES);
+    run(client, MORE_TYPES);
+    run(client, "SET pg_bloom.overfill = ignore");
+    run(client, "CREATE TABLE filters (kind integer, note text, f bloom)");
+    for (n, (sql_type, element)) in kinds.iter().enumerate() {
+        let table = format!("elements_{n}");
+        run(
+            client,
+            &format!(
+                "CREATE TABLE {table} (x {sql_type});
+                 INSERT INTO {table} SELECT {element} FROM generate_series(1, {COUNT}) AS i"
+            ),
+        );
+        for layout in LAYOUTS {
+            for size in SIZES {
+                let build = format!("SELECT {n}, '{layout}, {size}', bloom_agg(x, {size}, '{layout}') FROM {table}");
+                run(client, &format!("INSERT INTO filters {build}"));
+            }
+        }
+    }
+    run(client, "INSERT INTO filters VALUES (NULL, 'empty', bloom_empty()), (NULL, 'none', NULL)");
+    run(client, "INSERT INTO filters VALUES (NULL, 'sized', bloom_empty(100)), (NULL, 'big', bloom_empty(9999999))");
+}
+
+/// All filters, as bytes.
+pub fn filters(client: &mut Client, table: &str) -> Vec<(Option<i32>, String, Option<Vec<u8>>)> {
+    rows(client, &format!("SELECT kind, note, f::bytea FROM {table} ORDER BY 1, 2"))
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2)))
+        .collect()
+}
+
+/// Asserts that each filter finds all elements of its table. Returns how many answers that were.
+pub fn finds_everything(client: &mut Client, kinds: &[Kind]) -> i64 {
+    let mut answers = 0;
+    for (n, (sql_type, _)) in kinds.iter().enumerate() {
+        let row = &rows(
+            client,
+            &format!(
+                "SELECT count(*), count(*) FILTER (WHERE f @> x AND x <@ f) FROM filters, elements_{n} WHERE kind = {n}"
+            ),
+        )[0];
+        let (asked, found): (i64, i64) = (row.get(0), row.get(1));
+        assert_eq!((asked, found), ((FILTERS * COUNT) as i64, asked), "elements of type {sql_type}");
+        answers += asked;
+    }
+    answers
+}
