@@ -175,7 +175,7 @@ pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation
             from_hashes(&header, &all[..distinct], limit)
         }
         Body::Dense(_) => {
-            let mut value: B = view.to_buffer();
+            let mut value: B = View { header, body: view.body }.to_buffer();
             let payload = payload_mut(&mut value, &header);
             header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
             Ok(value)

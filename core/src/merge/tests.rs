@@ -180,3 +180,19 @@ fn a_result_over_the_limit_is_refused_before_it_is_made() {
         union::<Vec<u8>>(&View::parse(&small).unwrap(), &View::parse(&large).unwrap(), "|", 1 << 20).unwrap_err();
     assert_eq!(error.code, Code::TooLarge);
 }
+
+/// Two empty filters of different sizes merge to bits of no kind. Whoever adds the first element gives it one.
+#[test]
+fn the_first_element_gives_a_merged_filter_its_kind() {
+    for layout in Layout::ALL {
+        let merged = or(&filter(layout, 8, 8, &[]), &filter(layout, 16, 16, &[]));
+        let view = View::parse(&merged).unwrap();
+        assert!(view.header.kind.is_none());
+        for kind in [Kind::of(Tag::Numeric), Kind::other("pg_catalog.inet")] {
+            let added: Vec<u8> = build::add(&view, kind, &[5, 77], "add", NO_LIMIT).unwrap();
+            let added = View::parse(&added).unwrap();
+            assert_eq!(added.header.kind, kind);
+            assert!(contains(&added, 5) && contains(&added, 77));
+        }
+    }
+}
