@@ -152,10 +152,14 @@ fn log_clear(layout: Layout, hashes: u32, blocks: u64) -> f64 {
 
 /// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
 fn elements_for(layout: Layout, hashes: u32, blocks: u64, ones: u64) -> f64 {
+    let bits = blocks * layout.block_bits();
     if ones == 0 {
         return 0.0;
     }
-    let share = ones as f64 / (blocks * layout.block_bits()) as f64;
+    if ones == bits {
+        return f64::INFINITY;
+    }
+    let share = ones as f64 / bits as f64;
     (-share).ln_1p() / log_clear(layout, hashes, blocks)
 }
 

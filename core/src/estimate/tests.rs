@@ -110,3 +110,11 @@ fn intersections_are_between_nothing_and_the_smaller() {
     assert_eq!(intersection_cardinality(10.0, 5.0, 16.0), 0.0);
     assert_eq!(intersection_cardinality(10.0, 5.0, 9.0), 5.0);
 }
+
+#[test]
+fn the_smallest_filter_can_be_full() {
+    let size = sizing::Size { layout: Layout::Classic, hashes: 3, blocks: 1, capacity: 1, fpr: 0.5 };
+    let full: Vec<u8> = from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &[7], u64::MAX).unwrap();
+    let view = View::parse(&full).unwrap();
+    assert_eq!((cardinality(&view), info(&view).saturated), (f64::INFINITY, true));
+}
