@@ -301,7 +301,8 @@ fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: f64) -> f
         if let Some(fitting) = (0..3).map(|i| low + f64::from(i)).find(|&n| n >= 1.0 && fits(n)) {
             return last_that(fits, fitting, high + 1.0);
         }
-        high = low - 1.0;
+        // Above 2^53 one less may be the same number.
+        high = (low - 1.0).min(high.next_down());
     }
     0.0
 }

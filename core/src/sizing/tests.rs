@@ -165,3 +165,16 @@ fn rates_next_to_one_have_sizes() {
         assert!(power_of_two(layout, 1000, fpr).unwrap().blocks < 200);
     }
 }
+
+#[test]
+fn a_capacity_for_more_bytes_than_there_are_ends() {
+    for layout in Layout::ALL {
+        for fpr in [least_fpr(layout), 0.01, 0.5] {
+            for i in 0..500 {
+                let bytes = crate::hash::word(i, 7) >> (1 + i % 12);
+                let capacity = capacity_for_bytes(layout, bytes, fpr).unwrap();
+                assert!(capacity as f64 > bytes as f64 / 60.0, "{capacity} for {bytes}");
+            }
+        }
+    }
+}
