@@ -416,7 +416,9 @@ fn check_shape(h: &Header<'_>) -> Result<()> {
 
 /// Checks that a filter that is still to be sized can be folded to any smaller size without losing an element.
 fn check_foldable(h: &Header<'_>) -> Result<()> {
-    require(h.blocks.is_power_of_two(), || format!("{} blocks of a filter to be folded are no power of two", h.blocks))?;
+    require(h.blocks.is_power_of_two(), || {
+        format!("{} blocks of a filter to be folded are no power of two", h.blocks)
+    })?;
     let hashes = sizing::density(h.layout, h.fpr).map_err(|e| invalid(e.message.clone()))?.hashes;
     require(h.hashes == hashes, || format!("{} hashes at a rate that has {hashes}", h.hashes))
 }
