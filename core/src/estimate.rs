@@ -16,9 +16,10 @@
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since an
 //! absent element asks one bit of each.
 
+use crate::error::Result;
 use crate::format::{Body, Header, View};
 use crate::layout::Layout;
-use crate::merge::base_bits;
+use crate::merge::{base_bits, merged_header, or_folded};
 use crate::{interrupt, sparse};
 
 /// How far above its capacity a filter may be before it is overfull, as a factor.
@@ -95,24 +96,53 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     sum / header.blocks as f64
 }
 
+/// Positions of a `classic` filter's elements that are kept as numbers; more of them are marked in windows of bits.
+const MOST_POSITIONS: usize = 1 << 20;
+/// Bytes of such a window.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// The number of bits that the dense form of a sparse `classic` filter would have set.
+fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
+    let positions = || sparse::values(entries).flat_map(|hash| Layout::bits(header.hashes, header.blocks, hash));
+    if entries.len() * header.hashes as usize <= MOST_POSITIONS {
+        let mut positions: Vec<u64> = positions().collect();
+        positions.sort_unstable();
+        positions.dedup();
+        return positions.len() as u64;
+    }
+    let mut ones = 0;
+    let window = WINDOW_BYTES * 8;
+    for first in (0..header.blocks).step_by(window as usize) {
+        let bits = window.min(header.blocks - first);
+        let mut marked = vec![0u8; bits.div_ceil(8) as usize];
+        for (i, position) in positions().enumerate() {
+            if let Some(bit) = position.checked_sub(first).filter(|&bit| bit < bits) {
+                marked[(bit >> 3) as usize] |= 1 << (bit & 7);
+            }
+            if i % MOST_POSITIONS == 0 {
+                interrupt::check();
+            }
+        }
+        ones += count_ones(&marked);
+    }
+    ones
+}
+
 /// The number of bits that a sparse filter's dense form would have set, and its rate, in memory that depends on the
 /// number of hashes alone.
 fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
     let (layout, hashes) = (header.layout, header.hashes);
     if layout == Layout::Classic {
-        let mut positions: Vec<u64> = sparse::values(entries)
-            .flat_map(|hash| (0..hashes).map(move |j| (hash, j)))
-            .map(|(hash, j)| crate::hash::reduce(crate::hash::word(hash, j), header.blocks))
-            .collect();
-        positions.sort_unstable();
-        positions.dedup();
-        let fill = positions.len() as f64 / header.blocks as f64;
-        return (positions.len() as u64, fill.powi(hashes as i32));
+        let ones = distinct_positions(header, entries);
+        return (ones, (ones as f64 / header.blocks as f64).powi(hashes as i32));
     }
     // Ascending hashes have ascending blocks, so one block at a time is enough.
     let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
     let (mut ones, mut sum, mut current) = (0, 0.0, None);
-    for hash in sparse::values(entries) {
+    for (i, hash) in sparse::values(entries).enumerate() {
+        if i % MOST_POSITIONS == 0 {
+            interrupt::check();
+        }
         let index = layout.block_of(header.blocks, hash);
         if current.is_some_and(|c| c != index) {
             ones += count_ones(&block);
@@ -173,6 +203,35 @@ pub fn cardinality(view: &View<'_>) -> f64 {
             elements_for(h.layout, h.hashes, h.base_blocks, ones)
         }
     }
+}
+
+/// The estimated number of distinct elements of two filters together: that of their union, which may be much larger than
+/// both and is not made.
+///
+/// # Errors
+/// Those of a union but for its size.
+pub fn union_cardinality(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<f64> {
+    let header = merged_header(&a.header, &b.header, operation)?;
+    if a.header.is_unsized() || b.header.is_unsized() {
+        return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
+    }
+    let base = Header { blocks: header.base_blocks, ..header };
+    let ones = match (a.body, b.body) {
+        (Body::Sparse(x), Body::Sparse(y)) => {
+            let both: Vec<[u8; 8]> = sparse::union(x, y).map(u64::to_le_bytes).collect();
+            if a.header.blocks == b.header.blocks && header.fits_sparse(both.len()) {
+                return Ok(both.len() as f64);
+            }
+            dense_form_of(&base, &both).0
+        }
+        _ => {
+            let mut bits = vec![0; base.payload_bytes() as usize];
+            or_folded(&mut bits, base.blocks, a);
+            or_folded(&mut bits, base.blocks, b);
+            count_ones(&bits)
+        }
+    };
+    Ok(elements_for(base.layout, base.hashes, base.blocks, ones))
 }
 
 /// The number of elements that a filter is now as full as. Spreading a small filter into a large one adds to it.

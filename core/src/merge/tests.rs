@@ -56,6 +56,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
+    fn the_cardinality_of_a_union_needs_no_union(f in three_filters()) {
+        let merged = or(&f[0].0, &f[1].0);
+        let (a, b) = (View::parse(&f[0].0).unwrap(), View::parse(&f[1].0).unwrap());
+        let found = estimate::union_cardinality(&a, &b, "|").unwrap();
+        prop_assert_eq!(found, estimate::cardinality(&View::parse(&merged).unwrap()));
+        let thrice = or(&merged, &f[2].0);
+        let (ab, c) = (View::parse(&merged).unwrap(), View::parse(&f[2].0).unwrap());
+        let found = estimate::union_cardinality(&ab, &c, "|").unwrap();
+        prop_assert_eq!(found, estimate::cardinality(&View::parse(&thrice).unwrap()));
+    }
+
+    #[test]
     fn union_is_a_commutative_idempotent_monoid(f in three_filters()) {
         let (a, b, c) = (&f[0].0, &f[1].0, &f[2].0);
         prop_assert_eq!(or(a, b), or(b, a));
