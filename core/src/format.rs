@@ -31,7 +31,7 @@ use crate::hash::HASH_ID;
 use crate::kind::{self, Kind, Tag};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
 use crate::sizing::Size;
-use crate::{sizing, sparse};
+use crate::{interrupt, sizing, sparse};
 use serde::{Deserialize, Serialize};
 
 /// The version of the stored form.
@@ -278,7 +278,7 @@ impl<'a> View<'a> {
             }
             // Two empty filters of different sizes merge to one that is dense and has no kind yet.
             Body::Dense(bits) => {
-                require(!view.header.kind.is_none() || bits.iter().all(|&b| b == 0), || {
+                require(!view.header.kind.is_none() || interrupt::is_zero(bits), || {
                     "bits of elements without a key kind are set".into()
                 })?;
                 if view.header.is_to_be_sized() {
@@ -320,12 +320,12 @@ impl<'a> View<'a> {
         match self.body {
             Body::Sparse(hashes) => {
                 let mut value: B = self.header.sparse(hashes.len());
-                value.bytes_mut()[prefix..].copy_from_slice(hashes.as_flattened());
+                interrupt::copy(&mut value.bytes_mut()[prefix..], hashes.as_flattened());
                 value
             }
             Body::Dense(bits) => {
                 let mut value: B = self.header.dense();
-                value.bytes_mut()[prefix..].copy_from_slice(bits);
+                interrupt::copy(&mut value.bytes_mut()[prefix..], bits);
                 value
             }
         }
