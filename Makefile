@@ -89,10 +89,19 @@ bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=100
 	$(MAKE) all
 	scripts/bench
 
+fuzz: ## try hostile input on each target of core/fuzz for FUZZ_SECONDS (60)
+	scripts/setup
+	scripts/fuzz run
+
+soak: ## sessions that build, probe, merge and update at once, for SOAK_SECONDS (300)
+	scripts/setup
+	$(MAKE) all
+	SOAK_SECONDS=$${SOAK_SECONDS:-300} cargo test $(CARGO_FEATURES) --test concurrent -- --nocapture
+
 clean: ## delete everything built
 	cargo clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests lint bench clean help
+.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests lint bench fuzz soak clean help

@@ -5,7 +5,7 @@
 
 use crate::datum::{Call, PgBuffer, Value, catalog};
 use crate::error::Failure;
-use pg_bloom_core::{Buffer, Code, Error, View, hash};
+use pg_bloom_core::{Buffer, Code, Error, View, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
@@ -40,8 +40,11 @@ fn decode(text: &[u8]) -> Option<PgBuffer> {
     }
     let mut buffer = PgBuffer::zeroed(pairs.len());
     let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
-    for (byte, [high, low]) in buffer.bytes_mut().iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
+    for (bytes, pairs) in buffer.bytes_mut().chunks_mut(interrupt::STRIDE).zip(pairs.chunks(interrupt::STRIDE)) {
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        interrupt::check();
     }
     Some(buffer)
 }
@@ -53,8 +56,12 @@ fn output(call: &Call) -> Outcome {
     let bytes = filter.bytes();
     Ok(Some(crate::datum::c_string(2 + bytes.len() * 2, |text| {
         text[..2].copy_from_slice(b"\\x");
-        for (pair, byte) in text[2..].as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        let pairs = text[2..].as_chunks_mut::<2>().0;
+        for (pairs, bytes) in pairs.chunks_mut(interrupt::STRIDE).zip(bytes.chunks(interrupt::STRIDE)) {
+            for (pair, byte) in pairs.iter_mut().zip(bytes) {
+                *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+            }
+            interrupt::check();
         }
     })))
 }
@@ -89,7 +96,13 @@ fn compare(call: &Call) -> Result<Option<Ordering>, Failure> {
 }
 
 fn compare_bytes(a: Value<'_>, b: Value<'_>) -> Ordering {
-    a.bytes().cmp(b.bytes())
+    let (a, b) = (a.bytes(), b.bytes());
+    let strides = a.chunks(interrupt::STRIDE).zip(b.chunks(interrupt::STRIDE));
+    let mut orderings = strides.map(|(a, b)| {
+        interrupt::check();
+        a.cmp(b)
+    });
+    orderings.find(|ordering| ordering.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
 /// `bloom_cmp(bloom, bloom)`, for btree.
@@ -123,14 +136,14 @@ fn greater_or_equal(call: &Call) -> Outcome {
 
 /// `bloom_hash(bloom)`, for hash joins and grouping.
 fn hash_32(call: &Call) -> Outcome {
-    Ok(call.value(0).map(|filter| Datum::from(hash::hash(filter.bytes()) as i32)))
+    Ok(call.value(0).map(|filter| Datum::from(hash::hash_long(filter.bytes()) as i32)))
 }
 
 /// `bloom_hash_extended(bloom, bigint)`: as `bloom_hash`, with a seed.
 fn hash_64(call: &Call) -> Outcome {
     let (Some(filter), Some(seed)) = (call.value(0), call.i64(1)) else { return Ok(None) };
     // PostgreSQL wants the low half to be the hash without a seed.
-    let hash = hash::hash(filter.bytes());
+    let hash = hash::hash_long(filter.bytes());
     let seeded = if seed == 0 { hash } else { hash::hash(&[hash, seed as u64].map(u64::to_le_bytes).concat()) };
     Ok(Some(Datum::from(seeded as i64)))
 }

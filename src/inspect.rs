@@ -2,7 +2,7 @@
 
 use crate::datum::{Call, Column, row};
 use crate::error::Failure;
-use pg_bloom_core::{Body, MAX_STORED_BYTES, View, estimate, format, merge};
+use pg_bloom_core::{Body, View, estimate, format};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -27,8 +27,7 @@ fn fpr(call: &Call) -> Outcome {
 fn cardinalities(call: &Call, operation: &str) -> Result<Option<(f64, f64, f64)>, Failure> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    let union: Vec<u8> = merge::union(&a, &b, operation, MAX_STORED_BYTES)?;
-    let union = estimate::cardinality(&View::parse_trusted(&union)?);
+    let union = estimate::union_cardinality(&a, &b, operation)?;
     Ok(Some((estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
 

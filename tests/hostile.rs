@@ -261,6 +261,12 @@ impl Watch {
     }
 }
 
+/// Values that are tried as bytea and as text, and how many at once. With those of COPY they are 100,000.
+const BATCHES: usize = 140;
+const BATCH: usize = 250;
+/// Values that are tried by COPY, one at a time, and for how many the uses are tried at once.
+const COPIED: usize = 30_000;
+
 /// Tries values in batches.
 fn try_all<T: postgres::types::ToSql + Sync>(
     client: &mut Client,
@@ -273,8 +279,8 @@ fn try_all<T: postgres::types::ToSql + Sync>(
     let seeds: Vec<Vec<u8>> = column(client, SEEDS);
     let mut watch = Watch::new(client);
     let mut random = Random(seed);
-    for _ in 0..40 {
-        let values: Vec<T> = (0..250).map(|_| make(&mut random, &seeds)).collect();
+    for _ in 0..BATCHES {
+        let values: Vec<T> = (0..BATCH).map(|_| make(&mut random, &seeds)).collect();
         let partner = random.pick(&seeds);
         let answers = client.query(sql, &[&values, partner]).expect("errors are caught");
         assert_eq!(answers.len(), values.len());
@@ -315,7 +321,7 @@ fn hostile_copy_is_refused_or_harmless() {
     let mut watch = Watch::new(&mut client);
     run(&mut client, "CREATE TABLE received (f bloom)");
     let mut random = Random(3);
-    for _ in 0..6000 {
+    for _ in 0..COPIED {
         let bytes = hostile(&mut random, &seeds);
         let mut writer = client.copy_in("COPY received FROM STDIN (FORMAT binary)").expect("COPY starts");
         writer.write_all(&copy_file(&bytes)).expect("COPY takes the bytes");
@@ -351,6 +357,16 @@ fn small_values_that_claim_to_be_huge_cost_no_memory() {
         let report: Vec<String> = row.get(0);
         assert_eq!(report[0], "accepted");
         assert!(report[1..].iter().all(|error| REFUSALS.contains(&&error[..5])), "{report:?}");
+    }
+    // Nor does what is asked of two that are of different sizes.
+    for layout in common::LAYOUTS {
+        let claims = |millions: u32| format!("bloom_from_array(ARRAY[1, 2, 3], {millions}000000, 0.01, '{layout}')");
+        let (f, g) = (claims(300), claims(150));
+        let sql = format!(
+            "SELECT bloom_union_cardinality({f}, {g}) BETWEEN 2.9 AND 3.1 AND bloom_jaccard({f}, {g}) BETWEEN 0.9 AND 1
+                AND bloom_intersection_cardinality({g}, {f}) BETWEEN 2.9 AND 3.1"
+        );
+        assert!(value::<bool>(&mut client, &sql), "{layout}");
     }
     let peak = peak_memory(&mut client);
     assert!(peak < 100_000, "{peak} kB");

@@ -4,7 +4,7 @@ use crate::error::{Code, Error, Result};
 use crate::format::{Body, Buffer, Header, View, payload_mut};
 use crate::kind::Kind;
 use crate::layout::Layout;
-use crate::{sizing, sparse};
+use crate::{interrupt, sizing, sparse};
 
 /// What a build was asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,10 +106,13 @@ pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -
 /// Writes hashes to the start of a sparse payload and returns how many there were.
 pub(crate) fn write_hashes(payload: &mut [u8], hashes: impl Iterator<Item = u64>) -> usize {
     let slots = payload.as_chunks_mut::<8>().0;
-    let mut written = 0;
+    let mut written = 0usize;
     for (slot, hash) in slots.iter_mut().zip(hashes) {
         *slot = hash.to_le_bytes();
         written += 1;
+        if written.is_multiple_of(interrupt::STRIDE) {
+            interrupt::check();
+        }
     }
     written
 }
@@ -121,7 +124,7 @@ pub(crate) fn insert_entries(payload: &mut [u8], header: &Header<'_>, entries: &
         let filled = &mut batch[..entries.len()];
         filled.iter_mut().zip(sparse::values(entries)).for_each(|(slot, hash)| *slot = hash);
         header.layout.insert_all(payload, header.hashes, header.blocks, filled);
-        crate::interrupt::check();
+        interrupt::check();
     }
 }
 
@@ -168,14 +171,18 @@ pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation
     match view.body {
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(entries) => {
-            let mut all: Vec<u64> = sparse::values(entries).collect();
+            let mut all = Vec::with_capacity(entries.len() + hashes.len());
+            for stride in entries.chunks(interrupt::STRIDE / 8) {
+                all.extend(sparse::values(stride));
+                interrupt::check();
+            }
             let sorted = all.len();
             all.extend(hashes);
             let distinct = sparse::sort_distinct(&mut all, sorted);
             from_hashes(&header, &all[..distinct], limit)
         }
         Body::Dense(_) => {
-            let mut value: B = view.to_buffer();
+            let mut value: B = View { header, body: view.body }.to_buffer();
             let payload = payload_mut(&mut value, &header);
             header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
             Ok(value)

@@ -30,8 +30,11 @@
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since an
 //! absent element asks one bit of each.
 
+use crate::build::insert_entries;
+use crate::error::Result;
 use crate::format::{Body, Header, View};
 use crate::layout::Layout;
+use crate::merge::{merged_header, or_into};
 use crate::{interrupt, sparse};
 use std::borrow::Cow;
 
@@ -42,6 +45,9 @@ const STANDARD_ERRORS: f64 = 4.0;
 
 /// By how many standard errors of a coarser size's estimate a finer one's may differ to agree with it.
 const AGREEMENT: f64 = 2.0;
+
+/// Unions of up to this many bytes are made to be counted.
+const SMALL_UNION_BYTES: u64 = 16 << 20;
 
 /// What a filter says about itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,24 +118,53 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     sum / header.blocks as f64
 }
 
+/// Positions of a `classic` filter's elements that are kept as numbers; more of them are marked in windows of bits.
+const MOST_POSITIONS: usize = 1 << 20;
+/// Bytes of such a window.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// The number of bits that the dense form of a sparse `classic` filter would have set.
+fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
+    let positions = || sparse::values(entries).flat_map(|hash| Layout::bits(header.hashes, header.blocks, hash));
+    if entries.len() * header.hashes as usize <= MOST_POSITIONS {
+        let mut positions: Vec<u64> = positions().collect();
+        positions.sort_unstable();
+        positions.dedup();
+        return positions.len() as u64;
+    }
+    let mut ones = 0;
+    let window = WINDOW_BYTES * 8;
+    for first in (0..header.blocks).step_by(window as usize) {
+        let bits = window.min(header.blocks - first);
+        let mut marked = vec![0u8; bits.div_ceil(8) as usize];
+        for (i, position) in positions().enumerate() {
+            if let Some(bit) = position.checked_sub(first).filter(|&bit| bit < bits) {
+                marked[(bit >> 3) as usize] |= 1 << (bit & 7);
+            }
+            if i % MOST_POSITIONS == 0 {
+                interrupt::check();
+            }
+        }
+        ones += count_ones(&marked);
+    }
+    ones
+}
+
 /// The number of bits that a sparse filter's dense form would have set, and its rate, in memory that depends on the
 /// number of hashes alone.
 fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
     let (layout, hashes) = (header.layout, header.hashes);
     if layout == Layout::Classic {
-        let mut positions: Vec<u64> = sparse::values(entries)
-            .flat_map(|hash| (0..hashes).map(move |j| (hash, j)))
-            .map(|(hash, j)| crate::hash::reduce(crate::hash::word(hash, j), header.blocks))
-            .collect();
-        positions.sort_unstable();
-        positions.dedup();
-        let fill = positions.len() as f64 / header.blocks as f64;
-        return (positions.len() as u64, fill.powi(hashes as i32));
+        let ones = distinct_positions(header, entries);
+        return (ones, (ones as f64 / header.blocks as f64).powi(hashes as i32));
     }
     // Ascending hashes have ascending blocks, so one block at a time is enough.
     let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
     let (mut ones, mut sum, mut current) = (0, 0.0, None);
-    for hash in sparse::values(entries) {
+    for (i, hash) in sparse::values(entries).enumerate() {
+        if i % MOST_POSITIONS == 0 {
+            interrupt::check();
+        }
         let index = layout.block_of(header.blocks, hash);
         if current.is_some_and(|c| c != index) {
             ones += count_ones(&block);
@@ -169,10 +204,14 @@ fn log_clear(layout: Layout, hashes: u32, blocks: u64) -> f64 {
 
 /// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
 fn elements_for(layout: Layout, hashes: u32, blocks: u64, ones: u64) -> f64 {
+    let bits = blocks * layout.block_bits();
     if ones == 0 {
         return 0.0;
     }
-    let share = ones as f64 / (blocks * layout.block_bits()) as f64;
+    if ones == bits {
+        return f64::INFINITY;
+    }
+    let share = ones as f64 / bits as f64;
     (-share).ln_1p() / log_clear(layout, hashes, blocks)
 }
 
@@ -221,6 +260,38 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
         coarser.push((elements, if elements.is_finite() { error } else { f64::INFINITY }));
     }
     coarser.last().map_or(0.0, |&(elements, _)| elements)
+}
+
+/// The estimated number of distinct elements of two filters together: that of their union. Where that would be much larger
+/// than both it is not made, and sparse filters are counted by their hashes, or folded to the size of the dense one.
+///
+/// # Errors
+/// Those of a union but for its size.
+pub fn union_cardinality(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<f64> {
+    let mut header = merged_header(&a.header, &b.header, operation)?;
+    if a.header.is_unsized() || b.header.is_unsized() {
+        return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
+    }
+    let is_large = header.payload_bytes() > SMALL_UNION_BYTES;
+    if let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body) {
+        let distinct = sparse::union(x, y).count();
+        let is_sparse = a.header.blocks == b.header.blocks && header.fits_sparse(distinct);
+        if is_sparse || is_large {
+            return Ok(distinct as f64);
+        }
+    }
+    if is_large {
+        let dense = [a, b].into_iter().filter(|view| matches!(view.body, Body::Dense(_)));
+        header.blocks = dense.map(|view| view.header.blocks).max().unwrap_or(header.blocks);
+    }
+    let mut bits = vec![0; header.payload_bytes() as usize];
+    for view in [a, b] {
+        match view.body {
+            Body::Sparse(entries) if view.header.blocks > header.blocks => insert_entries(&mut bits, &header, entries),
+            _ => or_into(&mut bits, header.blocks, view),
+        }
+    }
+    Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
 }
 
 /// The number of elements that a filter is now as full as. Spreading a small filter into a large one adds to it.

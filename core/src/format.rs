@@ -31,7 +31,7 @@ use crate::hash::HASH_ID;
 use crate::kind::{self, Kind, Tag};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
 use crate::sizing::Size;
-use crate::sparse;
+use crate::{interrupt, sizing, sparse};
 use serde::{Deserialize, Serialize};
 
 /// The version of the stored form.
@@ -271,11 +271,20 @@ impl<'a> View<'a> {
         match view.body {
             Body::Sparse(hashes) => {
                 require(sparse::is_ascending(hashes), || "hashes are not in ascending order".into())?;
+                let h = &view.header;
+                require(!h.is_unsized() || h.kind.is_none() || !hashes.is_empty(), || {
+                    "a filter of no size has a key kind but no elements".into()
+                })?;
             }
             // Two empty filters of different sizes merge to one that is dense and has no kind yet.
-            Body::Dense(bits) => require(!view.header.kind.is_none() || bits.iter().all(|&b| b == 0), || {
-                "bits of elements without a key kind are set".into()
-            })?,
+            Body::Dense(bits) => {
+                require(!view.header.kind.is_none() || interrupt::is_zero(bits), || {
+                    "bits of elements without a key kind are set".into()
+                })?;
+                if view.header.is_to_be_sized() {
+                    check_foldable(&view.header)?;
+                }
+            }
         }
         Ok(view)
     }
@@ -311,12 +320,12 @@ impl<'a> View<'a> {
         match self.body {
             Body::Sparse(hashes) => {
                 let mut value: B = self.header.sparse(hashes.len());
-                value.bytes_mut()[prefix..].copy_from_slice(hashes.as_flattened());
+                interrupt::copy(&mut value.bytes_mut()[prefix..], hashes.as_flattened());
                 value
             }
             Body::Dense(bits) => {
                 let mut value: B = self.header.dense();
-                value.bytes_mut()[prefix..].copy_from_slice(bits);
+                interrupt::copy(&mut value.bytes_mut()[prefix..], bits);
                 value
             }
         }
@@ -403,6 +412,15 @@ fn check_shape(h: &Header<'_>) -> Result<()> {
         format!("{} blocks are no multiple of {}", h.blocks, h.base_blocks)
     })?;
     require(h.capacity <= i64::MAX as u64, || format!("capacity is {}", h.capacity))
+}
+
+/// Checks that a filter that is still to be sized can be folded to any smaller size without losing an element.
+fn check_foldable(h: &Header<'_>) -> Result<()> {
+    require(h.blocks.is_power_of_two(), || {
+        format!("{} blocks of a filter to be folded are no power of two", h.blocks)
+    })?;
+    let hashes = sizing::density(h.layout, h.fpr).map_err(|e| invalid(e.message.clone()))?.hashes;
+    require(h.hashes == hashes, || format!("{} hashes at a rate that has {hashes}", h.hashes))
 }
 
 /// Checks the length of a dense payload.

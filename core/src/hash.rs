@@ -13,7 +13,7 @@
 //! word(h, j) = mix(h + (j + 1) · 0x9E3779B97F4A7C15)        all modulo 2^64
 //! ```
 
-use xxhash_rust::xxh64::xxh64;
+use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 /// Identifies this scheme in the stored form.
 pub const HASH_ID: u8 = 1;
@@ -24,6 +24,19 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 #[inline]
 pub fn hash(bytes: &[u8]) -> u64 {
     xxh64(bytes, 0)
+}
+
+/// The same hash of bytes that may be many, in strides that can be cancelled.
+pub fn hash_long(bytes: &[u8]) -> u64 {
+    if bytes.len() <= crate::interrupt::STRIDE {
+        return hash(bytes);
+    }
+    let mut state = Xxh64::new(0);
+    for stride in bytes.chunks(crate::interrupt::STRIDE) {
+        state.update(stride);
+        crate::interrupt::check();
+    }
+    state.digest()
 }
 
 /// The shard of an element among `shards` of them, from XXH64 with seed 1 over the eight little-endian bytes of its
@@ -63,6 +76,14 @@ mod tests {
         // Vectors of the xxHash specification and its sanity test.
         assert_eq!(hash(b""), 0xEF46_DB37_51D8_E999);
         assert_eq!(hash(b"abc"), 0x44BC_2CF5_AD77_0999);
+    }
+
+    #[test]
+    fn long_hashes_are_the_same() {
+        let bytes: Vec<u8> = (0..3_000_001u32).map(|i| (i * 7) as u8).collect();
+        for len in [0, 1, 1 << 20, (1 << 20) + 1, bytes.len()] {
+            assert_eq!(hash_long(&bytes[..len]), hash(&bytes[..len]));
+        }
     }
 
     #[test]

@@ -19,3 +19,28 @@ pub fn check() {
         hook();
     }
 }
+
+/// Copies bytes, in strides that can be cancelled.
+pub fn copy(into: &mut [u8], from: &[u8]) {
+    assert_eq!(into.len(), from.len());
+    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
+        into.copy_from_slice(from);
+        check();
+    }
+}
+
+/// Makes bytes zero, in strides that can be cancelled.
+pub fn zero(bytes: &mut [u8]) {
+    for stride in bytes.chunks_mut(STRIDE) {
+        stride.fill(0);
+        check();
+    }
+}
+
+/// Whether all bytes are zero, found out in strides that can be cancelled.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    bytes.chunks(STRIDE).all(|stride| {
+        check();
+        stride.iter().all(|&byte| byte == 0)
+    })
+}

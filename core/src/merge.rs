@@ -21,7 +21,7 @@ use crate::estimate;
 use crate::format::{Body, Buffer, Header, View, payload_mut};
 use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
-use crate::{sizing, sparse};
+use crate::{interrupt, sizing, sparse};
 use std::cmp::Ordering;
 
 /// Greatest common divisor; that of 0 and n is n.
@@ -206,7 +206,11 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     };
     let mut folded = *h;
     let mut bits = match view.body {
-        Body::Dense(bits) => bits.to_vec(),
+        Body::Dense(bits) => {
+            let mut copy = vec![0; bits.len()];
+            interrupt::copy(&mut copy, bits);
+            copy
+        }
         Body::Sparse(entries) => {
             while folded.blocks.is_multiple_of(2)
                 && !folded.is_unsized()
@@ -241,7 +245,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     }
     let header = finish(folded);
     let mut value: B = header.dense();
-    payload_mut(&mut value, &header).copy_from_slice(&bits);
+    interrupt::copy(payload_mut(&mut value, &header), &bits);
     Ok(value)
 }
 

@@ -22,6 +22,8 @@ use std::collections::HashMap;
 const BLOCK: usize = 512;
 /// Up to this many bits a `classic` filter's rate is computed by the occupancy chain itself.
 const EXACT_CELLS: u64 = 1024;
+/// Below this many throws per cell nearly every hit cell was hit once.
+const SPARSE_LOAD: f64 = 1e-5;
 /// Beyond this many throws per cell every cell is hit but for one in 10^17.
 const FULL: f64 = 40.0;
 
@@ -34,10 +36,12 @@ pub fn expected(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 
     if elements * f64::from(hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL {
         return 1.0;
     }
-    match layout {
+    let rate = match layout {
         Layout::Classic => classic(hashes, blocks, elements),
         _ => in_blocks(layout, hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)),
-    }
+    };
+    // Sums of many terms end a little above one.
+    rate.min(1.0)
 }
 
 /// The false positive rate at a mean of `load` elements a block, in the limit of many blocks.
@@ -188,9 +192,14 @@ fn classic(k: u32, bits: u64, elements: f64) -> f64 {
         return chain.moment(k);
     }
     let m = bits as f64;
+    let load = throws / m;
     let empty = (throws * (-1.0 / m).ln_1p()).exp();
-    let mean = 1.0 - empty;
-    let variance = empty * (1.0 - (1.0 + throws / m) * empty) / m;
+    let (mean, variance) = if load < SPARSE_LOAD {
+        // The differences below would be of numbers that are nearly one: the first terms of their series.
+        (load - load * load / 2.0, load * load * (0.5 - load / 3.0) / m)
+    } else {
+        (1.0 - empty, empty * (1.0 - (1.0 + load) * empty) / m)
+    };
     let v = variance / (mean * mean);
     let choose = |n: f64| (0..n as u32).fold(1.0, |c, i| c * (f64::from(k) - f64::from(i)) / f64::from(i + 1));
     let rate = mean.powi(k as i32) * (1.0 + choose(2.0) * v + 3.0 * choose(4.0) * v * v);
@@ -223,6 +232,20 @@ mod tests {
     }
 
     #[test]
+    fn nearly_empty_filters_have_tiny_rates() {
+        for (k, bits, n) in
+            [(1, 1u64 << 60, 65.0), (2, 1_770_556_648_088_141_824, 65.0), (3, 1 << 40, 1e6), (2, 1 << 30, 3000.0)]
+        {
+            let expected = (n * f64::from(k) / bits as f64).powi(k as i32);
+            let found = classic(k, bits, n);
+            assert!((found / expected - 1.0).abs() < 1e-4, "k {k}: {found:e} for {expected:e}");
+        }
+        // Where the series ends and the differences begin.
+        let rates = [0.999_999, 1.000_001].map(|share| classic(5, 1 << 40, SPARSE_LOAD * share / 5.0 * 40f64.exp2()));
+        assert!((rates[1] / rates[0] - 1.0).abs() < 1e-4, "{rates:?}");
+    }
+
+    #[test]
     fn poisson_is_the_limit_of_binomial() {
         for layout in Layout::ALL {
             let blocks = if layout == Layout::Classic { 1 << 30 } else { 1 << 22 };
@@ -239,11 +262,13 @@ mod tests {
             let mut last = 0.0;
             for n in [1, 10, 100, 1000, 10_000, 1_000_000] {
                 let rate = expected(layout, 8, 40, f64::from(n));
-                assert!(rate >= last && rate <= 1.0 + 1e-12, "{layout:?} {n}: {rate}");
+                assert!(rate >= last && rate <= 1.0, "{layout:?} {n}: {rate}");
                 last = rate;
             }
             assert!(last > 0.999_999);
         }
+        // The sum of this one's terms is 1.0000000000000018.
+        assert_eq!(expected(Layout::Blocked, 1, 1, 17_138.0), 1.0);
     }
 
     /// The figures of the contract for bits an element at three rates.

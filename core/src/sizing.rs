@@ -138,7 +138,8 @@ fn find_density(layout: Layout, fpr: f64) -> Density {
 fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     let k = f64::from(hashes);
     if layout == Layout::Classic {
-        return -k / (-fpr.powf(1.0 / k)).ln_1p();
+        // ln(1 - fpr^(1/k)); the power itself would be one for rates next to it.
+        return -k / (-(fpr.ln() / k).exp_m1()).ln();
     }
     let bits = layout.block_bits() as f64;
     // Between two rows of the table, from small loads up: a large one costs a long occupancy chain.
@@ -300,7 +301,8 @@ fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: f64) -> f
         if let Some(fitting) = (0..3).map(|i| low + f64::from(i)).find(|&n| n >= 1.0 && fits(n)) {
             return last_that(fits, fitting, high + 1.0);
         }
-        high = low - 1.0;
+        // Above 2^53 one less may be the same number.
+        high = (low - 1.0).min(high.next_down());
     }
     0.0
 }

@@ -7,12 +7,13 @@
 //! ```
 
 use crate::error::Result;
-use crate::format::{Header, invalid, parse_start};
+use crate::format::{HEADER_BYTES, Header, invalid, parse_start};
+use crate::kind::MAX_NAME;
 use crate::layout::Layout;
 use crate::sparse;
 
 /// Bytes from the start of a value that are sure to have its whole header, if it has as many.
-pub const START_BYTES: usize = 512;
+pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME;
 /// Hashes of a sparse filter that are read at once: as many as one slice costs little more than a single one for.
 const WINDOW: usize = 256;
 
@@ -141,6 +142,15 @@ mod tests {
                 assert!(slices <= asked * 7, "{slices} slices for {asked} probes");
             }
         }
+    }
+
+    #[test]
+    fn the_start_has_the_longest_name() {
+        let name = "n".repeat(MAX_NAME);
+        let request = Request { capacity: Some(10_000), fpr: 0.01, layout: Layout::Blocked };
+        let header = Header { kind: Kind::other(&name), ..request.header(u64::MAX).unwrap() };
+        let value: Vec<u8> = header.dense();
+        assert_eq!(Start::parse(&value[..START_BYTES], value.len()).map(|start| start.header), Ok(header));
     }
 
     #[test]

@@ -13,7 +13,13 @@ pub fn values(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
 
 /// Whether the hashes ascend strictly.
 pub fn is_ascending(list: &[[u8; 8]]) -> bool {
-    list.windows(2).all(|pair| value(&pair[0]) < value(&pair[1]))
+    const STRIDE: usize = crate::interrupt::STRIDE / 8;
+    (0..list.len()).step_by(STRIDE).all(|from| {
+        crate::interrupt::check();
+        // With the first of the next stride.
+        let stride = &list[from..list.len().min(from + STRIDE + 1)];
+        stride.windows(2).all(|pair| value(&pair[0]) < value(&pair[1]))
+    })
 }
 
 /// Whether a hash is in the list: by interpolation, since hashes are uniform, falling back to halving so that no list takes
@@ -116,6 +122,9 @@ pub fn has_few_repetitions(hashes: &[u64]) -> bool {
 fn dedup(hashes: &mut [u64]) -> usize {
     let mut kept = usize::from(!hashes.is_empty());
     for i in 1..hashes.len() {
+        if i.is_multiple_of(LONG) {
+            crate::interrupt::check();
+        }
         if hashes[i] != hashes[kept - 1] {
             hashes[kept] = hashes[i];
             kept += 1;
@@ -127,7 +136,19 @@ fn dedup(hashes: &mut [u64]) -> usize {
 /// The union of two ascending lists.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
     let (mut a, mut b) = (values(a).peekable(), values(b).peekable());
-    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+    let mut given = 0usize;
+    std::iter::from_fn(move || {
+        given += 1;
+        if given.is_multiple_of(LONG) {
+            crate::interrupt::check();
+        }
+        next_of_two(&mut a, &mut b)
+    })
+}
+
+/// The least of what is next in either.
+fn next_of_two<I: Iterator<Item = u64>>(a: &mut std::iter::Peekable<I>, b: &mut std::iter::Peekable<I>) -> Option<u64> {
+    match (a.peek(), b.peek()) {
         (Some(x), Some(y)) => {
             let least = *x.min(y);
             a.next_if_eq(&least);
@@ -136,7 +157,7 @@ pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64
         }
         (Some(_), None) => a.next(),
         (None, _) => b.next(),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +181,17 @@ mod tests {
         assert!(has_few_repetitions(&hashes));
         assert!(!has_few_repetitions(&hashes[..50]));
         assert!(!has_few_repetitions(&[&hashes[..], &hashes[..]].concat()));
+    }
+
+    #[test]
+    fn a_long_list_ascends_or_does_not() {
+        let mut list: Vec<[u8; 8]> = (0..400_000u64).map(u64::to_le_bytes).collect();
+        assert!(is_ascending(&list));
+        for at in [1, 131_071, 131_072, 131_073, 262_144, 399_999] {
+            list.swap(at - 1, at);
+            assert!(!is_ascending(&list), "{at}");
+            list.swap(at - 1, at);
+        }
     }
 
     #[test]

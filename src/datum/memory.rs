@@ -4,13 +4,10 @@
 //! element as well, which can take longer than the miss of the cache. Large allocations therefore ask the kernel for
 //! huge pages, of 2 MB where others have 4 kB: where it gives them only on request, that is worth a quarter of the time.
 
-use super::check_for_interrupts;
 use pgrx::pg_sys;
 
 /// Allocations from this many bytes on ask for huge pages.
 const LARGE_BYTES: usize = 4 << 20;
-/// Bytes that are zeroed between two looks whether to stop.
-const PIECE_BYTES: usize = 8 << 20;
 /// What the kernel's advice must be aligned to, at least.
 const PAGE_BYTES: usize = 4 << 10;
 /// Bytes of a huge page on most CPUs.
@@ -23,19 +20,6 @@ pub(super) fn allocate(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
     // SAFETY: the context is there, as everywhere in this folder; the function raises an error where there is no memory.
     let pointer: *mut u8 = unsafe { pg_sys::MemoryContextAlloc(context, len).cast() };
     prefer_huge_pages(pointer, len);
-    pointer
-}
-
-/// The same, zeroed; can be cancelled.
-pub(super) fn allocate_zeroed(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
-    let pointer = allocate(context, len);
-    for from in (0..len).step_by(PIECE_BYTES) {
-        if from > 0 {
-            check_for_interrupts();
-        }
-        // SAFETY: within what was allocated.
-        unsafe { pointer.add(from).write_bytes(0, PIECE_BYTES.min(len - from)) };
-    }
     pointer
 }
 

@@ -12,7 +12,7 @@ use super::call::Call;
 use super::memory;
 use super::varlena::Value;
 use crate::element::Reading;
-use crate::error::Failure;
+use crate::error::{Failure, raise};
 use pg_bloom_core::slices::{START_BYTES, Start};
 use pg_bloom_core::{Code, Error, Header, View, build};
 use pgrx::pg_sys;
@@ -320,6 +320,31 @@ unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() -> T
         let result = work();
         pg_sys::MemoryContextSwitchTo(before);
         result
+    }
+}
+
+/// All of a large value out of line, fetched in pieces so that it can be cancelled; `None` if it is no such value.
+///
+/// # Safety
+/// The datum must be of a type of variable length.
+#[inline(never)]
+pub(super) unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> {
+    // SAFETY: promised by the caller. The memory has room for the length and the bytes; all of them are written.
+    unsafe {
+        let external = identity(datum)?;
+        let external = std::ptr::read_unaligned(external.as_ptr().cast::<pg_sys::varatt_external>());
+        let total = external.va_rawsize as usize;
+        if total <= 2 * PIECE_BYTES || is_compressed(&external) {
+            return None;
+        }
+        let value: *mut pg_sys::varlena = pg_sys::palloc(total).cast();
+        pgrx::set_varsize_4b(value, total as i32);
+        let length = total - size_of::<u32>();
+        let bytes = value.cast::<u8>().add(size_of::<u32>());
+        match fetch_pieces(datum.cast_mut_ptr(), bytes, length) {
+            Ok(()) => Some(value),
+            Err(failure) => raise(failure),
+        }
     }
 }
 

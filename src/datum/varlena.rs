@@ -1,7 +1,8 @@
 //! Values of variable length: reading them in place, and making them.
 
 use super::memory;
-use pg_bloom_core::Buffer;
+use super::stored::fetch_large;
+use pg_bloom_core::{Buffer, interrupt};
 use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any_exhdr};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -29,7 +30,7 @@ impl<'a> Value<'a> {
             if varatt_is_4b_u(given) || (varatt_is_1b(given) && !varatt_is_1b_e(given)) {
                 given
             } else {
-                pg_sys::pg_detoast_datum_packed(given)
+                fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum_packed(given))
             }
         };
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
@@ -83,10 +84,17 @@ pub struct PgBuffer {
 impl PgBuffer {
     /// A buffer of `len` zero bytes in a memory context of its own choice.
     pub(super) fn zeroed_in(context: pg_sys::MemoryContext, len: usize) -> Self {
+        let mut buffer = PgBuffer::allocate_in(context, len);
+        interrupt::zero(buffer.bytes_mut());
+        buffer
+    }
+
+    /// A buffer of `len` bytes that are still to be written.
+    fn allocate_in(context: pg_sys::MemoryContext, len: usize) -> Self {
         let total = len + LENGTH_BYTES;
         // SAFETY: the allocation has room for length and bytes, or raises an error.
         unsafe {
-            let pointer: *mut pg_sys::varlena = memory::allocate_zeroed(context, total).cast();
+            let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
             set_varsize_4b(pointer, total as i32);
             PgBuffer { pointer, len }
         }
@@ -94,16 +102,11 @@ impl PgBuffer {
 
     /// A buffer of `room` bytes that nobody needs, and these bytes after them.
     pub(super) fn copied_in(context: pg_sys::MemoryContext, room: usize, bytes: &[u8]) -> Self {
-        let len = room + bytes.len();
-        // SAFETY: the allocation has room for length and bytes, or raises an error; all bytes are written.
-        unsafe {
-            let pointer: *mut pg_sys::varlena = pg_sys::MemoryContextAlloc(context, len + LENGTH_BYTES).cast();
-            set_varsize_4b(pointer, (len + LENGTH_BYTES) as i32);
-            let data = pointer.cast::<u8>().add(LENGTH_BYTES);
-            data.write_bytes(0, room);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.add(room), bytes.len());
-            PgBuffer { pointer, len }
-        }
+        let mut buffer = PgBuffer::allocate_in(context, room + bytes.len());
+        let (unused, copy) = buffer.bytes_mut().split_at_mut(room);
+        unused.fill(0);
+        interrupt::copy(copy, bytes);
+        buffer
     }
 
     /// A buffer that an aggregate's state owns.
@@ -128,9 +131,8 @@ impl PgBuffer {
 
     /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let mut buffer = PgBuffer::zeroed(bytes.len());
-        buffer.bytes_mut().copy_from_slice(bytes);
-        buffer
+        // SAFETY: reading a global that is always set.
+        PgBuffer::copied_in(unsafe { pg_sys::CurrentMemoryContext }, 0, bytes)
     }
 
     /// The buffer as a result.
@@ -166,11 +168,13 @@ impl Buffer for PgBuffer {
 
 /// A C string of `len` bytes as a result, which `write` fills.
 pub fn c_string(len: usize, write: impl FnOnce(&mut [u8])) -> pg_sys::Datum {
-    // SAFETY: one byte more than the text was allocated, and zeroed; twice the largest value may be more than a gigabyte.
+    // SAFETY: one byte more than the text was allocated, and is made zero with it; twice the largest value may be more than
+    // a gigabyte.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
-        let flags = (pg_sys::MCXT_ALLOC_HUGE | pg_sys::MCXT_ALLOC_ZERO) as i32;
+        let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
         let pointer: *mut u8 = pg_sys::MemoryContextAllocExtended(context, len + 1, flags).cast();
+        interrupt::zero(std::slice::from_raw_parts_mut(pointer, len + 1));
         write(std::slice::from_raw_parts_mut(pointer, len));
         pg_sys::Datum::from(pointer)
     }

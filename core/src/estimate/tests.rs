@@ -226,3 +226,24 @@ fn two_filters_are_compared_within_the_stated_error() {
         }
     }
 }
+
+#[test]
+fn the_smallest_filter_can_be_full() {
+    let size = sizing::Size { layout: Layout::Classic, hashes: 3, blocks: 1, capacity: 1, fpr: 0.5 };
+    let full: Vec<u8> = from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &[7], u64::MAX).unwrap();
+    let view = View::parse(&full).unwrap();
+    assert_eq!((cardinality(&view), info(&view).saturated), (f64::INFINITY, true));
+}
+
+/// More positions than are kept as numbers, in more than one window of bits.
+#[test]
+fn a_large_sparse_classic_filter_counts_the_bits_of_its_dense_form() {
+    let hashes = random_hashes(3, 150_000);
+    let size = sizing::Size { layout: Layout::Classic, hashes: 8, blocks: (200 << 23) + 7, capacity: 1000, fpr: 0.01 };
+    let header = Header::sized(size, Kind::of(Tag::Numeric));
+    let value: Vec<u8> = from_hashes(&header, &hashes, u64::MAX).unwrap();
+    let mut positions: Vec<u64> = hashes.iter().flat_map(|&h| Layout::bits(8, header.blocks, h)).collect();
+    positions.sort_unstable();
+    positions.dedup();
+    assert_eq!(info(&View::parse(&value).unwrap()).bits_set, positions.len() as u64);
+}

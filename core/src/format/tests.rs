@@ -30,6 +30,21 @@ fn stored_bytes_are_frozen() {
     );
 }
 
+/// States that no aggregate hands over, and that would lose elements when the build is sized.
+#[test]
+fn states_that_cannot_be_folded_are_refused() {
+    let state = build::oversized(&Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }, 50);
+    let state = state.unwrap();
+    let parse = |header: Header<'_>| View::parse_state(&header.dense::<Vec<u8>>()).map(|view| view.header.blocks);
+    assert_eq!(parse(state), Ok(state.blocks));
+    let three = Header { blocks: state.blocks * 3, ..state };
+    for wrong in [three, Header { hashes: state.hashes + 1, ..state }, Header { fpr: 1e-300, ..state }] {
+        assert_eq!(parse(wrong).unwrap_err().code, Code::InvalidBinary, "{wrong:?}");
+    }
+    let nothing: Vec<u8> = Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }.sparse(0);
+    assert_eq!(View::parse_state(&nothing).unwrap_err().code, Code::InvalidBinary);
+}
+
 #[test]
 fn a_named_kind_is_padded() {
     let value: Vec<u8> = header(Kind::other("pg_catalog.inet")).sparse(0);

@@ -8,6 +8,7 @@
 
 use super::Scheme;
 use crate::hash::{reduce, word};
+use crate::interrupt::STRIDE;
 use crate::simd::prefetch;
 
 /// The `classic` layout.
@@ -33,7 +34,12 @@ fn set_range(bits: &mut [u8], from: u64, to: u64) {
         bits[first] |= head & tail;
     } else {
         bits[first] |= head;
-        bits[first + 1..last].fill(0xFF);
+        for stride in bits[first + 1..last].chunks_mut(STRIDE) {
+            stride.fill(0xFF);
+            if stride.len() == STRIDE {
+                crate::interrupt::check();
+            }
+        }
         bits[last] |= tail;
     }
 }
@@ -46,7 +52,7 @@ fn for_each_set_bit(bits: &[u8], mut visit: impl FnMut(u64)) {
             visit(i as u64 * 8 + u64::from(rest.trailing_zeros()));
             rest &= rest - 1;
         }
-        if i % crate::interrupt::STRIDE == 0 {
+        if i % STRIDE == 0 {
             crate::interrupt::check();
         }
     }

@@ -24,7 +24,7 @@ use crate::error::{Code, Error, Result};
 pub(crate) const PREFETCH_AHEAD: usize = 16;
 
 /// Elements whose bits are set before the next look whether to stop.
-const UNCANCELLED: usize = 1 << 18;
+const UNCANCELLED: usize = 1 << 16;
 
 /// The most hashes (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;
@@ -247,18 +247,26 @@ pub fn and_bytes(into: &mut [u8], from: &[u8]) {
     }
 }
 
+/// Looks whether to stop, if so many bytes were worked through since the last time.
+#[inline(always)]
+fn check_each_stride(since_check: &mut usize) {
+    if *since_check >= crate::interrupt::STRIDE {
+        crate::interrupt::check();
+        *since_check = 0;
+    }
+}
+
 /// Spreading for layouts whose blocks are `N` whole bytes.
 fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
     let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
     let mut since_check = 0;
     for (block, copies) in small.chunks_exact(N).zip(large.chunks_exact_mut(group)) {
-        for copy in copies.chunks_exact_mut(N) {
-            copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b);
-        }
-        since_check += group;
-        if since_check >= crate::interrupt::STRIDE {
-            crate::interrupt::check();
-            since_check = 0;
+        for copies in copies.chunks_mut(crate::interrupt::STRIDE) {
+            for copy in copies.chunks_exact_mut(N) {
+                copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b);
+            }
+            since_check += copies.len();
+            check_each_stride(&mut since_check);
         }
     }
 }
@@ -268,13 +276,12 @@ fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
     let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
     let mut since_check = 0;
     for (block, copies) in small.chunks_exact_mut(N).zip(large.chunks_exact(group)) {
-        for copy in copies.chunks_exact(N) {
-            block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c);
-        }
-        since_check += group;
-        if since_check >= crate::interrupt::STRIDE {
-            crate::interrupt::check();
-            since_check = 0;
+        for copies in copies.chunks(crate::interrupt::STRIDE) {
+            for copy in copies.chunks_exact(N) {
+                block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c);
+            }
+            since_check += copies.len();
+            check_each_stride(&mut since_check);
         }
     }
 }

@@ -56,6 +56,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
+    fn the_cardinality_of_a_union_needs_no_union(f in three_filters()) {
+        let merged = or(&f[0].0, &f[1].0);
+        let (a, b) = (View::parse(&f[0].0).unwrap(), View::parse(&f[1].0).unwrap());
+        let found = estimate::union_cardinality(&a, &b, "|").unwrap();
+        prop_assert_eq!(found, estimate::cardinality(&View::parse(&merged).unwrap()));
+        let thrice = or(&merged, &f[2].0);
+        let (ab, c) = (View::parse(&merged).unwrap(), View::parse(&f[2].0).unwrap());
+        let found = estimate::union_cardinality(&ab, &c, "|").unwrap();
+        prop_assert_eq!(found, estimate::cardinality(&View::parse(&thrice).unwrap()));
+    }
+
+    #[test]
     fn union_is_a_commutative_idempotent_monoid(f in three_filters()) {
         let (a, b, c) = (&f[0].0, &f[1].0, &f[2].0);
         prop_assert_eq!(or(a, b), or(b, a));
@@ -172,6 +184,23 @@ fn other_kinds_are_refused_with_both_names() {
     assert!(error.message.contains("numeric") && error.message.contains("integer"));
 }
 
+/// Unions that would take gigabytes: what is sparse is counted by its hashes, or at the size of what is dense.
+#[test]
+fn the_cardinality_of_a_huge_union_needs_little_memory() {
+    let hashes: Vec<u64> = (0..3000).map(|i| crate::hash::hash(&u64::to_le_bytes(i))).collect();
+    for layout in Layout::ALL {
+        let unit = if layout == Layout::Classic { 512 } else { 1 };
+        let small = filter(layout, 64 * unit, 3000, &hashes[..2000]);
+        let large = filter(layout, (1 << 21) * unit, 1 << 40, &hashes[1000..]);
+        let twice = filter(layout, (1 << 22) * unit, 1 << 41, &hashes[..2500]);
+        let [small, large, twice] = [&small, &large, &twice].map(|f| View::parse(f).unwrap());
+        assert!(matches!((small.body, large.body), (Body::Dense(_), Body::Sparse(_))));
+        assert_eq!(estimate::union_cardinality(&twice, &large, "|").unwrap(), 3000.0);
+        let found = estimate::union_cardinality(&small, &large, "|").unwrap();
+        assert!((found - 3000.0).abs() < 150.0, "{layout:?}: {found}");
+    }
+}
+
 #[test]
 fn a_result_over_the_limit_is_refused_before_it_is_made() {
     let hashes: Vec<u64> = (0..200).map(|i| crate::hash::word(1, i)).collect();
@@ -179,4 +208,20 @@ fn a_result_over_the_limit_is_refused_before_it_is_made() {
     let error =
         union::<Vec<u8>>(&View::parse(&small).unwrap(), &View::parse(&large).unwrap(), "|", 1 << 20).unwrap_err();
     assert_eq!(error.code, Code::TooLarge);
+}
+
+/// Two empty filters of different sizes merge to bits of no kind. Whoever adds the first element gives it one.
+#[test]
+fn the_first_element_gives_a_merged_filter_its_kind() {
+    for layout in Layout::ALL {
+        let merged = or(&filter(layout, 8, 8, &[]), &filter(layout, 16, 16, &[]));
+        let view = View::parse(&merged).unwrap();
+        assert!(view.header.kind.is_none());
+        for kind in [Kind::of(Tag::Numeric), Kind::other("pg_catalog.inet")] {
+            let added: Vec<u8> = build::add(&view, kind, &[5, 77], "add", NO_LIMIT).unwrap();
+            let added = View::parse(&added).unwrap();
+            assert_eq!(added.header.kind, kind);
+            assert!(contains(&added, 5) && contains(&added, 77));
+        }
+    }
 }

@@ -151,3 +151,30 @@ fn rates_near_one_and_odd_sizes_end_quickly() {
         }
     }
 }
+
+#[test]
+fn rates_next_to_one_have_sizes() {
+    let next_to_one = [1.0 - f64::EPSILON / 2.0, 1.0 - f64::EPSILON, 1.0 - 1e-15, 1.0 - 1e-12, 0.999_999];
+    for (layout, fpr) in Layout::ALL.into_iter().flat_map(|layout| next_to_one.map(|fpr| (layout, fpr))) {
+        for capacity in [1, 1000, 10_000_000] {
+            let size = size(layout, capacity, fpr).unwrap();
+            let rate = rate::expected(layout, size.hashes, size.blocks, capacity as f64);
+            assert!(rate <= fpr + 1e-12, "{rate} for {size:?}");
+        }
+        assert!(capacity_for_bytes(layout, 1000, fpr).unwrap() > 1000);
+        assert!(power_of_two(layout, 1000, fpr).unwrap().blocks < 200);
+    }
+}
+
+#[test]
+fn a_capacity_for_more_bytes_than_there_are_ends() {
+    for layout in Layout::ALL {
+        for fpr in [least_fpr(layout), 0.01, 0.5] {
+            for i in 0..500 {
+                let bytes = crate::hash::word(i, 7) >> (1 + i % 12);
+                let capacity = capacity_for_bytes(layout, bytes, fpr).unwrap();
+                assert!(capacity as f64 > bytes as f64 / 60.0, "{capacity} for {bytes}");
+            }
+        }
+    }
+}

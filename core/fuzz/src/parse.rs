@@ -1,0 +1,55 @@
+//! Bytes → the one parser: what it accepts is written again as the same bytes, whatever way it is read.
+
+use super::forge::{Input, mend};
+use pg_bloom_core::slices::{START_BYTES, Start};
+use pg_bloom_core::{Code, View};
+
+/// An input is bytes to parse. They are tried as they are, mended, and mended with some of them damaged again.
+pub fn run(data: &[u8]) {
+    check(data);
+    for state in [false, true] {
+        let whole = mend(data, state);
+        let accepted = if state { View::parse_state(&whole) } else { View::parse(&whole) };
+        assert!(accepted.is_ok(), "{accepted:?} for what the format allows: {whole:x?}");
+        check(&whole);
+        check(&damaged(&whole, data));
+    }
+}
+
+/// The value with one to three changes that the end of the input chooses.
+fn damaged(value: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut value = value.to_vec();
+    let mut choices = Input(&data[data.len().saturating_sub(30)..]);
+    for _ in 0..=choices.byte() % 3 {
+        let at = usize::try_from(choices.number() % (value.len() as u64 + 1)).expect("a length");
+        match choices.byte() % 5 {
+            0 => value.truncate(at),
+            1 => value.insert(at, choices.byte()),
+            2 => value.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << (choices.byte() % 8)),
+            3 => value.iter_mut().skip(at % 44).take(1).for_each(|b| *b = choices.byte()),
+            _ => value.extend_from_within(at..),
+        }
+    }
+    value
+}
+
+/// Reads bytes in every way there is.
+fn check(bytes: &[u8]) {
+    let (filter, state, trusted) = (View::parse(bytes), View::parse_state(bytes), View::parse_trusted(bytes));
+    let start = Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len());
+    if let Ok(view) = &filter {
+        assert_eq!(state.as_ref(), Ok(view), "a filter is a state");
+    }
+    if let Ok(view) = &state {
+        assert_eq!(trusted.as_ref(), Ok(view), "what is checked can be trusted");
+        assert_eq!(view.to_buffer::<Vec<u8>>(), bytes, "it is written as it was read");
+        assert_eq!(view.stored_bytes(), bytes.len());
+    }
+    if let Ok(view) = &trusted {
+        assert_eq!(start.as_ref().map(|start| start.header), Ok(view.header), "the start says what the whole does");
+    }
+    for error in [filter.err(), state.err(), trusted.err(), start.err()].into_iter().flatten() {
+        assert_eq!(error.code, Code::InvalidBinary, "{error:?}");
+        assert!(error.detail.is_some(), "{error:?} says nothing of the value");
+    }
+}

@@ -1,0 +1,133 @@
+//! Arbitrary numbers for everything that computes sizes and rates: never a panic, and what is promised holds.
+
+use super::forge::Input;
+use pg_bloom_core::{Code, Header, Kind, Layout, format, rate, sizing, table};
+
+/// How much a rate may be off by rounding.
+const ROUNDING: f64 = 1.0 + 1e-9;
+
+/// The largest rate that the setting allows. Closer to one, rates differ in their last bits only, and so do sizes.
+const MOST: f64 = 0.999_999;
+
+/// An input is a layout, a capacity, a rate, a number of bytes, and a number of hashes and of blocks.
+pub fn run(data: &[u8]) {
+    let mut input = Input(data);
+    let layout = Layout::ALL[usize::from(input.byte() % 3)];
+    let capacity = input.number() >> (input.byte() % 64);
+    let fpr = rate_of(&mut input);
+    let bytes = input.number() >> (input.byte() % 64);
+    let hashes = 1 + u32::from(input.byte()) % 64;
+    let blocks = (input.number() >> (input.byte() % 64)).max(1);
+    expected(layout, hashes, blocks, capacity);
+    if refused(layout, fpr) {
+        return;
+    }
+    practice(layout, fpr);
+    let capacity = capacity.clamp(1, i64::MAX as u64);
+    if fpr > MOST {
+        // Whatever comes of these, it comes.
+        let _ = (sizing::size(layout, capacity, fpr), sizing::capacity_for_bytes(layout, bytes, fpr));
+        let _ = sizing::power_of_two(layout, capacity % (1 << 42), fpr);
+        return;
+    }
+    size(layout, capacity, fpr);
+    power_of_two(layout, capacity, fpr);
+    for_bytes(layout, bytes, fpr);
+}
+
+/// A rate: any float, or one of a filter that somebody may want.
+fn rate_of(input: &mut Input<'_>) -> f64 {
+    let (sort, number) = (input.byte(), input.number());
+    match sort % 4 {
+        0 => f64::from_bits(number),
+        1 => 0.1f64.powf(number as f64 / u64::MAX as f64 * 9.0),
+        2 => number as f64 / u64::MAX as f64,
+        _ => [0.01, 0.001, 0.1, 1e-6, 1e-9, 0.5, 0.999999, 1.0 - f64::EPSILON / 2.0][(number % 8) as usize],
+    }
+}
+
+/// Whether a rate can't be kept: then everything says so.
+fn refused(layout: Layout, fpr: f64) -> bool {
+    let possible = fpr >= sizing::least_fpr(layout) && fpr < 1.0;
+    let answers = [
+        sizing::check_fpr(layout, fpr).err(),
+        sizing::density(layout, fpr).err(),
+        sizing::size(layout, 1, fpr).err(),
+        sizing::power_of_two(layout, 1, fpr).err(),
+        sizing::capacity_for_bytes(layout, 1 << 20, fpr).err(),
+        table::best_practice(layout, fpr).err(),
+    ];
+    for answer in answers {
+        assert_eq!(answer.map(|error| error.code), (!possible).then_some(Code::InvalidParameter), "{fpr:e}");
+    }
+    !possible
+}
+
+/// The lookup table's answer meets the rate, and no smaller row does.
+fn practice(layout: Layout, fpr: f64) {
+    let found = table::best_practice(layout, fpr).expect("the rate was checked");
+    assert!(found.fpr <= fpr && (1..=64).contains(&found.hashes), "{found:?}");
+    let meets = |row: &table::Row| row.rates.iter().any(|&rate| rate <= fpr);
+    assert!(table::rows(layout).all(|row| row.bits >= found.bits || !meets(&row)), "{found:?}");
+}
+
+/// A filter for a capacity keeps its rate at it, and from 64 blocks up is within two percent of the smallest.
+fn size(layout: Layout, capacity: u64, fpr: f64) {
+    let size = match sizing::size(layout, capacity, fpr) {
+        Ok(size) => size,
+        Err(error) => {
+            assert!(error.code == Code::TooLarge && capacity > 1 << 40, "{error:?} for {capacity} at {fpr:e}");
+            return;
+        }
+    };
+    assert!((1..=64).contains(&size.hashes) && size.blocks > 0, "{size:?}");
+    let at_capacity = rate::expected(layout, size.hashes, size.blocks, capacity as f64);
+    assert!(at_capacity <= fpr * ROUNDING, "{at_capacity:e} for {size:?}");
+    if size.blocks * layout.block_bits() >= 1 << 16 && size.blocks >= 64 {
+        let fewer = (size.blocks as f64 * 0.975) as u64;
+        let too_few = rate::expected(layout, size.hashes, fewer, capacity as f64);
+        assert!(too_few > fpr, "{fewer} blocks would do: {size:?}");
+    }
+    let header = Header::sized(size, Kind::NONE);
+    if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok() && size.blocks <= layout.max_blocks() {
+        let fits = sizing::capacity_for_bytes(layout, header.dense_bytes(), fpr).expect("it fits itself");
+        assert!(fits >= capacity, "{fits} for {size:?}");
+    }
+}
+
+/// A build that is sized at its end keeps its rate with what it saw.
+fn power_of_two(layout: Layout, elements: u64, fpr: f64) {
+    let elements = elements % (1 << 42);
+    let size = sizing::power_of_two(layout, elements, fpr).expect("the rate was checked");
+    assert!(size.blocks.is_power_of_two() && size.capacity >= elements, "{size:?} for {elements}");
+    let rate = rate::expected(layout, size.hashes, size.blocks, elements as f64);
+    assert!(rate <= fpr, "{rate:e} for {size:?} and {elements}");
+}
+
+/// The largest capacity that fits so many bytes does fit them.
+fn for_bytes(layout: Layout, bytes: u64, fpr: f64) {
+    let capacity = match sizing::capacity_for_bytes(layout, bytes, fpr) {
+        Ok(capacity) => capacity,
+        Err(error) => return assert_eq!(error.code, Code::InvalidParameter),
+    };
+    let bytes_of = |capacity: u64| {
+        let blocks = sizing::size(layout, capacity, fpr).map(|size| size.blocks).ok()?;
+        Some(format::HEADER_BYTES as u64 + layout.payload_bytes(blocks))
+    };
+    // Above 2^53 a capacity is a float and may be off by its last bits, and above 2^62 bits there are no filters.
+    if capacity >= 1 << 50 {
+        return;
+    }
+    assert!(capacity >= 1 && bytes_of(capacity).is_some_and(|n| n <= bytes), "{capacity} for {bytes} at {fpr:e}");
+    assert!(bytes_of(capacity + 1).is_none_or(|n| n > bytes), "{capacity} + 1 for {bytes} at {fpr:e}");
+}
+
+/// A rate is a probability, whatever it is asked of, and grows with the elements.
+fn expected(layout: Layout, hashes: u32, blocks: u64, elements: u64) {
+    let hashes = if layout == Layout::Parquet { 8 } else { hashes };
+    let blocks = blocks.min(i64::MAX as u64 / layout.block_bits());
+    let rates = [elements, elements.saturating_add(1), elements.saturating_add(1).saturating_mul(2)]
+        .map(|elements| rate::expected(layout, hashes, blocks, elements as f64));
+    assert!(rates.iter().all(|rate| (0.0..=1.0).contains(rate)), "{rates:?}");
+    assert!(rates.is_sorted_by(|a, b| *a <= b * ROUNDING), "{rates:?} for {elements} in {blocks}");
+}
