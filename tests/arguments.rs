@@ -11,6 +11,9 @@ use std::sync::OnceLock;
 /// 0A000 is for types that can't be elements and for functions that only the executor may call.
 const ANSWERS: [&str; 7] = ["00000", "0A000", "22023", "22P02", "22P03", "42804", "54000"];
 
+/// What the newest releases of PostgreSQL answer to a NULL of type internal.
+const NO_CAST: &str = "42846";
+
 /// Odd values of each type of argument, as SQL.
 fn odd_values(sql_type: &str) -> &'static [&'static str] {
     match sql_type {
@@ -209,6 +212,9 @@ fn call_everything(client: &mut Client, seed: u64, most: usize) -> BTreeSet<Stri
         let sql = "SELECT answer(statement) FROM unnest($1::text[]) WITH ORDINALITY AS t (statement, n) ORDER BY n";
         let answers = client.query(sql, &[&calls]).unwrap_or_else(|e| panic!("{}: {e:?}", function.name));
         for (answer, call) in answers.iter().map(|row| row.get::<_, String>(0)).zip(calls) {
+            if answer == NO_CAST && call.contains("NULL::internal") {
+                continue;
+            }
             if !ANSWERS.contains(&answer.as_str()) {
                 wrong.push(format!("{answer} for {call}"));
             }
@@ -251,19 +257,20 @@ fn functions_of_aggregates_refuse_to_be_called_by_hand() {
     let mut calls: Vec<String> = internals.iter().flat_map(|f| f.calls(&mut Random(3), 40)).collect();
     calls.extend(
         [
-            "bloom_agg_final(bloom_agg_transition(NULL, 1))",
-            "bloom_agg_serialise(bloom_agg_transition(NULL, 'x'::text, 100))",
-            "bloom_agg_combine(bloom_agg_deserialise('\\x', NULL), NULL)",
-            "bloom_agg_final(NULL)",
-            "bloom_union_agg_combine(bloom_union_agg_transition(NULL, bloom_empty()), NULL)",
-            "bloom_recv(NULL)",
+            "bloom_agg_final(bloom_agg_transition(NULL::internal, 1))",
+            "bloom_agg_serialise(bloom_agg_transition(NULL::internal, 'x'::text, 100))",
+            "bloom_agg_combine(bloom_agg_deserialise('\\x', NULL::internal), NULL::internal)",
+            "bloom_agg_final(NULL::internal)",
+            "bloom_union_agg_combine(bloom_union_agg_transition(NULL::internal, bloom_empty()), NULL::internal)",
+            "bloom_recv(NULL::internal)",
         ]
         .map(|call| format!("SELECT {call} IS NULL")),
     );
     for call in calls {
-        // PostgreSQL lets nobody write a value of type internal; the functions would refuse it themselves with 55000.
+        // PostgreSQL lets nobody write a value of type internal, the newest not even a NULL; the functions would refuse it
+        // themselves with 55000.
         let state = sqlstate(&mut client, &call);
-        assert!(["0A000", "55000"].contains(&state.as_str()), "{state} for {call}");
+        assert!(["0A000", "55000", NO_CAST].contains(&state.as_str()), "{state} for {call}");
     }
     for misuse in [
         "CREATE AGGREGATE odd (bloom) (SFUNC = bloom_union, STYPE = bloom, FINALFUNC = bloom_agg_final)",
