@@ -77,10 +77,13 @@ bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=100
 	$(MAKE) all
 	scripts/bench
 
+figures: ## draw the figures of docs/sizing.md from measurements; FIGURES="rate bits size" leaves out what depends on the machine
+	cargo run --release --package pg_bloom_benches --bin figures -- $(FIGURES)
+
 clean: ## delete everything built
 	cargo clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall installcheck demo test cargo-test lint bench clean help
+.PHONY: all install uninstall installcheck demo test cargo-test lint bench figures clean help

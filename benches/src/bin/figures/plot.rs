@@ -23,8 +23,10 @@ const WIDTH: i32 = 800;
 /// Where the panels start, below title and subtitle.
 const TOP: i32 = 62;
 const MARGIN: i32 = 16;
-/// Between a label of the y axis and the grid.
-const GAP: &str = "\u{a0}";
+/// Room for the labels of the y axis, left of the first panel.
+const LABELS: i32 = 56;
+/// Between panels.
+const BETWEEN: i32 = 26;
 const FONT: &str = "sans-serif";
 /// Sizes of text.
 const TITLE: i32 = 18;
@@ -87,7 +89,9 @@ impl Picture {
             write(title, 24, TITLE, true, INK);
             write(subtitle, 46, BODY, false, GREY);
             let body = root.margin(fine(TOP), fine(6), fine(MARGIN), fine(MARGIN));
-            paint(&body.split_evenly((1, panels)));
+            let each = (body.dim_in_pixel().0 as i32 - fine(LABELS)) / panels as i32;
+            let breaks: Vec<i32> = (1..panels as i32).map(|i| fine(LABELS) + i * each).collect();
+            paint(&body.split_by_breakpoints(breaks, [0; 0]));
             root.present().expect("text can be drawn on");
         }
         Picture { svg: show_small(&svg, title, height) }
@@ -193,10 +197,10 @@ impl<'a> Panel<'a> {
     /// A panel with its title, axes and grid. The name of the x axis stands below it, that of the y axis in the title's place
     /// when there is no title.
     pub fn new(area: &Area<'a>, title: &str, colour: RGBColor, x: Axis, y: Axis) -> Panel<'a> {
-        let left = if y.ticks.iter().all(|(_, label)| label.is_empty()) { 12 } else { 58 };
+        let left = if y.ticks.iter().all(|(_, label)| label.is_empty()) { 0 } else { LABELS };
         let mut chart = ChartBuilder::on(area)
             .margin_top(fine(28))
-            .margin_right(fine(14))
+            .margin_right(fine(BETWEEN))
             .set_label_area_size(LabelAreaPosition::Left, fine(left))
             .set_label_area_size(LabelAreaPosition::Bottom, fine(42))
             .build_cartesian_2d(x.clone(), y.clone())
@@ -207,15 +211,17 @@ impl<'a> Panel<'a> {
             .light_line_style(TRANSPARENT)
             .axis_style(BASE.stroke_width(width(1.0)))
             .disable_y_axis()
-            .set_tick_mark_size(LabelAreaPosition::Left, 0)
             .set_tick_mark_size(LabelAreaPosition::Bottom, fine(4))
-            .y_label_formatter(&|value| y.format_ext(value) + GAP)
             .label_style(style(SMALL, false, GREY, Pos::default()))
             .draw()
             .expect("text can be drawn on");
         let panel = Panel { chart, area: area.clone(), x, y };
         let (across, down) = panel.chart.plotting_area().get_pixel_range();
         let (left, bottom) = (across.start, down.end);
+        for (at, label) in &panel.y.ticks {
+            let middle = panel.chart.backend_coord(&(panel.x.range.start, *at)).1;
+            panel.write((left - fine(8), middle), label, SMALL, false, GREY, Pos::new(HPos::Right, VPos::Center));
+        }
         let (heading, bold, ink) = if title.is_empty() { (&*panel.y.name, false, GREY) } else { (title, true, colour) };
         panel.write((left, down.start - fine(14)), heading, BODY, bold, ink, Pos::new(HPos::Left, VPos::Center));
         let middle = (across.start + across.end) / 2;

@@ -72,7 +72,8 @@ fn curve(layout: Layout, fpr: f64) -> Curve {
 pub fn figure() -> Picture {
     let title = "The rate that was promised is the rate that is measured";
     let subtitle = "Filters for 1,000,000 integers, at 0.1 … 10⁻⁵. Line: formula. Dots: measured. Ring: promise.";
-    let percent = [0.0, 0.5, 1.0, 1.5, 2.0].map(|x| (x, format!("{:.0} %", x * 100.0)));
+    let percent = [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %"), (1.5, "150 %"), (2.0, "200 %")];
+    let percent = percent.map(|(share, label)| (share, label.to_owned()));
     let x = Axis::linear("elements added, of capacity", 0.0..2.0, percent);
     let decades = (0..=6).map(|i| 10f64.powi(-i)).map(|rate| (rate, rate_label(rate)));
     let y = Axis::log("false positive rate", LEAST..1.0, decades);
