@@ -102,10 +102,7 @@ fn figures_are_there_and_small() {
         })
         .collect();
     let page = page();
-    let shown: BTreeSet<String> = page
-        .split("](figures/")
-        .skip(1)
-        .map(|rest| rest.split_once(')').expect("a link ends").0.to_owned())
-        .collect();
+    let shown: BTreeSet<String> =
+        page.split("](figures/").skip(1).map(|rest| rest.split_once(')').expect("a link ends").0.to_owned()).collect();
     assert_eq!(there, shown);
 }

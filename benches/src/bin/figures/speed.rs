@@ -1,6 +1,6 @@
 //! What one element costs to add and to ask for, by the size of the filter. The only figure that depends on the machine.
 
-use crate::plot::{Axis, Panel, Picture, Side, colour};
+use crate::plot::{Axis, INK, Panel, Picture, Side, colour};
 use pg_bloom_benches::{machine, median};
 use pg_bloom_core::{DEFAULT_FPR, Layout, element, hash, hash::hash, sizing};
 use std::hint::black_box;
@@ -48,19 +48,22 @@ fn measure(layout: Layout, hashes: u32, blocks: u64, payload: &mut [u8]) -> [f64
     [add, present, absent]
 }
 
-/// Medians by size, for each of [`WORKS`].
+/// Medians by size, for each of [`WORKS`]. Rounds go over all sizes, so that other work of the machine spoils a round, not
+/// a size.
 fn curves(layout: Layout) -> [Vec<(f64, f64)>; 3] {
     let hashes = sizing::density(layout, DEFAULT_FPR).expect("the rate is a usual one").hashes;
-    let mut curves: [Vec<(f64, f64)>; 3] = Default::default();
-    for exponent in EXPONENTS {
-        let (blocks, mut payload) = half_full(layout, 1 << exponent);
-        let mut times: [Vec<f64>; 3] = Default::default();
-        for _ in 0..ROUNDS {
-            let measured = measure(layout, hashes, blocks, &mut payload);
+    let mut filters: Vec<(u64, Vec<u8>)> = EXPONENTS.map(|exponent| half_full(layout, 1 << exponent)).collect();
+    let mut times: Vec<[Vec<f64>; 3]> = vec![Default::default(); filters.len()];
+    for _ in 0..ROUNDS {
+        for ((blocks, payload), times) in filters.iter_mut().zip(&mut times) {
+            let measured = measure(layout, hashes, *blocks, payload);
             times.iter_mut().zip(measured).for_each(|(times, time)| times.push(time));
         }
-        for (curve, times) in curves.iter_mut().zip(&mut times) {
-            curve.push((f64::from(1u32 << exponent), median(times)));
+    }
+    let mut curves: [Vec<(f64, f64)>; 3] = Default::default();
+    for (times, (_, payload)) in times.iter_mut().zip(&filters) {
+        for (curve, times) in curves.iter_mut().zip(times) {
+            curve.push((payload.len() as f64, median(times)));
         }
     }
     curves
@@ -69,22 +72,29 @@ fn curves(layout: Layout) -> [Vec<(f64, f64)>; 3] {
 pub fn figure() -> Picture {
     let title = "What an element costs";
     let all = Layout::ALL.map(|layout| (layout, curves(layout)));
-    let most = all.iter().flat_map(|(_, curves)| curves.iter().flatten()).map(|p| p.1).fold(0.0, f64::max);
-    let most = (most / 10.0).floor() * 10.0 + 10.0;
-    let sizes = [(12, "4 kB"), (16, "64 kB"), (20, "1 MB"), (24, "16 MB"), (28, "256 MB")];
+    let times = || all.iter().flat_map(|(_, curves)| curves.iter().flatten()).map(|point| point.1);
+    let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
+    let sizes = [(14, "16 KiB"), (20, "1 MiB"), (26, "64 MiB")];
     let sizes = sizes.map(|(exponent, label)| (f64::from(1u32 << exponent), label.to_owned()));
-    let x = Axis::log("size of the filter", 2f64.powi(12)..2f64.powi(28), sizes);
-    let step = if most > 60.0 { 20.0 } else { 10.0 };
-    let ticks = (0..).map(|i| f64::from(i) * step).take_while(|&t| t <= most).map(|t| (t, format!("{t} ns")));
-    let y = Axis::linear("an element", 0.0..most, ticks.collect::<Vec<_>>());
+    let first_and_last = f64::from(1u32 << EXPONENTS.start())..f64::from(1u32 << EXPONENTS.end());
+    let x = Axis::log("size of the filter", first_and_last, sizes);
+    // Room for the names of the layouts above what the smallest filters take.
+    let range = least / 1.25..most * 1.5;
+    let ticks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map(f64::from).into_iter();
+    let ticks = ticks.filter(|tick| range.contains(tick)).map(|tick| (tick, format!("{tick} ns")));
+    let y = Axis::log("an element", range.clone(), ticks.collect::<Vec<_>>());
     Picture::draw(title, &machine::describe(), 430, 3, |areas| {
         for (i, (area, work)) in areas.iter().zip(WORKS).enumerate() {
             let y = if i == 0 { y.clone() } else { y.unlabelled() };
-            let mut panel = Panel::new(area, work, crate::plot::INK, x.clone(), y);
-            for (layout, curves) in &all {
+            let mut panel = Panel::new(area, work, INK, x.clone(), y);
+            for (j, (layout, curves)) in all.iter().enumerate() {
                 panel.line(&curves[i], colour(*layout), 2.0);
-                let end = *curves[i].last().expect("there are points");
-                panel.label(end, Side::Left, layout.name(), colour(*layout));
+                let height = range.end * (range.start / range.end).powf(0.06 + 0.07 * j as f64);
+                let key = (f64::from(1u32 << (EXPONENTS.start() + 1)), height);
+                if i == 0 {
+                    panel.dots(&[key], colour(*layout), 3.5);
+                    panel.label(key, Side::Right, layout.name(), colour(*layout));
+                }
             }
         }
     })
