@@ -12,58 +12,86 @@ const ROUNDS: usize = 7;
 const ELEMENTS: i64 = 1 << 20;
 /// Elements hashed before their bits are set or read, as an aggregate does.
 const BATCH: i64 = 512;
+/// Bits for each element that is added.
+const BITS_LEFT: i64 = 64;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Sizes of filters: powers of two from 4 KiB to 256 MiB.
 const EXPONENTS: std::ops::RangeInclusive<u32> = 12..=28;
 
 const WORKS: [&str; 3] = ["add", "ask, present", "ask, absent"];
 
-/// A filter of this size with random bits, half of them set, as one that is full has. It isn't filled by adding elements:
-/// the largest would take 200 million.
-fn half_full(layout: Layout, bytes: usize) -> (u64, Vec<u8>) {
-    let blocks = bytes as u64 * 8 / layout.block_bits();
-    let payload = (0..bytes as u64 / 8).flat_map(|i| hash::word(i, 0).to_le_bytes()).collect();
-    (blocks, payload)
+/// A filter of which half of the bits are set, as of one that is full. It isn't filled by adding elements: the largest would
+/// take 200 million.
+struct HalfFull {
+    layout: Layout,
+    hashes: u32,
+    blocks: u64,
+    bytes: Vec<u8>,
+    /// Where the payload starts in `bytes`, on a cache line as in a filter that is remembered.
+    start: usize,
 }
 
-/// Nanoseconds an element of each of [`WORKS`].
-fn measure(layout: Layout, hashes: u32, blocks: u64, payload: &mut [u8]) -> [f64; 3] {
-    let batches = |sign: i64, work: &mut dyn FnMut(&[u64])| {
-        let mut batch = [0; BATCH as usize];
-        let start = Instant::now();
-        for first in (1..=ELEMENTS).step_by(BATCH as usize) {
-            batch.iter_mut().zip(first..).for_each(|(h, i)| *h = hash(&element::integer(sign * i)));
-            work(&batch);
-        }
-        start.elapsed().as_secs_f64() * 1e9 / ELEMENTS as f64
-    };
-    let mut found = 0;
-    let add = batches(1, &mut |batch| layout.insert_all(black_box(payload), hashes, blocks, batch));
-    let mut ask = |sign| {
-        batches(sign, &mut |batch| {
-            layout.contains_each(black_box(payload), hashes, blocks, batch, |is| found += u64::from(is));
-        })
-    };
-    let (present, absent) = (ask(1), ask(-1));
-    assert!(found >= ELEMENTS as u64, "an element is missing");
-    [add, present, absent]
+impl HalfFull {
+    fn new(layout: Layout, size: usize) -> HalfFull {
+        let mut bytes = vec![0; size + LINE];
+        let start = bytes.as_ptr().align_offset(LINE);
+        let words = bytes[start..start + size].as_chunks_mut().0;
+        words.iter_mut().zip(0..).for_each(|(bits, i)| *bits = hash::word(i, 0).to_le_bytes());
+        let hashes = sizing::density(layout, DEFAULT_FPR).expect("the rate is a usual one").hashes;
+        HalfFull { layout, hashes, blocks: size as u64 * 8 / layout.block_bits(), bytes, start }
+    }
+
+    fn size(&self) -> usize {
+        self.bytes.len() - LINE
+    }
+
+    /// Nanoseconds an element of each of [`WORKS`].
+    fn measure(&mut self) -> [f64; 3] {
+        let HalfFull { layout, hashes, blocks, .. } = *self;
+        // Few enough to leave about half of the bits as they are.
+        let present = ELEMENTS.min(self.size() as i64 * 8 / BITS_LEFT).max(BATCH);
+        let payload = &mut self.bytes[self.start..];
+        let payload = &mut payload[..layout.payload_bytes(blocks) as usize];
+        let add = time(1, present, |batch| layout.insert_all(black_box(payload), hashes, blocks, batch));
+        let mut found = 0;
+        let mut ask = |sign, different| {
+            time(sign, different, |batch| {
+                layout.contains_each(black_box(payload), hashes, blocks, batch, |is| found += u64::from(is));
+            })
+        };
+        let times = [add, ask(1, present), ask(-1, ELEMENTS)];
+        assert!(found >= ELEMENTS as u64, "an element is missing");
+        times
+    }
+}
+
+/// Nanoseconds for an integer to be hashed and worked on: `sign` times 1 to `different`, again and again.
+fn time(sign: i64, different: i64, mut work: impl FnMut(&[u64])) -> f64 {
+    let mut batch = [0; BATCH as usize];
+    let start = Instant::now();
+    for first in (0..ELEMENTS).step_by(BATCH as usize) {
+        let first = first % (different / BATCH * BATCH);
+        batch.iter_mut().zip(first + 1..).for_each(|(h, i)| *h = hash(&element::integer(sign * i)));
+        work(&batch);
+    }
+    start.elapsed().as_secs_f64() * 1e9 / ELEMENTS as f64
 }
 
 /// Medians by size, for each of [`WORKS`]. Rounds go over all sizes, so that other work of the machine spoils a round, not
 /// a size.
 fn curves(layout: Layout) -> [Vec<(f64, f64)>; 3] {
-    let hashes = sizing::density(layout, DEFAULT_FPR).expect("the rate is a usual one").hashes;
-    let mut filters: Vec<(u64, Vec<u8>)> = EXPONENTS.map(|exponent| half_full(layout, 1 << exponent)).collect();
+    let mut filters: Vec<HalfFull> = EXPONENTS.map(|exponent| HalfFull::new(layout, 1 << exponent)).collect();
     let mut times: Vec<[Vec<f64>; 3]> = vec![Default::default(); filters.len()];
     for _ in 0..ROUNDS {
-        for ((blocks, payload), times) in filters.iter_mut().zip(&mut times) {
-            let measured = measure(layout, hashes, *blocks, payload);
-            times.iter_mut().zip(measured).for_each(|(times, time)| times.push(time));
+        for (filter, times) in filters.iter_mut().zip(&mut times) {
+            times.iter_mut().zip(filter.measure()).for_each(|(times, time)| times.push(time));
         }
     }
     let mut curves: [Vec<(f64, f64)>; 3] = Default::default();
-    for (times, (_, payload)) in times.iter_mut().zip(&filters) {
+    for (times, filter) in times.iter_mut().zip(&filters) {
         for (curve, times) in curves.iter_mut().zip(times) {
-            curve.push((payload.len() as f64, median(times)));
+            curve.push((filter.size() as f64, median(times)));
         }
     }
     curves
