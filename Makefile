@@ -98,10 +98,13 @@ soak: ## sessions that build, probe, merge and update at once, for SOAK_SECONDS 
 	$(MAKE) all
 	SOAK_SECONDS=$${SOAK_SECONDS:-300} cargo test $(CARGO_FEATURES) --test concurrent -- --nocapture
 
+figures: ## draw the figures of docs/sizing.md from measurements; FIGURES="rate bits size" leaves out what depends on the machine
+	cargo run --release --package pg_bloom_benches --bin figures -- $(FIGURES)
+
 clean: ## delete everything built
 	cargo clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests lint bench fuzz soak clean help
+.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests lint bench fuzz soak figures clean help

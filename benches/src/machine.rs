@@ -12,8 +12,8 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// One sentence about the machine and the server.
-pub fn describe(server: &str) -> String {
+/// The machine in a few words: CPU, cores, memory, kernel.
+pub fn describe() -> String {
     let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into());
     let cores = thread::available_parallelism().map_or(1, |n| n.get());
     let kib: u64 =
@@ -21,7 +21,7 @@ pub fn describe(server: &str) -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let simd = if cfg!(target_arch = "x86_64") && is_avx512() { "with" } else { "without" };
     format!(
-        "This\nrun: {cpu}, {cores} cores, {:.0} GB of memory, {simd} AVX-512, Linux {}, PostgreSQL {server}.",
+        "{cpu}, {cores} cores, {:.0} GB of memory, {simd} AVX-512, Linux {}",
         kib as f64 / 1024.0 / 1024.0,
         kernel.trim()
     )

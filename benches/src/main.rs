@@ -4,9 +4,9 @@
 //! that both see the same weather of a shared machine. The table goes to standard output and to `docs/benchmarks.md`.
 
 mod core;
-mod machine;
 mod server;
 
+use pg_bloom_benches::{machine, median};
 use std::fmt::Write;
 
 /// Measurements of each thing.
@@ -34,12 +34,6 @@ impl Row {
         let (a, b) = (median(ours), median(theirs));
         Row { work: work.into(), against: against.into(), ours: show(a), theirs: show(b), ratio: a / b, bar }
     }
-}
-
-/// The middle of several measurements.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// A time with three digits.
@@ -73,9 +67,10 @@ fn main() {
     let mut page = format!(
         "# Benchmarks\n\n\
          Written by `make bench` ({rows} rows{}). Medians of {ROUNDS} measurements of two things in turn; timings on a shared\n\
-         machine vary, ratios less so. A bar is what the ratio may be at most. {}\n",
+         machine vary, ratios less so. A bar is what the ratio may be at most. This\nrun: {}, PostgreSQL {}.\n",
         if rows == 10_000_000 { "" } else { "; the bars are for 10000000" },
-        machine::describe(&server.version())
+        machine::describe(),
+        server.version()
     );
     let mut all = server.measure();
     println!("{}", table(&all));

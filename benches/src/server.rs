@@ -1,7 +1,7 @@
 //! pg_bloom in a server, against what it is judged by.
 
-use crate::machine::Watch;
 use crate::{ROUNDS, Row, show};
+use pg_bloom_benches::machine::Watch;
 use postgres::types::ToSql;
 use postgres::{Client, NoTls};
 use std::time::Instant;

@@ -1,0 +1,108 @@
+//! What docs/sizing.md says in tables is what the core computes, and its figures are there.
+
+use pg_bloom_core::format::{Header, View};
+use pg_bloom_core::kind::{Kind, Tag};
+use pg_bloom_core::{Layout, MAX_STORED_BYTES, build, element, estimate, hash::hash, merge, sizing};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+fn docs() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs")
+}
+
+fn page() -> String {
+    fs::read_to_string(docs().join("sizing.md")).expect("docs/sizing.md can be read")
+}
+
+/// The cells below the one header line that is this.
+fn table(header: &str) -> Vec<Vec<String>> {
+    let page = page();
+    assert_eq!(page.lines().filter(|line| *line == header).count(), 1, "{header}");
+    let below = page.lines().skip_while(|line| *line != header).skip(2);
+    let rows = below.take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    rows.map(cells).collect()
+}
+
+/// A whole number with commas between its thousands.
+fn number(text: &str) -> u64 {
+    text.replace(',', "").parse().unwrap_or_else(|_| panic!("{text} is a number"))
+}
+
+#[test]
+fn sizes_are_those_that_the_core_computes() {
+    const ELEMENTS: u64 = 1_000_000;
+    let rows = table("| rate | blocked | classic | parquet |");
+    assert!(rows.len() >= 7, "common rates are there");
+    for row in rows {
+        let fpr: f64 = row[0].parse().expect("the first cell is a rate");
+        for (layout, cell) in Layout::ALL.into_iter().zip(&row[1..]) {
+            let Ok(size) = sizing::size(layout, ELEMENTS, fpr) else {
+                assert_eq!(cell, "–", "{} cannot keep {fpr}", layout.name());
+                continue;
+            };
+            let bits = (size.blocks * layout.block_bits()) as f64 / ELEMENTS as f64;
+            let parts: Vec<&str> = cell.split(" / ").collect();
+            assert_eq!(parts.len(), 3, "{cell}");
+            assert_eq!(parts[0], format!("{bits:.2}"), "bits of {} at {fpr}", layout.name());
+            assert_eq!(number(parts[1]), u64::from(size.hashes), "hashes of {} at {fpr}", layout.name());
+            let bytes = Header::sized(size, Kind::NONE).dense_bytes();
+            assert_eq!(number(parts[2]), bytes, "bytes of {} at {fpr}", layout.name());
+        }
+    }
+}
+
+/// A filter of integers.
+fn filter(capacity: u64, elements: std::ops::Range<i64>) -> Vec<u8> {
+    let size = sizing::size(Layout::Blocked, capacity, 0.01).unwrap();
+    let mut hashes: Vec<u64> = elements.map(|i| hash(&element::integer(i))).collect();
+    hashes.sort_unstable();
+    build::from_hashes(&Header::sized(size, Kind::of(Tag::Integer)), &hashes, MAX_STORED_BYTES).unwrap()
+}
+
+#[test]
+fn merging_other_sizes_costs_what_the_page_says() {
+    let rows = table("| capacity of the smaller | its bytes | rate of the union |");
+    assert_eq!(rows.len(), 4);
+    let large = filter(80_000, 10_000..80_000);
+    for row in rows {
+        let small = filter(number(&row[0]), 0..10_000);
+        assert_eq!(number(&row[1]), small.len() as u64, "bytes at capacity {}", row[0]);
+        let (small, large) = (View::parse(&small).unwrap(), View::parse(&large).unwrap());
+        let union: Vec<u8> = merge::union(&small, &large, "|", MAX_STORED_BYTES).unwrap();
+        let rate = estimate::current_fpr(&View::parse(&union).unwrap());
+        assert_eq!(row[2], format!("{rate:.3}"), "rate at capacity {}", row[0]);
+    }
+}
+
+/// What the text says `blocked` needs beyond `classic`.
+#[test]
+fn what_one_block_costs_is_as_the_page_says() {
+    let more = |fpr| {
+        let bits = |layout| sizing::density(layout, fpr).unwrap().bits;
+        ((bits(Layout::Blocked) / bits(Layout::Classic) - 1.0) * 100.0).round()
+    };
+    let said = format!("At 0.01 that costs {} %, at 10⁻⁴ {} %, at 10⁻⁹ {} %.", more(0.01), more(1e-4), more(1e-9));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&page()).contains(&words(&said)), "docs/sizing.md should say: {said}");
+}
+
+/// Each figure is on the page, each that is on the page is there, and none is larger than a page should load.
+#[test]
+fn figures_are_there_and_small() {
+    const MOST: u64 = 60_000;
+    let files = fs::read_dir(docs().join("figures")).expect("docs/figures can be read");
+    let there: BTreeSet<String> = files
+        .map(|file| {
+            let file = file.expect("docs/figures can be read");
+            let bytes = file.metadata().expect("a figure has a size").len();
+            assert!((1..MOST).contains(&bytes), "{:?} has {bytes} bytes", file.path());
+            file.file_name().into_string().expect("figures have plain names")
+        })
+        .collect();
+    let page = page();
+    let shown: BTreeSet<String> =
+        page.split("](figures/").skip(1).map(|rest| rest.split_once(')').expect("a link ends").0.to_owned()).collect();
+    assert_eq!(there, shown);
+}
