@@ -84,19 +84,38 @@ pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
     if overfill == Overfill::Ignore {
         return Ok(());
     }
-    let count = if over.cardinality.is_finite() {
-        format!("about {:.0} elements", over.cardinality)
-    } else {
-        "more elements than it can tell".into()
-    };
-    let error = invalid_parameter(format!("bloom filter holds {count}, but its capacity is {}", over.capacity))
-        .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
-        .hint("Build it with a larger capacity, or with none to size it for what it sees.");
+    let error =
+        if over.cardinality <= over.capacity as f64 { spread_too_full(&over) } else { too_many_elements(&over) };
     if overfill == Overfill::Error {
         return Err(error.into());
     }
     report(PgSqlErrorCode::ERRCODE_WARNING, error, PgLogLevel::WARNING);
     Ok(())
+}
+
+fn too_many_elements(over: &Overfull) -> Error {
+    let count = if over.cardinality.is_finite() {
+        format!("about {:.0} elements", over.cardinality)
+    } else {
+        "more elements than it can tell".into()
+    };
+    invalid_parameter(format!("bloom filter holds {count}, but its capacity is {}", over.capacity))
+        .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
+        .hint("Build it with a larger capacity, or with none to size it for what it sees.")
+}
+
+/// About a filter that smaller ones were merged into: each of their bits was spread over several.
+fn spread_too_full(over: &Overfull) -> Error {
+    let (count, capacity) = (over.cardinality, over.capacity);
+    invalid_parameter(format!(
+        "bloom filter is too full for its capacity of {capacity}, with about {count:.0} elements"
+    ))
+    .detail(format!(
+        "Its false positive rate is now {}, not {}: bits of smaller filters were spread.",
+        significant(over.current_fpr),
+        over.fpr
+    ))
+    .hint("Build filters that will be merged with the same capacity.")
 }
 
 /// A rate with two significant digits.
