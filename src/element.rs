@@ -9,7 +9,8 @@ use crate::datum::expression;
 use crate::datum::{Call, Element, Form, Reader, Source};
 use crate::error::{Failure, unsupported};
 use pg_bloom_core::build::meet_kind;
-use pg_bloom_core::kind::{Kind, Tag};
+use pg_bloom_core::hash::hash;
+use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};
 use pg_bloom_core::{Header, Layout};
 use pgrx::pg_sys::{BuiltinOid, Oid};
 
@@ -229,10 +230,19 @@ fn refuse_string(oid: Oid) -> Failure {
     )
 }
 
-/// The name that tells this type from others in the kind of a filter. Where the type's hash depends on the encoding of the
-/// database or on the CPU, so does the name: a filter that was moved then gives an error and no wrong answer.
+/// The name that tells this type from others in the kind of a filter. The columns of a row are part of it: a row type
+/// that was altered hashes otherwise. Where the type's hash depends on the encoding of the database or on the CPU, so does
+/// the name. A filter that was moved, or whose type was altered, then gives an error and no wrong answer.
 fn kind_name(oid: Oid) -> String {
+    /// What the name of a type and all that is added to it may take, so that the columns are at most the rest.
+    const BESIDE_COLUMNS: usize = 320;
     let mut name = catalog::qualified_name(oid);
+    let columns = column_kinds(oid);
+    if columns.len() > MAX_NAME - BESIDE_COLUMNS {
+        name.push_str(&format!("(#{:016x})", hash(columns.as_bytes())));
+    } else {
+        name.push_str(&columns);
+    }
     if let Some(encoding) = catalog::foreign_encoding()
         && may_hold_text(oid)
     {
@@ -242,7 +252,32 @@ fn kind_name(oid: Oid) -> String {
     if cfg!(target_endian = "big") {
         name.push_str("@big-endian");
     }
+    // PostgreSQL hashes a "char" as the number that it is to the C compiler: -128 to 127 on x86, 0 to 255 on ARM.
+    if std::ffi::c_char::MIN == 0 && holds(oid, &|part| part == pgrx::pg_sys::CHAROID) {
+        name.push_str("@unsigned-char");
+    }
     name
+}
+
+/// The kinds of the columns of a row, or of the rows that a type is made of: `(integer, text)`. Empty for other types.
+fn column_kinds(oid: Oid) -> String {
+    match catalog::shape(oid) {
+        Shape::Domain(part) | Shape::Array(part) | Shape::Range(part, _) => column_kinds(part),
+        Shape::Composite(columns) => {
+            let kinds: Vec<String> = columns.into_iter().map(|(column, _)| column_kind(column)).collect();
+            format!("({})", kinds.join(", "))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The kind of a column. PostgreSQL's hash is the same for equal values of the types of one of our kinds, but for "char".
+fn column_kind(oid: Oid) -> String {
+    let oid = catalog::base_type(oid);
+    match built_in(oid) {
+        Some((source, tag, _)) if source != Source::Char => tag.name().into(),
+        _ => catalog::qualified_name(oid) + &column_kinds(oid),
+    }
 }
 
 /// Whether values of a type may have text in them; types not known here may.
@@ -265,13 +300,18 @@ fn may_hold_text(oid: Oid) -> bool {
         B::BITOID,
         B::VARBITOID,
     ];
+    holds(oid, &|part| match built_in(part) {
+        Some((_, tag, _)) => tag == Tag::Text,
+        None => !BuiltinOid::try_from(part).is_ok_and(|known| WITHOUT_TEXT.contains(&known)),
+    })
+}
+
+/// Whether a type, or one that it is made of, is such.
+fn holds(oid: Oid, such: &dyn Fn(Oid) -> bool) -> bool {
     match catalog::shape(oid) {
-        Shape::Domain(part) | Shape::Array(part) | Shape::Range(part, _) => may_hold_text(part),
-        Shape::Composite(columns) => columns.into_iter().any(|(column, _)| may_hold_text(column)),
-        _ => match built_in(oid) {
-            Some((_, tag, _)) => tag == Tag::Text,
-            None => !BuiltinOid::try_from(oid).is_ok_and(|known| WITHOUT_TEXT.contains(&known)),
-        },
+        Shape::Domain(part) | Shape::Array(part) | Shape::Range(part, _) => holds(part, such),
+        Shape::Composite(columns) => columns.into_iter().any(|(column, _)| holds(column, such)),
+        _ => such(oid),
     }
 }
 

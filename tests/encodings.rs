@@ -233,9 +233,15 @@ fn message(client: &mut Client, filter: &[u8], expression: &str) -> String {
 #[test]
 fn names_of_kinds_are_shown_in_the_encoding_of_the_database() {
     for (mut client, filter) in with_odd_name("names") {
-        assert_eq!(ask(&mut client, &filter, "(bloom_info(f)).key_kind = 'public.\"Zähler\"'"), Ok(true));
+        assert_eq!(
+            ask(&mut client, &filter, "(bloom_info(f)).key_kind = 'public.\"Zähler\"(integer, integer)'"),
+            Ok(true)
+        );
         let message = message(&mut client, &filter, "f @> 1");
-        assert!(message.contains("kind public.\"Zähler\" and an element of kind integer"), "{message}");
+        assert!(
+            message.contains("kind public.\"Zähler\"(integer, integer) and an element of kind integer"),
+            "{message}"
+        );
     }
 }
 
