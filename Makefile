@@ -75,7 +75,7 @@ matrix: ## run the tests with a server on PostgreSQL 13, 15, 17 and 18, built fr
 
 # What of the tests depends on PostgreSQL.
 server-tests: all
-	cargo test $(CARGO_FEATURES)
+	cargo test --no-fail-fast $(CARGO_FEATURES)
 	scripts/server with $(MAKE) installcheck
 
 lint: ## check formatting, clippy and documentation; any warning is an error
