@@ -14,6 +14,9 @@ const ANSWERS: [&str; 7] = ["00000", "0A000", "22023", "22P02", "22P03", "42804"
 /// What the newest releases of PostgreSQL answer to a NULL of type internal.
 const NO_CAST: &str = "42846";
 
+/// Calls of each function with odd arguments, if there are as many combinations.
+const MOST: usize = 1000;
+
 /// Odd values of each type of argument, as SQL.
 fn odd_values(sql_type: &str) -> &'static [&'static str] {
     match sql_type {
@@ -37,6 +40,7 @@ fn odd_values(sql_type: &str) -> &'static [&'static str] {
             "-1::bigint",
             "1000::bigint",
             "2147483648",
+            "3035465041465251093",
             "4611686018427387905",
             "9223372036854775807",
             "(-9223372036854775808)",
@@ -50,6 +54,7 @@ fn odd_values(sql_type: &str) -> &'static [&'static str] {
             "-0.5::float8",
             "0.01::float8",
             "0.999999999::float8",
+            "0.9999999999999999::float8",
             "'5e-324'::float8",
             "1e-300::float8",
             "1e-9::float8",
@@ -149,11 +154,11 @@ fn session(name: &str) -> Client {
     client
 }
 
-/// A function or aggregate of the extension.
+/// A function, aggregate or operator of the extension.
 struct Function {
     name: String,
     arguments: Vec<String>,
-    /// What pg_proc calls it: `f` or `a`.
+    /// What pg_proc calls it, `f` or `a`; `o` for an operator.
     sort: String,
     internal: bool,
 }
@@ -162,6 +167,10 @@ fn functions(client: &mut Client) -> Vec<Function> {
     let sql = "SELECT proname::text, proargtypes::regtype[]::text[], prokind::text,
                       prorettype = 'internal'::regtype OR 'internal'::regtype = ANY (proargtypes::regtype[])
                FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
+               WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_bloom')
+               UNION ALL
+               SELECT oprname::text, ARRAY[oprleft, oprright]::regtype[]::text[], 'o', false
+               FROM pg_operator JOIN pg_depend ON objid = pg_operator.oid AND classid = 'pg_operator'::regclass
                WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_bloom')
                ORDER BY 1, 2";
     rows(client, sql)
@@ -175,6 +184,7 @@ impl Function {
     fn call(&self, arguments: &[&str]) -> String {
         let call = format!("{}({})", self.name, arguments.join(", "));
         match self.sort.as_str() {
+            "o" => format!("SELECT (({}) {} ({})) IS NULL", arguments[0], self.name, arguments[1]),
             "a" => format!("SELECT ({call}) IS NULL FROM generate_series(1, 3)"),
             _ if self.name == "bloom_sizing_table" => format!("SELECT count(*) FROM {call}"),
             _ => format!("SELECT ({call}) IS NULL"),
@@ -202,20 +212,25 @@ impl Function {
     }
 }
 
-/// Runs calls of every function, and asserts that each gave one of the [`ANSWERS`]. Returns those that were given.
-fn call_everything(client: &mut Client, seed: u64, most: usize) -> BTreeSet<String> {
+/// Runs the calls that `make` gives of every function, and asserts that each gave one of these answers. Returns those that
+/// were given, and how many calls there were.
+fn call_everything(
+    client: &mut Client,
+    allowed: &[&str],
+    mut make: impl FnMut(&Function) -> Vec<String>,
+) -> (BTreeSet<String>, usize) {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let mut random = Random(seed);
-    let (mut given, mut wrong) = (BTreeSet::new(), Vec::new());
+    let (mut given, mut wrong, mut number) = (BTreeSet::new(), Vec::new(), 0);
     for function in functions(client) {
-        let calls = function.calls(&mut random, most);
+        let calls = make(&function);
+        number += calls.len();
         let sql = "SELECT answer(statement) FROM unnest($1::text[]) WITH ORDINALITY AS t (statement, n) ORDER BY n";
         let answers = client.query(sql, &[&calls]).unwrap_or_else(|e| panic!("{}: {e:?}", function.name));
         for (answer, call) in answers.iter().map(|row| row.get::<_, String>(0)).zip(calls) {
             if answer == NO_CAST && call.contains("NULL::internal") {
                 continue;
             }
-            if !ANSWERS.contains(&answer.as_str()) {
+            if !allowed.contains(&answer.as_str()) {
                 wrong.push(format!("{answer} for {call}"));
             }
             given.insert(answer);
@@ -224,14 +239,47 @@ fn call_everything(client: &mut Client, seed: u64, most: usize) -> BTreeSet<Stri
     wrong.truncate(20);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(value::<i32>(client, "SELECT pg_backend_pid()"), pid);
-    given
+    println!("{number} calls");
+    (given, number)
 }
 
 #[test]
 fn odd_arguments_give_a_value_or_a_clean_error() {
     let mut client = session("odd");
-    let given = call_everything(&mut client, 1, 150);
+    let mut random = Random(1);
+    let (given, number) = call_everything(&mut client, &ANSWERS, |function| function.calls(&mut random, MOST));
     assert!(given.iter().eq(&ANSWERS), "{given:?}");
+    assert!(number >= 20_000, "only {number} calls");
+}
+
+/// Arguments of any type whatever: beside the other answers, there is no such function or more than one, or it is one of
+/// PostgreSQL's own, which has its own errors.
+#[test]
+fn arguments_of_other_types_give_a_value_or_a_clean_error() {
+    const TYPES_OF_ARGUMENTS: [&str; 9] =
+        ["bloom", "bigint", "integer", "double precision", "text", "\"char\"", "bytea", "anyelement", "anyarray"];
+    let untyped = ["NULL", "'x'", "'\\x'", "'{}'", "'1'", "DEFAULT", "*"];
+    let mut client = session("mistyped");
+    let mut random = Random(4);
+    let allowed = [&ANSWERS[..], &["22000", "22003", "42601", "42725", "42804", "42809", "42883", "42P18"]].concat();
+    let (given, number) = call_everything(&mut client, &allowed, |function| {
+        (0..100)
+            .map(|_| {
+                let arguments: Vec<&str> = (0..function.arguments.len())
+                    .map(|_| match random.below(12) {
+                        0 => *random.pick(&untyped),
+                        _ => {
+                            let sql_type = *random.pick::<&str>(&TYPES_OF_ARGUMENTS);
+                            *random.pick(odd_values(sql_type))
+                        }
+                    })
+                    .collect();
+                function.call(&arguments)
+            })
+            .collect()
+    });
+    assert!(given.contains("00000") && given.contains("42883"), "{given:?}");
+    assert!(number >= 8000, "only {number} calls");
 }
 
 #[test]
@@ -244,7 +292,8 @@ fn odd_arguments_under_odd_settings_give_a_value_or_a_clean_error() {
     ] {
         run(&mut client, "RESET ALL; SET client_min_messages = error; SET statement_timeout = '60s'");
         run(&mut client, settings);
-        let given = call_everything(&mut client, 2, 30);
+        let mut random = Random(2);
+        let (given, _) = call_everything(&mut client, &ANSWERS, |function| function.calls(&mut random, 60));
         assert!(given.contains("00000") && given.contains("22023"), "{given:?}");
     }
 }

@@ -1,0 +1,260 @@
+//! What statements that fail or are cancelled leave behind: nothing. And how soon a cancel is obeyed: at once.
+
+mod common;
+
+use common::{LAYOUTS, Server, refused, rows, run, sqlstate, value};
+use postgres::{Client, NoTls};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start("max_wal_size = '4GB'\nautovacuum = off"))
+}
+
+/// One of the numbers that Linux tells of a session's process, in kilobytes.
+fn memory(client: &mut Client, name: &str) -> u64 {
+    let pid: i32 = value(client, "SELECT pg_backend_pid()");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");
+    let line = status.lines().find(|line| line.starts_with(name)).expect("the number is there");
+    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("it is a number")
+}
+
+/// Statements that fail, each with its SQLSTATE: every operation, at the start and with memory in hand.
+fn failures(round: usize) -> Vec<(&'static str, String)> {
+    let layout = LAYOUTS[round % 3];
+    let many = 2000 + round % 500;
+    vec![
+        ("22P02", "SELECT '\\x01'::bloom".into()),
+        ("22P02", format!("SELECT (substr(f::text, 1, {}) || 'zz')::bloom FROM filled", 100 + round % 5000 * 2)),
+        ("22P03", format!("SELECT substr(f::bytea, 1, {})::bloom FROM filled", 30 + round % 9000)),
+        ("22P03", "SELECT set_byte(f::bytea, 1, 7)::bloom FROM filled".into()),
+        ("42804", "SELECT f @> 'x'::text FROM filled".into()),
+        ("42804", "SELECT f || 'x'::text FROM filled".into()),
+        ("42804", format!("SELECT bloom_add_all(f, ARRAY(SELECT 'x' || generate_series(1, {many}))) FROM filled")),
+        ("42804", "SELECT f | bloom_from_array(ARRAY['x'], 20000) FROM filled".into()),
+        ("22023", "SELECT f & bloom_from_array(ARRAY[1], 20000, 0.3, 'classic') FROM filled".into()),
+        (
+            "22023",
+            format!(
+                "SELECT bloom_union_agg(g) FROM (SELECT f AS g FROM filled UNION ALL
+                           SELECT bloom_from_array(ARRAY[1], {}, 0.3)) AS u",
+                200 + round % 50
+            ),
+        ),
+        ("22023", format!("SELECT bloom_agg(x, 10, 0.01, '{layout}') FROM generate_series(1, {many}) AS x")),
+        ("22023", format!("SELECT bloom_from_array(ARRAY(SELECT generate_series(1, {many})), 10, 0.5, '{layout}')")),
+        ("22023", "SELECT bloom_fold(f, 0) FROM filled".into()),
+        ("22023", format!("SELECT bloom_agg(x, 1000 + x) FROM generate_series(1, {many}) AS x")),
+        ("54000", format!("SELECT bloom_agg(x, 100000000) FROM generate_series(1, {many}) AS x")),
+        ("54000", "SELECT bloom_agg(x, NULL, 1e-6) FROM generate_series(1, 60000) AS x".into()),
+        ("54000", "SELECT bloom_empty(9000000000000000000)".into()),
+        ("0A000", "SELECT bloom_agg(f) FROM filled".into()),
+        (
+            "0A000",
+            format!("SELECT bloom_agg(p) FROM (SELECT point(x, 1) AS p FROM generate_series(1, {many}) AS x) AS t"),
+        ),
+        ("22012", format!("SELECT bloom_agg(x / ({many} - x)) FROM generate_series(1, 3000) AS x")),
+    ]
+}
+
+/// Statements that take long enough to be cancelled.
+const LONG: [&str; 8] = [
+    "SELECT bloom_agg(x) FROM many",
+    "SELECT bloom_agg(x, 2000000) FROM many",
+    "SELECT bloom_agg(x, 2000000, 0.001, 'classic') FROM many",
+    "SELECT bloom_agg(x::text) FROM many",
+    "SELECT bloom_union_agg(f) FROM filled, generate_series(1, 100000)",
+    "SELECT count(bloom_fold(f, 0.9)) FROM filled, generate_series(1, 100000)",
+    "SELECT count(f::text::bloom) FROM filled, generate_series(1, 100000)",
+    "SELECT count(*) FROM filled, many WHERE f @> x",
+];
+
+/// How many statements fail, and how many of them because they are cancelled.
+const FAILING: usize = 10_000;
+const CANCELLED: usize = 2000;
+
+#[test]
+fn ten_thousand_failing_statements_leave_no_memory_behind() {
+    let mut client = server().database("memory");
+    run(
+        &mut client,
+        "CREATE TABLE many AS SELECT generate_series(1, 1000000) AS x; ANALYZE many;
+         CREATE TABLE filled AS SELECT bloom_agg(x, 20000) AS f FROM generate_series(1, 20000) AS x;
+         SET client_min_messages = error; SET max_parallel_workers_per_gather = 0;
+         SET work_mem = '1MB'; SET pg_bloom.max_filter_size = '200kB'; SET pg_bloom.overfill = error",
+    );
+    let (mut tried, mut cancelled, mut wrong) = (0, 0, Vec::new());
+    let mut first_level = 0;
+    for round in 0.. {
+        if tried >= FAILING {
+            break;
+        }
+        for (state, sql) in failures(round) {
+            let found = sqlstate(&mut client, &sql);
+            if found != state {
+                wrong.push(format!("{found}, not {state}, from {sql}"));
+            }
+            tried += 1;
+        }
+        if cancelled < CANCELLED {
+            run(&mut client, "SET pg_bloom.max_filter_size = '10MB'; SET pg_bloom.overfill = ignore");
+            for (i, sql) in LONG.iter().enumerate() {
+                run(&mut client, &format!("SET statement_timeout = {}", 1 + (round + i) % 7));
+                let found = sqlstate(&mut client, sql);
+                if found != "57014" {
+                    wrong.push(format!("{found}, not cancelled, from {sql}"));
+                }
+                (tried, cancelled) = (tried + 1, cancelled + 1);
+            }
+            run(
+                &mut client,
+                "SET statement_timeout = 0; SET pg_bloom.max_filter_size = '200kB'; SET pg_bloom.overfill = error",
+            );
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        // The first rounds fill the caches of catalogs and plans.
+        if round == 30 {
+            first_level = memory(&mut client, "RssAnon:");
+        }
+    }
+    let last_level = memory(&mut client, "RssAnon:");
+    println!(
+        "{tried} failing statements, {cancelled} of them cancelled: {first_level} kB after 868, {last_level} kB after all"
+    );
+    assert!(cancelled >= CANCELLED);
+    assert!(last_level < first_level + 4096, "{first_level} kB grew to {last_level} kB");
+    let files: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql\\_tmp' || pg_backend_pid() || '.%'",
+    );
+    assert_eq!(files, 0);
+}
+
+/// What may not be allocated: sizes that somebody claims.
+#[test]
+fn sizes_are_checked_before_memory_is_asked_for() {
+    let mut client = server().database("claims");
+    run(&mut client, "SELECT bloom_empty(5); SET pg_bloom.max_filter_size = '511MB'");
+    let before = memory(&mut client, "VmHWM:");
+    for sql in [
+        "SELECT bloom_empty(9000000000000000000)",
+        "SELECT bloom_empty(9223372036854775807, 1e-9, 'classic')",
+        "SELECT bloom_empty(1000000000, 0.001)",
+        "SELECT bloom_agg(x, 9000000000000000000) FROM generate_series(1, 10) AS x",
+        "SELECT bloom_agg(x, 1000000000, 0.001, 'classic') FROM generate_series(1, 10) AS x",
+        "SELECT bloom_from_array(ARRAY[1, 2], 5000000000)",
+    ] {
+        let error = client.batch_execute(sql).expect_err(sql);
+        let error = error.as_db_error().expect("an error of the server's");
+        assert_eq!(error.code().code(), "54000", "{sql}");
+        assert!(error.hint().is_some_and(|hint| hint.starts_with("Use a smaller capacity")), "{sql}: {error:?}");
+    }
+    // 2^40 blocks, and as many as a 511 MB filter has, in values of 44 bytes that claim to be dense.
+    for blocks in ["0000000000010000", "ffff7f0000000000"] {
+        let value = format!("0101020106010000{blocks}{blocks}e8030000000000007b14ae47e17a843f00000000");
+        refused(&mut client, "22P02", &format!("SELECT '\\x{value}'::bloom"));
+        refused(&mut client, "22P03", &format!("SELECT '\\x{value}'::bytea::bloom"));
+    }
+    let grown = memory(&mut client, "VmHWM:") - before;
+    assert!(grown < 20_000, "{grown} kB");
+}
+
+/// How soon a cancel must be obeyed here, where others may use the machine: ten times what was measured.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Cancels a statement at some points of its way and returns the longest time that it went on, and how many it was
+/// cancelled at.
+fn cancel(client: &mut Client, sql: &str) -> (Duration, usize) {
+    let started = Instant::now();
+    rows(client, sql);
+    let duration = started.elapsed();
+    let (mut longest, mut cancelled) = (Duration::ZERO, 0);
+    for tenth in [2, 5, 8] {
+        let token = client.cancel_token();
+        let wait = duration * tenth / 10;
+        let canceller = std::thread::spawn(move || {
+            std::thread::sleep(wait);
+            let sent = Instant::now();
+            token.cancel_query(NoTls).expect("the server takes a cancel");
+            sent
+        });
+        let answer = client.query(sql, &[]);
+        let ended = Instant::now();
+        let sent = canceller.join().expect("the cancel was sent");
+        if let Err(error) = answer {
+            assert_eq!(common::state_of(&error), "57014", "{sql}");
+            longest = longest.max(ended.saturating_duration_since(sent));
+            cancelled += 1;
+        }
+        // A cancel that came too late for its statement may hit this.
+        while client.batch_execute("SELECT pg_sleep(0.02)").is_err() {}
+    }
+    (longest, cancelled)
+}
+
+#[test]
+fn the_longest_operations_can_be_cancelled_at_once() {
+    let mut client = server().database("cancels");
+    // The size of the largest filters, with the bits of a few elements and with those of no size before.
+    run(
+        &mut client,
+        "SET pg_bloom.max_filter_size = '511MB'; SET pg_bloom.overfill = ignore; SET max_parallel_workers_per_gather = 0;
+         CREATE UNLOGGED TABLE large (layout text, f bloom, g bloom)",
+    );
+    for layout in ["blocked", "classic"] {
+        run(
+            &mut client,
+            &format!(
+                "WITH c AS (SELECT bloom_capacity(505 << 20, 0.01, '{layout}') / 2 AS half),
+                      e AS (SELECT bloom_empty(half * 2, 0.01, '{layout}') | bloom_empty(half, 0.01, '{layout}') AS f FROM c)
+                 INSERT INTO large SELECT '{layout}', f || 1, f || 2 FROM e"
+            ),
+        );
+    }
+    let bytes: i64 = value(&mut client, "SELECT min((bloom_info(f)).bytes) FROM large");
+    assert!(bytes > 500 << 20, "{bytes}");
+    let operations = [
+        // PostgreSQL itself copies a gigabyte to make text of what is printed, and doesn't look up meanwhile.
+        ("print", "bloom_out(f)"),
+        ("print and parse", "bloom_in(bloom_out(f))"),
+        ("bytea and back", "f::bytea::bloom IS NULL"),
+        ("send", "length(bloom_send(f))"),
+        ("union", "f | g"),
+        ("intersection", "f & g"),
+        ("fold", "bloom_fold(f, 0.5)"),
+        ("cardinality", "bloom_cardinality(f)"),
+        ("jaccard", "bloom_jaccard(f, g)"),
+        ("rate", "bloom_fpr(f)"),
+        ("info", "bloom_info(f)"),
+        ("hash", "bloom_hash_extended(f, 3)"),
+        ("compare", "bloom_cmp(f, g) + bloom_cmp(f, f)"),
+        ("add", "f || 3"),
+        ("add many", "bloom_add_all(f, ARRAY(SELECT generate_series(1, 1000000)))"),
+        ("probe with many", "bloom_contains_all(f, ARRAY(SELECT 1 + 0 * generate_series(1, 2000000)))"),
+        ("probe by rows", "(SELECT count(*) FROM generate_series(1, 2000000) AS x WHERE f @> x)"),
+        ("union of rows", "(SELECT bloom_union_agg(h) FROM (VALUES (f), (g), (f)) AS v (h))"),
+        (
+            "build",
+            "(SELECT bloom_agg(x, (bloom_info(f)).capacity, 0.01, layout) FROM generate_series(1, 3000000) AS x)",
+        ),
+    ];
+    let (mut slow, mut least) = (Vec::new(), usize::MAX);
+    // In the other layouts only what works on blocks differs.
+    let others = ["union", "fold", "cardinality", "build"];
+    for (layout, (name, sql)) in operations
+        .iter()
+        .map(|operation| ("blocked", operation))
+        .chain(operations.iter().filter(|(name, _)| others.contains(name)).map(|operation| ("classic", operation)))
+    {
+        let sql = format!("SELECT ({sql}) IS NULL FROM large WHERE layout = '{layout}'");
+        let (longest, cancelled) = cancel(&mut client, &sql);
+        println!("{layout:8} {name:16} {cancelled} cancels, the longest took {:.0} ms", longest.as_secs_f64() * 1e3);
+        least = least.min(cancelled);
+        if longest > SOON {
+            slow.push(format!("{layout} {name}: {longest:?}"));
+        }
+    }
+    assert!(slow.is_empty(), "{slow:?}");
+    assert!(least >= 1, "an operation was never cancelled");
+}
