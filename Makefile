@@ -78,6 +78,10 @@ server-tests: all
 	cargo test --no-fail-fast $(CARGO_FEATURES)
 	scripts/server with $(MAKE) installcheck
 
+# From the PostgreSQL of PG_CONFIG to that of UPGRADE_TO, whose library is in UPGRADE_TARGET_DIR.
+upgrade-test: all
+	cargo test $(CARGO_FEATURES) --test upgrade -- --ignored --nocapture
+
 lint: ## check formatting, clippy and documentation; any warning is an error
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
@@ -107,4 +111,4 @@ clean: ## delete everything built
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests lint bench fuzz soak figures clean help
+.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests upgrade-test lint bench fuzz soak figures clean help
