@@ -29,7 +29,7 @@ pub mod counters;
 use crate::build::{Request, meet_kind};
 use crate::error::{Code, Error, Result};
 use crate::estimate;
-use crate::format::{Body, Buffer, COUNTERS, Header, View, parse_header, payload_mut, require};
+use crate::format::{Body, Buffer, COUNTERS, Header, View, invalid, parse_header, payload_mut, require};
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::merge::{cannot_merge, merged_header};
@@ -136,6 +136,24 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     Ok(header)
 }
 
+/// Whether the element with this hash may be in a filter of which only slices are read: `read(from, length)` reads one.
+///
+/// # Errors
+/// Those of `read`; [`Code::InvalidBinary`] if it gives fewer bytes than there must be.
+pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
+    header: &Header<'_>,
+    hash: u64,
+    mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+) -> std::result::Result<bool, E> {
+    if header.is_unsized() {
+        return Ok(false);
+    }
+    let block = header.layout.block_of(header.blocks, hash) as usize;
+    let bytes = read(header.prefix_bytes() + block * BLOCK_BYTES, BLOCK_BYTES)?;
+    let block = bytes.as_ref().try_into().map_err(|_| invalid("it is cut off"))?;
+    Ok(counters::block_contains(block, header.hashes, hash))
+}
+
 impl<'a> Counting<'a> {
     /// Reads a stored counting filter.
     ///
@@ -163,6 +181,14 @@ impl<'a> Counting<'a> {
     #[inline]
     pub fn contains(&self, hash: u64) -> bool {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.hashes, self.header.blocks, hash)
+    }
+
+    /// Asks for the memory that a probe for this element needs.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        if !self.header.is_unsized() {
+            counters::prefetch(self.counters, self.header.blocks, hash);
+        }
     }
 
     /// The filter with one more copy for each of these hashes, of elements of this kind.

@@ -9,6 +9,7 @@ mod array;
 mod call;
 mod canonical;
 pub mod catalog;
+mod counting_state;
 pub mod expression;
 mod merge_state;
 mod row;
@@ -21,10 +22,11 @@ mod varlena;
 pub use array::{array_of, elements};
 pub use call::{Call, Element};
 pub use canonical::{Form, Reader, Source};
+pub use counting_state::CountingState;
 pub use row::{Column, Rows, row};
 pub use state::{Params, Shared, State};
 pub use statistics::{Asked, Side, statistics};
-pub use stored::{Filter, Stored};
+pub use stored::{Bits, Counters, Filter, Sort, Stored};
 pub use varlena::{PgBuffer, Value, c_string};
 
 /// Lets the user cancel: raises an error if that was asked for.

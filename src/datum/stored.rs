@@ -12,6 +12,7 @@ use super::call::Call;
 use super::varlena::Value;
 use crate::element::Reading;
 use crate::error::Failure;
+use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::slices::{START_BYTES, Start};
 use pg_bloom_core::{Code, Error, Header, View, build};
 use pgrx::pg_sys;
@@ -40,16 +41,150 @@ const POINTER_START: usize = 2;
 /// What tells one value out of line from another: `varatt_external`.
 type Identity = [u8; size_of::<pg_sys::varatt_external>()];
 
+/// A sort of filter that can be asked.
+pub trait Sort {
+    /// What asks it, for messages.
+    const OPERATION: &'static str;
+    /// A whole value.
+    type Whole<'a>: Copy;
+    /// The start of a value.
+    type Start<'a>: Copy;
+
+    /// Reads a whole value.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged one.
+    fn whole(bytes: &[u8]) -> Result<Self::Whole<'_>, Error>;
+
+    /// Reads the start of a value of `length` bytes.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged one.
+    fn start(bytes: &[u8], length: usize) -> Result<Self::Start<'_>, Error>;
+
+    /// What a whole value is.
+    fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
+
+    /// What a value is by its start.
+    fn start_header<'v>(start: &'v Self::Start<'_>) -> &'v Header<'v>;
+
+    /// Whether the element with this hash may be in a whole value.
+    fn contains(whole: &Self::Whole<'_>, hash: u64) -> bool;
+
+    /// Asks for the memory that [`Sort::contains`] needs.
+    fn prefetch(whole: &Self::Whole<'_>, hash: u64);
+
+    /// Whether the element may be in a value of which `read` reads slices.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    fn contains_in_slices<B: AsRef<[u8]>>(
+        start: &Self::Start<'_>,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B, Failure>,
+    ) -> Result<bool, Failure>;
+}
+
+/// Values of type `bloom`.
+pub enum Bits {}
+
+impl Sort for Bits {
+    const OPERATION: &'static str = "bloom_contains";
+    type Whole<'a> = View<'a>;
+    type Start<'a> = Start<'a>;
+
+    fn whole(bytes: &[u8]) -> Result<View<'_>, Error> {
+        View::parse_trusted(bytes)
+    }
+
+    fn start(bytes: &[u8], length: usize) -> Result<Start<'_>, Error> {
+        Start::parse(bytes, length)
+    }
+
+    #[inline(always)]
+    fn header<'v>(whole: &'v View<'_>) -> &'v Header<'v> {
+        &whole.header
+    }
+
+    fn start_header<'v>(start: &'v Start<'_>) -> &'v Header<'v> {
+        &start.header
+    }
+
+    #[inline(always)]
+    fn contains(whole: &View<'_>, hash: u64) -> bool {
+        build::contains(whole, hash)
+    }
+
+    #[inline(always)]
+    fn prefetch(whole: &View<'_>, hash: u64) {
+        build::prefetch(whole, hash);
+    }
+
+    fn contains_in_slices<B: AsRef<[u8]>>(
+        start: &Start<'_>,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B, Failure>,
+    ) -> Result<bool, Failure> {
+        start.contains(hash, read)
+    }
+}
+
+/// Values of type `counting_bloom`.
+pub enum Counters {}
+
+impl Sort for Counters {
+    const OPERATION: &'static str = "counting_bloom_contains";
+    type Whole<'a> = Counting<'a>;
+    type Start<'a> = Header<'a>;
+
+    fn whole(bytes: &[u8]) -> Result<Counting<'_>, Error> {
+        Counting::parse_trusted(bytes)
+    }
+
+    fn start(bytes: &[u8], length: usize) -> Result<Header<'_>, Error> {
+        counting::parse_start(bytes, length)
+    }
+
+    fn header<'v>(whole: &'v Counting<'_>) -> &'v Header<'v> {
+        &whole.header
+    }
+
+    fn start_header<'v>(start: &'v Header<'_>) -> &'v Header<'v> {
+        start
+    }
+
+    fn contains(whole: &Counting<'_>, hash: u64) -> bool {
+        whole.contains(hash)
+    }
+
+    fn prefetch(whole: &Counting<'_>, hash: u64) {
+        whole.prefetch(hash);
+    }
+
+    fn contains_in_slices<B: AsRef<[u8]>>(
+        start: &Header<'_>,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B, Failure>,
+    ) -> Result<bool, Failure> {
+        counting::contains_in_slices(start, hash, read)
+    }
+}
+
 /// The filters of one call site.
-#[derive(Default)]
-pub struct Stored {
-    places: [Option<Place>; PLACES],
+pub struct Stored<S: Sort> {
+    places: [Option<Place<S>>; PLACES],
     /// The place asked last.
     last: usize,
 }
 
+impl<S: Sort> Default for Stored<S> {
+    fn default() -> Self {
+        Stored { places: std::array::from_fn(|_| None), last: 0 }
+    }
+}
+
 /// A filter out of line.
-struct Place {
+struct Place<S: Sort> {
     identity: Identity,
     /// Bytes of the value.
     length: usize,
@@ -61,36 +196,36 @@ struct Place {
     /// Slices fetched so far.
     slices: usize,
     /// What the whole value is.
-    view: Option<View<'static>>,
+    view: Option<S::Whole<'static>>,
     /// How elements are read for this filter, once that is known.
     reading: Option<Reading>,
 }
 
 /// A filter to ask.
-pub enum Filter<'a> {
+pub enum Filter<'a, S: Sort> {
     /// All of it was passed.
-    Passed(View<'a>),
+    Passed(S::Whole<'a>),
     /// All of it is remembered.
-    Whole(&'a View<'static>),
+    Whole(&'a S::Whole<'static>),
     /// Slices of it can be fetched.
-    Slices(Slices<'a>),
+    Slices(Slices<'a, S>),
 }
 
 /// A filter out of line of which only the start is there.
-pub struct Slices<'a> {
-    start: Start<'a>,
+pub struct Slices<'a, S: Sort> {
+    start: S::Start<'a>,
     pointer: *mut pg_sys::varlena,
     slices: &'a mut usize,
 }
 
-impl<'a> Filter<'a> {
+impl<'a, S: Sort> Filter<'a, S> {
     /// What the filter is.
     #[inline(always)]
-    pub fn header(&self) -> &Header<'a> {
+    pub fn header(&self) -> &Header<'_> {
         match self {
-            Filter::Passed(view) => &view.header,
-            Filter::Whole(view) => &view.header,
-            Filter::Slices(slices) => &slices.start.header,
+            Filter::Passed(view) => S::header(view),
+            Filter::Whole(view) => S::header(view),
+            Filter::Slices(slices) => S::start_header(&slices.start),
         }
     }
 
@@ -108,8 +243,8 @@ impl<'a> Filter<'a> {
         let mut answers = Vec::with_capacity(hashes.len());
         for (i, &hash) in hashes.iter().enumerate() {
             match (&self, hashes.get(i + AHEAD)) {
-                (Filter::Whole(view), Some(Some(ahead))) => build::prefetch(view, *ahead),
-                (Filter::Passed(view), Some(Some(ahead))) => build::prefetch(view, *ahead),
+                (Filter::Whole(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
+                (Filter::Passed(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
                 _ => {}
             }
             let answer = match hash {
@@ -134,18 +269,18 @@ impl<'a> Filter<'a> {
     #[inline(always)]
     pub fn contains(&mut self, hash: u64) -> Result<bool, Failure> {
         match self {
-            Filter::Passed(view) => Ok(build::contains(view, hash)),
-            Filter::Whole(view) => Ok(build::contains(view, hash)),
+            Filter::Passed(view) => Ok(S::contains(view, hash)),
+            Filter::Whole(view) => Ok(S::contains(view, hash)),
             Filter::Slices(slices) => slices.contains(hash),
         }
     }
 }
 
-impl Slices<'_> {
+impl<S: Sort> Slices<'_, S> {
     #[inline(never)]
     fn contains(&mut self, hash: u64) -> Result<bool, Failure> {
         let Slices { start, pointer, slices } = self;
-        start.contains(hash, |from, length| {
+        S::contains_in_slices(start, hash, |from, length| {
             **slices += 1;
             // SAFETY: the pointer is the argument of this call.
             unsafe { slice(*pointer, from, length) }
@@ -153,17 +288,17 @@ impl Slices<'_> {
     }
 }
 
-impl Stored {
+impl<S: Sort> Stored<S> {
     /// Argument `i`, a filter that will be asked for `probes` elements; `None` when it is NULL.
     ///
     /// # Errors
     /// 22P03 for a damaged value.
-    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a>>, Failure> {
+    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a, S>>, Failure> {
         let Some(datum) = call.datum(i) else { return Ok(None) };
         // SAFETY: by declaration the argument is of variable length.
         let Some(identity) = (unsafe { identity(datum) }) else {
             let Some(value) = call.value(i) else { return Ok(None) };
-            return Ok(Some(Filter::Passed(View::parse_trusted(value.bytes())?)));
+            return Ok(Some(Filter::Passed(S::whole(value.bytes())?)));
         };
         let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
         if !known {
@@ -179,7 +314,7 @@ impl Stored {
     /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. What most
     /// calls need, and nothing else.
     #[inline(always)]
-    pub fn last(&self, call: &Call, i: usize) -> Option<(&View<'static>, Reading)> {
+    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'static>, Reading)> {
         // SAFETY: by declaration the argument is of variable length.
         let identity = unsafe { identity(call.datum(i)?)? };
         let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
@@ -212,9 +347,9 @@ impl Stored {
         let value = unsafe {
             in_context(context, || if is_whole { fetch(datum) } else { slice(datum.cast_mut_ptr(), 0, START_BYTES) })?
         };
-        let view = if is_whole { Some(View::parse_trusted(value.bytes())?) } else { None };
+        let view = if is_whole { Some(S::whole(value.bytes())?) } else { None };
         if view.is_none() {
-            Start::parse(value.bytes(), length)?;
+            S::start(value.bytes(), length)?;
         }
         let whole = std::ptr::null_mut();
         let place = Place { identity, length, value, whole, slices: 1, view, reading: None };
@@ -228,7 +363,7 @@ impl Stored {
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<(), Failure> {
         let context = call.site_context()?;
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
-        let prefix = Start::parse(place.value.bytes(), place.length)?.header.prefix_bytes();
+        let prefix = S::start_header(&S::start(place.value.bytes(), place.length)?).prefix_bytes();
         // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place. Memory is
         // there already if an error that was caught ended an attempt before this.
         let bytes = unsafe {
@@ -241,7 +376,7 @@ impl Stored {
             fetch_pieces(datum.cast_mut_ptr(), first, place.length)?;
             std::slice::from_raw_parts(first, place.length)
         };
-        place.view = Some(View::parse_trusted(bytes)?);
+        place.view = Some(S::whole(bytes)?);
         self.make_room();
         Ok(())
     }
@@ -266,18 +401,18 @@ impl Stored {
     }
 }
 
-impl Place {
+impl<S: Sort> Place<S> {
     /// Bytes that are kept of the value.
     fn bytes(&self) -> usize {
         if self.whole.is_null() { self.value.len() } else { self.length }
     }
 
-    fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_>, Failure> {
+    fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>, Failure> {
         if let Some(view) = &self.view {
             return Ok(Filter::Whole(view));
         }
         Ok(Filter::Slices(Slices {
-            start: Start::parse(self.value.bytes(), self.length)?,
+            start: S::start(self.value.bytes(), self.length)?,
             pointer: datum.cast_mut_ptr(),
             slices: &mut self.slices,
         }))

@@ -102,6 +102,23 @@ fn a_filter_of_no_size_is_the_identity_and_takes_no_elements() {
 }
 
 #[test]
+fn slices_answer_as_the_whole_does() {
+    let header = Header { blocks: 50, base_blocks: 50, ..one_block() };
+    let hashes: Vec<u64> = (0..2_000).map(|i| crate::hash::word(5, i)).collect();
+    for kind in [Kind::of(Tag::Text), Kind::other("pg_catalog.inet")] {
+        let value = added(&empty::<Vec<u8>>(&header), kind, &hashes[..1_000]);
+        let start = parse_start(&value[..crate::slices::START_BYTES], value.len()).unwrap();
+        let filter = Counting::parse(&value).unwrap();
+        for &hash in &hashes {
+            let read = |from: usize, length: usize| Ok::<_, Error>(&value[from..from + length]);
+            assert_eq!(contains_in_slices(&start, hash, read).unwrap(), filter.contains(hash));
+        }
+        assert!(contains_in_slices(&start, 1, |_, _| Ok::<_, Error>([0u8; 3])).is_err());
+        assert!(parse_start(&value[..crate::slices::START_BYTES], value.len() - 1).is_err());
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     assert_eq!(sized_header(None, 0.01, u64::MAX).unwrap_err().code, Code::InvalidParameter);
     assert_eq!(sized_header(Some(1000), 2.0, u64::MAX).unwrap_err().code, Code::InvalidParameter);
