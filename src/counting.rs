@@ -9,7 +9,7 @@ mod aggregate;
 use crate::build::Arguments;
 use crate::datum::{Call, Column, PgBuffer, elements, row};
 use crate::element::{ElementType, Key, hash_to_add};
-use crate::error::{Failure, report_overfull};
+use crate::error::{Failure, report_overfull_with};
 use crate::settings;
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::kind::Kind;
@@ -23,8 +23,9 @@ type Outcome = Result<Option<Datum>, Failure>;
 /// # Errors
 /// 22023 for a capacity or rate that can't be, or no capacity; 54000 for a filter that would be too large.
 fn sized_header(arguments: &Arguments) -> Result<Header<'static>, Failure> {
-    let request = crate::build::request(arguments)?;
-    Ok(counting::sized_header(request.capacity, request.fpr, settings::max_filter_bytes())?)
+    let capacity = counting::check_capacity(arguments.capacity())?;
+    let fpr = crate::build::request(arguments)?.fpr;
+    Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
 }
 
 /// The filter without elements and without a size: what aggregates give for no rows.
@@ -32,11 +33,20 @@ fn nothing() -> Result<Datum, Failure> {
     Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::default_fpr())?).into_datum())
 }
 
+/// Warns about an overfull filter, or fails.
+///
+/// # Errors
+/// 22023 when `pg_bloom.overfill` is `error`; 22P03 for a damaged value.
+pub fn warn_of_overfull(filter: &[u8]) -> Result<(), Failure> {
+    match Counting::parse_trusted(filter)?.with_bits(estimate::overfull) {
+        Some(over) => report_overfull_with(over, "Build it with a larger capacity, or remove elements."),
+        None => Ok(()),
+    }
+}
+
 /// Warns about an overfull filter, or fails, and makes it the result.
 fn finish(filter: PgBuffer) -> Outcome {
-    if let Some(over) = Counting::parse_trusted(filter.bytes())?.with_bits(estimate::overfull) {
-        report_overfull(over)?;
-    }
+    warn_of_overfull(filter.bytes())?;
     Ok(Some(filter.into_datum()))
 }
 

@@ -80,6 +80,14 @@ fn report(code: PgSqlErrorCode, error: Error, level: PgLogLevel) {
 /// # Errors
 /// 22023 when the setting is `error`.
 pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
+    report_overfull_with(over, "Build it with a larger capacity, or with none to size it for what it sees.")
+}
+
+/// The same of a filter for which something else can be done.
+///
+/// # Errors
+/// As [`report_overfull`].
+pub fn report_overfull_with(over: Overfull, hint: &str) -> Result<(), Failure> {
     let overfill = settings::overfill();
     if overfill == Overfill::Ignore {
         return Ok(());
@@ -91,7 +99,7 @@ pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
     };
     let error = invalid_parameter(format!("bloom filter holds {count}, but its capacity is {}", over.capacity))
         .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
-        .hint("Build it with a larger capacity, or with none to size it for what it sees.");
+        .hint(hint);
     if overfill == Overfill::Error {
         return Err(error.into());
     }

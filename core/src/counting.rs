@@ -70,16 +70,25 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
     (header.prefix_bytes() as u64).saturating_add(payload_bytes(header.blocks))
 }
 
+/// Checks a wanted capacity, which must be given.
+///
+/// # Errors
+/// [`Code::InvalidParameter`] unless it is at least one.
+pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
+    let message = match capacity {
+        Some(capacity) if capacity > 0 => return Ok(capacity.unsigned_abs()),
+        Some(capacity) => format!("capacity of a counting bloom filter must be at least 1, not {capacity}"),
+        None => "a counting bloom filter needs a capacity".into(),
+    };
+    Err(Error::new(Code::InvalidParameter, message)
+        .hint("Give the number of distinct elements that it will have at a time: counters cannot be resized later."))
+}
+
 /// The header of a counting filter for `capacity` distinct elements at a time, without a kind.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] without a capacity, and those of [`sizing::size`]; [`Code::TooLarge`] if the filter would have
-/// more than `limit` bytes.
-pub fn sized_header(capacity: Option<u64>, fpr: f64, limit: u64) -> Result<Header<'static>> {
-    let capacity = capacity.ok_or_else(|| {
-        Error::new(Code::InvalidParameter, "a counting bloom filter needs a capacity")
-            .hint("Give the number of distinct elements that it will have at a time: counters cannot be resized later.")
-    })?;
+/// Those of [`sizing::size`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
     let header = Header::sized(sizing::size(Layout::Blocked, capacity, fpr)?, Kind::NONE);
     header.check_bytes(stored_bytes(&header), limit)?;
     Ok(header)

@@ -10,9 +10,9 @@
 use super::call::Call;
 use super::state::{Params, Shared};
 use super::varlena::{PgBuffer, Value};
-use crate::error::{Failure, report_overfull};
+use crate::error::Failure;
 use pg_bloom_core::counting::{self, Counting, counters};
-use pg_bloom_core::{Buffer, Header, Kind, estimate};
+use pg_bloom_core::{Buffer, Header, Kind};
 use pgrx::pg_sys;
 
 /// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
@@ -215,9 +215,7 @@ impl CountingState {
         let datum = self.filter();
         // SAFETY: a value of variable length that was just made.
         let value = unsafe { Value::detoast(datum) };
-        if let Some(over) = Counting::parse_trusted(value.bytes())?.with_bits(estimate::overfull) {
-            report_overfull(over)?;
-        }
+        crate::counting::warn_of_overfull(value.bytes())?;
         Ok(datum)
     }
 
