@@ -22,6 +22,7 @@ fn source(server: &Server, name: &str) -> Client {
     run(&mut client, TYPES);
     run(&mut client, "SET pg_bloom.overfill = ignore");
     run(&mut client, "CREATE TABLE filters (kind integer, note text, f bloom)");
+    run(&mut client, "CREATE TABLE counting_filters (kind integer, note text, f counting_bloom)");
     for (n, (sql_type, element)) in KINDS.iter().enumerate() {
         let table = format!("elements_{n}");
         run(
@@ -38,6 +39,15 @@ fn source(server: &Server, name: &str) -> Client {
             }
         }
     }
+    for n in 0..KINDS.len() {
+        let build = format!("SELECT {n}, 'counting', counting_bloom_agg(x, 1000) FROM elements_{n}");
+        run(&mut client, &format!("INSERT INTO counting_filters {build}"));
+    }
+    run(
+        &mut client,
+        "INSERT INTO counting_filters
+         VALUES (NULL, 'no size', counting_bloom_empty()), (NULL, 'sized', counting_bloom_empty(9)), (NULL, 'none', NULL)",
+    );
     run(&mut client, "INSERT INTO filters VALUES (NULL, 'empty', bloom_empty()), (NULL, 'none', NULL)");
     run(
         &mut client,
@@ -65,6 +75,15 @@ fn finds_everything(client: &mut Client) {
         )[0];
         let (asked, found): (i64, i64) = (row.get(0), row.get(1));
         assert_eq!((asked, found), (9 * COUNT as i64, asked), "elements of type {sql_type}");
+        let rebuilt: bool = value(
+            client,
+            &format!(
+                "SELECT f = counting_bloom_agg(x, 1000) AND bool_and(f @> x)
+                        AND (NOT bool_or(f - x = f) OR (counting_bloom_info(f)).counters_saturated > 0)
+                 FROM counting_filters, elements_{n} WHERE kind = {n} GROUP BY f"
+            ),
+        );
+        assert!(rebuilt, "elements of type {sql_type}");
     }
 }
 
@@ -79,7 +98,9 @@ fn same_after_restore(before: &mut Client, after: &mut Client) {
         value::<String>(after, by_oid),
         "the labels' OIDs are in the same order"
     );
-    assert!(filters(before, "filters") == filters(after, "filters"), "the dump changed a filter");
+    for table in ["filters", "counting_filters"] {
+        assert!(filters(before, table) == filters(after, table), "the dump changed a filter");
+    }
     finds_everything(after);
     // Enums are found by label and the others by value: elements that were not added are missed by exact filters.
     let exact = "FROM filters WHERE note = 'blocked, 1000000, 0.01' AND kind = ";
@@ -221,17 +242,20 @@ fn names_of_objects_are_found_after_a_restore_or_refused() {
 #[test]
 fn copies_as_text_and_binary_are_the_same_filters() {
     let mut client = source(server(), "copies");
-    let expected = filters(&mut client, "filters");
-    for (n, options) in ["FORMAT text", "FORMAT binary", "FORMAT csv"].iter().enumerate() {
-        run(&mut client, &format!("CREATE TABLE copy_{n} (LIKE filters)"));
-        let mut bytes = Vec::new();
-        let mut reader = client.copy_out(&format!("COPY filters TO STDOUT ({options})")).expect("COPY starts");
-        reader.read_to_end(&mut bytes).expect("COPY can be read");
-        drop(reader);
-        let mut writer = client.copy_in(&format!("COPY copy_{n} FROM STDIN ({options})")).expect("COPY starts");
-        writer.write_all(&bytes).expect("COPY can be written");
-        writer.finish().expect("COPY takes what COPY gave");
-        assert!(expected == filters(&mut client, &format!("copy_{n}")), "{options}");
+    for table in ["filters", "counting_filters"] {
+        let expected = filters(&mut client, table);
+        for (n, options) in ["FORMAT text", "FORMAT binary", "FORMAT csv"].iter().enumerate() {
+            let copy = format!("{table}_{n}");
+            run(&mut client, &format!("CREATE TABLE {copy} (LIKE {table})"));
+            let mut bytes = Vec::new();
+            let mut reader = client.copy_out(&format!("COPY {table} TO STDOUT ({options})")).expect("COPY starts");
+            reader.read_to_end(&mut bytes).expect("COPY can be read");
+            drop(reader);
+            let mut writer = client.copy_in(&format!("COPY {copy} FROM STDIN ({options})")).expect("COPY starts");
+            writer.write_all(&bytes).expect("COPY can be written");
+            writer.finish().expect("COPY takes what COPY gave");
+            assert!(expected == filters(&mut client, &copy), "{options}");
+        }
     }
 }
 
