@@ -13,6 +13,7 @@ mod counting_state;
 pub mod expression;
 mod merge_state;
 mod row;
+mod sort;
 mod spill;
 mod state;
 mod statistics;
@@ -24,9 +25,10 @@ pub use call::{Call, Element};
 pub use canonical::{Form, Reader, Source};
 pub use counting_state::CountingState;
 pub use row::{Column, Rows, row};
+pub use sort::{Bits, Counters, Sort};
 pub use state::{Params, Shared, State};
 pub use statistics::{Asked, Side, statistics};
-pub use stored::{Bits, Counters, Filter, Sort, Stored};
+pub use stored::{Filter, Stored};
 pub use varlena::{PgBuffer, Value, c_string};
 
 /// Lets the user cancel: raises an error if that was asked for.

@@ -9,12 +9,12 @@
 //! the memory of the call site; a few filters at a time, and of large ones just the last.
 
 use super::call::Call;
+use super::sort::Sort;
 use super::varlena::Value;
 use crate::element::Reading;
 use crate::error::Failure;
-use pg_bloom_core::counting::{self, Counting};
-use pg_bloom_core::slices::{START_BYTES, Start};
-use pg_bloom_core::{Code, Error, Header, View, build};
+use pg_bloom_core::slices::START_BYTES;
+use pg_bloom_core::{Code, Error, Header};
 use pgrx::pg_sys;
 use std::ops::Deref;
 
@@ -40,135 +40,6 @@ const POINTER_START: usize = 2;
 
 /// What tells one value out of line from another: `varatt_external`.
 type Identity = [u8; size_of::<pg_sys::varatt_external>()];
-
-/// A sort of filter that can be asked.
-pub trait Sort {
-    /// What asks it, for messages.
-    const OPERATION: &'static str;
-    /// A whole value.
-    type Whole<'a>: Copy;
-    /// The start of a value.
-    type Start<'a>: Copy;
-
-    /// Reads a whole value.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged one.
-    fn whole(bytes: &[u8]) -> Result<Self::Whole<'_>, Error>;
-
-    /// Reads the start of a value of `length` bytes.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged one.
-    fn start(bytes: &[u8], length: usize) -> Result<Self::Start<'_>, Error>;
-
-    /// What a whole value is.
-    fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
-
-    /// What a value is by its start.
-    fn start_header<'v>(start: &'v Self::Start<'_>) -> &'v Header<'v>;
-
-    /// Whether the element with this hash may be in a whole value.
-    fn contains(whole: &Self::Whole<'_>, hash: u64) -> bool;
-
-    /// Asks for the memory that [`Sort::contains`] needs.
-    fn prefetch(whole: &Self::Whole<'_>, hash: u64);
-
-    /// Whether the element may be in a value of which `read` reads slices.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged value.
-    fn contains_in_slices<B: AsRef<[u8]>>(
-        start: &Self::Start<'_>,
-        hash: u64,
-        read: impl FnMut(usize, usize) -> Result<B, Failure>,
-    ) -> Result<bool, Failure>;
-}
-
-/// Values of type `bloom`.
-pub enum Bits {}
-
-impl Sort for Bits {
-    const OPERATION: &'static str = "bloom_contains";
-    type Whole<'a> = View<'a>;
-    type Start<'a> = Start<'a>;
-
-    fn whole(bytes: &[u8]) -> Result<View<'_>, Error> {
-        View::parse_trusted(bytes)
-    }
-
-    fn start(bytes: &[u8], length: usize) -> Result<Start<'_>, Error> {
-        Start::parse(bytes, length)
-    }
-
-    #[inline(always)]
-    fn header<'v>(whole: &'v View<'_>) -> &'v Header<'v> {
-        &whole.header
-    }
-
-    fn start_header<'v>(start: &'v Start<'_>) -> &'v Header<'v> {
-        &start.header
-    }
-
-    #[inline(always)]
-    fn contains(whole: &View<'_>, hash: u64) -> bool {
-        build::contains(whole, hash)
-    }
-
-    #[inline(always)]
-    fn prefetch(whole: &View<'_>, hash: u64) {
-        build::prefetch(whole, hash);
-    }
-
-    fn contains_in_slices<B: AsRef<[u8]>>(
-        start: &Start<'_>,
-        hash: u64,
-        read: impl FnMut(usize, usize) -> Result<B, Failure>,
-    ) -> Result<bool, Failure> {
-        start.contains(hash, read)
-    }
-}
-
-/// Values of type `counting_bloom`.
-pub enum Counters {}
-
-impl Sort for Counters {
-    const OPERATION: &'static str = "counting_bloom_contains";
-    type Whole<'a> = Counting<'a>;
-    type Start<'a> = Header<'a>;
-
-    fn whole(bytes: &[u8]) -> Result<Counting<'_>, Error> {
-        Counting::parse_trusted(bytes)
-    }
-
-    fn start(bytes: &[u8], length: usize) -> Result<Header<'_>, Error> {
-        counting::parse_start(bytes, length)
-    }
-
-    fn header<'v>(whole: &'v Counting<'_>) -> &'v Header<'v> {
-        &whole.header
-    }
-
-    fn start_header<'v>(start: &'v Header<'_>) -> &'v Header<'v> {
-        start
-    }
-
-    fn contains(whole: &Counting<'_>, hash: u64) -> bool {
-        whole.contains(hash)
-    }
-
-    fn prefetch(whole: &Counting<'_>, hash: u64) {
-        whole.prefetch(hash);
-    }
-
-    fn contains_in_slices<B: AsRef<[u8]>>(
-        start: &Header<'_>,
-        hash: u64,
-        read: impl FnMut(usize, usize) -> Result<B, Failure>,
-    ) -> Result<bool, Failure> {
-        counting::contains_in_slices(start, hash, read)
-    }
-}
 
 /// The filters of one call site.
 pub struct Stored<S: Sort> {
