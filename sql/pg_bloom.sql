@@ -1,6 +1,6 @@
 -- pg_bloom: Bloom filters as a data type.
 --
--- Sections: type, build, aggregates, membership, merge, what is in it, sizing, casts, operator classes.
+-- Sections: type, build, aggregates, membership, merge, what is in it, sizing, casts, operator classes, counting filters.
 -- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
 --
 -- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'), and
@@ -686,3 +686,489 @@ CREATE OPERATOR CLASS bloom_ops DEFAULT FOR TYPE bloom USING hash AS
     FUNCTION 2 bloom_hash_extended(bloom, bigint);
 COMMENT ON OPERATOR CLASS bloom_ops USING hash IS 'filters by their stored bytes';
 COMMENT ON OPERATOR FAMILY bloom_ops USING hash IS 'filters by their stored bytes';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- A second type, for sets that shrink: each bit becomes a counter of four bits. What only copies or compares the stored bytes
+-- is the same C function as for bloom.
+
+CREATE TYPE counting_bloom;
+
+CREATE FUNCTION counting_bloom_in(cstring) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_in(cstring) IS 'input of type counting_bloom: \x and hexadecimal digits';
+
+CREATE FUNCTION counting_bloom_out(counting_bloom) RETURNS cstring
+    AS 'MODULE_PATHNAME', 'bloom_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_out(counting_bloom) IS 'output of type counting_bloom';
+
+CREATE FUNCTION counting_bloom_recv(internal) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_recv(internal) IS 'binary input of type counting_bloom';
+
+CREATE FUNCTION counting_bloom_send(counting_bloom) RETURNS bytea
+    AS 'MODULE_PATHNAME', 'bloom_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_send(counting_bloom) IS 'binary output of type counting_bloom';
+
+CREATE TYPE counting_bloom (
+    INPUT = counting_bloom_in,
+    OUTPUT = counting_bloom_out,
+    RECEIVE = counting_bloom_recv,
+    SEND = counting_bloom_send,
+    INTERNALLENGTH = VARIABLE,
+    ALIGNMENT = double,
+    STORAGE = external
+);
+COMMENT ON TYPE counting_bloom IS
+    'a multiset of elements that can be removed again, kept as a counting Bloom filter; its cast to bloom is the filter of what is left';
+
+-- STABLE: without a rate these take pg_bloom.default_fpr.
+
+CREATE FUNCTION counting_bloom_empty() RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_empty() IS
+    'a counting filter without elements and without a size; added to any filter it gives that filter';
+
+CREATE FUNCTION counting_bloom_empty(capacity bigint, fpr double precision DEFAULT NULL) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_empty(bigint, double precision) IS
+    'a counting filter without elements, made for that many distinct ones at a time at that false positive rate';
+
+-- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
+
+CREATE FUNCTION counting_bloom_add(filter counting_bloom, element anyelement) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_add(counting_bloom, anyelement) IS 'the filter with one more copy of an element';
+
+CREATE FUNCTION counting_bloom_add(filter counting_bloom, element text) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_add(counting_bloom, text) IS 'the filter with one more copy of an element';
+
+CREATE FUNCTION counting_bloom_add(filter counting_bloom, element "char") RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_add(counting_bloom, "char") IS 'the filter with one more copy of an element';
+
+CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element anyelement) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, anyelement) IS
+    'the filter with one copy of an element less; as it is if the element is surely not in it';
+
+CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element text) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, text) IS
+    'the filter with one copy of an element less; as it is if the element is surely not in it';
+
+CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element "char") RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, "char") IS
+    'the filter with one copy of an element less; as it is if the element is surely not in it';
+
+CREATE FUNCTION counting_bloom_add_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_add_all(counting_bloom, anyarray) IS
+    'the filter with one more copy for each element of an array';
+
+CREATE FUNCTION counting_bloom_remove_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_remove_all(counting_bloom, anyarray) IS
+    'the filter with one copy less for each element of an array, in turn';
+
+CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = anyelement);
+COMMENT ON OPERATOR || (counting_bloom, anyelement) IS 'the filter with one more copy of an element';
+
+CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = text);
+COMMENT ON OPERATOR || (counting_bloom, text) IS 'the filter with one more copy of an element';
+
+CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = "char");
+COMMENT ON OPERATOR || (counting_bloom, "char") IS 'the filter with one more copy of an element';
+
+CREATE OPERATOR - (FUNCTION = counting_bloom_remove, LEFTARG = counting_bloom, RIGHTARG = anyelement);
+COMMENT ON OPERATOR - (counting_bloom, anyelement) IS 'the filter with one copy of an element less';
+
+CREATE OPERATOR - (FUNCTION = counting_bloom_remove, LEFTARG = counting_bloom, RIGHTARG = text);
+COMMENT ON OPERATOR - (counting_bloom, text) IS 'the filter with one copy of an element less';
+
+CREATE OPERATOR - (FUNCTION = counting_bloom_remove, LEFTARG = counting_bloom, RIGHTARG = "char");
+COMMENT ON OPERATOR - (counting_bloom, "char") IS 'the filter with one copy of an element less';
+
+CREATE FUNCTION counting_bloom_union(a counting_bloom, b counting_bloom) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_union(counting_bloom, counting_bloom) IS
+    'the sum of two multisets: the filter of every copy of an element in either';
+
+CREATE OPERATOR + (FUNCTION = counting_bloom_union, LEFTARG = counting_bloom, RIGHTARG = counting_bloom, COMMUTATOR = +);
+COMMENT ON OPERATOR + (counting_bloom, counting_bloom) IS 'sum';
+
+-- The aggregates. Their state is a structure in the memory of the aggregate: see src/datum/counting_state.rs.
+
+CREATE FUNCTION counting_bloom_agg_transition(state internal, element anyelement, capacity bigint)
+    RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_transition(internal, anyelement, bigint) IS
+    'internal: adds a row to the state of counting_bloom_agg';
+
+CREATE FUNCTION counting_bloom_agg_transition(state internal, element anyelement, capacity bigint, fpr double precision)
+    RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_transition(internal, anyelement, bigint, double precision) IS
+    'internal: adds a row to the state of counting_bloom_agg';
+
+CREATE FUNCTION counting_bloom_agg_transition(state internal, element text, capacity bigint)
+    RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_transition(internal, text, bigint) IS
+    'internal: adds a row to the state of counting_bloom_agg';
+
+CREATE FUNCTION counting_bloom_agg_transition(state internal, element text, capacity bigint, fpr double precision)
+    RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_transition(internal, text, bigint, double precision) IS
+    'internal: adds a row to the state of counting_bloom_agg';
+
+CREATE FUNCTION counting_bloom_agg_transition(state internal, element "char", capacity bigint)
+    RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_transition(internal, "char", bigint) IS
+    'internal: adds a row to the state of counting_bloom_agg';
+
+CREATE FUNCTION counting_bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision)
+    RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_transition(internal, "char", bigint, double precision) IS
+    'internal: adds a row to the state of counting_bloom_agg';
+
+CREATE FUNCTION counting_bloom_agg_combine(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_combine(internal, internal) IS 'internal: adds two states of counting_bloom_agg';
+
+CREATE FUNCTION counting_bloom_agg_serialise(internal) RETURNS bytea
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_serialise(internal) IS
+    'internal: the state of an aggregate of counting filters as bytes';
+
+CREATE FUNCTION counting_bloom_agg_deserialise(bytea, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_deserialise(bytea, internal) IS
+    'internal: the state of an aggregate of counting filters from bytes';
+
+CREATE FUNCTION counting_bloom_agg_final(internal) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_agg_final(internal) IS
+    'internal: the filter that an aggregate of counting filters ends with';
+
+CREATE FUNCTION counting_bloom_union_agg_transition(internal, counting_bloom) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_union_agg_transition(internal, counting_bloom) IS
+    'internal: adds a filter to the state of counting_bloom_union_agg';
+
+CREATE FUNCTION counting_bloom_union_agg_combine(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_union_agg_combine(internal, internal) IS
+    'internal: adds two states of counting_bloom_union_agg';
+
+CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint) (
+    SFUNC = counting_bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_agg(anyelement, bigint) IS
+    'the counting filter of the elements, made for that many distinct ones at a time';
+
+CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint, fpr double precision) (
+    SFUNC = counting_bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_agg(anyelement, bigint, double precision) IS
+    'the counting filter of the elements, made for that many distinct ones at a time at that false positive rate';
+
+CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint) (
+    SFUNC = counting_bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_agg(text, bigint) IS
+    'the counting filter of the elements, made for that many distinct ones at a time';
+
+CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint, fpr double precision) (
+    SFUNC = counting_bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_agg(text, bigint, double precision) IS
+    'the counting filter of the elements, made for that many distinct ones at a time at that false positive rate';
+
+CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint) (
+    SFUNC = counting_bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_agg("char", bigint) IS
+    'the counting filter of the elements, made for that many distinct ones at a time';
+
+CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint, fpr double precision) (
+    SFUNC = counting_bloom_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_agg("char", bigint, double precision) IS
+    'the counting filter of the elements, made for that many distinct ones at a time at that false positive rate';
+
+CREATE AGGREGATE counting_bloom_union_agg(filter counting_bloom) (
+    SFUNC = counting_bloom_union_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_union_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_union_agg(counting_bloom) IS
+    'the sum of counting filters: the filter of every copy of an element in any';
+
+CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element anyelement) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, anyelement) IS
+    'whether the element may be in the filter; false is sure';
+
+CREATE FUNCTION counting_bloom_contained(element anyelement, filter counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_contained(anyelement, counting_bloom) IS
+    'whether the element may be in the filter; false is sure';
+
+CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element text) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, text) IS
+    'whether the element may be in the filter; false is sure';
+
+CREATE FUNCTION counting_bloom_contained(element text, filter counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_contained(text, counting_bloom) IS
+    'whether the element may be in the filter; false is sure';
+
+CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element "char") RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, "char") IS
+    'whether the element may be in the filter; false is sure';
+
+CREATE FUNCTION counting_bloom_contained(element "char", filter counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_contained("char", counting_bloom) IS
+    'whether the element may be in the filter; false is sure';
+
+CREATE FUNCTION counting_bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_contains_selectivity(internal, oid, internal, integer) IS
+    'restriction selectivity of counting filter @> element';
+
+CREATE FUNCTION counting_bloom_contained_selectivity(internal, oid, internal, integer) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_contained_selectivity(internal, oid, internal, integer) IS
+    'restriction selectivity of element <@ counting filter';
+
+CREATE OPERATOR @> (
+    FUNCTION = counting_bloom_contains, LEFTARG = counting_bloom, RIGHTARG = anyelement,
+    COMMUTATOR = <@, RESTRICT = counting_bloom_contains_selectivity, JOIN = bloom_join_selectivity
+);
+COMMENT ON OPERATOR @> (counting_bloom, anyelement) IS 'may contain';
+
+CREATE OPERATOR <@ (
+    FUNCTION = counting_bloom_contained, LEFTARG = anyelement, RIGHTARG = counting_bloom,
+    COMMUTATOR = @>, RESTRICT = counting_bloom_contained_selectivity, JOIN = bloom_join_selectivity
+);
+COMMENT ON OPERATOR <@ (anyelement, counting_bloom) IS 'may be in';
+
+CREATE OPERATOR @> (
+    FUNCTION = counting_bloom_contains, LEFTARG = counting_bloom, RIGHTARG = text,
+    COMMUTATOR = <@, RESTRICT = counting_bloom_contains_selectivity, JOIN = bloom_join_selectivity
+);
+COMMENT ON OPERATOR @> (counting_bloom, text) IS 'may contain';
+
+CREATE OPERATOR <@ (
+    FUNCTION = counting_bloom_contained, LEFTARG = text, RIGHTARG = counting_bloom,
+    COMMUTATOR = @>, RESTRICT = counting_bloom_contained_selectivity, JOIN = bloom_join_selectivity
+);
+COMMENT ON OPERATOR <@ (text, counting_bloom) IS 'may be in';
+
+CREATE OPERATOR @> (
+    FUNCTION = counting_bloom_contains, LEFTARG = counting_bloom, RIGHTARG = "char",
+    COMMUTATOR = <@, RESTRICT = counting_bloom_contains_selectivity, JOIN = bloom_join_selectivity
+);
+COMMENT ON OPERATOR @> (counting_bloom, "char") IS 'may contain';
+
+CREATE OPERATOR <@ (
+    FUNCTION = counting_bloom_contained, LEFTARG = "char", RIGHTARG = counting_bloom,
+    COMMUTATOR = @>, RESTRICT = counting_bloom_contained_selectivity, JOIN = bloom_join_selectivity
+);
+COMMENT ON OPERATOR <@ ("char", counting_bloom) IS 'may be in';
+
+CREATE FUNCTION counting_bloom_info(
+    filter counting_bloom,
+    OUT format_version integer,
+    OUT key_kind text,
+    OUT capacity bigint,
+    OUT target_fpr double precision,
+    OUT num_counters bigint,
+    OUT num_hashes integer,
+    OUT counters_set bigint,
+    OUT counters_saturated bigint,
+    OUT fill_ratio double precision,
+    OUT cardinality double precision,
+    OUT copies double precision,
+    OUT current_fpr double precision,
+    OUT bytes bigint
+)
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_info(counting_bloom) IS
+    'what a counting filter is, what it was made for, how full it is, and how many of its counters are stuck at 15';
+
+CREATE FUNCTION counting_bloom_cardinality(filter counting_bloom) RETURNS double precision
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_cardinality(counting_bloom) IS 'estimated number of distinct elements';
+
+CREATE FUNCTION counting_bloom_to_bloom(filter counting_bloom) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_to_bloom(counting_bloom) IS
+    'the filter of the elements that are left: a bit for each counter';
+
+CREATE FUNCTION counting_bloom_from_bytea(bytes bytea) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_from_bytea(bytea) IS 'a counting filter from its stored bytes, which are checked';
+
+CREATE FUNCTION counting_bloom_to_bytea(filter counting_bloom) RETURNS bytea
+    AS 'MODULE_PATHNAME', 'bloom_to_bytea' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_to_bytea(counting_bloom) IS 'the stored bytes of a counting filter';
+
+CREATE CAST (counting_bloom AS bloom) WITH FUNCTION counting_bloom_to_bloom(counting_bloom) AS ASSIGNMENT;
+COMMENT ON CAST (counting_bloom AS bloom) IS 'the filter of the elements that are left: a bit for each counter';
+
+CREATE CAST (bytea AS counting_bloom) WITH FUNCTION counting_bloom_from_bytea(bytea);
+COMMENT ON CAST (bytea AS counting_bloom) IS 'a counting filter from its stored bytes, which are checked';
+
+CREATE CAST (counting_bloom AS bytea) WITH FUNCTION counting_bloom_to_bytea(counting_bloom);
+COMMENT ON CAST (counting_bloom AS bytea) IS 'the stored bytes of a counting filter';
+
+-- By the stored bytes, as bloom: two filters are equal if and only if they are the same filter. The order means nothing else.
+
+CREATE FUNCTION counting_bloom_eq(a counting_bloom, b counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'bloom_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_eq(counting_bloom, counting_bloom) IS 'equal';
+
+CREATE FUNCTION counting_bloom_ne(a counting_bloom, b counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'bloom_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_ne(counting_bloom, counting_bloom) IS 'not equal';
+
+CREATE FUNCTION counting_bloom_lt(a counting_bloom, b counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'bloom_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_lt(counting_bloom, counting_bloom) IS 'less than';
+
+CREATE FUNCTION counting_bloom_le(a counting_bloom, b counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'bloom_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_le(counting_bloom, counting_bloom) IS 'less than or equal';
+
+CREATE FUNCTION counting_bloom_gt(a counting_bloom, b counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'bloom_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_gt(counting_bloom, counting_bloom) IS 'greater than';
+
+CREATE FUNCTION counting_bloom_ge(a counting_bloom, b counting_bloom) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'bloom_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_ge(counting_bloom, counting_bloom) IS 'greater than or equal';
+
+CREATE FUNCTION counting_bloom_cmp(a counting_bloom, b counting_bloom) RETURNS integer
+    AS 'MODULE_PATHNAME', 'bloom_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_cmp(counting_bloom, counting_bloom) IS 'less, equal or greater, as -1, 0 or 1';
+
+CREATE FUNCTION counting_bloom_hash(filter counting_bloom) RETURNS integer
+    AS 'MODULE_PATHNAME', 'bloom_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_hash(counting_bloom) IS 'hash of a counting filter';
+
+CREATE FUNCTION counting_bloom_hash_extended(filter counting_bloom, seed bigint) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'bloom_hash_extended' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_hash_extended(counting_bloom, bigint) IS '64-bit hash of a counting filter';
+
+CREATE OPERATOR = (
+    FUNCTION = counting_bloom_eq, LEFTARG = counting_bloom, RIGHTARG = counting_bloom,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel,
+    HASHES, MERGES
+);
+COMMENT ON OPERATOR = (counting_bloom, counting_bloom) IS 'equal';
+
+CREATE OPERATOR <> (
+    FUNCTION = counting_bloom_ne, LEFTARG = counting_bloom, RIGHTARG = counting_bloom,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+);
+COMMENT ON OPERATOR <> (counting_bloom, counting_bloom) IS 'not equal';
+
+CREATE OPERATOR < (
+    FUNCTION = counting_bloom_lt, LEFTARG = counting_bloom, RIGHTARG = counting_bloom,
+    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+COMMENT ON OPERATOR < (counting_bloom, counting_bloom) IS 'less than';
+
+CREATE OPERATOR <= (
+    FUNCTION = counting_bloom_le, LEFTARG = counting_bloom, RIGHTARG = counting_bloom,
+    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+COMMENT ON OPERATOR <= (counting_bloom, counting_bloom) IS 'less than or equal';
+
+CREATE OPERATOR > (
+    FUNCTION = counting_bloom_gt, LEFTARG = counting_bloom, RIGHTARG = counting_bloom,
+    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+COMMENT ON OPERATOR > (counting_bloom, counting_bloom) IS 'greater than';
+
+CREATE OPERATOR >= (
+    FUNCTION = counting_bloom_ge, LEFTARG = counting_bloom, RIGHTARG = counting_bloom,
+    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+COMMENT ON OPERATOR >= (counting_bloom, counting_bloom) IS 'greater than or equal';
+
+CREATE OPERATOR CLASS counting_bloom_ops DEFAULT FOR TYPE counting_bloom USING btree AS
+    OPERATOR 1 <,
+    OPERATOR 2 <=,
+    OPERATOR 3 =,
+    OPERATOR 4 >=,
+    OPERATOR 5 >,
+    FUNCTION 1 counting_bloom_cmp(counting_bloom, counting_bloom);
+COMMENT ON OPERATOR CLASS counting_bloom_ops USING btree IS 'counting filters by their stored bytes';
+COMMENT ON OPERATOR FAMILY counting_bloom_ops USING btree IS 'counting filters by their stored bytes';
+
+CREATE OPERATOR CLASS counting_bloom_ops DEFAULT FOR TYPE counting_bloom USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 counting_bloom_hash(counting_bloom),
+    FUNCTION 2 counting_bloom_hash_extended(counting_bloom, bigint);
+COMMENT ON OPERATOR CLASS counting_bloom_ops USING hash IS 'counting filters by their stored bytes';
+COMMENT ON OPERATOR FAMILY counting_bloom_ops USING hash IS 'counting filters by their stored bytes';

@@ -11,11 +11,24 @@ use crate::error::{Failure, invalid_parameter};
 use crate::settings;
 use pg_bloom_core::{Header, View};
 use pgrx::pg_sys::Datum;
+use std::marker::PhantomData;
 
 type Outcome = Result<Option<Datum>, Failure>;
 
-/// What a call site of `bloom_agg` remembers between rows.
-struct Site {
+/// What tells one aggregate over elements from another.
+pub trait Aggregate {
+    /// Its name, for messages.
+    const NAME: &'static str;
+
+    /// The header that its arguments ask for, without a kind.
+    ///
+    /// # Errors
+    /// 22023 and 54000 for arguments that can't be.
+    fn requested(arguments: &Arguments) -> Result<Header<'static>, Failure>;
+}
+
+/// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.
+pub struct Site<A: Aggregate> {
     element: ElementType,
     arguments: Arguments,
     /// The header that the arguments ask for, without a kind.
@@ -27,82 +40,125 @@ struct Site {
     is_fixed: bool,
     /// The parameters of the last state, which had those of `header`.
     seen: *const Params,
+    aggregate: PhantomData<A>,
 }
 
-impl Site {
-    fn new(call: &Call) -> Result<Site, Failure> {
+impl<A: Aggregate> Site<A> {
+    /// The site of a transition function whose arguments are a state, an element, and what [`Arguments`] reads.
+    ///
+    /// # Errors
+    /// 0A000 for a type that can't be an element; 55000 for a call by hand; those of [`Aggregate::requested`].
+    pub fn new(call: &Call) -> Result<Site<A>, Failure> {
         call.require_aggregate()?;
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
-        let header = requested_header(&arguments)?;
+        let header = A::requested(&arguments)?;
         let reading = element.reading(header.layout);
         let is_fixed = (2..call.nargs()).all(|i| expression::is_fixed(call, i));
-        Ok(Site { element, arguments, header, shared: Shared::new(), reading, is_fixed, seen: std::ptr::null() })
+        let (shared, seen) = (Shared::new(), std::ptr::null());
+        Ok(Site { element, arguments, header, shared, reading, is_fixed, seen, aggregate: PhantomData })
     }
 
-    /// Looks whether this row has the arguments of the one before.
+    /// Looks whether this row has the arguments of the one before, unless it must.
+    ///
+    /// # Errors
+    /// Those of [`Aggregate::requested`].
+    #[inline(always)]
+    pub fn begin_row(&mut self, call: &Call) -> Result<(), Failure> {
+        if self.is_fixed { Ok(()) } else { self.read_arguments(call) }
+    }
+
     #[inline(never)]
     fn read_arguments(&mut self, call: &Call) -> Result<(), Failure> {
         if !self.arguments.are_those_of(call, 2) {
             self.arguments = Arguments::of(call, 2);
-            self.header = requested_header(&self.arguments)?;
+            self.header = A::requested(&self.arguments)?;
             self.reading = self.element.reading(self.header.layout);
             self.seen = std::ptr::null();
         }
         Ok(())
     }
 
-    /// A state of which it is not known yet that it has this row's parameters, or a new one.
+    /// The parameters of new states, and where those that they have in common are kept.
+    pub fn for_new_state(&mut self) -> (&mut Shared, Header<'_>) {
+        let kind = self.element.kind(self.header.layout);
+        (&mut self.shared, Header { kind, ..self.header })
+    }
+
+    /// Checks that a state has this row's parameters.
+    ///
+    /// # Errors
+    /// 22023 if it doesn't.
+    #[inline(always)]
+    pub fn check(&mut self, params: &Params) -> Result<(), Failure> {
+        if std::ptr::eq(params, self.seen) { Ok(()) } else { self.check_unseen(params) }
+    }
+
     #[inline(never)]
-    fn check_or_make(&mut self, call: &Call, state: Option<State>) -> Result<State, Failure> {
-        match state {
-            Some(state) => {
-                same_parameters(&state.params().header, &self.header)?;
-                self.seen = state.params();
-                Ok(state)
-            }
-            None => {
-                let kind = self.element.kind(self.header.layout);
-                State::new(call, &mut self.shared, &Header { kind, ..self.header })
-            }
-        }
+    fn check_unseen(&mut self, params: &Params) -> Result<(), Failure> {
+        same_parameters::<A>(&params.header, &self.header)?;
+        self.seen = params;
+        Ok(())
+    }
+
+    /// The hash of the row's element, for a state with these parameters; `None` for NULL.
+    ///
+    /// # Errors
+    /// 22023 for a number that the filter's kind does not have.
+    #[inline(always)]
+    pub fn hash(&self, call: &Call, params: &Params) -> Result<Option<u64>, Failure> {
+        let Some(element) = call.element(1) else { return Ok(None) };
+        Ok(Some(self.reading.hash(element).ok_or_else(|| out_of_range(params.header.kind))?))
     }
 }
 
-fn requested_header(arguments: &Arguments) -> Result<Header<'static>, Failure> {
-    Ok(request(arguments)?.header(settings::max_filter_bytes())?)
+/// The aggregate `bloom_agg`.
+enum BloomAgg {}
+
+impl Aggregate for BloomAgg {
+    const NAME: &'static str = "bloom_agg";
+
+    fn requested(arguments: &Arguments) -> Result<Header<'static>, Failure> {
+        Ok(request(arguments)?.header(settings::max_filter_bytes())?)
+    }
 }
 
 /// `bloom_agg_transition(state, element, …)`.
 fn transition(call: &Call) -> Outcome {
-    let site = call.remembered(|| Site::new(call))?;
-    if !site.is_fixed {
-        site.read_arguments(call)?;
-    }
+    let site = call.remembered(|| Site::<BloomAgg>::new(call))?;
+    site.begin_row(call)?;
     let mut state = match State::argument(call, 0) {
-        Some(state) if std::ptr::eq(state.params(), site.seen) => state,
-        other => site.check_or_make(call, other)?,
+        Some(state) => {
+            site.check(state.params())?;
+            state
+        }
+        None => {
+            let (shared, header) = site.for_new_state();
+            State::new(call, shared, &header)?
+        }
     };
-    if let Some(element) = call.element(1) {
-        let hash = site.reading.hash(element).ok_or_else(|| out_of_range(state.params().header.kind))?;
+    if let Some(hash) = site.hash(call, state.params())? {
         state.push(call, hash)?;
     }
     Ok(Some(state.into_datum()))
 }
 
 /// Refuses parameters that differ within one aggregate.
-fn same_parameters(a: &Header<'_>, b: &Header<'_>) -> Result<(), Failure> {
+///
+/// # Errors
+/// 22023 if they do.
+pub fn same_parameters<A: Aggregate>(a: &Header<'_>, b: &Header<'_>) -> Result<(), Failure> {
     let same = a.layout == b.layout && a.fpr == b.fpr && a.capacity == b.capacity;
-    if same { Ok(()) } else { Err(parameters_differ(a, b)) }
+    if same { Ok(()) } else { Err(parameters_differ(a, b, A::NAME)) }
 }
 
 #[cold]
-fn parameters_differ(a: &Header<'_>, b: &Header<'_>) -> Failure {
+fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Failure {
     let describe = |h: &Header<'_>| {
         let capacity = if h.is_to_be_sized() { "none".into() } else { h.capacity.to_string() };
         format!("capacity {capacity}, rate {}, layout \"{}\"", h.fpr, h.layout.name())
     };
-    invalid_parameter("parameters of bloom_agg must be the same for all rows of a group")
+    invalid_parameter(format!("parameters of {aggregate} must be the same for all rows of a group"))
         .detail(format!("{} against {}.", describe(a), describe(b)))
         .hint("Use constants, or group by what decides the parameters.")
         .into()
@@ -139,7 +195,7 @@ fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
         return Ok(first.map(State::into_datum));
     };
     if same && let Some(first) = &first {
-        same_parameters(&first.params().header, &second.params().header)?;
+        same_parameters::<BloomAgg>(&first.params().header, &second.params().header)?;
     }
     second.with_view(|view| merge(call, first, view, operation))
 }

@@ -25,6 +25,11 @@ impl Arguments {
         Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.text(first + 2) }
     }
 
+    /// The capacity.
+    pub fn capacity(&self) -> Option<i64> {
+        self.capacity
+    }
+
     /// The same without a capacity.
     pub fn without_capacity(self) -> Arguments {
         Arguments { capacity: None, ..self }

@@ -1,26 +1,59 @@
 //! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison.
 //!
 //! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the one
-//! parser, [`View::parse`].
+//! parser, [`View::parse`]. The type `counting_bloom` differs in its parser, [`Counting::parse`], and in nothing else: so
+//! its other functions are these.
 
 use crate::datum::{Call, PgBuffer, Value, catalog};
 use crate::error::Failure;
+use pg_bloom_core::counting::Counting;
 use pg_bloom_core::{Buffer, Code, Error, View, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
 type Outcome = Result<Option<Datum>, Failure>;
 
+/// A type whose values are filters.
+trait Type {
+    /// Its SQL name.
+    const NAME: &'static str;
+
+    /// Checks that bytes are a value of it.
+    fn check(bytes: &[u8]) -> Result<(), Error>;
+}
+
+/// The type `bloom`.
+enum Bloom {}
+
+impl Type for Bloom {
+    const NAME: &'static str = "bloom";
+
+    fn check(bytes: &[u8]) -> Result<(), Error> {
+        View::parse(bytes).map(drop)
+    }
+}
+
+/// The type `counting_bloom`.
+enum CountingBloom {}
+
+impl Type for CountingBloom {
+    const NAME: &'static str = "counting_bloom";
+
+    fn check(bytes: &[u8]) -> Result<(), Error> {
+        Counting::parse(bytes).map(drop)
+    }
+}
+
 /// `bloom_in(cstring)`.
-fn input(call: &Call) -> Outcome {
+fn input<T: Type>(call: &Call) -> Outcome {
     let text = call.cstring(0).to_bytes();
     let filter = decode(text).ok_or_else(|| {
         Failure::MalformedText(
-            Error::new(Code::InvalidBinary, format!("invalid input syntax for type bloom: \"{}\"", shown(text)))
+            Error::new(Code::InvalidBinary, format!("invalid input syntax for type {}: \"{}\"", T::NAME, shown(text)))
                 .hint("A bloom filter is written as \\x and an even number of hexadecimal digits."),
         )
     })?;
-    View::parse(filter.bytes()).map_err(Failure::MalformedText)?;
+    T::check(filter.bytes()).map_err(Failure::MalformedText)?;
     Ok(Some(filter.into_datum()))
 }
 
@@ -67,20 +100,20 @@ fn output(call: &Call) -> Outcome {
 }
 
 /// `bloom_recv(internal)`.
-fn receive(call: &Call) -> Outcome {
-    validated(call.message(0))
+fn receive<T: Type>(call: &Call) -> Outcome {
+    validated::<T>(call.message(0))
 }
 
 /// `bloom(bytea)`: the cast from `bytea`.
-fn from_bytea(call: &Call) -> Outcome {
+fn from_bytea<T: Type>(call: &Call) -> Outcome {
     match call.value(0) {
-        Some(bytes) => validated(bytes.bytes()),
+        Some(bytes) => validated::<T>(bytes.bytes()),
         None => Ok(None),
     }
 }
 
-fn validated(bytes: &[u8]) -> Outcome {
-    View::parse(bytes)?;
+fn validated<T: Type>(bytes: &[u8]) -> Outcome {
+    T::check(bytes)?;
     Ok(Some(PgBuffer::copy_of(bytes).into_datum()))
 }
 
@@ -149,11 +182,14 @@ fn hash_64(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_in => input;
+    bloom_in => input::<Bloom>;
+    counting_bloom_in => input::<CountingBloom>;
     bloom_out => output;
-    bloom_recv => receive;
+    bloom_recv => receive::<Bloom>;
+    counting_bloom_recv => receive::<CountingBloom>;
     bloom_send => to_bytea;
-    bloom_from_bytea => from_bytea;
+    bloom_from_bytea => from_bytea::<Bloom>;
+    counting_bloom_from_bytea => from_bytea::<CountingBloom>;
     bloom_to_bytea => to_bytea;
     bloom_cmp => order;
     bloom_eq => equal;

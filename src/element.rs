@@ -169,7 +169,7 @@ fn resolve(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
         Some(known) => known,
         None if catalog::shape(oid) == Shape::Enum => (Source::Enum, Tag::Text, Tag::ParquetByteArray),
         None => {
-            refuse_parts(oid, oid, catalog::bloom_type(call)?)?;
+            refuse_parts(oid, oid, &Filters::of(call)?)?;
             (Source::Other, Tag::Other, Tag::Other)
         }
     };
@@ -183,14 +183,36 @@ fn resolve(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
     Ok(ElementType { reader, tag, parquet, name })
 }
 
-/// Refuses a type with a part whose hash does not follow its equality. `whole` is what the user sees.
-fn refuse_parts(whole: Oid, part: Oid, bloom: Oid) -> Result<(), Failure> {
-    if part == bloom {
-        return Err(unsupported(
-            "a bloom filter cannot be an element of a bloom filter",
-            "To merge filters use bloom_union_agg(filter) or filter | filter.",
-        ));
+/// The types of the extension itself.
+struct Filters {
+    bloom: Oid,
+    counting_bloom: Oid,
+}
+
+impl Filters {
+    fn of(call: &Call) -> Result<Filters, Failure> {
+        Ok(Filters {
+            bloom: catalog::own_type(call, c"bloom")?,
+            counting_bloom: catalog::own_type(call, c"counting_bloom")?,
+        })
     }
+
+    /// Refuses a filter as an element.
+    fn refuse(&self, part: Oid) -> Result<(), Failure> {
+        let hint = if part == self.bloom {
+            "To merge filters use bloom_union_agg(filter) or filter | filter."
+        } else if part == self.counting_bloom {
+            "To add filters use counting_bloom_union_agg(filter) or filter + filter."
+        } else {
+            return Ok(());
+        };
+        Err(unsupported("a bloom filter cannot be an element of a bloom filter", hint))
+    }
+}
+
+/// Refuses a type with a part whose hash does not follow its equality. `whole` is what the user sees.
+fn refuse_parts(whole: Oid, part: Oid, filters: &Filters) -> Result<(), Failure> {
+    filters.refuse(part)?;
     let collated = |collation| {
         if catalog::is_deterministic(collation) {
             return Ok(());
@@ -215,11 +237,11 @@ fn refuse_parts(whole: Oid, part: Oid, bloom: Oid) -> Result<(), Failure> {
             "an anonymous row cannot be an element of a bloom filter",
             "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
         )),
-        Shape::Domain(base) | Shape::Array(base) => refuse_parts(whole, base, bloom),
-        Shape::Range(base, collation) => collated(collation).and_then(|()| refuse_parts(whole, base, bloom)),
-        Shape::Composite(columns) => columns
-            .into_iter()
-            .try_for_each(|(column, collation)| collated(collation).and_then(|()| refuse_parts(whole, column, bloom))),
+        Shape::Domain(base) | Shape::Array(base) => refuse_parts(whole, base, filters),
+        Shape::Range(base, collation) => collated(collation).and_then(|()| refuse_parts(whole, base, filters)),
+        Shape::Composite(columns) => columns.into_iter().try_for_each(|(column, collation)| {
+            collated(collation).and_then(|()| refuse_parts(whole, column, filters))
+        }),
     }
 }
 

@@ -80,12 +80,20 @@ fn report(code: PgSqlErrorCode, error: Error, level: PgLogLevel) {
 /// # Errors
 /// 22023 when the setting is `error`.
 pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
+    report_overfull_with(over, "Build it with a larger capacity, or with none to size it for what it sees.")
+}
+
+/// The same of a filter for which something else can be done.
+///
+/// # Errors
+/// As [`report_overfull`].
+pub fn report_overfull_with(over: Overfull, hint: &str) -> Result<(), Failure> {
     let overfill = settings::overfill();
     if overfill == Overfill::Ignore {
         return Ok(());
     }
     let error =
-        if over.cardinality <= over.capacity as f64 { spread_too_full(&over) } else { too_many_elements(&over) };
+        if over.cardinality <= over.capacity as f64 { spread_too_full(&over) } else { too_many_elements(&over, hint) };
     if overfill == Overfill::Error {
         return Err(error.into());
     }
@@ -93,7 +101,7 @@ pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
     Ok(())
 }
 
-fn too_many_elements(over: &Overfull) -> Error {
+fn too_many_elements(over: &Overfull, hint: &str) -> Error {
     let count = if over.cardinality.is_finite() {
         format!("about {:.0} elements", over.cardinality)
     } else {
@@ -101,7 +109,7 @@ fn too_many_elements(over: &Overfull) -> Error {
     };
     invalid_parameter(format!("bloom filter holds {count}, but its capacity is {}", over.capacity))
         .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
-        .hint("Build it with a larger capacity, or with none to size it for what it sees.")
+        .hint(hint)
 }
 
 /// About a filter that smaller ones were merged into: each of their bits was spread over several.

@@ -13,6 +13,7 @@
 //! | [`membership`] | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
 //! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold` |
 //! | [`inspect`] | `bloom_info`, cardinalities, rates |
+//! | [`counting`] | `counting_bloom`: filters from which elements can be removed |
 //! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
 //! | [`settings`] | `pg_bloom.default_fpr` and the other settings |
 //!
@@ -29,6 +30,7 @@ pub mod datum;
 
 pub mod aggregate;
 pub mod build;
+pub mod counting;
 pub mod datatype;
 pub mod element;
 pub mod error;

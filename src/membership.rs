@@ -1,28 +1,27 @@
 //! Asking a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
 //! `bloom_filter_array`, `bloom_query`.
 
-use crate::datum::{Call, Column, Element, Stored, array_of, elements, expression, row};
+use crate::datum::{Bits, Call, Column, Counters, Element, Sort, Stored, array_of, elements, expression, row};
 use crate::element::{ElementType, Reading};
 use crate::error::Failure;
 use pg_bloom_core::View;
-use pg_bloom_core::build::contains as may_contain;
 use pg_bloom_core::estimate;
 use pgrx::pg_sys::{Datum, Oid};
 
 type Outcome = Result<Option<Datum>, Failure>;
 
 /// What a call site that asks for one element remembers.
-struct Site {
+struct Site<S: Sort> {
     element: ElementType,
-    filters: Stored,
+    filters: Stored<S>,
     /// Whether the element is a constant.
     is_constant: bool,
     /// The hash of a constant, and how it was read.
     constant: Option<(Reading, Option<u64>)>,
 }
 
-impl Site {
-    fn new(call: &Call, element: usize) -> Result<Site, Failure> {
+impl<S: Sort> Site<S> {
+    fn new(call: &Call, element: usize) -> Result<Site<S>, Failure> {
         Ok(Site {
             element: ElementType::of_argument(call, element)?,
             filters: Stored::default(),
@@ -34,24 +33,24 @@ impl Site {
 
 /// Whether argument `element` may be in the filter that argument `filter` is.
 #[inline(always)]
-fn probe(call: &Call, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
-    let site = call.remembered(|| Site::new(call, element))?;
+fn probe<S: Sort>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
+    let site = call.remembered(|| Site::<S>::new(call, element))?;
     if !site.is_constant
         && let Some((view, reading)) = site.filters.last(call, filter)
         && let Some(element) = call.element(element)
     {
-        return Ok(Some(reading.hash(element).is_some_and(|hash| may_contain(view, hash))));
+        return Ok(Some(reading.hash(element).is_some_and(|hash| S::contains(view, hash))));
     }
     probe_any(call, site, filter, element)
 }
 
 /// The same for a filter that was not the last one asked, or that is passed whole.
 #[inline(never)]
-fn probe_any(call: &Call, site: &mut Site, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
+fn probe_any<S: Sort>(call: &Call, site: &mut Site<S>, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
     let Site { element: type_of_element, filters, is_constant, constant } = site;
     let Some(element) = call.element(element) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
-    let reading = type_of_element.key(filter.header(), "bloom_contains")?.reading();
+    let reading = type_of_element.key(filter.header(), S::OPERATION)?.reading();
     let hash = match constant {
         Some((known, hash)) if *known == reading => *hash,
         _ => {
@@ -72,21 +71,21 @@ fn probe_any(call: &Call, site: &mut Site, filter: usize, element: usize) -> Res
     Ok(Some(found))
 }
 
-/// `bloom_contains(filter, element)`, `filter @> element`.
-fn contains(call: &Call) -> Outcome {
-    Ok(probe(call, 0, 1)?.map(Datum::from))
+/// `bloom_contains(filter, element)`, `filter @> element`; the same of a `counting_bloom`.
+fn contains<S: Sort>(call: &Call) -> Outcome {
+    Ok(probe::<S>(call, 0, 1)?.map(Datum::from))
 }
 
-/// `element <@ filter`.
-fn contained(call: &Call) -> Outcome {
-    Ok(probe(call, 1, 0)?.map(Datum::from))
+/// `element <@ filter`; the same of a `counting_bloom`.
+fn contained<S: Sort>(call: &Call) -> Outcome {
+    Ok(probe::<S>(call, 1, 0)?.map(Datum::from))
 }
 
 /// What a call site that asks for the elements of an array remembers.
 struct ArraySite {
     element: ElementType,
     oid: Oid,
-    filters: Stored,
+    filters: Stored<Bits>,
 }
 
 /// An array that was asked for.
@@ -107,7 +106,7 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>, Failu
     })?;
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
-    let key = site.element.key(filter.header(), "bloom_contains")?;
+    let key = site.element.key(filter.header(), Bits::OPERATION)?;
     let hashes: Vec<Option<u64>> = elements.iter().map(|&element| key.hash(element)).collect();
     let answers = filter.contains_each(&hashes, until)?;
     Ok(Some(Probed { oid: site.oid, elements, answers }))
@@ -133,15 +132,17 @@ fn filter_array(call: &Call) -> Outcome {
 
 /// `bloom_query(filter, element)`.
 fn query(call: &Call) -> Outcome {
-    let Some(yes) = probe(call, 0, 1)? else { return Ok(None) };
+    let Some(yes) = probe::<Bits>(call, 0, 1)? else { return Ok(None) };
     let Some(filter) = call.value(0) else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&View::parse_trusted(filter.bytes())?) } else { 1.0 };
     Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
 }
 
 pg_functions! {
-    bloom_contains => contains;
-    bloom_contained => contained;
+    bloom_contains => contains::<Bits>;
+    bloom_contained => contained::<Bits>;
+    counting_bloom_contains => contains::<Counters>;
+    counting_bloom_contained => contained::<Counters>;
     bloom_contains_any => contains_any;
     bloom_contains_all => contains_all;
     bloom_filter_array => filter_array;

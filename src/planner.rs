@@ -13,6 +13,7 @@
 
 use crate::datum::{Asked, Call, Side, statistics};
 use crate::error::Failure;
+use pg_bloom_core::counting::Counting;
 use pg_bloom_core::{View, estimate};
 use pgrx::pg_sys::Datum;
 
@@ -23,13 +24,16 @@ const DEFAULT: f64 = 0.1;
 /// From this many bounds on a histogram is a fair sample by itself.
 const FAIR_SAMPLE: f64 = 100.0;
 
-fn selectivity(call: &Call, filter: Side) -> Result<f64, Failure> {
+/// The largest share of so many distinct values that may be in the filter with these stored bytes.
+type MostOf = fn(&[u8], f64) -> Result<f64, Failure>;
+
+fn selectivity(call: &Call, filter: Side, most_of: MostOf) -> Result<f64, Failure> {
     match statistics(call, filter)? {
         None => Ok(DEFAULT),
         Some(Asked::Null) => Ok(0.0),
         Some(Asked::Column { filter, common_found, common, nulls, distinct, bounds }) => {
             let most = match distinct {
-                Some(distinct) => most_of(&View::parse_trusted(filter.bytes())?, distinct),
+                Some(distinct) => most_of(filter.bytes(), distinct)?,
                 None => 1.0,
             };
             let unknown = if distinct.is_some() { most } else { DEFAULT };
@@ -48,19 +52,36 @@ fn selectivity(call: &Call, filter: Side) -> Result<f64, Failure> {
     }
 }
 
-/// The largest share of `distinct` values that may be in a filter.
-fn most_of(filter: &View<'_>, distinct: f64) -> f64 {
+fn most_of_view(filter: &View<'_>, distinct: f64) -> f64 {
     (estimate::cardinality(filter) / distinct + estimate::current_fpr(filter)).min(1.0)
+}
+
+fn most_of_bloom(filter: &[u8], distinct: f64) -> Result<f64, Failure> {
+    Ok(most_of_view(&View::parse_trusted(filter)?, distinct))
+}
+
+fn most_of_counting_bloom(filter: &[u8], distinct: f64) -> Result<f64, Failure> {
+    Ok(Counting::parse_trusted(filter)?.with_bits(|view| most_of_view(view, distinct)))
 }
 
 /// `bloom_contains_selectivity`, of `filter @> element`.
 fn contains(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity(call, Side::Left)?)))
+    Ok(Some(result(selectivity(call, Side::Left, most_of_bloom)?)))
 }
 
 /// `bloom_contained_selectivity`, of `element <@ filter`.
 fn contained(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity(call, Side::Right)?)))
+    Ok(Some(result(selectivity(call, Side::Right, most_of_bloom)?)))
+}
+
+/// `counting_bloom_contains_selectivity`, of `filter @> element`.
+fn counting_contains(call: &Call) -> Outcome {
+    Ok(Some(result(selectivity(call, Side::Left, most_of_counting_bloom)?)))
+}
+
+/// `counting_bloom_contained_selectivity`, of `element <@ filter`.
+fn counting_contained(call: &Call) -> Outcome {
+    Ok(Some(result(selectivity(call, Side::Right, most_of_counting_bloom)?)))
 }
 
 /// `bloom_join_selectivity`, where both come from tables.
@@ -75,5 +96,7 @@ fn result(share: f64) -> Datum {
 pg_functions! {
     bloom_contains_selectivity => contains;
     bloom_contained_selectivity => contained;
+    counting_bloom_contains_selectivity => counting_contains;
+    counting_bloom_contained_selectivity => counting_contained;
     bloom_join_selectivity => join;
 }

@@ -33,6 +33,16 @@ fn odd_values(sql_type: &str) -> &'static [&'static str] {
             "bloom_from_array(ARRAY(SELECT generate_series(1, 5000)), 1000, 0.01, 'parquet')",
             "bloom_from_array(ARRAY(SELECT generate_series(1, 999)::float8), 999, 0.5, 'classic')",
         ],
+        "counting_bloom" => &[
+            "NULL::counting_bloom",
+            "counting_bloom_empty()",
+            "counting_bloom_empty(1)",
+            "counting_bloom_empty(1000000, 0.5)",
+            "counting_bloom_empty(40, 0.1) || 1 || 1",
+            "counting_bloom_empty(40, 0.1) || 'x'",
+            "counting_bloom_add_all(counting_bloom_empty(9), ARRAY(SELECT 7 FROM generate_series(1, 99)))",
+            "counting_bloom_add_all(counting_bloom_empty(1000), ARRAY[inet '::1', '::2'])",
+        ],
         "bigint" => &[
             "NULL::bigint",
             "0::bigint",
@@ -109,6 +119,7 @@ fn odd_values(sql_type: &str) -> &'static [&'static str] {
             "ROW(NULL, NULL)::pair",
             "bloom_empty(5)",
             "ARRAY[bloom_empty()]",
+            "counting_bloom_empty()",
             "NULL::bloom",
             "true",
             "B'0101'",
@@ -302,7 +313,7 @@ fn odd_arguments_under_odd_settings_give_a_value_or_a_clean_error() {
 fn functions_of_aggregates_refuse_to_be_called_by_hand() {
     let mut client = session("internals");
     let internals: Vec<Function> = functions(&mut client).into_iter().filter(|f| f.internal).collect();
-    assert_eq!(internals.len(), 22);
+    assert_eq!(internals.len(), 37);
     let mut calls: Vec<String> = internals.iter().flat_map(|f| f.calls(&mut Random(3), 40)).collect();
     calls.extend(
         [
@@ -312,6 +323,10 @@ fn functions_of_aggregates_refuse_to_be_called_by_hand() {
             "bloom_agg_final(NULL::internal)",
             "bloom_union_agg_combine(bloom_union_agg_transition(NULL::internal, bloom_empty()), NULL::internal)",
             "bloom_recv(NULL::internal)",
+            "counting_bloom_agg_final(counting_bloom_agg_transition(NULL::internal, 1, 10))",
+            "counting_bloom_agg_serialise(counting_bloom_agg_transition(NULL::internal, 'x'::text, 100, 0.1))",
+            "counting_bloom_agg_combine(counting_bloom_agg_deserialise('\\x', NULL::internal), NULL::internal)",
+            "counting_bloom_union_agg_transition(NULL::internal, counting_bloom_empty())",
         ]
         .map(|call| format!("SELECT {call} IS NULL")),
     );
@@ -323,6 +338,7 @@ fn functions_of_aggregates_refuse_to_be_called_by_hand() {
     }
     for misuse in [
         "CREATE AGGREGATE odd (bloom) (SFUNC = bloom_union, STYPE = bloom, FINALFUNC = bloom_agg_final)",
+        "CREATE AGGREGATE odd (bloom) (SFUNC = bloom_union, STYPE = bloom, FINALFUNC = counting_bloom_agg_final)",
         "CREATE AGGREGATE odd (integer) (SFUNC = bloom_agg_transition, STYPE = bytea)",
         "CREATE AGGREGATE odd (integer) (SFUNC = bloom_agg_transition, STYPE = internal, FINALFUNC = bloom_send)",
         "CREATE FUNCTION odd(integer) RETURNS internal LANGUAGE sql AS 'SELECT bloom_agg_transition(NULL, $1)'",

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{LAYOUTS, Server, rows, run, value};
+use postgres::Client;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -53,12 +54,13 @@ fn the_reader_answers_as_the_server_does() {
     run(&mut client, "SET pg_bloom.overfill = ignore");
     let (mut lines, mut expected) = (String::new(), Vec::new());
     for (elements, kind, text) in ELEMENTS {
-        for layout in LAYOUTS {
+        let builds = LAYOUTS.map(|layout| (format!(", '{layout}'"), "bloom_agg"));
+        for (layout, aggregate) in builds.into_iter().chain([(String::new(), "counting_bloom_agg")]) {
             for (held, capacity) in [(30, 1_000), (150, 150)] {
                 let sql = format!(
                     "SELECT concat_ws(E'\\t', encode(f::bytea, 'hex'), '{kind}',
                        {text}), f @> x
-                     FROM (SELECT bloom_agg({elements}, {capacity}, 0.05, '{layout}') AS f
+                     FROM (SELECT {aggregate}({elements}, {capacity}, 0.05{layout}) AS f
                            FROM generate_series(1, {held}) AS i) AS built,
                        LATERAL (SELECT {elements} AS x FROM generate_series(1, {held} * 2) AS i) AS asked"
                 );
@@ -81,14 +83,22 @@ fn the_reader_answers_as_the_server_does() {
 fn the_reader_refuses_what_the_server_refuses() {
     let server = Server::start("");
     let mut client = server.database("damaged");
-    let good: Vec<u8> = value(&mut client, "SELECT bloom_agg(i, 1000)::bytea FROM generate_series(1, 20) AS i");
+    for (sql_type, aggregate) in [("bloom", "bloom_agg"), ("counting_bloom", "counting_bloom_agg")] {
+        let build = format!("SELECT {aggregate}(i, 1000)::bytea FROM generate_series(1, 20) AS i");
+        let good: Vec<u8> = value(&mut client, &build);
+        refuses_the_same(&mut client, sql_type, &good);
+    }
+}
+
+/// Damages each of the first bytes of a value, and asserts that the reader takes the result if and only if the server does.
+fn refuses_the_same(client: &mut Client, sql_type: &str, good: &[u8]) {
     let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/reader.py");
     let (mut refused, mut accepted) = (0, 0);
     for byte in 0..good.len().min(60) {
-        let mut damaged = good.clone();
+        let mut damaged = good.to_vec();
         damaged[byte] ^= 1;
         let hex: String = damaged.iter().map(|b| format!("{b:02x}")).collect();
-        let server_takes_it = common::sqlstate(&mut client, &format!("SELECT '\\x{hex}'::bloom")) == "00000";
+        let server_takes_it = common::sqlstate(client, &format!("SELECT '\\x{hex}'::{sql_type}")) == "00000";
         let mut child = Command::new("python3")
             .arg(&reader)
             .arg("--describe")

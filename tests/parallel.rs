@@ -86,7 +86,8 @@ fn builds_of_every_key_kind_are_the_same() {
             .map(|n| {
                 format!(
                     "bloom_agg(x{n}), bloom_agg(x{n}, 1000), bloom_agg(x{n}, 6000, 0.001), bloom_agg(x{n}, 10000000),
-                     bloom_agg(x{n}, 6000, 0.01, 'classic'), bloom_agg(x{n}, NULL, NULL, 'parquet')"
+                     bloom_agg(x{n}, 6000, 0.01, 'classic'), bloom_agg(x{n}, NULL, NULL, 'parquet'),
+                     counting_bloom_agg(x{n}, 1000), counting_bloom_agg(x{n}, 6000, 0.001)"
                 )
             })
             .collect();
@@ -98,7 +99,12 @@ fn builds_of_every_key_kind_are_the_same() {
 fn workers_are_really_used() {
     let (_, mut parallel) = sessions("workers", &all_kinds());
     run(&mut parallel, MODES[1]);
-    for aggregate in ["bloom_agg(i)", "bloom_agg(i, 20000)", "bloom_agg(x6, 20000, 0.01, 'classic')"] {
+    for aggregate in [
+        "bloom_agg(i)",
+        "bloom_agg(i, 20000)",
+        "bloom_agg(x6, 20000, 0.01, 'classic')",
+        "counting_bloom_agg(x6, 20000)",
+    ] {
         let sql = format!("SELECT {aggregate} FROM t");
         let plan = plan(&mut parallel, "ANALYZE", &sql);
         let parts = ["Finalize Aggregate", "Workers Launched: 2", "Partial Aggregate", "Parallel Seq Scan"];
@@ -115,8 +121,10 @@ fn builds_of_groups_are_the_same() {
          FROM generate_series(1, 20000) AS i",
     );
     let builds = builds(&["x", "x, 5", "x, 1000", "x, 1000000, 0.001", "x, NULL, 0.1", "x, 10000, 0.02, 'parquet'"]);
+    let counting = "counting_bloom_agg(x, 30), counting_bloom_agg(bit, 10, 0.1), counting_bloom_agg(x, 5000)";
     for group in ["few", "many", "bit, few"] {
         same_rows(&mut serial, &mut parallel, &format!("SELECT {group}, {builds} FROM t GROUP BY {group}"));
+        same_rows(&mut serial, &mut parallel, &format!("SELECT {group}, {counting} FROM t GROUP BY {group}"));
     }
     let both = "SELECT few, bloom_agg(x, 100) FILTER (WHERE bit = 1) AS a, bloom_agg(x) AS b FROM t GROUP BY few";
     same_rows(&mut serial, &mut parallel, both);
@@ -131,6 +139,7 @@ fn builds_of_nothing_but_nulls_are_the_same() {
          FROM generate_series(1, 20000) AS i",
     );
     let builds = builds(&["never", "never, 1000", "seldom", "seldom, 1000", "seldom, 1000000"]);
+    let builds = format!("{builds}, counting_bloom_agg(never, 1000), counting_bloom_agg(seldom, 1000)");
     same_rows(&mut serial, &mut parallel, &format!("SELECT {builds} FROM t"));
     same_rows(&mut serial, &mut parallel, &format!("SELECT g, {builds} FROM t GROUP BY g"));
     same_rows(&mut serial, &mut parallel, &format!("SELECT {builds} FROM t WHERE g * 1 < 0"));
@@ -172,6 +181,36 @@ fn unions_and_intersections_are_the_same() {
     assert!(dense >= 60 && sparse >= 200, "{dense} dense filters and {sparse} sparse ones");
 }
 
+/// Counting filters of two kinds, whose elements come once to forty times; empty, of no size and NULL.
+const COUNTING_FILTERS: &str = "
+    CREATE TABLE filters (kind text, f counting_bloom) WITH (parallel_workers = 2, fillfactor = 10);
+    INSERT INTO filters
+    SELECT kind, CASE kind
+        WHEN 'inet' THEN counting_bloom_agg(inet '10.0.0.0' + x, 500) ELSE counting_bloom_agg(x, 500)
+    END
+    FROM unnest(ARRAY['integer', 'inet']) AS kind, generate_series(1, 60) AS n, generate_series(1, 100) AS j,
+         LATERAL (SELECT (n * 37 + j * j) % 700 AS x) AS element
+    GROUP BY kind, n;
+    INSERT INTO filters
+    SELECT kind, f FROM unnest(ARRAY['integer', 'inet', 'neither']) AS kind,
+         (VALUES (NULL::counting_bloom), (counting_bloom_empty()), (counting_bloom_empty(500))) AS v (f);";
+
+#[test]
+fn sums_of_counting_filters_are_the_same() {
+    let (mut serial, mut parallel) = sessions("sums", COUNTING_FILTERS);
+    same_rows(&mut serial, &mut parallel, "SELECT kind, counting_bloom_union_agg(f) FROM filters GROUP BY kind");
+    for filter in ["f", "f + counting_bloom_empty(500)", "nullif(f, f)"] {
+        let sql = format!("SELECT counting_bloom_union_agg({filter}) FROM filters WHERE kind = 'inet'");
+        same_rows(&mut serial, &mut parallel, &sql);
+    }
+    let saturated: bool = value(
+        &mut serial,
+        "SELECT counters_saturated BETWEEN 100 AND counters_set - 100
+         FROM (SELECT counting_bloom_union_agg(f) AS f FROM filters WHERE kind = 'inet') AS sum, counting_bloom_info(f)",
+    );
+    assert!(saturated);
+}
+
 #[test]
 fn aggregates_over_partitions_are_the_same() {
     let (mut serial, mut parallel) = sessions(
@@ -188,6 +227,7 @@ fn aggregates_over_partitions_are_the_same() {
     run(&mut parallel, "SET enable_partitionwise_aggregate = on");
     let builds =
         builds(&["x", "x, 100", "x, 9000", "x, 1000000", "x, 9000, 0.001, 'classic'", "x, NULL, 0.2, 'parquet'"]);
+    let builds = format!("{builds}, counting_bloom_agg(x, 9000), counting_bloom_agg(x, 100, 0.2)");
     for sql in [
         format!("SELECT {builds} FROM t"),
         format!("SELECT g % 2, {builds} FROM t GROUP BY g % 2"),
@@ -254,6 +294,18 @@ fn parameters_that_differ_between_workers_are_refused() {
         ("22023", "bloom_agg(CASE p WHEN 0 THEN x END, CASE p WHEN 0 THEN 1000 ELSE 2000 END)"),
         ("22023", "bloom_union_agg(CASE p WHEN 0 THEN bloom_empty(1000) ELSE bloom_empty(1100) END)"),
         ("22023", "bloom_intersection_agg(CASE p WHEN 0 THEN bloom_empty(1000) ELSE bloom_empty(1000, 0.1) END)"),
+        ("22023", "counting_bloom_agg(x, CASE p WHEN 0 THEN 1000 ELSE 4000 END)"),
+        ("22023", "counting_bloom_agg(x, CASE p WHEN 0 THEN 1000 ELSE 1001 END)"),
+        ("22023", "counting_bloom_agg(x, 1000, CASE p WHEN 0 THEN 0.01 ELSE 0.011 END)"),
+        (
+            "22023",
+            "counting_bloom_union_agg(CASE p WHEN 0 THEN counting_bloom_empty(9) ELSE counting_bloom_empty(9000) END)",
+        ),
+        (
+            "42804",
+            "counting_bloom_union_agg(
+                 CASE p WHEN 0 THEN counting_bloom_empty(9) || x ELSE counting_bloom_empty(9) || 'x' END)",
+        ),
         ("42804", "bloom_union_agg(CASE p WHEN 0 THEN bloom_add(bloom_empty(9), x) ELSE bloom_empty(9) || 'x' END)"),
         ("42804", "bloom_intersection_agg(CASE p WHEN 0 THEN bloom_empty(9) || x ELSE bloom_empty(9) || 'x' END)"),
     ];

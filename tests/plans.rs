@@ -40,6 +40,12 @@ fn literal(client: &mut Client, column: &str, part: &str) -> String {
     format!("'{text}'::bloom")
 }
 
+/// The same of a counting filter.
+fn counting_literal(client: &mut Client, column: &str, part: &str) -> String {
+    let build = format!("SELECT counting_bloom_agg({column}, 100000, 0.001)::text FROM t WHERE {part}");
+    format!("'{}'::counting_bloom", value::<String>(client, &build))
+}
+
 #[test]
 fn expected_rows_are_within_a_factor_of_two() {
     let mut client = database("estimates");
@@ -47,9 +53,14 @@ fn expected_rows_are_within_a_factor_of_two() {
         for percent in [1, 10, 50, 99] {
             let part = format!("abs(hashtext({column}::text)) % 100 < {percent}");
             let filter = literal(&mut client, column, &part);
-            for condition in
-                [format!("{filter} @> {column}"), format!("{column} <@ {filter}"), format!("NOT {filter} @> {column}")]
-            {
+            let counting = counting_literal(&mut client, column, &part);
+            for condition in [
+                format!("{filter} @> {column}"),
+                format!("{column} <@ {filter}"),
+                format!("NOT {filter} @> {column}"),
+                format!("{counting} @> {column}"),
+                format!("{column} <@ {counting}"),
+            ] {
                 let sql = format!("SELECT * FROM t WHERE {condition}");
                 let truth = value::<i64>(&mut client, &format!("SELECT count(*) FROM ({sql}) AS q")) as f64;
                 let expected = expected_rows(&mut client, &sql);

@@ -186,7 +186,7 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
         assert!(ahead <= 2, "{ahead} rows hold more than was asked for");
         assert_eq!(
             column::<i32>(&mut client, "SELECT id FROM stored WHERE id < 0"),
-            [],
+            [0i32; 0],
             "an unfinished build is stored"
         );
         let row = &rows(

@@ -54,6 +54,8 @@ fn digests(client: &mut Client) -> Vec<(String, String, i32, String)> {
         "SELECT 'filters', coalesce(kind::text, '') || note, octet_length(f::bytea), md5(f::bytea) FROM filters
          WHERE f IS NOT NULL
          UNION ALL SELECT 'large', id::text, octet_length(f::bytea), md5(f::bytea) FROM large
+         UNION ALL SELECT 'counting', coalesce(kind::text, '') || note, octet_length(f::bytea), md5(f::bytea)
+         FROM counting_filters WHERE f IS NOT NULL
          UNION ALL SELECT 'merged', kind::text, octet_length(f::bytea), md5(f::bytea) FROM merged",
     )
     .iter()

@@ -4,7 +4,7 @@
 //!  0  version      u8   = 1                  12  (blocks)
 //!  1  layout       u8   1 blocked, 2 classic, 3 parquet
 //!  2  kind         u8   key kind             all numbers little-endian
-//!  3  sparse/dense u8   0 sparse, 1 dense
+//!  3  sparse/dense u8   0 sparse, 1 dense; 2 counters ([`crate::counting`])
 //!  4  hashes       u8   k
 //!  5  hash id      u8   = 1 (XXH64, SplitMix64)
 //!  6  name length  u16
@@ -41,6 +41,8 @@ pub const HEADER_BYTES: usize = 44;
 
 const SPARSE: u8 = 0;
 const DENSE: u8 = 1;
+/// The payload is counters: a value of the other type, [`crate::counting`].
+pub(crate) const COUNTERS: u8 = 2;
 
 /// The header as it lies in memory, by `bincode` with fixed-width little-endian integers.
 #[derive(Serialize, Deserialize)]
@@ -182,7 +184,14 @@ impl<'a> Header<'a> {
     /// # Errors
     /// [`Code::TooLarge`] if it would have more than `limit` bytes.
     pub fn check_size(&self, limit: u64) -> Result<()> {
-        let bytes = self.dense_bytes();
+        self.check_bytes(self.dense_bytes(), limit)
+    }
+
+    /// Checks that a filter of this header may have so many bytes.
+    ///
+    /// # Errors
+    /// As [`Header::check_size`].
+    pub(crate) fn check_bytes(&self, bytes: u64, limit: u64) -> Result<()> {
         if bytes <= limit {
             return Ok(());
         }
@@ -202,7 +211,7 @@ impl<'a> Header<'a> {
     }
 
     /// Writes header and name to the start of `into`.
-    fn write(&self, representation: u8, into: &mut [u8]) {
+    pub(crate) fn write(&self, representation: u8, into: &mut [u8]) {
         let raw = Raw {
             version: VERSION,
             layout: self.layout as u8,
@@ -228,7 +237,7 @@ impl<'a> Header<'a> {
     }
 
     /// A value with this header and room for `payload` bytes, all zero.
-    fn allocate<B: Buffer>(&self, representation: u8, payload: usize) -> B {
+    pub(crate) fn allocate<B: Buffer>(&self, representation: u8, payload: usize) -> B {
         let mut value = B::zeroed(self.prefix_bytes() + payload);
         self.write(representation, value.bytes_mut());
         value
@@ -296,7 +305,7 @@ impl<'a> View<'a> {
     /// As [`View::parse`].
     #[inline]
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<View<'a>> {
-        let (header, representation) = parse_header(bytes)?;
+        let (header, representation) = parse_header(bytes, check_bits)?;
         let payload = &bytes[header.prefix_bytes()..];
         let body = match representation {
             DENSE => Body::Dense(check_dense(&header, payload)?),
@@ -341,12 +350,22 @@ pub(crate) fn invalid(detail: impl Into<String>) -> Error {
     Error::new(Code::InvalidBinary, "invalid bloom filter").detail(format!("The value is damaged: {}.", detail.into()))
 }
 
-fn require(holds: bool, detail: impl FnOnce() -> String) -> Result<()> {
+pub(crate) fn require(holds: bool, detail: impl FnOnce() -> String) -> Result<()> {
     if holds { Ok(()) } else { Err(invalid(detail())) }
 }
 
-/// Reads and checks everything before the payload. Returns the header and whether the value is sparse or dense.
-fn parse_header(bytes: &[u8]) -> Result<(Header<'_>, u8)> {
+/// Refuses what is not sparse or dense.
+fn check_bits(representation: u8) -> Result<()> {
+    if representation == COUNTERS {
+        return Err(Error::new(Code::InvalidBinary, "value is a counting bloom filter, not a bloom filter")
+            .detail(format!("Its representation is {COUNTERS}: counters."))
+            .hint("Read it as counting_bloom, and cast that to bloom."));
+    }
+    require(representation <= DENSE, || format!("representation {representation} is unknown"))
+}
+
+/// Reads and checks everything before the payload, the representation by `check`. Returns the header and that.
+pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<(Header<'_>, u8)> {
     require(bytes.len() >= HEADER_BYTES, || format!("{} bytes where a header has {HEADER_BYTES}", bytes.len()))?;
     require(bytes.len() as u64 <= crate::MAX_STORED_BYTES, || format!("{} bytes are too many", bytes.len()))?;
     if bytes[0] != VERSION {
@@ -363,7 +382,7 @@ fn parse_header(bytes: &[u8]) -> Result<(Header<'_>, u8)> {
     require(tag.allowed_in(layout == Layout::Parquet), || {
         format!("layout \"{}\" has no elements of kind {}", layout.name(), tag.name())
     })?;
-    require(raw.representation <= DENSE, || format!("representation {} is unknown", raw.representation))?;
+    check(raw.representation)?;
     require(raw.hash_id == HASH_ID, || format!("hash function {} is unknown", raw.hash_id))?;
     require(raw.reserved == 0, || format!("reserved bytes are {}, not 0", raw.reserved))?;
     require(raw.fpr > 0.0 && raw.fpr < 1.0, || format!("false positive rate is {}", raw.fpr))?;
@@ -459,7 +478,7 @@ fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [[u8; 
 
 /// Reads the header at the start of a value of `length` bytes, and what its payload is: bits, or so many hashes.
 pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
-    let (header, representation) = parse_header(bytes)?;
+    let (header, representation) = parse_header(bytes, check_bits)?;
     let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;
     match representation {
         DENSE => check_dense_length(&header, payload).map(|()| (header, None)),

@@ -23,6 +23,7 @@
 //! | [`mod@format`] | the stored form and its one validating parser |
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union, intersection, spreading and folding |
+//! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |
 //! | [`estimate`] | cardinality, present rate, overfull |
 //!
 //! Every operation works on stored bytes in place and writes its result into a [`Buffer`], so that the caller decides
@@ -33,6 +34,7 @@
 #![deny(unsafe_code)]
 
 pub mod build;
+pub mod counting;
 pub mod element;
 pub mod error;
 pub mod estimate;

@@ -92,7 +92,14 @@ fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>, operation: &str) -> Result<Kind<'a>
     })
 }
 
-fn cannot_merge(a: &Header<'_>, b: &Header<'_>, larger: &Header<'_>, reason: &str, operation: &str) -> Error {
+/// Refuses two headers, of which `larger` is one that would fit both.
+pub(crate) fn cannot_merge(
+    a: &Header<'_>,
+    b: &Header<'_>,
+    larger: &Header<'_>,
+    reason: &str,
+    operation: &str,
+) -> Error {
     Error::new(Code::InvalidParameter, format!("cannot use {operation} with bloom filters of different parameters"))
         .detail(format!("{} against {}. {reason}", describe(a), describe(b)))
         .hint(format!(

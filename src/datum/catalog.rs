@@ -175,11 +175,11 @@ pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
     collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
 }
 
-/// The type `bloom` of the extension whose function is being called: the one beside it in its schema.
+/// The type of this name of the extension whose function is being called: the one beside it in its schema.
 ///
 /// # Errors
 /// 55000 for a call without information.
-pub fn bloom_type(call: &Call) -> Result<pg_sys::Oid, Failure> {
+pub fn own_type(call: &Call, name: &CStr) -> Result<pg_sys::Oid, Failure> {
     let function = call.function()?;
     // SAFETY: reads the catalog; the name is a C string.
     unsafe {
@@ -187,7 +187,7 @@ pub fn bloom_type(call: &Call) -> Result<pg_sys::Oid, Failure> {
         Ok(pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
             pg_sys::Anum_pg_type_oid as pg_sys::AttrNumber,
-            pg_sys::Datum::from(c"bloom".as_ptr()),
+            pg_sys::Datum::from(name.as_ptr()),
             pg_sys::Datum::from(namespace),
             pg_sys::Datum::from(0),
             pg_sys::Datum::from(0),

@@ -78,7 +78,7 @@ unsafe fn relabelled_in_window(function: pg_sys::Oid, window: *mut pg_sys::Windo
             let window_function = (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc;
             let name = pg_sys::get_func_name((*window_function).winfnoid);
             let ours = !name.is_null()
-                && CStr::from_ptr(name) == c"bloom_agg"
+                && [c"bloom_agg", c"counting_bloom_agg"].contains(&CStr::from_ptr(name))
                 && pg_sys::get_func_namespace((*window_function).winfnoid) == namespace;
             if !ours {
                 return None;

@@ -10,11 +10,12 @@
 
 use super::call::Call;
 use super::memory;
+use super::sort::Sort;
 use super::varlena::Value;
 use crate::element::Reading;
 use crate::error::{Failure, raise};
-use pg_bloom_core::slices::{START_BYTES, Start};
-use pg_bloom_core::{Code, Error, Header, View, build};
+use pg_bloom_core::slices::START_BYTES;
+use pg_bloom_core::{Code, Error, Header};
 use pgrx::pg_sys;
 use std::ops::Deref;
 
@@ -40,15 +41,20 @@ const POINTER_START: usize = 2;
 type Identity = [u8; size_of::<pg_sys::varatt_external>()];
 
 /// The filters of one call site.
-#[derive(Default)]
-pub struct Stored {
-    places: [Option<Place>; PLACES],
+pub struct Stored<S: Sort> {
+    places: [Option<Place<S>>; PLACES],
     /// The place asked last.
     last: usize,
 }
 
+impl<S: Sort> Default for Stored<S> {
+    fn default() -> Self {
+        Stored { places: std::array::from_fn(|_| None), last: 0 }
+    }
+}
+
 /// A filter out of line.
-struct Place {
+struct Place<S: Sort> {
     identity: Identity,
     /// Bytes of the value.
     length: usize,
@@ -62,36 +68,36 @@ struct Place {
     /// Slices fetched so far.
     slices: usize,
     /// What the whole value is.
-    view: Option<View<'static>>,
+    view: Option<S::Whole<'static>>,
     /// How elements are read for this filter, once that is known.
     reading: Option<Reading>,
 }
 
 /// A filter to ask.
-pub enum Filter<'a> {
+pub enum Filter<'a, S: Sort> {
     /// All of it was passed.
-    Passed(View<'a>),
+    Passed(S::Whole<'a>),
     /// All of it is remembered.
-    Whole(&'a View<'static>),
+    Whole(&'a S::Whole<'static>),
     /// Slices of it can be fetched.
-    Slices(Slices<'a>),
+    Slices(Slices<'a, S>),
 }
 
 /// A filter out of line of which only the start is there.
-pub struct Slices<'a> {
-    start: Start<'a>,
+pub struct Slices<'a, S: Sort> {
+    start: S::Start<'a>,
     pointer: *mut pg_sys::varlena,
     slices: &'a mut usize,
 }
 
-impl<'a> Filter<'a> {
+impl<'a, S: Sort> Filter<'a, S> {
     /// What the filter is.
     #[inline(always)]
-    pub fn header(&self) -> &Header<'a> {
+    pub fn header(&self) -> &Header<'_> {
         match self {
-            Filter::Passed(view) => &view.header,
-            Filter::Whole(view) => &view.header,
-            Filter::Slices(slices) => &slices.start.header,
+            Filter::Passed(view) => S::header(view),
+            Filter::Whole(view) => S::header(view),
+            Filter::Slices(slices) => S::start_header(&slices.start),
         }
     }
 
@@ -109,8 +115,8 @@ impl<'a> Filter<'a> {
         let mut answers = Vec::with_capacity(hashes.len());
         for (i, &hash) in hashes.iter().enumerate() {
             match (&self, hashes.get(i + AHEAD)) {
-                (Filter::Whole(view), Some(Some(ahead))) => build::prefetch(view, *ahead),
-                (Filter::Passed(view), Some(Some(ahead))) => build::prefetch(view, *ahead),
+                (Filter::Whole(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
+                (Filter::Passed(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
                 _ => {}
             }
             let answer = match hash {
@@ -135,18 +141,18 @@ impl<'a> Filter<'a> {
     #[inline(always)]
     pub fn contains(&mut self, hash: u64) -> Result<bool, Failure> {
         match self {
-            Filter::Passed(view) => Ok(build::contains(view, hash)),
-            Filter::Whole(view) => Ok(build::contains(view, hash)),
+            Filter::Passed(view) => Ok(S::contains(view, hash)),
+            Filter::Whole(view) => Ok(S::contains(view, hash)),
             Filter::Slices(slices) => slices.contains(hash),
         }
     }
 }
 
-impl Slices<'_> {
+impl<S: Sort> Slices<'_, S> {
     #[inline(never)]
     fn contains(&mut self, hash: u64) -> Result<bool, Failure> {
         let Slices { start, pointer, slices } = self;
-        start.contains(hash, |from, length| {
+        S::contains_in_slices(start, hash, |from, length| {
             **slices += 1;
             // SAFETY: the pointer is the argument of this call.
             unsafe { slice(*pointer, from, length) }
@@ -154,17 +160,17 @@ impl Slices<'_> {
     }
 }
 
-impl Stored {
+impl<S: Sort> Stored<S> {
     /// Argument `i`, a filter that will be asked for `probes` elements; `None` when it is NULL.
     ///
     /// # Errors
     /// 22P03 for a damaged value.
-    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a>>, Failure> {
+    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a, S>>, Failure> {
         let Some(datum) = call.datum(i) else { return Ok(None) };
         // SAFETY: by declaration the argument is of variable length.
         let Some(identity) = (unsafe { identity(datum) }) else {
             let Some(value) = call.value(i) else { return Ok(None) };
-            return Ok(Some(Filter::Passed(View::parse_trusted(value.bytes())?)));
+            return Ok(Some(Filter::Passed(S::whole(value.bytes())?)));
         };
         let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
         if !known {
@@ -180,7 +186,7 @@ impl Stored {
     /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. What most
     /// calls need, and nothing else.
     #[inline(always)]
-    pub fn last(&self, call: &Call, i: usize) -> Option<(&View<'static>, Reading)> {
+    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'static>, Reading)> {
         // SAFETY: by declaration the argument is of variable length.
         let identity = unsafe { identity(call.datum(i)?)? };
         let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
@@ -213,9 +219,9 @@ impl Stored {
         let value = unsafe {
             in_context(context, || if is_whole { fetch(datum) } else { slice(datum.cast_mut_ptr(), 0, START_BYTES) })?
         };
-        let view = if is_whole { Some(View::parse_trusted(value.bytes())?) } else { None };
+        let view = if is_whole { Some(S::whole(value.bytes())?) } else { None };
         if view.is_none() {
-            Start::parse(value.bytes(), length)?;
+            S::start(value.bytes(), length)?;
         }
         let (whole, first) = (std::ptr::null_mut(), std::ptr::null_mut());
         let place = Place { identity, length, value, whole, first, slices: 1, view, reading: None };
@@ -229,7 +235,7 @@ impl Stored {
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<(), Failure> {
         let context = call.site_context()?;
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
-        let prefix = Start::parse(place.value.bytes(), place.length)?.header.prefix_bytes();
+        let prefix = S::start_header(&S::start(place.value.bytes(), place.length)?).prefix_bytes();
         // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place. Memory is
         // there already if an error that was caught ended an attempt before this.
         let bytes = unsafe {
@@ -240,7 +246,7 @@ impl Stored {
             fetch_pieces(datum.cast_mut_ptr(), first, place.length)?;
             std::slice::from_raw_parts(first, place.length)
         };
-        place.view = Some(View::parse_trusted(bytes)?);
+        place.view = Some(S::whole(bytes)?);
         self.make_room();
         Ok(())
     }
@@ -265,18 +271,18 @@ impl Stored {
     }
 }
 
-impl Place {
+impl<S: Sort> Place<S> {
     /// Bytes that are kept of the value.
     fn bytes(&self) -> usize {
         if self.whole.is_null() { self.value.len() } else { self.length }
     }
 
-    fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_>, Failure> {
+    fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>, Failure> {
         if let Some(view) = &self.view {
             return Ok(Filter::Whole(view));
         }
         Ok(Filter::Slices(Slices {
-            start: Start::parse(self.value.bytes(), self.length)?,
+            start: S::start(self.value.bytes(), self.length)?,
             pointer: datum.cast_mut_ptr(),
             slices: &mut self.slices,
         }))

@@ -1,7 +1,7 @@
 //! A database with elements of every kind and filters of them, and the question whether they are still the same.
 
 pub use super::TYPES;
-use super::{KINDS, LAYOUTS, major_version, rows, run};
+use super::{KINDS, LAYOUTS, major_version, rows, run, value};
 use postgres::Client;
 
 /// Elements of each kind.
@@ -86,6 +86,7 @@ pub fn fill(client: &mut Client, kinds: &[Kind]) {
     run(client, MORE_TYPES);
     run(client, "SET pg_bloom.overfill = ignore");
     run(client, "CREATE TABLE filters (kind integer, note text, f bloom)");
+    run(client, "CREATE TABLE counting_filters (kind integer, note text, f counting_bloom)");
     for (n, (sql_type, element)) in kinds.iter().enumerate() {
         let table = format!("elements_{n}");
         run(
@@ -101,7 +102,14 @@ pub fn fill(client: &mut Client, kinds: &[Kind]) {
                 run(client, &format!("INSERT INTO filters {build}"));
             }
         }
+        let build = format!("SELECT {n}, 'counting', counting_bloom_agg(x, 1000) FROM {table}");
+        run(client, &format!("INSERT INTO counting_filters {build}"));
     }
+    run(
+        client,
+        "INSERT INTO counting_filters
+         VALUES (NULL, 'no size', counting_bloom_empty()), (NULL, 'sized', counting_bloom_empty(9)), (NULL, 'none', NULL)",
+    );
     run(client, "INSERT INTO filters VALUES (NULL, 'empty', bloom_empty()), (NULL, 'none', NULL)");
     run(client, "INSERT INTO filters VALUES (NULL, 'sized', bloom_empty(100)), (NULL, 'big', bloom_empty(9999999))");
 }
@@ -127,6 +135,15 @@ pub fn finds_everything(client: &mut Client, kinds: &[Kind]) -> i64 {
         let (asked, found): (i64, i64) = (row.get(0), row.get(1));
         assert_eq!((asked, found), ((FILTERS * COUNT) as i64, asked), "elements of type {sql_type}");
         answers += asked;
+        let rebuilt: bool = value(
+            client,
+            &format!(
+                "SELECT f = counting_bloom_agg(x, 1000) AND bool_and(f @> x)
+                        AND (NOT bool_or(f - x = f) OR (counting_bloom_info(f)).counters_saturated > 0)
+                 FROM counting_filters, elements_{n} WHERE kind = {n} GROUP BY f"
+            ),
+        );
+        assert!(rebuilt, "elements of type {sql_type}");
     }
     answers
 }

@@ -1,6 +1,8 @@
 //! Throw-away servers, and what the tests of this folder share.
 #![allow(dead_code, reason = "each file of tests uses a part of it")]
 
+pub mod damage;
+
 use postgres::types::FromSqlOwned;
 use postgres::{Client, Config, NoTls, Row};
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads stored Bloom filters: a second implementation of docs/format.md, in plain Python and for clarity, not speed.
+"""Reads stored Bloom filters, of both types: a second implementation of docs/format.md, in plain Python and for clarity, not speed.
 
 usage: reader.py              answers questions
        reader.py --describe   prints headers
@@ -69,6 +69,7 @@ KINDS = {
     40: "parquet TIMESTAMP_MICROS (UTC)",
 }
 NONE, OTHER = 0, 11
+COUNTERS = 2
 HAS_PARQUET_FORM = {1, 2, 3, 4, 6, 7, 8, 9}
 
 
@@ -172,13 +173,16 @@ class Filter:
         check(5, self.kind in KINDS, f"key kind {self.kind} is unknown")
         allowed = self.kind not in HAS_PARQUET_FORM if self.layout == "parquet" else self.kind < 32
         check(6, allowed, f"layout {self.layout} has no elements of kind {KINDS[self.kind]}")
-        check(7, self.representation in (0, 1), f"representation {self.representation} is unknown")
+        check(7, self.representation in (0, 1, 2), f"representation {self.representation} is unknown")
         check(8, self.hash_id == 1, f"hash function {self.hash_id} is unknown")
         check(9, self.reserved == 0, f"reserved bytes are {self.reserved}, not 0")
         check(10, 0 < self.fpr < 1, f"false positive rate is {self.fpr}")
         start = self.read_name(data, name_length)
         self.check_shape(start)
         self.payload = data[start:]
+        if self.representation == COUNTERS:
+            self.check_counters()
+            return
         if self.representation == 1:
             self.check_dense_length()
         else:
@@ -236,12 +240,29 @@ class Filter:
         check(30, self.blocks > 0 or self.kind == NONE, "a filter of no size has a key kind")
         check(31, self.blocks == 0 or self.capacity > 0, "capacity is 0")
 
+    def check_counters(self):
+        """The checks of section 11, of the type counting_bloom."""
+        check("C1", self.layout == "blocked", f"counters in layout {self.layout}")
+        check("C2", self.base_blocks == self.blocks, f"{self.base_blocks} base blocks of {self.blocks} of counters")
+        check("C3", self.blocks == 0 or self.capacity > 0, "capacity is 0")
+        check("C4", self.blocks > 0 or self.kind == NONE, "a filter of no size has a key kind")
+        length = len(self.payload)
+        check("C5", length == 256 * self.blocks, f"{length} bytes of counters, not {256 * self.blocks}")
+        check("C6", (self.kind == NONE) != any(self.payload), "a key kind without elements, or elements without one")
+
+    def counter(self, i):
+        return self.payload[i // 2] >> 4 * (i % 2) & 15
+
     def contains(self, h):
         """Whether the element with this hash may be in the filter."""
         if self.representation == 0:
             at = bisect.bisect_left(self.list, h)
             return at < len(self.list) and self.list[at] == h
+        if self.blocks == 0:
+            return False
         places = positions(self.layout, self.blocks, self.hashes, h)
+        if self.representation == COUNTERS:
+            return all(self.counter(p) for p in places)
         return all(self.payload[p // 8] >> p % 8 & 1 for p in places)
 
     def describe(self):
@@ -250,7 +271,7 @@ class Filter:
             "layout": self.layout,
             "kind": KINDS[self.kind],
             "name": self.name.decode(),
-            "representation": ["sparse", "dense"][self.representation],
+            "representation": ["sparse", "dense", "counters"][self.representation],
             "hashes": self.hashes,
             "hash_id": self.hash_id,
             "blocks": self.blocks,
@@ -261,6 +282,8 @@ class Filter:
         }
         if self.representation == 0:
             shown["elements"] = len(self.list)
+        elif self.representation == COUNTERS:
+            shown["counters_set"] = sum(self.counter(i) > 0 for i in range(2 * len(self.payload)))
         else:
             shown["bits_set"] = sum(bin(byte).count("1") for byte in self.payload)
         return "\t".join(f"{name}={value}" for name, value in shown.items())

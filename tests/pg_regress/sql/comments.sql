@@ -14,7 +14,7 @@ SELECT DISTINCT classid::regclass::text AS catalog FROM members ORDER BY 1;
 -- The functions that users call.
 SELECT p.oid::regprocedure AS function, p.prokind AS kind, pg_get_function_result(p.oid) AS result
 FROM members JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
-WHERE comment !~ '^internal' AND proname !~ '^bloom_(eq|ne|lt|le|gt|ge|cmp|hash|hash_extended|in|out|recv|send|to_bytea|from_bytea)$'
+WHERE comment !~ '^internal' AND proname !~ '^(counting_)?bloom_(eq|ne|lt|le|gt|ge|cmp|hash|hash_extended|in|out|recv|send|to_bytea|from_bytea)$'
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 
 -- All are parallel safe; immutable but for those whose result the default rate can decide; strict but for those

@@ -1,0 +1,207 @@
+//! The counters of a payload: four bits each, sixteen in eight bytes.
+//!
+//! ```text
+//! counter   1    0     3    2     5    4
+//!         ┌────┬────┐┌────┬────┐┌────┬────┐
+//!         │high│low ││high│low ││high│low │ …        counter i belongs to bit i of a blocked filter
+//!         └────┴────┘└────┴────┘└────┴────┘
+//! byte         0          1          2
+//! ```
+//!
+//! A counter that is 15 stands for 15 or more: it is never counted down, so that no element is lost. Counting up and adding
+//! stop at 15, which makes both commutative and associative: any order gives min(number of increments, 15).
+
+use crate::hash::reduce;
+use crate::interrupt;
+use crate::layout::{Blocked, Scheme};
+use crate::simd::prefetch as prefetch_line;
+
+/// The largest value of a counter, which stands for itself and everything above.
+pub const SATURATED: u8 = 15;
+/// Counters of a block.
+pub const BLOCK_COUNTERS: u64 = Blocked::BLOCK_BITS;
+/// Bytes of a block.
+pub const BLOCK_BYTES: usize = BLOCK_COUNTERS as usize / 2;
+
+/// One bit in each of sixteen counters.
+const LOW_BITS: u64 = 0x1111_1111_1111_1111;
+/// Every other counter.
+const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
+/// Bytes of counters that are worked through between two looks whether to stop; whole blocks.
+const STRIDE: usize = interrupt::STRIDE;
+
+/// The block of an element.
+#[inline(always)]
+fn block_of(payload: &mut [u8], blocks: u64, hash: u64) -> &mut [u8; BLOCK_BYTES] {
+    &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, blocks) as usize]
+}
+
+/// The positions of an element in its block, as set bits: those that it has in a blocked filter. One that it has twice is
+/// there once, and so is counted once.
+#[inline(always)]
+fn positions(hashes: u32, hash: u64) -> [u64; 8] {
+    let mut block = [0u8; Blocked::BLOCK_BITS as usize / 8];
+    Blocked::insert(&mut block, hashes, 1, hash);
+    let words = block.as_chunks::<8>().0;
+    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+/// Calls `each` with every position of an element in its block, until that returns `false`. Says whether it never did.
+#[inline(always)]
+fn all_positions(hashes: u32, hash: u64, mut each: impl FnMut(usize) -> bool) -> bool {
+    for (word, mut bits) in positions(hashes, hash).into_iter().enumerate() {
+        while bits != 0 {
+            if !each(word * 64 + bits.trailing_zeros() as usize) {
+                return false;
+            }
+            bits &= bits - 1;
+        }
+    }
+    true
+}
+
+/// How far counter `position` is shifted in its byte.
+#[inline(always)]
+fn shift(position: usize) -> u32 {
+    4 * (position as u32 & 1)
+}
+
+/// Whether every counter of an element in its block is at least one. Positions don't depend on the number of blocks.
+#[inline]
+pub fn block_contains(block: &[u8; BLOCK_BYTES], hashes: u32, hash: u64) -> bool {
+    all_positions(hashes, hash, |p| block[p / 2] >> shift(p) & SATURATED != 0)
+}
+
+/// Whether every counter of an element is at least one.
+#[inline]
+pub fn contains(payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool {
+    block_contains(&payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, blocks) as usize], hashes, hash)
+}
+
+/// Asks for the memory that an element needs.
+#[inline]
+pub fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
+    let start = reduce(hash, blocks) as usize * BLOCK_BYTES;
+    (0..BLOCK_BYTES / CACHE_LINE).for_each(|line| prefetch_line(payload, start + line * CACHE_LINE));
+}
+
+/// Counts one more copy of an element.
+#[inline]
+pub fn add(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
+    let block = block_of(payload, blocks, hash);
+    all_positions(hashes, hash, |p| {
+        let one = 1 << shift(p);
+        if block[p / 2] >> shift(p) & SATURATED != SATURATED {
+            block[p / 2] += one;
+        }
+        true
+    });
+}
+
+/// Counts one copy of an element less, where its counters are not saturated; nothing if one of them is zero, since then it
+/// is not there. Says which.
+#[inline]
+pub fn remove(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) -> bool {
+    let block = block_of(payload, blocks, hash);
+    if !block_contains(block, hashes, hash) {
+        return false;
+    }
+    all_positions(hashes, hash, |p| {
+        let one = 1 << shift(p);
+        if block[p / 2] >> shift(p) & SATURATED != SATURATED {
+            block[p / 2] -= one;
+        }
+        true
+    })
+}
+
+/// Adds two payloads' sixteen counters each, up to saturation.
+#[inline(always)]
+fn sum(a: u64, b: u64) -> u64 {
+    let half = |a: u64, b: u64| {
+        // At most 30 in each byte: bit 4 says that it is too much, and becomes 15.
+        let sum = (a & EVEN) + (b & EVEN);
+        let over = sum & !EVEN;
+        (sum | (over - (over >> 4))) & EVEN
+    };
+    half(a, b) | half(a >> 4, b >> 4) << 4
+}
+
+/// Adds the counters of `from` to those of `into`, up to saturation.
+pub fn sum_into(into: &mut [u8], from: &[u8]) {
+    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
+        for (a, b) in into.as_chunks_mut::<8>().0.iter_mut().zip(from.as_chunks::<8>().0) {
+            *a = sum(u64::from_le_bytes(*a), u64::from_le_bytes(*b)).to_le_bytes();
+        }
+        interrupt::check();
+    }
+}
+
+/// The lowest bit of each counter that is not zero.
+#[inline(always)]
+fn not_zero(counters: u64) -> u64 {
+    (counters | counters >> 1 | counters >> 2 | counters >> 3) & LOW_BITS
+}
+
+/// The lowest bit of each counter that is saturated.
+#[inline(always)]
+fn saturated(counters: u64) -> u64 {
+    counters & counters >> 1 & counters >> 2 & counters >> 3 & LOW_BITS
+}
+
+/// Puts every fourth bit beside each other.
+#[inline(always)]
+fn gather(bits: u64) -> u16 {
+    let bits = (bits | bits >> 3) & 0x0303_0303_0303_0303;
+    let bits = (bits | bits >> 6) & 0x000F_000F_000F_000F;
+    let bits = (bits | bits >> 12) & 0x0000_00FF_0000_00FF;
+    (bits | bits >> 24) as u16
+}
+
+/// Sets the bits whose counters are not zero: four times as many bytes of counters as of bits.
+pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
+    for (counters, bits) in counters.chunks(STRIDE).zip(bits.chunks_mut(STRIDE / 4)) {
+        for (counters, bits) in counters.as_chunks::<8>().0.iter().zip(bits.as_chunks_mut::<2>().0) {
+            *bits = gather(not_zero(u64::from_le_bytes(*counters))).to_le_bytes();
+        }
+        interrupt::check();
+    }
+}
+
+/// Whether every counter is zero.
+pub fn are_zero(counters: &[u8]) -> bool {
+    counters.chunks(STRIDE).all(|stride| {
+        interrupt::check();
+        stride.iter().all(|&byte| byte == 0)
+    })
+}
+
+/// What the counters of a payload add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Counters that are not zero.
+    pub set: u64,
+    /// Counters that are saturated.
+    pub saturated: u64,
+    /// The sum of all.
+    pub total: u64,
+}
+
+/// Counts the counters.
+pub fn tally(counters: &[u8]) -> Tally {
+    let mut tally = Tally::default();
+    for stride in counters.chunks(STRIDE) {
+        for counters in stride.as_chunks::<8>().0 {
+            let counters = u64::from_le_bytes(*counters);
+            tally.set += u64::from(not_zero(counters).count_ones());
+            tally.saturated += u64::from(saturated(counters).count_ones());
+            // At most 30 in each byte, 240 in all eight: the product's highest byte is their sum.
+            let pairs = (counters & EVEN) + (counters >> 4 & EVEN);
+            tally.total += pairs.wrapping_mul(0x0101_0101_0101_0101) >> 56;
+        }
+        interrupt::check();
+    }
+    tally
+}

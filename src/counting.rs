@@ -1,0 +1,169 @@
+//! `counting_bloom`: filters from which elements can be removed. `counting_bloom_empty`, `…_add` and `||`, `…_remove` and `-`,
+//! `…_union` and `+`, what they say about themselves, and the cast to `bloom`.
+//!
+//! Input, output and comparison are in [`crate::datatype`], `@>` and `<@` in [`crate::membership`]: they differ from those of
+//! `bloom` in the parser alone.
+
+mod aggregate;
+
+use crate::build::Arguments;
+use crate::datum::{Call, Column, PgBuffer, elements, row};
+use crate::element::{ElementType, Key, hash_to_add};
+use crate::error::{Failure, report_overfull_with};
+use crate::settings;
+use pg_bloom_core::counting::{self, Counting};
+use pg_bloom_core::kind::Kind;
+use pg_bloom_core::{Buffer, Header, estimate, format};
+use pgrx::pg_sys::{Datum, Oid};
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+/// The header that the arguments ask for, with the defaults.
+///
+/// # Errors
+/// 22023 for a capacity or rate that can't be, or no capacity; 54000 for a filter that would be too large.
+fn sized_header(arguments: &Arguments) -> Result<Header<'static>, Failure> {
+    let capacity = counting::check_capacity(arguments.capacity())?;
+    let fpr = crate::build::request(arguments)?.fpr;
+    Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
+}
+
+/// The filter without elements and without a size: what aggregates give for no rows.
+fn nothing() -> Result<Datum, Failure> {
+    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::default_fpr())?).into_datum())
+}
+
+/// Warns about an overfull filter, or fails.
+///
+/// # Errors
+/// 22023 when `pg_bloom.overfill` is `error`; 22P03 for a damaged value.
+pub fn warn_of_overfull(filter: &[u8]) -> Result<(), Failure> {
+    match Counting::parse_trusted(filter)?.with_bits(estimate::overfull) {
+        Some(over) => report_overfull_with(over, "Build it with a larger capacity, or remove elements."),
+        None => Ok(()),
+    }
+}
+
+/// Warns about an overfull filter, or fails, and makes it the result.
+fn finish(filter: PgBuffer) -> Outcome {
+    warn_of_overfull(filter.bytes())?;
+    Ok(Some(filter.into_datum()))
+}
+
+/// `counting_bloom_empty()`, `counting_bloom_empty(capacity, fpr)`.
+fn empty(call: &Call) -> Outcome {
+    if call.nargs() == 0 {
+        return nothing().map(Some);
+    }
+    Ok(Some(counting::empty::<PgBuffer>(&sized_header(&Arguments::of(call, 0))?).into_datum()))
+}
+
+/// `counting_bloom_add(filter, element)`, `filter || element`.
+fn add(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let element_type = call.remembered(|| ElementType::of_argument(call, 1))?;
+    let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
+    let counting = Counting::parse_trusted(filter.bytes())?;
+    let key = element_type.key(&counting.header, "counting_bloom_add")?;
+    finish(counting.add(key.kind, &[hash_to_add(&key, element)?], "counting_bloom_add")?)
+}
+
+/// `counting_bloom_remove(filter, element)`, `filter - element`.
+fn remove(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let element_type = call.remembered(|| ElementType::of_argument(call, 1))?;
+    let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
+    let counting = Counting::parse_trusted(filter.bytes())?;
+    let hash = element_type.key(&counting.header, "counting_bloom_remove")?.hash(element);
+    let removed: Option<PgBuffer> = hash.and_then(|hash| counting.remove(&[hash]));
+    Ok(Some(removed.map_or_else(|| filter.into_datum(), PgBuffer::into_datum)))
+}
+
+/// The hashes of the elements of argument 1, an array, in their order and with repetitions, and their kind.
+fn array_hashes<'a>(
+    call: &Call,
+    header: &Header<'a>,
+    (element, oid): &'a (ElementType, Oid),
+    operation: &str,
+) -> Result<(Kind<'a>, Vec<u64>), Failure> {
+    let key: Key<'a> = element.key(header, operation)?;
+    let hashes = elements(call, 1, *oid).into_iter().map(|element| hash_to_add(&key, element));
+    Ok((key.kind, hashes.collect::<Result<_, _>>()?))
+}
+
+/// `counting_bloom_add_all(filter, elements)`.
+fn add_all(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let types = call.remembered(|| ElementType::of_array(call, 1))?;
+    let counting = Counting::parse_trusted(filter.bytes())?;
+    let (kind, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_add_all")?;
+    if hashes.is_empty() {
+        return Ok(Some(filter.into_datum()));
+    }
+    finish(counting.add(kind, &hashes, "counting_bloom_add_all")?)
+}
+
+/// `counting_bloom_remove_all(filter, elements)`.
+fn remove_all(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let types = call.remembered(|| ElementType::of_array(call, 1))?;
+    let counting = Counting::parse_trusted(filter.bytes())?;
+    let (_, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_remove_all")?;
+    let removed: Option<PgBuffer> = counting.remove(&hashes);
+    Ok(Some(removed.map_or_else(|| filter.into_datum(), PgBuffer::into_datum)))
+}
+
+/// `counting_bloom_union(filter, filter)`, `filter + filter`.
+fn union(call: &Call) -> Outcome {
+    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
+    let (a, b) = (Counting::parse_trusted(a.bytes())?, Counting::parse_trusted(b.bytes())?);
+    finish(counting::sum(&a, &b, "counting_bloom_union", settings::max_filter_bytes())?)
+}
+
+/// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
+fn to_bloom(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    Ok(Some(Counting::parse_trusted(filter.bytes())?.to_bloom::<PgBuffer>().into_datum()))
+}
+
+/// `counting_bloom_cardinality(filter)`.
+fn cardinality(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    Ok(Some(Datum::from(Counting::parse_trusted(filter.bytes())?.cardinality().to_bits())))
+}
+
+/// `counting_bloom_info(filter)`.
+fn info(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let counting = Counting::parse_trusted(filter.bytes())?;
+    let (h, found) = (&counting.header, counting.info());
+    let set = found.tally.set as f64;
+    let columns = [
+        Column::I32(i32::from(format::VERSION)),
+        if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
+        if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
+        Column::F64(h.fpr),
+        Column::I64(found.num_counters as i64),
+        Column::I32(h.hashes as i32),
+        Column::I64(found.tally.set as i64),
+        Column::I64(found.tally.saturated as i64),
+        Column::F64(if found.num_counters == 0 { 0.0 } else { set / found.num_counters as f64 }),
+        Column::F64(found.cardinality),
+        found.copies.map_or(Column::Null, Column::F64),
+        Column::F64(found.current_fpr),
+        Column::I64(counting::stored_bytes(h) as i64),
+    ];
+    Ok(Some(row(call, &columns)))
+}
+
+pg_functions! {
+    counting_bloom_empty => empty;
+    counting_bloom_add => add;
+    counting_bloom_add_all => add_all;
+    counting_bloom_remove => remove;
+    counting_bloom_remove_all => remove_all;
+    counting_bloom_union => union;
+    counting_bloom_to_bloom => to_bloom;
+    counting_bloom_cardinality => cardinality;
+    counting_bloom_info => info;
+}

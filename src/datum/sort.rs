@@ -1,0 +1,135 @@
+//! The two sorts of filters as those who ask them see them: the types `bloom` and `counting_bloom`.
+
+use crate::error::Failure;
+use pg_bloom_core::counting::{self, Counting};
+use pg_bloom_core::slices::Start;
+use pg_bloom_core::{Error, Header, View, build};
+
+/// A sort of filter that can be asked.
+pub trait Sort {
+    /// What asks it, for messages.
+    const OPERATION: &'static str;
+    /// A whole value.
+    type Whole<'a>: Copy;
+    /// The start of a value.
+    type Start<'a>: Copy;
+
+    /// Reads a whole value.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged one.
+    fn whole(bytes: &[u8]) -> Result<Self::Whole<'_>, Error>;
+
+    /// Reads the start of a value of `length` bytes.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged one.
+    fn start(bytes: &[u8], length: usize) -> Result<Self::Start<'_>, Error>;
+
+    /// What a whole value is.
+    fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
+
+    /// What a value is by its start.
+    fn start_header<'v>(start: &'v Self::Start<'_>) -> &'v Header<'v>;
+
+    /// Whether the element with this hash may be in a whole value.
+    fn contains(whole: &Self::Whole<'_>, hash: u64) -> bool;
+
+    /// Asks for the memory that [`Sort::contains`] needs.
+    fn prefetch(whole: &Self::Whole<'_>, hash: u64);
+
+    /// Whether the element may be in a value of which `read` reads slices.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    fn contains_in_slices<B: AsRef<[u8]>>(
+        start: &Self::Start<'_>,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B, Failure>,
+    ) -> Result<bool, Failure>;
+}
+
+/// Values of type `bloom`.
+pub enum Bits {}
+
+impl Sort for Bits {
+    const OPERATION: &'static str = "bloom_contains";
+    type Whole<'a> = View<'a>;
+    type Start<'a> = Start<'a>;
+
+    fn whole(bytes: &[u8]) -> Result<View<'_>, Error> {
+        View::parse_trusted(bytes)
+    }
+
+    fn start(bytes: &[u8], length: usize) -> Result<Start<'_>, Error> {
+        Start::parse(bytes, length)
+    }
+
+    #[inline(always)]
+    fn header<'v>(whole: &'v View<'_>) -> &'v Header<'v> {
+        &whole.header
+    }
+
+    fn start_header<'v>(start: &'v Start<'_>) -> &'v Header<'v> {
+        &start.header
+    }
+
+    #[inline(always)]
+    fn contains(whole: &View<'_>, hash: u64) -> bool {
+        build::contains(whole, hash)
+    }
+
+    #[inline(always)]
+    fn prefetch(whole: &View<'_>, hash: u64) {
+        build::prefetch(whole, hash);
+    }
+
+    fn contains_in_slices<B: AsRef<[u8]>>(
+        start: &Start<'_>,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B, Failure>,
+    ) -> Result<bool, Failure> {
+        start.contains(hash, read)
+    }
+}
+
+/// Values of type `counting_bloom`.
+pub enum Counters {}
+
+impl Sort for Counters {
+    const OPERATION: &'static str = "counting_bloom_contains";
+    type Whole<'a> = Counting<'a>;
+    type Start<'a> = Header<'a>;
+
+    fn whole(bytes: &[u8]) -> Result<Counting<'_>, Error> {
+        Counting::parse_trusted(bytes)
+    }
+
+    fn start(bytes: &[u8], length: usize) -> Result<Header<'_>, Error> {
+        counting::parse_start(bytes, length)
+    }
+
+    fn header<'v>(whole: &'v Counting<'_>) -> &'v Header<'v> {
+        &whole.header
+    }
+
+    fn start_header<'v>(start: &'v Header<'_>) -> &'v Header<'v> {
+        start
+    }
+
+    fn contains(whole: &Counting<'_>, hash: u64) -> bool {
+        whole.contains(hash)
+    }
+
+    fn prefetch(whole: &Counting<'_>, hash: u64) {
+        whole.prefetch(hash);
+    }
+
+    fn contains_in_slices<B: AsRef<[u8]>>(
+        start: &Header<'_>,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B, Failure>,
+    ) -> Result<bool, Failure> {
+        counting::contains_in_slices(start, hash, read)
+    }
+}
