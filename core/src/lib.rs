@@ -24,6 +24,7 @@
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union, intersection, spreading and folding |
 //! | [`estimate`] | cardinality, present rate, overfull |
+//! | [`mod@parquet`] | filters as Parquet files keep them |
 //!
 //! Every operation works on stored bytes in place and writes its result into a [`Buffer`], so that the caller decides
 //! whose memory it is.
@@ -42,6 +43,7 @@ pub mod interrupt;
 pub mod kind;
 pub mod layout;
 pub mod merge;
+pub mod parquet;
 pub mod rate;
 #[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
 mod simd;
