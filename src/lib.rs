@@ -14,6 +14,7 @@
 //! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold` |
 //! | [`inspect`] | `bloom_info`, cardinalities, rates |
 //! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
+//! | [`parquet`] | `bloom_to_parquet`, `bloom_from_parquet` |
 //! | [`settings`] | `pg_bloom.default_fpr` and the other settings |
 //!
 //! All unsafe code about datums is in [`datum`].
@@ -35,6 +36,7 @@ pub mod error;
 pub mod inspect;
 pub mod membership;
 pub mod merge;
+pub mod parquet;
 pub mod planner;
 pub mod settings;
 pub mod sizing;

@@ -16,7 +16,7 @@ fn naive(blocks: u64, elements: &[Vec<u8>]) -> Vec<u8> {
         let x = xxhash_rust::xxh64::xxh64(element, 0);
         let block = ((x >> 32) * blocks) >> 32;
         for (word, salt) in SALT.into_iter().enumerate() {
-            let bit = ((x & 0xffff_ffff) * salt & 0xffff_ffff) >> 27;
+            let bit = (((x & 0xffff_ffff) * salt) & 0xffff_ffff) >> 27;
             let position = block as usize * 256 + word * 32 + bit as usize;
             bits[position / 8] |= 1 << (position % 8);
         }
@@ -186,7 +186,7 @@ fn equal_floats_are_found_whoever_wrote_and_whoever_reads() {
         for (i, &held) in values.iter().enumerate() {
             let (raw, canonical) = float_bytes(tag, held);
             // Theirs, of many blocks so that nothing else is found by chance, asked as we ask.
-            let file = in_a_file(&naive(4096, &[raw.clone()]));
+            let file = in_a_file(&naive(4096, std::slice::from_ref(&raw)));
             let value = imported(&file, tag);
             let view = View::parse(&value).unwrap();
             for &asked in &values {
