@@ -77,10 +77,15 @@ bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=100
 	$(MAKE) all
 	scripts/bench
 
+sharding: ## measure a set of 200000000 elements as 64 filters and as one; ROWS=1000000 makes it quicker
+	scripts/setup
+	$(MAKE) all
+	scripts/sharding
+
 clean: ## delete everything built
 	cargo clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall installcheck demo test cargo-test lint bench clean help
+.PHONY: all install uninstall installcheck demo test cargo-test lint bench sharding clean help
