@@ -1,6 +1,7 @@
 -- pg_bloom: Bloom filters as a data type.
 --
--- Sections: type, build, aggregates, membership, merge, what is in it, sizing, casts, operator classes, counting filters.
+-- Sections: type, build, aggregates, membership, merge, what is in it, sizing, Parquet, casts, operator classes, counting
+-- filters.
 -- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
 --
 -- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'), and
@@ -572,6 +573,23 @@ CREATE FUNCTION bloom_expected_fpr(
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_expected_fpr(bigint, bigint, integer, text) IS
     'the false positive rate of a filter with that many distinct elements, bits and hashes';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- Parquet
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- The bytes of a filter in a Parquet file: header and bits, as many as bloom_filter_length of the column chunk says,
+-- from bloom_filter_offset on.
+
+CREATE FUNCTION bloom_to_parquet(filter bloom) RETURNS bytea
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION bloom_to_parquet(bloom) IS
+    'a filter of layout parquet as Parquet files keep it: header and bits';
+
+CREATE FUNCTION bloom_from_parquet(bytes bytea, element_type regtype) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION bloom_from_parquet(bytea, regtype) IS
+    'the filter that header and bits of a Parquet file are, whose column has elements of that type';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- casts

@@ -151,6 +151,30 @@ fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
     })
 }
 
+/// The kind that elements of a type have in the filters of Parquet files.
+///
+/// # Errors
+/// 22023 for a type that has no form there, and for what is no type.
+pub fn parquet_tag(oid: Oid) -> Result<Tag, Failure> {
+    let (tag, name) = if catalog::is_type(oid) {
+        let base = catalog::base_type(oid);
+        let tag = match built_in(base) {
+            Some((_, _, tag)) => Some(tag),
+            None => (catalog::shape(base) == Shape::Enum).then_some(Tag::ParquetByteArray),
+        };
+        (tag, catalog::display_name(oid))
+    } else {
+        (None, oid.to_u32().to_string())
+    };
+    tag.filter(|tag| tag.is_parquet()).ok_or_else(|| {
+        crate::error::invalid_parameter(format!("bloom filters of Parquet files have no elements of type {name}"))
+        .hint(
+            "Give the type that the column's values are stored as: integer, bigint, real, double precision, text, bytea, uuid, date, timestamp or timestamptz.",
+        )
+        .into()
+    })
+}
+
 fn resolve(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
     let oid = catalog::base_type(oid);
     if catalog::is_collatable(oid) && call.collation() == Oid::INVALID {

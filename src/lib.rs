@@ -15,6 +15,7 @@
 //! | [`inspect`] | `bloom_info`, cardinalities, rates |
 //! | [`counting`] | `counting_bloom`: filters from which elements can be removed |
 //! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
+//! | [`parquet`] | `bloom_to_parquet`, `bloom_from_parquet` |
 //! | [`settings`] | `pg_bloom.default_fpr` and the other settings |
 //!
 //! All unsafe code about datums is in [`datum`].
@@ -37,6 +38,7 @@ pub mod error;
 pub mod inspect;
 pub mod membership;
 pub mod merge;
+pub mod parquet;
 pub mod planner;
 pub mod settings;
 pub mod sizing;

@@ -68,6 +68,11 @@ impl Call {
         self.datum(i).map(|d| d.value() as i32)
     }
 
+    /// Argument `i`, an object identifier or one of the types that name an object.
+    pub fn oid(&self, i: usize) -> Option<pg_sys::Oid> {
+        self.datum(i).map(|d| pg_sys::Oid::from(d.value() as u32))
+    }
+
     /// Argument `i`, a double precision.
     #[inline(always)]
     pub fn f64(&self, i: usize) -> Option<f64> {

@@ -47,6 +47,14 @@ pub fn storage(oid: pg_sys::Oid) -> Storage {
     storage
 }
 
+/// Whether there is a type with this identifier, which somebody wrote.
+pub fn is_type(oid: pg_sys::Oid) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+    let (key, none) = (pg_sys::Datum::from(oid), pg_sys::Datum::null());
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::SearchSysCacheExists(cache, key, none, none, none) }
+}
+
 /// The type under all domains.
 pub fn base_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: reads the catalog; raises an error for an unknown type.

@@ -1,0 +1,220 @@
+//! The part of Thrift's compact protocol that the header of a Parquet filter is written in (Apache Thrift,
+//! `doc/specs/thrift-compact-protocol.md`).
+//!
+//! ```text
+//! struct   field* 00
+//! field    dddd tttt value             d > 0: its number is d more than that of the field before; t: its type
+//!          0000 tttt number value      the number in full, as a zigzag varint
+//! varint   seven bits a byte, least significant first, the eighth says that more follow
+//! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
+//! ```
+//!
+//! A reader must pass over fields that it doesn't know, of whatever type: [`Reader::skip`]. Every value but a boolean field
+//! takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so that reading takes no more steps than there
+//! are bytes.
+
+/// How deep values that are passed over may nest: what Thrift's own readers allow.
+pub const MAX_DEPTH: u32 = 64;
+
+/// The end of a struct.
+const STOP: u8 = 0;
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const BYTE: u8 = 3;
+const I16: u8 = 4;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+const UUID: u8 = 13;
+
+/// What a header can be found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// It ends before it should.
+    CutOff,
+    /// It is what no writer writes.
+    Invalid(String),
+}
+
+/// A result of reading.
+pub type Read<T> = Result<T, Malformed>;
+
+pub(super) fn invalid<T>(detail: impl Into<String>) -> Read<T> {
+    Err(Malformed::Invalid(detail.into()))
+}
+
+/// A field of a struct: its number, and its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its number.
+    pub id: i16,
+    /// The code of its type.
+    pub wire_type: u8,
+}
+
+impl Field {
+    /// Whether its value is an i32.
+    pub fn is_i32(self) -> bool {
+        self.wire_type == I32
+    }
+
+    /// Whether its value is a struct.
+    pub fn is_struct(self) -> bool {
+        self.wire_type == STRUCT
+    }
+}
+
+/// Reads bytes from their start on.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { rest: bytes }
+    }
+
+    /// What was not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    fn take(&mut self, count: usize) -> Read<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Malformed::CutOff)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Read<u8> {
+        self.take(1).map(|taken| taken[0])
+    }
+
+    fn varint(&mut self) -> Read<u64> {
+        let mut value = 0u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        invalid("a number has more than 64 bits")
+    }
+
+    fn zigzag(&mut self) -> Read<i64> {
+        self.varint().map(|value| (value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// An i32.
+    ///
+    /// # Errors
+    /// [`Malformed`] for what is none.
+    pub fn i32(&mut self) -> Read<i32> {
+        let value = self.zigzag()?;
+        i32::try_from(value).or_else(|_| invalid(format!("{value} is no 32-bit number")))
+    }
+
+    /// The next field of a struct; `None` at its end. `last` is the number of the field before, at first 0.
+    ///
+    /// # Errors
+    /// [`Malformed`] for what is none.
+    pub fn field(&mut self, last: &mut i16) -> Read<Option<Field>> {
+        let byte = self.byte()?;
+        if byte == STOP {
+            return Ok(None);
+        }
+        let id = match byte >> 4 {
+            0 => self.zigzag()?,
+            more => i64::from(*last) + i64::from(more),
+        };
+        *last = i16::try_from(id).or_else(|_| invalid(format!("{id} is no number of a field")))?;
+        Ok(Some(Field { id: *last, wire_type: byte & 15 }))
+    }
+
+    /// Passes over the value of a field, which nests `depth` deep already.
+    ///
+    /// # Errors
+    /// [`Malformed`] for what is none.
+    pub fn skip(&mut self, field: Field, depth: u32) -> Read<()> {
+        match field.wire_type {
+            // A boolean field has its value in its type.
+            TRUE | FALSE => Ok(()),
+            other => self.skip_value(other, depth),
+        }
+    }
+
+    fn skip_value(&mut self, wire_type: u8, depth: u32) -> Read<()> {
+        if depth > MAX_DEPTH {
+            return invalid(format!("values nest more than {MAX_DEPTH} deep"));
+        }
+        match wire_type {
+            TRUE | FALSE | BYTE => self.take(1).map(drop),
+            I16 | I32 | I64 => self.varint().map(drop),
+            DOUBLE => self.take(8).map(drop),
+            UUID => self.take(16).map(drop),
+            BINARY => {
+                let length = self.length()?;
+                self.take(length).map(drop)
+            }
+            LIST | SET => {
+                let start = self.byte()?;
+                let count = if start >> 4 == 15 { self.length()? } else { usize::from(start >> 4) };
+                (0..count).try_for_each(|_| self.skip_value(start & 15, depth + 1))
+            }
+            MAP => {
+                let count = self.length()?;
+                let types = if count == 0 { 0 } else { self.byte()? };
+                (0..count).try_for_each(|_| {
+                    self.skip_value(types >> 4, depth + 1)?;
+                    self.skip_value(types & 15, depth + 1)
+                })
+            }
+            STRUCT => {
+                let mut last = 0;
+                while let Some(field) = self.field(&mut last)? {
+                    self.skip(field, depth + 1)?;
+                }
+                Ok(())
+            }
+            unknown => invalid(format!("type {unknown} is unknown")),
+        }
+    }
+
+    /// How many bytes or items follow: no more than there are bytes left.
+    fn length(&mut self) -> Read<usize> {
+        let length = self.varint()?;
+        usize::try_from(length).ok().filter(|&length| length <= self.rest.len()).ok_or(Malformed::CutOff)
+    }
+}
+
+/// Writes a field that is an i32, whose number is one more than that of the field before.
+pub fn write_i32(into: &mut Vec<u8>, value: i32) {
+    into.push(0x10 | I32);
+    let mut rest = (value << 1 ^ value >> 31) as u32;
+    while rest >= 0x80 {
+        into.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    into.push(rest as u8);
+}
+
+/// Starts a field that is a struct, whose number is one more than that of the field before.
+pub fn write_struct(into: &mut Vec<u8>) {
+    into.push(0x10 | STRUCT);
+}
+
+/// Ends a struct.
+pub fn write_stop(into: &mut Vec<u8>) {
+    into.push(STOP);
+}

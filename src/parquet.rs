@@ -1,0 +1,31 @@
+//! Exchange with Parquet files: `bloom_to_parquet`, `bloom_from_parquet`.
+
+use crate::datum::{Call, PgBuffer};
+use crate::element::parquet_tag;
+use crate::error::Failure;
+use crate::settings;
+use pg_bloom_core::{View, parquet};
+use pgrx::pg_sys::Datum;
+
+type Outcome = Result<Option<Datum>, Failure>;
+
+/// `bloom_to_parquet(filter)`: header and bits as a Parquet file has them.
+fn to_parquet(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let view = View::parse_trusted(filter.bytes())?;
+    let bytes: PgBuffer = parquet::export(&view, settings::max_filter_bytes())?;
+    Ok(Some(bytes.into_datum()))
+}
+
+/// `bloom_from_parquet(bytes, element_type)`: the filter that header and bits of a Parquet file are.
+fn from_parquet(call: &Call) -> Outcome {
+    let (Some(bytes), Some(element_type)) = (call.value(0), call.oid(1)) else { return Ok(None) };
+    let tag = parquet_tag(element_type)?;
+    let filter: PgBuffer = parquet::import(bytes.bytes(), tag, settings::max_filter_bytes())?;
+    Ok(Some(filter.into_datum()))
+}
+
+pg_functions! {
+    bloom_to_parquet => to_parquet;
+    bloom_from_parquet => from_parquet;
+}
