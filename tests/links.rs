@@ -29,6 +29,11 @@ fn prose(document: &Path) -> String {
     format!("\n{text}").split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
 }
 
+/// Text without what stands between backquotes, but for the quotes themselves.
+fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect::<Vec<_>>().join("``")
+}
+
 /// The anchor that GitHub gives a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
@@ -43,7 +48,7 @@ fn anchors(document: &Path) -> Vec<String> {
 
 /// The targets of a document's links, but for those of other sites.
 fn links(document: &Path) -> Vec<String> {
-    let text = prose(document);
+    let text = without_code(&prose(document));
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
 }

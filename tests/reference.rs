@@ -11,7 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The documents whose names of objects must be there.
-const DOCUMENTS: [&str; 4] = ["README.md", "docs/reference.md", "docs/cookbook.md", "docs/counting.md"];
+const DOCUMENTS: [&str; 6] =
+    ["README.md", "docs/cookbook.md", "docs/counting.md", "docs/parquet.md", "docs/reference.md", "docs/sharding.md"];
+
+/// Names that Parquet gives: where a filter is in a file.
+const PARQUET_FIELDS: [&str; 2] = ["bloom_filter_length", "bloom_filter_offset"];
 
 /// What the extension consists of.
 const MEMBERS: &str = "
@@ -95,7 +99,7 @@ fn the_reference_has_every_object_and_no_other() {
     }
     assert!(signatures.len() > 60, "that can't be all: {signatures:#?}");
     for (signature, overloads) in &signatures {
-        let words = signature.split(|c: char| !c.is_alphanumeric());
+        let words = signature.split(|c: char| !c.is_alphanumeric() && c != '_');
         let expected = if words.into_iter().any(|word| word == "element") { 3 } else { 1 };
         assert_eq!(*overloads, expected, "{signature}");
     }
@@ -156,8 +160,9 @@ fn documents_name_only_what_is_there() {
     for document in DOCUMENTS {
         let text = read(document);
         let names = names(&text);
-        assert!(names.len() > 10, "{document} names only {names:?}");
-        let unknown: Vec<_> = names.iter().filter(|name| !known.contains(**name)).collect();
+        assert!(names.len() > 3, "{document} names only {names:?}");
+        let unknown: Vec<_> =
+            names.iter().filter(|name| !known.contains(**name) && !PARQUET_FIELDS.contains(name)).collect();
         assert!(unknown.is_empty(), "{document} names what isn't there: {unknown:?}");
     }
 }
