@@ -23,7 +23,8 @@ pub fn objects(client: &mut Client) -> Vec<String> {
              (to_jsonb(a) - '{aggfnoid,aggtranstype}'::text[])::text, a.aggtranstype::regtype::text,
              (to_jsonb(o) - '{oid,oprnamespace,oprowner,oprcom,oprnegate,oprleft,oprright,oprresult}'::text[])::text,
              o.oprcom::regoperator::text, o.oprnegate::regoperator::text, o.oprresult::regtype::text,
-             (to_jsonb(t) - '{oid,typnamespace,typowner,typarray,typrelid}'::text[])::text,
+             (to_jsonb(t) - '{oid,typnamespace,typowner,typarray,typrelid,typelem}'::text[])::text,
+             nullif(t.typelem, 0)::regtype::text,
              c.castfunc::regprocedure::text, c.castcontext::text, c.castmethod::text,
              k.opcdefault::text, k.opckeytype::regtype::text, k.opcintype::regtype::text,
              (SELECT string_agg(concat_ws(' ', amopstrategy, amopopr::regoperator, amoppurpose), ', ' ORDER BY amopstrategy)
