@@ -160,8 +160,9 @@ fn sizes_are_checked_before_memory_is_asked_for() {
     assert!(grown < 20_000, "{grown} kB");
 }
 
-/// How soon a cancel must be obeyed here, where others may use the machine: ten times what was measured.
-const SOON: Duration = Duration::from_secs(1);
+/// How soon a cancel must be obeyed here, where others may use the machine. Most take some milliseconds; what PostgreSQL
+/// itself copies or gives back of half a gigabyte takes longer.
+const SOON: Duration = Duration::from_secs(2);
 
 /// Cancels a statement at some points of its way and returns the longest time that it went on, and how many it was
 /// cancelled at.
@@ -170,7 +171,7 @@ fn cancel(client: &mut Client, sql: &str) -> (Duration, usize) {
     rows(client, sql);
     let duration = started.elapsed();
     let (mut longest, mut cancelled) = (Duration::ZERO, 0);
-    for tenth in [2, 5, 8] {
+    for tenth in [3, 7] {
         let token = client.cancel_token();
         let wait = duration * tenth / 10;
         let canceller = std::thread::spawn(move || {
@@ -236,7 +237,8 @@ fn the_longest_operations_can_be_cancelled_at_once() {
         ("union of rows", "(SELECT bloom_union_agg(h) FROM (VALUES (f), (g), (f)) AS v (h))"),
         (
             "build",
-            "(SELECT bloom_agg(x, (bloom_info(f)).capacity, 0.01, layout) FROM generate_series(1, 3000000) AS x)",
+            "(SELECT bloom_agg(x, c, 0.01, layout)
+              FROM (SELECT (bloom_info(f)).capacity AS c OFFSET 0) AS s, generate_series(1, 3000000) AS x)",
         ),
     ];
     let (mut slow, mut least) = (Vec::new(), usize::MAX);
