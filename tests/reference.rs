@@ -61,6 +61,8 @@ const OTHERS: &str = "
             WHERE o.oid = objid)
         ELSE 'unknown: ' || pg_describe_object(classid, objid, 0) END
     FROM members WHERE classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+        -- From PostgreSQL 18 on array types are members too.
+        AND NOT EXISTS (SELECT FROM pg_type t WHERE classid = 'pg_type'::regclass AND t.oid = objid AND t.typelem <> 0)
     UNION SELECT name FROM pg_settings WHERE name LIKE 'pg\\_bloom.%'";
 
 /// Columns of functions that return rows: the function, and the column as a row of a table begins.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::build;
 use crate::hash::hash;
+use crate::kind::Tag;
 use proptest::prelude::*;
 
 fn header(kind: Kind<'_>) -> Header<'_> {
