@@ -14,8 +14,8 @@ use std::io::{Read, Write, pipe};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// These need more than one server, and have tests of their own.
-const ELSEWHERE: [&str; 2] = ["distributed.md", "sizing.md"];
+/// This needs more than one server, and has a test of its own.
+const ELSEWHERE: [&str; 1] = ["distributed.md"];
 /// These teach by examples: having none would mean that this test doesn't see them.
 const WITH_EXAMPLES: [&str; 3] = ["README.md", "docs/reference.md", "docs/cookbook.md"];
 /// What psql says when something went wrong, or may have.
