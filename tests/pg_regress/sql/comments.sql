@@ -1,11 +1,12 @@
 -- What the extension consists of, and that every object says what it is.
 
--- Every object has a comment.
+-- Every object has a comment. Types of arrays are none of ours, although members from PostgreSQL 18 on.
 CREATE VIEW members AS
 SELECT classid, objid, pg_describe_object(classid, objid, 0) AS object,
     obj_description(objid, classid::regclass::name) AS comment
 FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
-    WHERE extname = 'pg_bloom') AND deptype = 'e';
+    WHERE extname = 'pg_bloom') AND deptype = 'e'
+    AND NOT EXISTS (SELECT FROM pg_type t WHERE classid = 'pg_type'::regclass AND t.oid = objid AND t.typelem <> 0);
 SELECT object AS without_comment FROM members WHERE coalesce(comment, '') = '' ORDER BY object COLLATE "C";
 SELECT count(*) > 100 AS many, obj_description(oid, 'pg_extension') IS NOT NULL AS extension
     FROM members, pg_extension WHERE extname = 'pg_bloom' GROUP BY oid;

@@ -145,8 +145,8 @@ SELECT query, state, message, hint FROM unnest(ARRAY[
 ]) query, failure(query);
 
 -- The functions of aggregates are for the executor only: PostgreSQL lets nobody pass a value of type internal, not
--- even NULL.
-SELECT query, outcome(query) FROM unnest(ARRAY[
+-- even NULL; the newest releases say that there is no such function.
+SELECT query, outcome(query) IN ('0A000', '42883') AS refused FROM unnest(ARRAY[
     'SELECT bloom_agg_transition(NULL, 1)', 'SELECT bloom_agg_transition(NULL, ''a'', 10)',
         'SELECT bloom_agg_transition(NULL, ''a''::"char", 10, 0.01)',
         'SELECT bloom_agg_transition(NULL, 1, 10, 0.01, ''classic'')',
