@@ -2,7 +2,7 @@
 //!
 //! Each element touches a random cache line of its filter, so a filter of many megabytes costs a miss of the page table an
 //! element as well, which can take longer than the miss of the cache. Large allocations therefore ask the kernel for
-//! huge pages, of 2 MB where others have 4 kB: where it gives them only on request, that is worth a quarter of the time.
+//! huge pages, of 2 MB where others have 4 kB. Where it gives them only on request, a probe of 12 MB took 7 % less time.
 
 use pgrx::pg_sys;
 
