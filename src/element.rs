@@ -329,7 +329,7 @@ fn column_kind(oid: Oid) -> String {
 /// Whether values of a type may have text in them; types not known here may.
 fn may_hold_text(oid: Oid) -> bool {
     use BuiltinOid as B;
-    const WITHOUT_TEXT: [BuiltinOid; 15] = [
+    const WITHOUT_TEXT: [BuiltinOid; 12] = [
         B::INETOID,
         B::CIDROID,
         B::MACADDROID,
@@ -337,14 +337,14 @@ fn may_hold_text(oid: Oid) -> bool {
         B::INTERVALOID,
         B::TIMEOID,
         B::TIMETZOID,
+        #[cfg(feature = "pg13")]
+        B::LSNOID,
+        #[cfg(not(feature = "pg13"))]
         B::PG_LSNOID,
         B::OIDOID,
         B::XIDOID,
         B::CIDOID,
         B::TIDOID,
-        B::MONEYOID,
-        B::BITOID,
-        B::VARBITOID,
     ];
     holds(oid, &|part| match built_in(part) {
         Some((_, tag, _)) => tag == Tag::Text,
