@@ -28,12 +28,11 @@ pub mod counters;
 
 use crate::build::{Request, meet_kind};
 use crate::error::{Code, Error, Result};
-use crate::estimate;
 use crate::format::{Body, Buffer, COUNTERS, Header, View, invalid, parse_header, payload_mut, require};
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::merge::{cannot_merge, merged_header};
-use crate::sizing;
+use crate::{estimate, interrupt, sizing};
 use counters::{BLOCK_BYTES, BLOCK_COUNTERS, Tally};
 
 /// A stored counting filter that was validated, read in place.
@@ -170,7 +169,7 @@ impl<'a> Counting<'a> {
     /// [`Code::InvalidBinary`] for anything that no operation of this module would have written.
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
-        let is_empty = counters::are_zero(filter.counters);
+        let is_empty = interrupt::is_zero(filter.counters);
         require(is_empty || !filter.header.kind.is_none(), || "counters without a key kind are not 0".into())?;
         require(!is_empty || filter.header.kind.is_none(), || "all counters are 0, but there is a key kind".into())?;
         Ok(filter)
@@ -229,13 +228,13 @@ impl<'a> Counting<'a> {
             counters::remove(payload, h.hashes, h.blocks, hash);
             check_at(i);
         }
-        Some(if counters::are_zero(payload) { empty(h) } else { value })
+        Some(if interrupt::is_zero(payload) { empty(h) } else { value })
     }
 
     /// These counters in a value with another header, which must have as many blocks.
     fn copy<B: Buffer>(&self, header: &Header<'_>) -> B {
         let mut value: B = zeroed(header);
-        payload_mut(&mut value, header).copy_from_slice(self.counters);
+        interrupt::copy(payload_mut(&mut value, header), self.counters);
         value
     }
 
@@ -268,17 +267,19 @@ impl<'a> Counting<'a> {
     /// Everything the filter says about itself.
     pub fn info(&self) -> Info {
         let tally = counters::tally(self.counters);
+        let (cardinality, current_fpr) =
+            self.with_bits(|view| (estimate::cardinality(view), estimate::current_fpr(view)));
         let positions = 512.0 * -(f64::from(self.header.hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
         Info {
             num_counters: self.header.blocks * BLOCK_COUNTERS,
             tally,
-            cardinality: self.cardinality(),
+            cardinality,
             copies: match tally {
                 Tally { total: 0, .. } => Some(0.0),
                 Tally { saturated: 0, total, .. } => Some(total as f64 / positions),
                 _ => None,
             },
-            current_fpr: self.with_bits(estimate::current_fpr),
+            current_fpr,
         }
     }
 }
@@ -295,7 +296,7 @@ pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
 #[inline(always)]
 fn check_at(i: usize) {
     if i % (1 << 16) == (1 << 16) - 1 {
-        crate::interrupt::check();
+        interrupt::check();
     }
 }
 

@@ -31,7 +31,7 @@ use crate::format::{Body, Buffer, Header, View, payload_mut};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, PARQUET_HASHES};
-use crate::{DEFAULT_FPR, element, estimate, sizing};
+use crate::{DEFAULT_FPR, element, estimate, interrupt, sizing};
 use thrift::{Field, Malformed, Read, Reader, write_i32, write_stop, write_struct};
 
 /// Bytes of a block.
@@ -180,7 +180,7 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     check_stored(&header, limit)?;
     let mut value: B = header.dense();
     let payload = payload_mut(&mut value, &header);
-    payload.copy_from_slice(bits);
+    interrupt::copy(payload, bits);
     if let Some(Floats { zeros, nans }) = floats(tag) {
         let has = |hash| header.layout.contains(bits, header.hashes, blocks, hash);
         let add = |payload: &mut [u8], hash| header.layout.insert_all(payload, header.hashes, blocks, &[hash]);
@@ -247,7 +247,7 @@ pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     let (prefix, payload) = result.bytes_mut().split_at_mut(start.len());
     prefix.copy_from_slice(&start);
     match view.body {
-        Body::Dense(bits) => payload.copy_from_slice(bits),
+        Body::Dense(bits) => interrupt::copy(payload, bits),
         Body::Sparse(entries) => insert_entries(payload, h, entries),
     }
     if let Some(Floats { zeros, nans }) = floats(h.kind.tag) {

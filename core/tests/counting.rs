@@ -6,7 +6,7 @@ use pg_bloom_core::format::{Body, Header, View};
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::merge::or_into;
 use pg_bloom_core::sizing::Size;
-use pg_bloom_core::{Layout, hash, merge};
+use pg_bloom_core::{Layout, hash, interrupt, merge};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ proptest! {
         prop_assert_eq!(tally.set, numbers.iter().filter(|&&n| n > 0).count() as u64);
         prop_assert_eq!(tally.saturated, numbers.iter().filter(|&&n| n == 15).count() as u64);
         prop_assert_eq!(tally.total, numbers.iter().sum::<u64>());
-        prop_assert_eq!(counters::are_zero(&bytes), tally.total == 0);
+        prop_assert_eq!(interrupt::is_zero(&bytes), tally.total == 0);
     }
 
     #[test]

@@ -170,14 +170,6 @@ pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
     }
 }
 
-/// Whether every counter is zero.
-pub fn are_zero(counters: &[u8]) -> bool {
-    counters.chunks(STRIDE).all(|stride| {
-        interrupt::check();
-        stride.iter().all(|&byte| byte == 0)
-    })
-}
-
 /// What the counters of a payload add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
