@@ -53,6 +53,7 @@ fn compare_file(client: &mut Client, path: &Path, present: i64) {
         let of_column: Vec<_> = chunks.iter().filter(|chunk| chunk.1.name == column.name).collect();
         let Some((_, _, physical, ..)) = of_column.first() else { continue };
         let until = present + ABSENT;
+        let present = if column.sql_type == "smallint" { present.min(1 << 16) } else { present };
         let plain = elements(client, column, *physical, until);
         let mut found = vec![false; present as usize];
         for (group, _, _, bytes, theirs) in of_column {
@@ -91,10 +92,12 @@ fn compare_written(client: &mut Client, column: &Column, bytes: &[u8]) {
 fn files_of_duckdb_and_pyarrow_are_read() {
     let mut client = server().database("samples");
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet");
-    for (name, chunks_of_it) in [("duckdb.parquet", 22), ("pyarrow.parquet", 22), ("pyarrow-sizes.parquet", 6)] {
+    for (name, chunks_of_it, present) in
+        [("duckdb.parquet", 22, 10_000), ("pyarrow.parquet", 22, 100_000), ("pyarrow-sizes.parquet", 6, 100_000)]
+    {
         let path = samples.join(name);
         assert_eq!(chunks(&path).len(), chunks_of_it);
-        compare_file(&mut client, &path, 500);
+        compare_file(&mut client, &path, present);
     }
 }
 

@@ -24,14 +24,21 @@ const fn column(
 }
 
 pub const COLUMNS: [Column; 11] = [
-    column("small", "smallint", "(i * 7 - 5000)::integer", "int4send(x)", "INT32 small (INTEGER(16,true))"),
+    // Those that it has, then others.
+    column(
+        "small",
+        "smallint",
+        "CASE WHEN i < 65536 THEN i - 32768 ELSE i END::integer",
+        "int4send(x)",
+        "INT32 small (INTEGER(16,true))",
+    ),
     column("int", "integer", "(i * 7001 - 5000)::integer", "int4send(x)", "INT32 int"),
     column("big", "bigint", "i * 1000000007 - 5000", "int8send(x)", "INT64 big"),
     column("real", "real", "(i / 8.0)::real", "float4send(x)", "FLOAT real"),
     column("double", "double precision", "i / 8::float8", "float8send(x)", "DOUBLE double"),
     column("text", "text", "'text é ' || i", "convert_to(x, 'UTF8')", "BYTE_ARRAY text (STRING)"),
-    column("bytes", "bytea", "decode(md5(i::text), 'hex')", "x", "BYTE_ARRAY bytes"),
-    column("uuid", "uuid", "md5(i::text)::uuid", "uuid_send(x)", "FIXED_LEN_BYTE_ARRAY(16) uuid (UUID)"),
+    column("bytes", "bytea", "decode(lpad(to_hex(i), 32, '0'), 'hex')", "x", "BYTE_ARRAY bytes"),
+    column("uuid", "uuid", "lpad(to_hex(i), 32, '0')::uuid", "uuid_send(x)", "FIXED_LEN_BYTE_ARRAY(16) uuid (UUID)"),
     column("day", "date", "date '1990-01-01' + i::integer", "int4send(x - date '1970-01-01')", "INT32 day (DATE)"),
     column(
         "time",
