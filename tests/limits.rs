@@ -70,6 +70,13 @@ const LONG: [&str; 8] = [
     "SELECT count(*) FROM filled, many WHERE f @> x",
 ];
 
+/// Sets for how many milliseconds a statement may run. The time that was in force may be over for this one.
+fn limit_time(client: &mut Client, milliseconds: usize) {
+    while let Err(error) = client.batch_execute(&format!("SET statement_timeout = {milliseconds}")) {
+        assert_eq!(common::state_of(&error), "57014");
+    }
+}
+
 /// How many statements fail, and how many of them because they are cancelled.
 const FAILING: usize = 10_000;
 const CANCELLED: usize = 2000;
@@ -100,10 +107,9 @@ fn ten_thousand_failing_statements_leave_no_memory_behind() {
         if cancelled < CANCELLED {
             run(&mut client, "SET pg_bloom.max_filter_size = '10MB'; SET pg_bloom.overfill = ignore");
             for (i, sql) in LONG.iter().enumerate() {
-                run(&mut client, &format!("SET statement_timeout = {}", 1 + (round + i) % 7));
+                limit_time(&mut client, 1 + (round + i) % 7);
                 let found = sqlstate(&mut client, sql);
-                // The time that is in force may be over for this as well.
-                while client.batch_execute("SET statement_timeout = 0").is_err() {}
+                limit_time(&mut client, 0);
                 if found != "57014" {
                     wrong.push(format!("{found}, not cancelled, from {sql}"));
                 }

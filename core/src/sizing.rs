@@ -164,7 +164,8 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
 }
 
 /// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor: the variance of
-/// its fill raises the rate by about C(k,2) · Var / μ², and one percent more bits lower it by about k · ln 2 percent.
+/// its fill raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope`
+/// percent. Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m).
 fn classic_surplus(density: Density) -> f64 {
     let k = f64::from(density.hashes);
     let load = k / density.bits;
@@ -172,7 +173,8 @@ fn classic_surplus(density: Density) -> f64 {
     let variance = empty * (1.0 - (1.0 + load) * empty);
     let raised = k * (k - 1.0) / 2.0 * variance / ((1.0 - empty) * (1.0 - empty));
     let slope = k * load * empty / (1.0 - empty);
-    1.0 + raised / slope / SMALL_CLASSIC
+    // A hundredth of a bit is more than the terms left out.
+    ((raised / slope + 0.51) / SMALL_CLASSIC).exp()
 }
 
 /// The smallest `m · 2^e ≥ needed` with m in 64…128, for `needed ≥ 64`.

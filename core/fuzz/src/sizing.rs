@@ -6,11 +6,6 @@ use pg_bloom_core::{Code, Header, Kind, Layout, format, rate, sizing, table};
 /// How much a rate may be off by rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// The largest rate for which a filter's own is promised to be at or below it.
-const PROMISED: f64 = 0.1;
-/// How far it may be above beyond that: `classic` filters of one hash are a little too small, by one part in 65,000 at 0.93.
-const ABOVE: f64 = 1.0 + 1e-3;
-
 /// The largest rate that the setting allows. Closer to one, rates differ in their last bits only, and so do sizes.
 const MOST: f64 = 0.999_999;
 
@@ -87,8 +82,7 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
     };
     assert!((1..=64).contains(&size.hashes) && size.blocks > 0, "{size:?}");
     let at_capacity = rate::expected(layout, size.hashes, size.blocks, capacity as f64);
-    let tolerance = if fpr <= PROMISED { ROUNDING } else { ABOVE };
-    assert!(at_capacity <= fpr * tolerance, "{at_capacity:e} for {size:?}");
+    assert!(at_capacity <= fpr * ROUNDING, "{at_capacity:e} for {size:?}");
     if size.blocks * layout.block_bits() >= 1 << 16 && size.blocks >= 64 {
         let fewer = (size.blocks as f64 * 0.975) as u64;
         let too_few = rate::expected(layout, size.hashes, fewer, capacity as f64);

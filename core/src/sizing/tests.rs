@@ -40,6 +40,19 @@ fn at_capacity_the_rate_is_met_by_the_fewest_blocks_on_the_grid() {
 }
 
 #[test]
+fn small_classic_filters_meet_every_rate() {
+    for step in 0..2000 {
+        let fpr = 0.99 * 10f64.powf(-8.9 * f64::from(step) / 2000.0);
+        let least = (SMALL_CLASSIC / density(Layout::Classic, fpr).unwrap().bits) as u64;
+        for capacity in (least.max(2) - 1..least + 6).flat_map(|n| [n, n * 2, n * 4]) {
+            let s = size(Layout::Classic, capacity, fpr).unwrap();
+            let found = rate::expected(s.layout, s.hashes, s.blocks, capacity as f64);
+            assert!(found <= fpr, "{s:?}: {found:e}");
+        }
+    }
+}
+
+#[test]
 fn no_other_number_of_hashes_needs_fewer_bits() {
     for layout in [Layout::Blocked, Layout::Classic] {
         for fpr in RATES.into_iter().chain([0.9, 0.5, 1e-9]) {
