@@ -162,11 +162,11 @@ impl Chain {
     fn throw(&mut self) {
         let a_cell = 1.0 / self.cells();
         self.last = (self.last + 1).min(self.hit.len() - 1);
-        for x in (self.first + 1..=self.last).rev() {
+        let mut before = 0.0;
+        for (x, hit) in (self.first..).zip(&mut self.hit[self.first..=self.last]) {
             let old = x as f64 * a_cell;
-            self.hit[x] = self.hit[x] * old + self.hit[x - 1] * (1.0 + a_cell - old);
+            (before, *hit) = (*hit, *hit * old + before * (1.0 + a_cell - old));
         }
-        self.hit[self.first] *= self.first as f64 * a_cell;
         while self.hit[self.first] < NEGLIGIBLE {
             self.hit[self.first] = 0.0;
             self.first += 1;

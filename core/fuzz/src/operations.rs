@@ -96,7 +96,7 @@ fn describe(view: &View<'_>) {
         assert!(over.cardinality >= 0.0 && over.capacity == h.capacity, "{over:?}");
     }
     let Some(bits) = oracle::bits_of(view) else { return };
-    let ones = bits.iter().filter(|&&b| b).count() as u64;
+    let ones = oracle::ones(&bits);
     assert_eq!((info.num_bits, info.bits_set), (bits.len() as u64, ones));
     match view.body {
         Body::Sparse(entries) => assert_eq!(info.cardinality, entries.len() as f64),

@@ -45,12 +45,20 @@ pub fn bits_of(view: &View<'_>) -> Option<Vec<bool>> {
     if count > MOST_BITS || h.is_unsized() {
         return None;
     }
-    let mut bits = vec![false; count as usize];
     match view.body {
-        Body::Dense(bytes) => bits.iter_mut().enumerate().for_each(|(i, bit)| *bit = bytes[i / 8] >> (i % 8) & 1 == 1),
-        Body::Sparse(entries) => set(&mut bits, h, entries.iter().map(|entry| u64::from_le_bytes(*entry))),
+        Body::Dense(bytes) => {
+            let all = bytes.iter().flat_map(|byte| std::array::from_fn::<_, 8, _>(|i| byte >> i & 1 == 1));
+            let mut bits: Vec<bool> = all.collect();
+            // The last byte of a `classic` filter has bits to spare.
+            bits.truncate(count as usize);
+            Some(bits)
+        }
+        Body::Sparse(entries) => {
+            let mut bits = vec![false; count as usize];
+            set(&mut bits, h, entries.iter().map(|entry| u64::from_le_bytes(*entry)));
+            Some(bits)
+        }
     }
-    Some(bits)
 }
 
 /// Sets the bits of elements.
@@ -62,20 +70,37 @@ pub fn set(bits: &mut [bool], h: &Header<'_>, elements: impl IntoIterator<Item =
 
 /// The bits spread over `q` times as many blocks.
 pub fn spread(layout: Layout, bits: &[bool], q: u64) -> Vec<bool> {
-    let (width, q) = (layout.block_bits(), q as usize);
-    bits.chunks(width as usize).flat_map(|block| std::iter::repeat_n(block, q).flatten().copied()).collect()
+    let (width, q) = (layout.block_bits() as usize, q as usize);
+    let mut spread = vec![false; bits.len() * q];
+    for (block, copies) in bits.chunks_exact(width).zip(spread.chunks_exact_mut(width * q)) {
+        match block {
+            [bit] => copies.fill(*bit),
+            _ => copies.chunks_exact_mut(width).for_each(|copy| copy.copy_from_slice(block)),
+        }
+    }
+    spread
 }
 
 /// The bits folded to one `q`-th of the blocks.
 pub fn fold(layout: Layout, bits: &[bool], q: u64) -> Vec<bool> {
-    let width = layout.block_bits() as usize;
-    let group = width * q as usize;
-    bits.chunks(group).flat_map(|group| (0..width).map(|i| group.iter().skip(i).step_by(width).any(|&b| b))).collect()
+    let (width, q) = (layout.block_bits() as usize, q as usize);
+    let mut folded = vec![false; bits.len() / q];
+    for (block, group) in folded.chunks_exact_mut(width).zip(bits.chunks_exact(width * q)) {
+        for part in group.chunks_exact(width) {
+            block.iter_mut().zip(part).for_each(|(bit, other)| *bit |= other);
+        }
+    }
+    folded
+}
+
+/// How many bits are set. The sum wraps so that the compiler can add many at once; there are too few bits for that to happen.
+pub fn ones(bits: &[bool]) -> u64 {
+    bits.iter().fold(0, |ones: u64, &bit| ones.wrapping_add(u64::from(bit)))
 }
 
 /// The chance that an absent element is found: the mean over blocks of the chance in each.
 pub fn rate(h: &Header<'_>, bits: &[bool]) -> f64 {
-    let fill = |bits: &[bool]| bits.iter().filter(|&&b| b).count() as f64 / bits.len() as f64;
+    let fill = |bits: &[bool]| ones(bits) as f64 / bits.len() as f64;
     match h.layout {
         Layout::Classic => fill(bits).powi(h.hashes as i32),
         Layout::Blocked => bits.chunks(512).map(|b| fill(b).powi(h.hashes as i32)).sum::<f64>() / h.blocks as f64,
