@@ -222,7 +222,7 @@ const ODD_ROW: Odd = Odd {
     kind: "public.\"Zähler\"(integer, integer)",
 };
 
-/// Databases in LATIN1 and UTF8 with types whose names are not ASCII, and those that the server hashes.
+/// Databases in LATIN1 and UTF8 with types whose names are not ASCII, and those of these that the server hashes.
 fn with_odd_names(prefix: &str) -> ([Client; 2], Vec<Odd>) {
     let mut clients = ["LATIN1", "UTF8"].map(|encoding| {
         let mut client = database(&format!("{prefix}_{}", encoding.to_lowercase()), encoding, &["b"]);
