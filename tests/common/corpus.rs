@@ -1,7 +1,7 @@
 //! A database with elements of every kind and filters of them, and the question whether they are still the same.
 
-pub use super::TYPES;
-use super::{KINDS, LAYOUTS, major_version, rows, run, value};
+pub use super::{Kind, TYPES};
+use super::{LAYOUTS, kinds, major_version, rows, run, value};
 use postgres::Client;
 
 /// Elements of each kind.
@@ -12,9 +12,6 @@ pub const FILTERS: usize = LAYOUTS.len() * SIZES.len();
 
 /// Capacity and rate of the filters; that of 50 is dense, overfull even.
 const SIZES: [&str; 3] = ["1000000, 0.01", "50, 0.001", "NULL, 0.05"];
-
-/// A type of elements, and distinct values of it as an expression of the integer i.
-pub type Kind = (&'static str, &'static str);
 
 /// More types of kind "other", whose hash is PostgreSQL's own, with the first version that can hash them.
 const OTHERS: [(i32, Kind); 36] = [
@@ -73,11 +70,11 @@ pub const MORE_TYPES: &str = "
     CREATE TYPE half AS (a boolean, b \"char\");
     CREATE TYPE wide AS (a date, b timestamptz, c varchar, d numeric, e integer[], f half);";
 
-/// Every type that the server can hash: [`KINDS`] and more of kind "other".
+/// Every type that the server can hash: [`kinds`] and more of kind "other".
 pub fn all_kinds(client: &mut Client) -> Vec<Kind> {
     let version = major_version(client);
-    let kinds = KINDS.into_iter().filter(|(sql_type, _)| version >= 14 || *sql_type != "pair");
-    kinds.chain(OTHERS.into_iter().filter(|(since, _)| version >= *since).map(|(_, kind)| kind)).collect()
+    let others = OTHERS.into_iter().filter(|(since, _)| version >= *since).map(|(_, kind)| kind);
+    kinds(client).into_iter().chain(others).collect()
 }
 
 /// Makes tables of elements of these kinds, `elements_<n>`, and one of filters of them.
