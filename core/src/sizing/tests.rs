@@ -53,6 +53,20 @@ fn small_classic_filters_meet_every_rate() {
 }
 
 #[test]
+fn filters_of_few_blocks_meet_every_rate() {
+    for layout in [Layout::Blocked, Layout::Parquet] {
+        for fpr in (1..200).map(|i| f64::from(i) / 200.0) {
+            let density = density(layout, fpr).unwrap();
+            let load = layout.block_bits() as f64 / density.bits;
+            for blocks in [64, 65, 100, 1000] {
+                let found = rate::expected(layout, density.hashes, blocks, load * blocks as f64);
+                assert!(found <= fpr, "{layout:?} {fpr}: {found} in {blocks}");
+            }
+        }
+    }
+}
+
+#[test]
 fn no_other_number_of_hashes_needs_fewer_bits() {
     for layout in [Layout::Blocked, Layout::Classic] {
         for fpr in RATES.into_iter().chain([0.9, 0.5, 1e-9]) {
