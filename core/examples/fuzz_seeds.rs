@@ -2,8 +2,9 @@
 //!
 //! `cargo run -p pg_bloom_core --example fuzz_seeds -- core/fuzz/corpus`
 
+use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::kind::Tag;
-use pg_bloom_core::{Header, Kind, Layout, View, build, hash, merge, sizing};
+use pg_bloom_core::{Header, Kind, Layout, View, build, hash, merge, parquet, sizing};
 use std::path::Path;
 
 /// As many ascending hashes of elements.
@@ -93,6 +94,52 @@ fn sizes() -> Vec<Vec<u8>> {
     inputs
 }
 
+/// Filters of Parquet files, stored filters that can be written to such, and inputs that say how to write a header.
+fn parquet() -> Vec<Vec<u8>> {
+    let kinds = [Tag::None, Tag::ParquetInt32, Tag::ParquetFloat, Tag::ParquetDouble, Tag::ParquetByteArray];
+    let mut inputs = Vec::new();
+    for (kind, elements) in kinds.into_iter().zip([0, 5, 40, 300, 900]) {
+        let kind = if elements == 0 { Kind::NONE } else { Kind::of(kind) };
+        let value = filter(Layout::Parquet, elements.max(20), 0.01, kind, elements);
+        let view = View::parse(&value).expect("a filter");
+        inputs.push(parquet::export(&view, u64::MAX).expect("a filter of Parquet"));
+        inputs.push(value);
+    }
+    // How many blocks, how to write their header, bits: an unknown field of each type, then a known one.
+    for wire_type in 0..13u8 {
+        let script = [2, 4, 0, 100, wire_type, wire_type, 3, wire_type, 2, 1, 2, 3, 4, 5, wire_type % 4, 7];
+        inputs.push([vec![wire_type * 19], part(&script), hashes(4).map_bytes()].concat());
+    }
+    // Lists in lists and structs in structs, as deep as may be and deeper.
+    for (nested, depth) in [(&[1u8, 8][..], 62), (&[1, 8], 70), (&[1, 1, 11], 62), (&[1, 1, 11], 70)] {
+        let script = [&[1, 4, 0, 200, 0, nested[nested.len() - 1]], &nested.repeat(depth)[..]].concat();
+        inputs.push([vec![0], part(&script)].concat());
+    }
+    inputs
+}
+
+/// Counting filters: of no size, without elements, of named kinds, with counters that are full.
+fn counting_filters() -> Vec<Vec<u8>> {
+    let empty = |capacity, fpr| -> Vec<u8> {
+        counting::empty(&counting::sized_header(capacity, fpr, u64::MAX).expect("a possible size"))
+    };
+    let grown = |value: &[u8], kind: Kind<'_>, elements: u64, copies: usize| -> Vec<u8> {
+        let filter = Counting::parse(value).expect("a counting filter");
+        filter.add(kind, &hashes(elements).repeat(copies), "add").expect("elements of the first kind")
+    };
+    let text = Kind::of(Tag::Text);
+    vec![
+        counting::empty(&counting::unsized_header(0.01).expect("a possible rate")),
+        counting::empty(&counting::unsized_header(0.2).expect("a possible rate")),
+        empty(50, 0.01),
+        grown(&empty(50, 0.01), text, 3, 1),
+        grown(&empty(50, 0.01), text, 60, 2),
+        grown(&empty(30, 0.001), Kind::other("pg_catalog.inet"), 30, 1),
+        grown(&empty(40, 0.3), Kind::of(Tag::Uuid), 10, 14),
+        grown(&empty(100, 0.1), Kind::of(Tag::Integer), 4, 40),
+    ]
+}
+
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write to");
     let filters = filters();
@@ -103,11 +150,19 @@ fn main() {
     };
     let states = states();
     let two = |state: &Vec<u8>| [part(state), part(&states[states.len() - 2]), 50u64.to_le_bytes().to_vec()].concat();
-    let inputs: [(&str, Vec<Vec<u8>>); 4] = [
+    let counting = counting_filters();
+    let sums = |(i, filter): (usize, &Vec<u8>)| {
+        let next = |by: usize| part(&counting[(i + by) % counting.len()]);
+        let choices = vec![i as u8, 128 + 31 * (i as u8 % 2), 100];
+        [choices, part(filter), next(1), next(2), hashes(8).map_bytes(), vec![1, 0, 2, 15, 16, 1, 3, 1]].concat()
+    };
+    let inputs: [(&str, Vec<Vec<u8>>); 6] = [
         ("parse", states.clone()),
         ("operations", filters.iter().enumerate().map(three).collect()),
         ("state", states.iter().map(two).collect()),
         ("sizing", sizes()),
+        ("parquet", parquet()),
+        ("counting", counting.iter().cloned().chain(counting.iter().enumerate().map(sums)).collect()),
     ];
     for (target, inputs) in inputs {
         let folder = Path::new(&folder).join(target);

@@ -164,7 +164,9 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
         return Err(Error::new(
             Code::InvalidParameter,
             format!("bloom filters of Parquet files have no elements of kind {}", tag.name()),
-        ));
+        )
+        .detail("No writer of Parquet hashes elements of this kind as pg_bloom does.")
+        .hint("Name the type of the Parquet column, for instance text or bigint."));
     }
     let bits = decode(bytes)?;
     let blocks = (bits.len() / BLOCK_BYTES) as u64;

@@ -38,3 +38,13 @@ fn state() {
 fn sizing() {
     replay("sizing");
 }
+
+#[test]
+fn parquet() {
+    replay("parquet");
+}
+
+#[test]
+fn counting() {
+    replay("counting");
+}

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 pub const HEADER: usize = 44;
 /// The most bytes of bits that are made: enough for several blocks of each layout.
 const MOST_BITS: u64 = 1024;
+/// The most blocks of counters that are made.
+const MOST_COUNTER_BLOCKS: u64 = 3;
 /// Kinds of elements in `parquet` and in the other layouts.
 const PARQUET_KINDS: [u8; 14] = [0, 5, 10, 11, 32, 33, 34, 35, 36, 37, 38, 39, 40, 11];
 const KINDS: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
@@ -34,6 +36,11 @@ impl<'a> Input<'a> {
         self.array::<1>()[0]
     }
 
+    /// The next two bytes.
+    pub fn half(&mut self) -> u16 {
+        u16::from_le_bytes(self.array())
+    }
+
     /// The next eight bytes.
     pub fn number(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
@@ -41,9 +48,48 @@ impl<'a> Input<'a> {
 
     /// Bytes with their length before them.
     pub fn part(&mut self) -> &'a [u8] {
-        let len = u16::from_le_bytes(self.array());
+        let len = self.half();
         self.take(usize::from(len))
     }
+}
+
+/// The value with one to three changes that the end of the input chooses; some of them in its first `header` bytes.
+pub fn damaged(value: &[u8], data: &[u8], header: usize) -> Vec<u8> {
+    let mut value = value.to_vec();
+    let mut choices = Input(&data[data.len().saturating_sub(30)..]);
+    for _ in 0..=choices.byte() % 3 {
+        let at = usize::try_from(choices.number() % (value.len() as u64 + 1)).expect("a length");
+        match choices.byte() % 5 {
+            0 => value.truncate(at),
+            1 => value.insert(at, choices.byte()),
+            2 => value.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << (choices.byte() % 8)),
+            3 => value.iter_mut().skip(at % header).take(1).for_each(|b| *b = choices.byte()),
+            _ => value.extend_from_within(at..),
+        }
+    }
+    value
+}
+
+/// The value with one field of its header changed, or with an empty payload, as `choice` and `number` say.
+pub fn with_field(value: &[u8], choice: u8, number: u64) -> Vec<u8> {
+    const FIELDS: [(usize, usize); 12] =
+        [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8), (24, 8), (32, 8), (40, 4)];
+    let mut value = value.to_vec();
+    let Some(&(at, width)) = FIELDS.get(usize::from(choice % 16)) else {
+        value[HEADER..].fill(0);
+        return value;
+    };
+    let mut old = [0; 8];
+    old[..width].copy_from_slice(&value[at..at + width]);
+    let old = u64::from_le_bytes(old);
+    let new = match choice / 16 % 4 {
+        0 => 0,
+        1 => old.wrapping_add(1),
+        2 => old.wrapping_sub(1),
+        _ => number,
+    };
+    value[at..at + width].copy_from_slice(&new.to_le_bytes()[..width]);
+    value
 }
 
 /// Puts a number into the header.
@@ -146,17 +192,21 @@ fn mend_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
     put(value, 24, capacity);
 }
 
-/// A dense payload: as many bytes as there must be, none set after the last bit nor without a kind.
-fn mend_bits(value: &mut Vec<u8>, layout: Layout, payload: usize) {
-    let bits = number(value, 8) * layout.block_bits();
-    let given = value.len() - payload;
-    value.resize(payload + bits.div_ceil(8) as usize, 0);
-    // A short input goes on as it began, lest most bits of every large filter be clear.
+/// Makes what starts at `from` so many bytes long. A short one goes on as it began, lest most of it be zero.
+pub fn repeat(value: &mut Vec<u8>, from: usize, bytes: usize) {
+    let given = value.len() - from;
+    value.resize(from + bytes, 0);
     if given > 0 {
-        for i in payload + given..value.len() {
+        for i in from + given..value.len() {
             value[i] = value[i - given].rotate_left((i & 1) as u32);
         }
     }
+}
+
+/// A dense payload: as many bytes as there must be, none set after the last bit nor without a kind.
+fn mend_bits(value: &mut Vec<u8>, layout: Layout, payload: usize) {
+    let bits = number(value, 8) * layout.block_bits();
+    repeat(value, payload, bits.div_ceil(8) as usize);
     if value[2] == 0 {
         value[payload..].fill(0);
     }
@@ -213,4 +263,45 @@ pub fn mend_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
     };
     put(&mut value, 8, blocks);
     mend(&value, false)
+}
+
+/// Changes as little as it can to make `bytes` a counting filter of few blocks: docs/format.md, section 11. With `like`, one that
+/// may be added to that filter, unless `ratio` has it otherwise.
+pub fn mend_counting(bytes: &[u8], like: Option<(&[u8], u8)>) -> Vec<u8> {
+    let mut value = bytes.to_vec();
+    value.resize(value.len().max(HEADER), 0);
+    if let Some((like, ratio)) = like {
+        let name = usize::from(u16::from_le_bytes([like[6], like[7]])).next_multiple_of(8);
+        value.resize(value.len().max(HEADER + name), 0);
+        let fields = [(2, 1), (4, 1), (6, 2), (8, 8), (HEADER, name)];
+        for (i, (at, length)) in fields.into_iter().enumerate() {
+            // Each of kind, hashes, name and blocks is another one now and then.
+            if ratio < 128 || ratio >> i & 1 == 0 {
+                value[at..at + length].copy_from_slice(&like[at..at + length]);
+            }
+        }
+    }
+    value[1] = Layout::Blocked as u8;
+    mend_small_fields(&mut value);
+    value[3] = 2;
+    let blocks = number(&value, 8) % (MOST_COUNTER_BLOCKS + 1);
+    put(&mut value, 8, blocks);
+    put(&mut value, 16, blocks);
+    let capacity = (number(&value, 24) & i64::MAX as u64).max(1);
+    put(&mut value, 24, capacity);
+    let payload = mend_name(&mut value);
+    repeat(&mut value, payload, blocks as usize * 256);
+    if value[2] == 0 {
+        value[payload..].fill(0);
+    } else if value[payload..].iter().all(|&byte| byte == 0) {
+        // A filter without elements has no kind, and so no name.
+        value[2] = 0;
+        value[6..8].fill(0);
+        value.drain(HEADER..payload);
+    }
+    if blocks == 0 {
+        value[4] = 0;
+        put(&mut value, 24, 0);
+    }
+    value
 }

@@ -1,22 +1,31 @@
 //! What hostile input must not do to a filter: the functions that libFuzzer calls and that `cargo test` replays.
 //!
 //! ```text
-//! input ──forge──▶ values that the parser accepts ──▶ every operation, compared with ──▶ oracle: sets of bits
+//! input ──forge──▶ values that the parser accepts ──▶ every operation, compared with ──▶ oracle: bits, numbers
 //! ```
 //!
 //! An input is never a waste: bytes that are no filter are mended into one ([`forge`]), so that what follows is reached
 //! by nearly every mutation. Each target panics when a promise is broken.
 
+pub mod counting;
 pub mod forge;
 pub mod operations;
 pub mod oracle;
+pub mod parquet;
 pub mod parse;
 pub mod sizing;
 pub mod state;
+pub mod thrift;
 
 /// Runs one input.
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is that of its folder in `corpus/`.
-pub const TARGETS: [(&str, Target); 4] =
-    [("parse", parse::run), ("operations", operations::run), ("state", state::run), ("sizing", sizing::run)];
+pub const TARGETS: [(&str, Target); 6] = [
+    ("parse", parse::run),
+    ("operations", operations::run),
+    ("state", state::run),
+    ("sizing", sizing::run),
+    ("parquet", parquet::run),
+    ("counting", counting::run),
+];

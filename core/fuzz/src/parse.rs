@@ -1,6 +1,6 @@
 //! Bytes → the one parser: what it accepts is written again as the same bytes, whatever way it is read.
 
-use super::forge::{Input, mend};
+use super::forge::{HEADER, damaged, mend};
 use pg_bloom_core::slices::{START_BYTES, Start};
 use pg_bloom_core::{Code, View};
 
@@ -12,25 +12,8 @@ pub fn run(data: &[u8]) {
         let accepted = if state { View::parse_state(&whole) } else { View::parse(&whole) };
         assert!(accepted.is_ok(), "{accepted:?} for what the format allows: {whole:x?}");
         check(&whole);
-        check(&damaged(&whole, data));
+        check(&damaged(&whole, data, HEADER));
     }
-}
-
-/// The value with one to three changes that the end of the input chooses.
-fn damaged(value: &[u8], data: &[u8]) -> Vec<u8> {
-    let mut value = value.to_vec();
-    let mut choices = Input(&data[data.len().saturating_sub(30)..]);
-    for _ in 0..=choices.byte() % 3 {
-        let at = usize::try_from(choices.number() % (value.len() as u64 + 1)).expect("a length");
-        match choices.byte() % 5 {
-            0 => value.truncate(at),
-            1 => value.insert(at, choices.byte()),
-            2 => value.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << (choices.byte() % 8)),
-            3 => value.iter_mut().skip(at % 44).take(1).for_each(|b| *b = choices.byte()),
-            _ => value.extend_from_within(at..),
-        }
-    }
-    value
 }
 
 /// Reads bytes in every way there is.

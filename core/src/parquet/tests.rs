@@ -167,6 +167,7 @@ fn other_layouts_and_kinds_are_refused() {
     for tag in [Tag::None, Tag::Integer, Tag::Numeric, Tag::Boolean, Tag::Other] {
         let error = import::<Vec<u8>>(&in_a_file(&[0; 32]), tag, u64::MAX).expect_err("no such kind");
         assert_eq!(error.code, Code::InvalidParameter);
+        assert!(error.hint.is_some() && error.detail.is_some());
     }
 }
 
