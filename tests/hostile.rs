@@ -12,6 +12,9 @@ use std::sync::OnceLock;
 /// Errors that functions may give for a filter that was accepted: it can't be merged, has another kind, is too large.
 const REFUSALS: [&str; 3] = ["22023", "42804", "54000"];
 
+/// The largest filter that a function may make.
+const LIMIT: &str = "1MB";
+
 /// Filters to be damaged, one of each sort.
 const SEEDS: &str = "
     SELECT f::bytea FROM (VALUES
@@ -99,6 +102,16 @@ fn session(name: &str) -> Client {
                          IF f | g <> g | f OR (f | g) | g <> f | g THEN found := found || 'XX000 for a union'::text; END IF;
                      EXCEPTION WHEN OTHERS THEN found := found || (SQLSTATE || ' for a union');
                      END;
+                     -- What is written to a file is dense: as large as the limit lets it be.
+                     IF current_setting('pg_bloom.max_filter_size') = '{LIMIT}' THEN
+                         BEGIN
+                             IF bloom_to_parquet(bloom_from_parquet(bloom_to_parquet(f), 'text')) <> bloom_to_parquet(f)
+                                 OR bloom_info(bloom_from_parquet(bloom_to_parquet(f), 'double precision')) IS NULL THEN
+                                 found := found || 'XX000 for a Parquet file'::text;
+                             END IF;
+                         EXCEPTION WHEN OTHERS THEN found := found || (SQLSTATE || ' for a Parquet file');
+                         END;
+                     END IF;
                      {uses}
                      RETURN found;
                  END $body$"
@@ -108,7 +121,9 @@ fn session(name: &str) -> Client {
     // Whatever takes longer hangs; no value of a hundred bytes may need more memory than this.
     run(
         &mut client,
-        "SET statement_timeout = '60s'; SET pg_bloom.max_filter_size = '1MB'; SET pg_bloom.overfill = ignore",
+        &format!(
+            "SET statement_timeout = '60s'; SET pg_bloom.max_filter_size = '{LIMIT}'; SET pg_bloom.overfill = ignore"
+        ),
     );
     client
 }
