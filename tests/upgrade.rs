@@ -112,9 +112,13 @@ fn filters_survive_pg_upgrade() {
     let mut upgrade = as_owner(&new, &new.dir().join("bin/pg_upgrade"));
     upgrade.args(["-U", "postgres", "-b"]).arg(old.dir().join("bin")).arg("-B").arg(new.dir().join("bin"));
     upgrade.arg("-d").arg(old.dir().join("data")).arg("-D").arg(new.dir().join("data"));
-    // Its explanations are on standard output.
     let result = upgrade.output().expect("pg_upgrade runs");
-    assert!(result.status.success(), "{upgrade:?}\n{}", String::from_utf8_lossy(&result.stdout));
+    if !result.status.success() {
+        // Its explanations are on standard output, and in logs that go with the server.
+        let logs = ["-c", "grep -h -A4 error: data/pg_upgrade_output.d/*/log/*dump_[0-9]*.log"];
+        let logs = Command::new("sh").args(logs).current_dir(new.dir()).output().expect("sh runs").stdout;
+        panic!("{upgrade:?}\n{}\n{}", String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&logs));
+    }
     new.restart();
 
     let mut client = new.connect("upgraded");
