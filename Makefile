@@ -79,8 +79,9 @@ server-tests: all
 	scripts/server with $(MAKE) installcheck
 
 # From the PostgreSQL of PG_CONFIG to that of UPGRADE_TO, whose library is in UPGRADE_TARGET_DIR.
+UPGRADE_TEST ?= filters_survive_pg_upgrade
 upgrade-test: all
-	cargo test $(CARGO_FEATURES) --test upgrade -- --ignored --nocapture
+	cargo test $(CARGO_FEATURES) --test upgrade -- --ignored --nocapture --exact $(UPGRADE_TEST)
 
 lint: ## check formatting, clippy and documentation; any warning is an error
 	cargo fmt --all --check

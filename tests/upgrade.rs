@@ -1,8 +1,8 @@
 //! Filters that `pg_upgrade` moves to another version of PostgreSQL are the same, and find the same elements.
 //!
-//! `UPGRADE_TO=/path/to/pg_config cargo test --test upgrade -- --ignored` upgrades from the PostgreSQL of `PG_CONFIG` to
-//! that one. The library must be built for both: for the new one in the directory `UPGRADE_TARGET_DIR`, where that is set
-//! (what `CARGO_TARGET_DIR` was when it was built).
+//! `UPGRADE_TO=/path/to/pg_config make upgrade-test` upgrades from the PostgreSQL of `PG_CONFIG` to that one. The library
+//! must be built for both: for the new one in the directory `UPGRADE_TARGET_DIR`, where that is set (what
+//! `CARGO_TARGET_DIR` was when it was built).
 
 mod common;
 
@@ -85,6 +85,23 @@ fn builds_are_the_same(client: &mut Client, kinds: &[Kind]) {
     }
 }
 
+/// Moves all that a server has to a new one, or gives PostgreSQL's reasons why not. Both servers are stopped.
+fn pg_upgrade(old: &Server, new: &Server) -> Result<(), String> {
+    old.stop();
+    new.stop();
+    let mut upgrade = as_owner(new, &new.dir().join("bin/pg_upgrade"));
+    upgrade.args(["-U", "postgres", "-b"]).arg(old.dir().join("bin")).arg("-B").arg(new.dir().join("bin"));
+    upgrade.arg("-d").arg(old.dir().join("data")).arg("-D").arg(new.dir().join("data"));
+    let result = upgrade.output().expect("pg_upgrade runs");
+    if result.status.success() {
+        return Ok(());
+    }
+    // Its explanations are on standard output, and in logs that go with the server.
+    let logs = ["-c", "grep -h -A4 error: data/pg_upgrade_output.d/*/log/*dump_[0-9]*.log"];
+    let logs = Command::new("sh").args(logs).current_dir(new.dir()).output().expect("sh runs").stdout;
+    Err(format!("{upgrade:?}\n{}\n{}", String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&logs)))
+}
+
 #[test]
 #[ignore = "needs a second PostgreSQL: UPGRADE_TO=/path/to/pg_config"]
 fn filters_survive_pg_upgrade() {
@@ -105,20 +122,9 @@ fn filters_survive_pg_upgrade() {
     let before = digests(&mut client);
     let answers = finds_everything(&mut client, &kinds);
     drop(client);
-    old.stop();
 
     let new = new_server(from);
-    new.stop();
-    let mut upgrade = as_owner(&new, &new.dir().join("bin/pg_upgrade"));
-    upgrade.args(["-U", "postgres", "-b"]).arg(old.dir().join("bin")).arg("-B").arg(new.dir().join("bin"));
-    upgrade.arg("-d").arg(old.dir().join("data")).arg("-D").arg(new.dir().join("data"));
-    let result = upgrade.output().expect("pg_upgrade runs");
-    if !result.status.success() {
-        // Its explanations are on standard output, and in logs that go with the server.
-        let logs = ["-c", "grep -h -A4 error: data/pg_upgrade_output.d/*/log/*dump_[0-9]*.log"];
-        let logs = Command::new("sh").args(logs).current_dir(new.dir()).output().expect("sh runs").stdout;
-        panic!("{upgrade:?}\n{}\n{}", String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&logs));
-    }
+    pg_upgrade(&old, &new).unwrap_or_else(|reasons| panic!("{reasons}"));
     new.restart();
 
     let mut client = new.connect("upgraded");
@@ -133,4 +139,18 @@ fn filters_survive_pg_upgrade() {
     builds_are_the_same(&mut client, &kinds);
     assert_eq!(value::<i64>(&mut client, "SELECT count FROM found"), corpus::COUNT as i64);
     println!("{from} to {to}: {} filters of {} types, {answers} answers", before.len(), kinds.len());
+}
+
+/// What `scripts/matrix` runs when the test above has failed. A minor version may write what only the new minor versions of
+/// its successors know: then one table fails as well, and there is nothing that a test of filters could show.
+#[test]
+#[ignore = "holds where pg_upgrade can't work: see scripts/matrix"]
+fn pg_upgrade_fails_without_pg_bloom() {
+    let old = Server::start("");
+    let mut client = old.empty_database("plain", "");
+    let from = major_version(&mut client);
+    run(&mut client, "CREATE TABLE plain AS SELECT 1 AS i, 'text' AS t");
+    drop(client);
+    let reasons = pg_upgrade(&old, &new_server(from)).expect_err("pg_upgrade moves a table without pg_bloom");
+    println!("{reasons}");
 }
