@@ -1,8 +1,8 @@
 //! Dense states: the hashes that arrived last are a batch, whose bits are set together.
 //!
 //! ```text
-//! dense:  | params | bits | … | len | room |  batch                     |
-//! large:  | params | bits | … | -   | room |  128 lengths | 128 batches |     for bits that exceed the cache
+//! dense:  | params | dense | … | len | room |  batch                     |
+//! large:  | params | dense | … | -   | room |  128 lengths | 128 batches |     for a payload that exceeds the cache
 //! ```
 //!
 //! The memory that a hash needs is asked for when it arrives, long before its bits are set with those of the others. A payload
@@ -11,7 +11,7 @@
 
 use super::state::{Head, State};
 use crate::error::Failure;
-use pg_bloom_core::{Buffer, Layout};
+use pg_bloom_core::Layout;
 
 /// Bytes of a dense state, without its bits.
 const BATCH_BYTES: usize = 4096;
@@ -56,16 +56,14 @@ impl State {
         let (len, hashes) = self.part(part);
         // SAFETY: that many hashes were written to the batch.
         let hashes = unsafe { std::slice::from_raw_parts(hashes, std::mem::take(&mut *len) as usize) };
-        let mut dense = self.dense();
-        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
+        header.layout.insert_all(&mut self.payload(), header.hashes, header.blocks, hashes);
     }
 
     /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
         let header = &self.params().header;
-        header.layout.prefetch(&self.dense().bytes()[header.prefix_bytes()..], header.blocks, hash);
+        header.layout.prefetch(&self.payload(), header.blocks, hash);
     }
 
     /// Sets the bits of the batch.
@@ -75,15 +73,13 @@ impl State {
             return;
         }
         let header = self.params().header;
-        let mut dense = self.dense();
-        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        header.layout.insert_all(payload, header.hashes, header.blocks, self.hashes());
+        header.layout.insert_all(&mut self.payload(), header.hashes, header.blocks, self.hashes());
         self.head_mut().len = 0;
     }
 
     /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
     pub(super) fn make_batch(&mut self) -> Result<(), Failure> {
-        let payload_bytes = self.dense().bytes().len() as u64;
+        let payload_bytes = self.payload().len() as u64;
         if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic {
             return self.resize(BATCH_BYTES);
         }

@@ -7,6 +7,7 @@
 use super::call::Call;
 use super::expression;
 use super::params::Shared;
+use super::payload::Payload;
 use super::spill::Spill;
 use super::state::{State, too_many, with_entries, work_mem};
 use super::varlena::{PgBuffer, Value};
@@ -55,7 +56,7 @@ impl State {
             _ if own.is_unsized() && !nothing_yet || view.header.is_unsized() => Err(too_many()),
             Body::Dense(bits) if self.is_empty() && merged.blocks == view.header.blocks => {
                 self.set_header(call, shared, &merged)?;
-                self.become_dense(PgBuffer::copied_in(shared.context(call)?, merged.prefix_bytes(), bits))
+                self.become_dense(Payload::copied_in(shared.context(call)?, bits))
             }
             _ => {
                 // A state without a size has no bits to keep: it takes the other's size.
@@ -64,7 +65,7 @@ impl State {
                 self.go_dense(shared.context(call)?, merged.blocks)?;
                 self.set_header(call, shared, &merged)?;
                 self.flush();
-                or_into(&mut self.dense().bytes_mut()[merged.prefix_bytes()..], merged.blocks, view);
+                or_into(&mut self.payload(), merged.blocks, view);
                 Ok(())
             }
         }
@@ -77,17 +78,18 @@ impl State {
         let header = if enough.blocks > header.blocks { &enough } else { header };
         header.check_size(MAX_STORED_BYTES)?;
         let context = call.require_aggregate()?;
-        let mut dense = PgBuffer::zeroed_in(context, header.dense_bytes() as usize);
-        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        header.layout.insert_all(payload, header.hashes, header.blocks, self.hashes());
+        let mut payload = Payload::zeroed_in(context, header.payload_bytes() as usize);
+        header.layout.insert_all(&mut payload, header.hashes, header.blocks, self.hashes());
         if let Some(spill) = self.spill() {
-            spill.for_each_range(|hashes| header.layout.insert_all(payload, header.hashes, header.blocks, hashes))?;
+            spill.for_each_range(|hashes| {
+                header.layout.insert_all(&mut payload, header.hashes, header.blocks, hashes)
+            })?;
             spill.close();
         }
         self.head_mut().spill = std::ptr::null_mut();
         self.head_mut().params = shared.params(call, header)?;
         self.head_mut().has_kind = true;
-        self.become_dense(dense)
+        self.become_dense(payload)
     }
 
     fn push_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<(), Failure> {
@@ -109,20 +111,12 @@ impl State {
         self.push_all(call, entries)
     }
 
-    /// Changes the header; a name for the kind moves the payload of a dense state.
+    /// Changes the header.
     fn set_header(&mut self, call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<(), Failure> {
         let own = self.params().header;
         if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
             self.head_mut().has_kind |= !header.kind.is_none();
             return Ok(());
-        }
-        if self.is_dense() && own.prefix_bytes() != header.prefix_bytes() && own.blocks == header.blocks {
-            self.flush();
-            let old = self.dense();
-            let payload = &old.bytes()[own.prefix_bytes()..];
-            let mut new = PgBuffer::zeroed_in(shared.context(call)?, header.prefix_bytes() + payload.len());
-            new.bytes_mut()[header.prefix_bytes()..].copy_from_slice(payload);
-            self.become_dense(new)?;
         }
         self.head_mut().params = shared.params(call, header)?;
         self.head_mut().has_kind = !header.kind.is_none();
@@ -158,12 +152,10 @@ impl State {
         sparse_datum(&header, self.hashes())
     }
 
-    /// The value of a dense state, in place.
+    /// The value of a dense state.
     fn dense_datum(&mut self) -> pg_sys::Datum {
         self.flush();
-        let mut dense = self.dense();
-        self.header().rewrite_dense(dense.bytes_mut());
-        dense.into_datum()
+        View { header: self.header(), body: Body::Dense(&self.payload()) }.to_buffer::<PgBuffer>().into_datum()
     }
 
     /// The finished filter. The state stays what it is, though its hashes may be sorted or moved to files.

@@ -15,6 +15,7 @@ pub mod expression;
 mod memory;
 mod merge_state;
 mod params;
+mod payload;
 mod row;
 mod sort;
 mod spill;

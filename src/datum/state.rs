@@ -1,8 +1,8 @@
 //! The state of `bloom_agg` and `bloom_union_agg`, in the aggregate's own memory.
 //!
 //! ```text
-//! small:  | params | -    | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
-//! dense:  | params | bits | … | len | -      | room |  batch       |      bits ──▶ | stored header | payload |
+//! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
+//! dense:  | params | dense | … | len | -      | room |  batch       |      dense ──▶ | payload |
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
@@ -15,12 +15,13 @@
 use super::call::Call;
 use super::memory;
 use super::params::{Params, Shared};
+use super::payload::Payload;
 use super::spill::Spill;
-use super::varlena::{PgBuffer, Value};
+use super::varlena::Value;
 use crate::error::Failure;
 use crate::settings;
 use pg_bloom_core::merge::or_into;
-use pg_bloom_core::{Body, Buffer, Code, Error, Header, Kind, MAX_STORED_BYTES, View, estimate, sparse};
+use pg_bloom_core::{Body, Code, Error, Header, Kind, MAX_STORED_BYTES, View, estimate, sparse};
 use pgrx::pg_sys;
 
 /// Bytes of a new state.
@@ -31,8 +32,8 @@ const MANY: u32 = 8192;
 #[repr(C)]
 pub(super) struct Head {
     pub(super) params: *const Params,
-    /// The stored value being built, once dense.
-    pub(super) dense: *mut pg_sys::varlena,
+    /// The payload being built, once dense; or a value of someone else's, of variable length.
+    dense: *mut u8,
     /// More hashes of an unsized build, in files.
     pub(super) spill: *mut Spill,
     /// Hashes there are.
@@ -45,7 +46,7 @@ pub(super) struct Head {
     pub(super) has_kind: bool,
     /// Whether there is a batch for each range of hashes.
     pub(super) in_parts: bool,
-    /// Whether `dense` is a value of someone else's, dense or sparse, which is to be read only.
+    /// Whether there is a value of someone else's, dense or sparse, which is to be read only.
     is_borrowed: bool,
 }
 
@@ -133,12 +134,12 @@ impl State {
         !self.head().dense.is_null()
     }
 
-    /// The value being built, of a dense state.
+    /// The payload being built, of a dense state.
     #[inline(always)]
-    pub(super) fn dense(&self) -> PgBuffer {
-        debug_assert!(self.is_dense());
-        // SAFETY: the buffer is this state's own, and lives as long.
-        unsafe { PgBuffer::from_pointer(self.head().dense) }
+    pub(super) fn payload(&self) -> Payload {
+        debug_assert!(self.is_dense() && !self.head().is_borrowed);
+        // SAFETY: the payload is this state's own, and lives as long.
+        unsafe { Payload::from_pointer(self.head().dense) }
     }
 
     /// The hashes in files.
@@ -257,14 +258,13 @@ impl State {
     fn go_dense_if_surely_more_than(&mut self, call: &Call, most: usize) -> Result<bool, Failure> {
         let header = self.params().header;
         header.check_size(settings::max_filter_bytes())?;
-        let mut dense = PgBuffer::zeroed_in(call.require_aggregate()?, header.dense_bytes() as usize);
-        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        header.layout.insert_all(payload, header.hashes, header.blocks, self.hashes());
-        if estimate::count_ones(payload) > most as u64 * u64::from(header.hashes) {
-            self.become_dense(dense)?;
+        let mut payload = Payload::zeroed_in(call.require_aggregate()?, header.payload_bytes() as usize);
+        header.layout.insert_all(&mut payload, header.hashes, header.blocks, self.hashes());
+        if estimate::count_ones(&payload) > most as u64 * u64::from(header.hashes) {
+            self.become_dense(payload)?;
             return Ok(true);
         }
-        dense.free();
+        payload.free();
         Ok(false)
     }
 
@@ -296,16 +296,16 @@ impl State {
         let header = Header { blocks, ..own };
         // What will be folded in the end may be larger until then.
         header.check_size(if own.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
-        let mut dense = PgBuffer::zeroed_in(context, header.dense_bytes() as usize);
-        self.with_view(|view| or_into(&mut dense.bytes_mut()[header.prefix_bytes()..], blocks, view));
-        self.become_dense(dense)
+        let mut payload = Payload::zeroed_in(context, header.payload_bytes() as usize);
+        self.with_view(|view| or_into(&mut payload, blocks, view));
+        self.become_dense(payload)
     }
 
-    /// Takes a dense value that has the bits of all elements.
-    pub(super) fn become_dense(&mut self, dense: PgBuffer) -> Result<(), Failure> {
-        let was_dense = self.is_dense().then(|| self.dense());
+    /// Takes a payload that has the bits of all elements.
+    pub(super) fn become_dense(&mut self, payload: Payload) -> Result<(), Failure> {
+        let was_dense = self.is_dense().then(|| self.payload());
         let head = self.head_mut();
-        head.dense = dense.into_pointer();
+        head.dense = payload.into_pointer();
         (head.len, head.sorted) = (0, 0);
         match was_dense {
             Some(old) => old.free(),
@@ -325,8 +325,7 @@ impl State {
         if self.is_dense() {
             self.flush();
             let header = self.params().header;
-            let dense = self.dense();
-            return use_view(&View { header, body: Body::Dense(&dense.bytes()[header.prefix_bytes()..]) });
+            return use_view(&View { header, body: Body::Dense(&self.payload()) });
         }
         self.sort();
         let header = self.header();

@@ -100,15 +100,6 @@ impl PgBuffer {
         }
     }
 
-    /// A buffer of `room` bytes that nobody needs, and these bytes after them.
-    pub(super) fn copied_in(context: pg_sys::MemoryContext, room: usize, bytes: &[u8]) -> Self {
-        let mut buffer = PgBuffer::allocate_in(context, room + bytes.len());
-        let (unused, copy) = buffer.bytes_mut().split_at_mut(room);
-        unused.fill(0);
-        interrupt::copy(copy, bytes);
-        buffer
-    }
-
     /// A buffer that an aggregate's state owns.
     ///
     /// # Safety
@@ -123,16 +114,12 @@ impl PgBuffer {
         self.pointer
     }
 
-    /// Gives the memory back before its context is.
-    pub(super) fn free(self) {
-        // SAFETY: the buffer came from palloc, and this was its only owner in use.
-        unsafe { pg_sys::pfree(self.pointer.cast()) };
-    }
-
     /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
         // SAFETY: reading a global that is always set.
-        PgBuffer::copied_in(unsafe { pg_sys::CurrentMemoryContext }, 0, bytes)
+        let mut buffer = PgBuffer::allocate_in(unsafe { pg_sys::CurrentMemoryContext }, bytes.len());
+        interrupt::copy(buffer.bytes_mut(), bytes);
+        buffer
     }
 
     /// The buffer as a result.
