@@ -793,6 +793,9 @@ CREATE FUNCTION counting_bloom_remove_all(filter counting_bloom, elements anyarr
 COMMENT ON FUNCTION counting_bloom_remove_all(counting_bloom, anyarray) IS
     'the filter with one copy less for each element of an array, in turn';
 
+-- Removing has no operator: with one named -, PostgreSQL would take the untyped operand of $1 - 'a'::text for a filter rather
+-- than a jsonb, or ask which of them is meant.
+
 CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = anyelement);
 COMMENT ON OPERATOR || (counting_bloom, anyelement) IS 'the filter with one more copy of an element';
 
@@ -801,15 +804,6 @@ COMMENT ON OPERATOR || (counting_bloom, text) IS 'the filter with one more copy 
 
 CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = "char");
 COMMENT ON OPERATOR || (counting_bloom, "char") IS 'the filter with one more copy of an element';
-
-CREATE OPERATOR - (FUNCTION = counting_bloom_remove, LEFTARG = counting_bloom, RIGHTARG = anyelement);
-COMMENT ON OPERATOR - (counting_bloom, anyelement) IS 'the filter with one copy of an element less';
-
-CREATE OPERATOR - (FUNCTION = counting_bloom_remove, LEFTARG = counting_bloom, RIGHTARG = text);
-COMMENT ON OPERATOR - (counting_bloom, text) IS 'the filter with one copy of an element less';
-
-CREATE OPERATOR - (FUNCTION = counting_bloom_remove, LEFTARG = counting_bloom, RIGHTARG = "char");
-COMMENT ON OPERATOR - (counting_bloom, "char") IS 'the filter with one copy of an element less';
 
 CREATE FUNCTION counting_bloom_union(a counting_bloom, b counting_bloom) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;

@@ -1,4 +1,4 @@
-//! `counting_bloom`: filters from which elements can be removed. `counting_bloom_empty`, `…_add` and `||`, `…_remove` and `-`,
+//! `counting_bloom`: filters from which elements can be removed. `counting_bloom_empty`, `…_add` and `||`, `…_remove`,
 //! `…_union` and `+`, what they say about themselves, and the cast to `bloom`.
 //!
 //! Input, output and comparison are in [`crate::datatype`], `@>` and `<@` in [`crate::membership`]: they differ from those of
@@ -68,7 +68,7 @@ fn add(call: &Call) -> Outcome {
     finish(counting.add(key.kind, &[hash_to_add(&key, element)?], "counting_bloom_add")?)
 }
 
-/// `counting_bloom_remove(filter, element)`, `filter - element`.
+/// `counting_bloom_remove(filter, element)`.
 fn remove(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
     let element_type = call.remembered(|| ElementType::of_argument(call, 1))?;

@@ -3,10 +3,10 @@
 CREATE TABLE c AS SELECT counting_bloom_agg(i, 1000) AS f FROM generate_series(1, 1000) i;
 
 -- Added, asked, removed: by function and by operator, with untyped literals too.
-SELECT f @> 'a' AS found, 'a' <@ f AS reversed, f @> 'c' AS absent, f - 'a' @> 'a' AS removed, f - 'a' @> 'b' AS left_over
-    FROM (SELECT counting_bloom_empty(100) || 'a' || 'b' AS f) v;
+SELECT f @> 'a' AS found, 'a' <@ f AS reversed, f @> 'c' AS absent, g @> 'a' AS removed, g @> 'b' AS left_over
+    FROM (SELECT counting_bloom_empty(100) || 'a' || 'b' AS f) v, counting_bloom_remove(f, 'a') g;
 SELECT counting_bloom_contains(f, 1) AS contains, counting_bloom_contained(1, f) AS contained,
-    counting_bloom_add(f, 5000) = f || 5000 AS add, counting_bloom_remove(f, 1) = f - 1 AS remove,
+    counting_bloom_add(f, 5000) = f || 5000 AS add,
     counting_bloom_union(f, f) = f + f AS sum FROM c;
 SELECT count(*) FILTER (WHERE f @> i) AS found, count(*) FILTER (WHERE i <@ g) AS after_removal
     FROM (SELECT f, counting_bloom_remove_all(f, ARRAY(SELECT generate_series(1, 500))) AS g FROM c) v,
@@ -17,21 +17,23 @@ SELECT count(*) FILTER (WHERE g @> i) < 10 AS few FROM (SELECT counting_bloom_re
 
 -- Copies are counted: an element is there until it was removed as often as it was added.
 SELECT n, g @> 'x' AS found FROM (SELECT counting_bloom_empty(100) || 'x' || 'x' || 'x' AS f) three,
-    LATERAL (VALUES (0, f), (1, f - 'x'), (2, f - 'x' - 'x'), (3, f - 'x' - 'x' - 'x'),
-        (4, f - 'x' - 'x' - 'x' - 'x')) v (n, g);
+    LATERAL (SELECT counting_bloom_remove(f, 'x') AS one_less) one,
+    LATERAL (SELECT counting_bloom_remove(one_less, 'x') AS two_less) two,
+    LATERAL (VALUES (0, f), (1, one_less), (2, two_less), (3, counting_bloom_remove(two_less, 'x')),
+        (4, counting_bloom_remove_all(f, ARRAY['x', 'x', 'x', 'x']))) v (n, g);
 -- From 15 copies on nobody knows how many there are: they stay for ever.
 SELECT n, f = counting_bloom_empty(100) AS emptied, f @> 'x' AS found FROM unnest(ARRAY[14, 15, 16, 1000]) n,
     LATERAL (SELECT counting_bloom_remove_all(counting_bloom_agg('x', 100),
         ARRAY(SELECT 'x' FROM generate_series(1, n))) AS f FROM generate_series(1, n)) v;
 
 -- Removing what is surely not there changes nothing; removing everything leaves the empty filter.
-SELECT f - (-1) = f AS absent, counting_bloom_remove_all(f, ARRAY[-1, -2, NULL]) = f AS absent_ones,
+SELECT counting_bloom_remove(f, -1) = f AS absent, counting_bloom_remove_all(f, ARRAY[-1, -2, NULL]) = f AS absent_ones,
     counting_bloom_remove_all(f, ARRAY(SELECT generate_series(1000, 1, -1))) = counting_bloom_empty(1000) AS everything
     FROM c;
-SELECT counting_bloom_empty(10) - 1 = counting_bloom_empty(10) AS empty, counting_bloom_empty() - 1 = counting_bloom_empty()
-    AS no_size, counting_bloom_empty() @> 1 AS nothing_in_it;
+SELECT counting_bloom_remove(f, 1) = f AS nothing_left, f @> 1 AS nothing_in_it
+    FROM (VALUES (counting_bloom_empty(10)), (counting_bloom_empty())) v (f);
 -- What became empty takes elements of another kind again.
-SELECT (counting_bloom_empty(10) || 1) - 1 || 'a' @> 'a' AS another_kind;
+SELECT counting_bloom_remove(counting_bloom_empty(10) || 1, 1) || 'a' @> 'a' AS another_kind;
 
 -- The cast to bloom: the very filter that bloom_agg gives for what is left, where that is dense.
 SELECT f::bloom = (SELECT bloom_agg(i, 1000) FROM generate_series(1, 1000) i) AS all,
@@ -50,15 +52,17 @@ SELECT (f + g)::bloom = f::bloom | g::bloom AS sum FROM c, (SELECT counting_bloo
 
 -- The sum, and its aggregate.
 SELECT f + g = g + f AS commutative, (f + g) + f = f + (g + f) AS associative, f + counting_bloom_empty() = f AS identity,
-    f + counting_bloom_empty(1000) = f AS empty, (f + g) - 7 @> 7 AS one_left, (f + g) - 7 - 7 @> 7 AS none_left
+    f + counting_bloom_empty(1000) = f AS empty, counting_bloom_remove(f + g, 7) @> 7 AS one_left,
+    counting_bloom_remove_all(f + g, ARRAY[7, 7]) @> 7 AS none_left
     FROM (SELECT counting_bloom_agg(i, 1000) AS f, counting_bloom_agg(i + 5, 1000) AS g FROM generate_series(1, 20) i) v;
 SELECT counting_bloom_union_agg(g) = f AS parts FROM c, (SELECT counting_bloom_agg(i, 1000) AS g FROM generate_series(1, 1000) i
     GROUP BY i % 7) parts GROUP BY f;
 
 -- NULLs and nothing, as for bloom: NULL elements are skipped, a NULL filter or probe gives NULL.
-SELECT f || NULL::int = f AS add, f - NULL::int = f AS remove, counting_bloom_add_all(f, NULL::int[]) = f AS add_all,
+SELECT f || NULL::int = f AS add, counting_bloom_remove(f, NULL::int) = f AS remove,
+    counting_bloom_add_all(f, NULL::int[]) = f AS add_all,
     counting_bloom_remove_all(f, '{}'::int[]) = f AS remove_all, f @> NULL::int IS NULL AS probe,
-    NULL::counting_bloom || 1 IS NULL AND NULL::counting_bloom - 1 IS NULL AND NULL::counting_bloom @> 1 IS NULL AS no_filter,
+    NULL::counting_bloom || 1 IS NULL AND counting_bloom_remove(NULL, 1) IS NULL AND NULL::counting_bloom @> 1 IS NULL AS no_filter,
     f + NULL IS NULL AS sum FROM c;
 SELECT counting_bloom_agg(NULL::text, 1000) = counting_bloom_empty(1000) AS only_nulls,
     counting_bloom_agg(i, 1000, NULL) = counting_bloom_agg(i, 1000) AS default_rate,
@@ -71,7 +75,7 @@ SELECT counting_bloom_agg('a', 9) = counting_bloom_empty(9) || 'a' AS literal,
     counting_bloom_agg('a'::"char", 9) = counting_bloom_empty(9) || 'a'::"char" AS "char",
     counting_bloom_agg('a'::name, 9, 0.1) = counting_bloom_empty(9, 0.1) || 'a' AS name,
     counting_bloom_agg(1::smallint, 9) = counting_bloom_empty(9) || 1::bigint AS integers,
-    (counting_bloom_empty(9) || 'a'::"char") - 'a' = counting_bloom_empty(9) AS removed_as_text,
+    counting_bloom_remove(counting_bloom_empty(9) || 'a'::"char", 'a') = counting_bloom_empty(9) AS removed_as_text,
     counting_bloom_agg(inet '::1', 9) @> inet '::1' AS inet;
 -- Over a window, where one state gives many filters.
 SELECT i, f @> 2 AS running FROM (SELECT i, counting_bloom_agg(i, 9) OVER (ORDER BY i) AS f FROM generate_series(1, 3) i) v
@@ -82,10 +86,11 @@ SELECT i, f @> 2 AS running FROM (SELECT i, counting_bloom_agg(i, 9) OVER (ORDER
 SELECT query, state, message, detail, hint FROM unnest(ARRAY[
     'SELECT counting_bloom_empty(NULL)', 'SELECT counting_bloom_agg(1, NULL)', 'SELECT counting_bloom_empty(0)',
     'SELECT counting_bloom_agg(1, 10, 2)', 'SELECT counting_bloom_empty(100000000)', 'SELECT counting_bloom_empty() || 1',
-    'SELECT f @> ''a'' FROM c', 'SELECT f || ''a'' FROM c', 'SELECT f - ''a'' FROM c',
+    'SELECT f @> ''a'' FROM c', 'SELECT f || ''a'' FROM c', 'SELECT counting_bloom_remove(f, ''a'') FROM c',
     'SELECT counting_bloom_remove_all(f, ARRAY[''a'']) FROM c', 'SELECT f + (counting_bloom_empty(1000) || ''a'') FROM c',
     'SELECT f + counting_bloom_empty(4000) FROM c', 'SELECT f + counting_bloom_empty(1000, 0.001) FROM c',
-    'SELECT f || f FROM c', 'SELECT f - f FROM c', 'SELECT counting_bloom_agg(f, 10) FROM c',
+    'SELECT f || f FROM c', 'SELECT counting_bloom_remove(f, f) FROM c', 'SELECT f - 1 FROM c',
+    'SELECT counting_bloom_agg(f, 10) FROM c',
     'SELECT bloom_agg(ARRAY[f]) FROM c', 'SELECT counting_bloom_agg(''1''::json, 10)',
     'SELECT counting_bloom_agg(i, i) FROM generate_series(1, 3) i',
     'SELECT f::bytea::bloom FROM c', 'SELECT bloom_empty(9)::bytea::counting_bloom',
@@ -108,7 +113,7 @@ RESET pg_bloom.overfill;
 -- Larger than pg_bloom.max_filter_size: counters take four times the bytes of bits.
 SET pg_bloom.max_filter_size = '8kB';
 SELECT query, outcome(query) FROM unnest(ARRAY['SELECT counting_bloom_empty(1000)', 'SELECT counting_bloom_agg(1, 1000)',
-    'SELECT f + f FROM c', 'SELECT bloom_empty(1000) IS NULL', 'SELECT f - 1 @> 2 FROM c']) query;
+    'SELECT f + f FROM c', 'SELECT bloom_empty(1000) IS NULL', 'SELECT counting_bloom_remove(f, 1) @> 2 FROM c']) query;
 RESET pg_bloom.max_filter_size;
 
 -- What is in it.
@@ -129,8 +134,8 @@ SELECT f::text::counting_bloom = f AS "text", f::bytea::counting_bloom = f AS by
     left(f::text, 18) AS start FROM c;
 SELECT count(DISTINCT g) AS distinct, min(counting_bloom_cmp(f, g)) AS least, bool_and((f = g) = NOT (f <> g)) AS negator,
     bool_and((f < g) = (g > f) AND (f <= g) = (g >= f)) AS commutators
-    FROM c, LATERAL (VALUES (f), (f - 1), (f), (f || 1)) v (g);
-SELECT count(*) FROM (SELECT g FROM c, LATERAL (VALUES (f), (f - 1), (f)) v (g) GROUP BY g) groups;
+    FROM c, LATERAL (VALUES (f), (counting_bloom_remove(f, 1)), (f), (f || 1)) v (g);
+SELECT count(*) FROM (SELECT g FROM c, LATERAL (VALUES (f), (counting_bloom_remove(f, 1)), (f)) v (g) GROUP BY g) groups;
 CREATE TABLE kept (id int, f counting_bloom UNIQUE);
 INSERT INTO kept SELECT 1, counting_bloom_agg(i, 30) FROM generate_series(1, 20) i;
 SELECT outcome('INSERT INTO kept SELECT 2, f FROM kept') AS twice;
@@ -143,6 +148,6 @@ SELECT attstorage FROM pg_attribute WHERE attrelid = 'kept'::regclass AND attnam
 SELECT f @> 1 AS found, f @> -1 AS absent FROM kept ORDER BY id;
 SELECT count(*) FILTER (WHERE f @> i AND i <= 50000) AS found, count(*) FILTER (WHERE f @> i AND i > 50000) < 50 AS few_others
     FROM generate_series(1, 60000) i, kept WHERE id = 3;
-UPDATE kept SET f = f - 7 WHERE id = 3;
+UPDATE kept SET f = counting_bloom_remove(f, 7) WHERE id = 3;
 SELECT f @> 7 AS removed, f @> 8 AS still FROM kept WHERE id = 3;
 DROP TABLE c, b, kept;
