@@ -38,6 +38,7 @@ pub mod error;
 pub mod inspect;
 pub mod membership;
 pub mod merge;
+pub mod panics;
 pub mod parquet;
 pub mod planner;
 pub mod settings;
@@ -48,6 +49,7 @@ pgrx::pg_module_magic!(name, version);
 /// Called by PostgreSQL when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    panics::install_hook();
     settings::define();
     pg_bloom_core::interrupt::install(datum::check_for_interrupts);
 }

@@ -1,0 +1,55 @@
+//! Where the server's environment asks for backtraces, no error shows one to the client.
+
+mod common;
+
+use common::{Server, run};
+use postgres::{Client, error::DbError};
+
+/// What a backtrace, or a path of this library, has in it.
+const FRAMES: [&str; 6] = ["::", ".rs:", "rustc", "0x", "libpg_bloom", "stack backtrace"];
+
+/// The error that a statement fails with.
+fn error(client: &mut Client, sql: &str) -> DbError {
+    let error = client.batch_execute(sql).expect_err(sql);
+    error.as_db_error().unwrap_or_else(|| panic!("{sql}\nno error of the server's: {error:?}")).clone()
+}
+
+#[test]
+fn no_error_shows_a_backtrace() {
+    let server = Server::start_with("", &[("RUST_BACKTRACE", "full"), ("RUST_LIB_BACKTRACE", "1")]);
+    let mut client = server.database("backtraces");
+    run(
+        &mut client,
+        "CREATE TABLE large AS
+             SELECT bloom_empty(100000000) | (bloom_empty(50000000) || 1) AS f, bloom_empty(100000000) | (bloom_empty(50000000) || 2) AS g;
+         CREATE FUNCTION panics() RETURNS void LANGUAGE c AS 'pg_bloom', 'pg_bloom_panic'",
+    );
+    let cases = [
+        // Ours.
+        ("22023", "SELECT bloom_empty(-1)"),
+        ("42804", "SELECT bloom_from_array(ARRAY[1], 100) @> 'x'::text"),
+        ("22P02", "SELECT 'x'::bloom"),
+        ("0A000", "SELECT bloom_agg(NULL::point)"),
+        // PostgreSQL's within our functions: a cancel in a comparison, one in a build.
+        ("57014", "SET statement_timeout = 50; SELECT count(f = g OR f < g) FROM large, generate_series(1, 100000)"),
+        ("57014", "SET statement_timeout = 50; SELECT bloom_agg(x) FROM generate_series(1, 100000000) AS x"),
+        ("22012", "SELECT bloom_agg(1 / (x - 5)) FROM generate_series(1, 10) AS x"),
+        ("22023", "SELECT bloom_from_parquet('\\x', 4294967295)"),
+        // A panic.
+        ("XX000", "SELECT panics()"),
+    ];
+    for (state, sql) in cases {
+        let error = error(&mut client, sql);
+        run(&mut client, "SET statement_timeout = 0");
+        assert_eq!(error.code().code(), state, "{sql}: {error:?}");
+        let texts =
+            [Some(error.message()), error.detail(), error.hint(), error.where_(), error.file(), error.routine()];
+        for text in texts.into_iter().flatten() {
+            let found = FRAMES.iter().find(|frame| text.contains(*frame));
+            assert_eq!(found, None, "{sql} shows\n{text}");
+        }
+        assert!(error.detail().is_none_or(|detail| detail.lines().count() == 1), "{sql}: {error:?}");
+    }
+    let log = std::fs::read_to_string(server.dir().join("log")).expect("the log can be read");
+    assert!(log.contains("panicked at") && log.contains("this is a test"), "the log doesn't tell of the panic");
+}
