@@ -43,27 +43,41 @@ CREATE TYPE bloom (
 );
 COMMENT ON TYPE bloom IS 'a set of elements, kept as a Bloom filter: never a false negative, and false positives at a known rate';
 
+-- Functions with a rate are there twice: with double precision, IMMUTABLE, and with this domain over it, STABLE, where the
+-- default is pg_bloom.default_fpr. The parser prefers double precision wherever the arguments up to the rate are given, for
+-- untyped literals and parameters too, and takes the other form where they are left out.
+CREATE DOMAIN bloom_optional_fpr AS double precision;
+COMMENT ON DOMAIN bloom_optional_fpr IS 'a false positive rate, or NULL for pg_bloom.default_fpr';
+
 -- ---------------------------------------------------------------------------------------------------------------
 -- build
 -- ---------------------------------------------------------------------------------------------------------------
-
--- STABLE: without a rate these take pg_bloom.default_fpr.
 
 CREATE FUNCTION bloom_empty() RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_empty() IS 'a filter without elements and without a size; merged with any filter it gives that filter';
 
-CREATE FUNCTION bloom_empty(capacity bigint, fpr double precision DEFAULT NULL, layout text DEFAULT NULL) RETURNS bloom
+CREATE FUNCTION bloom_empty(capacity bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_empty(bigint, bloom_optional_fpr, text) IS
+    'a filter without elements, made for that many at the default false positive rate';
+
+CREATE FUNCTION bloom_empty(capacity bigint, fpr double precision, layout text DEFAULT NULL) RETURNS bloom
+    AS 'MODULE_PATHNAME', 'bloom_empty_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_empty(bigint, double precision, text) IS
     'a filter without elements, made for that many at that false positive rate';
 
 CREATE FUNCTION bloom_from_array(
-    elements anyarray, capacity bigint DEFAULT NULL, fpr double precision DEFAULT NULL, layout text DEFAULT NULL
+    elements anyarray, capacity bigint DEFAULT NULL, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL
 ) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) IS
+COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, bloom_optional_fpr, text) IS
     'the filter of the elements of an array; sized for them unless a capacity is given';
+
+CREATE FUNCTION bloom_from_array(elements anyarray, capacity bigint, fpr double precision, layout text DEFAULT NULL) RETURNS bloom
+    AS 'MODULE_PATHNAME', 'bloom_from_array_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) IS
+    'the filter of the elements of an array, at that false positive rate; sized for them if the capacity is NULL';
 
 -- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
 
@@ -553,19 +567,31 @@ CREATE FUNCTION bloom_sizing_table(
 COMMENT ON FUNCTION bloom_sizing_table(text) IS
     'the lookup table: the false positive rate for each number of bits an element and hashes';
 
--- STABLE: without a rate these take pg_bloom.default_fpr.
 CREATE FUNCTION bloom_parameters(
-    capacity bigint, fpr double precision DEFAULT NULL, layout text DEFAULT NULL,
+    capacity bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL,
     OUT num_bits bigint, OUT num_hashes integer, OUT bytes bigint, OUT fpr double precision
 )
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_parameters(bigint, bloom_optional_fpr, text) IS
+    'what bloom_agg with that capacity allocates, and the false positive rate that has at capacity';
+
+CREATE FUNCTION bloom_parameters(
+    capacity bigint, fpr double precision, layout text DEFAULT NULL,
+    OUT num_bits bigint, OUT num_hashes integer, OUT bytes bigint, OUT fpr double precision
+)
+    AS 'MODULE_PATHNAME', 'bloom_parameters_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_parameters(bigint, double precision, text) IS
     'what bloom_agg with these arguments allocates, and the false positive rate that has at capacity';
 
-CREATE FUNCTION bloom_capacity(bytes bigint, fpr double precision DEFAULT NULL, layout text DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION bloom_capacity(bytes bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_capacity(bigint, bloom_optional_fpr, text) IS
+    'the largest capacity whose filter has at most that many bytes at the default false positive rate';
+
+CREATE FUNCTION bloom_capacity(bytes bigint, fpr double precision, layout text DEFAULT NULL) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'bloom_capacity_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_capacity(bigint, double precision, text) IS
-    'the largest capacity whose filter has at most that many bytes';
+    'the largest capacity whose filter has at most that many bytes at that false positive rate';
 
 CREATE FUNCTION bloom_expected_fpr(
     elements bigint, num_bits bigint, num_hashes integer, layout text DEFAULT 'classic'
@@ -742,15 +768,18 @@ CREATE TYPE counting_bloom (
 COMMENT ON TYPE counting_bloom IS
     'a multiset of elements that can be removed again, kept as a counting Bloom filter; its cast to bloom is the filter of what is left';
 
--- STABLE: without a rate these take pg_bloom.default_fpr.
-
 CREATE FUNCTION counting_bloom_empty() RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_empty() IS
     'a counting filter without elements and without a size; added to any filter it gives that filter';
 
-CREATE FUNCTION counting_bloom_empty(capacity bigint, fpr double precision DEFAULT NULL) RETURNS counting_bloom
+CREATE FUNCTION counting_bloom_empty(capacity bigint, fpr bloom_optional_fpr DEFAULT NULL) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_empty(bigint, bloom_optional_fpr) IS
+    'a counting filter without elements, made for that many distinct ones at a time at the default false positive rate';
+
+CREATE FUNCTION counting_bloom_empty(capacity bigint, fpr double precision) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME', 'counting_bloom_empty_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_empty(bigint, double precision) IS
     'a counting filter without elements, made for that many distinct ones at a time at that false positive rate';
 

@@ -47,6 +47,19 @@ impl Arguments {
     }
 }
 
+/// Calls a function whose result no setting decides, because a rate is given: as argument `i`.
+///
+/// # Errors
+/// 22004 for a NULL rate, and those of the function.
+pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) -> Outcome {
+    if call.f64(i).is_none() {
+        return Err(Failure::Null(
+            invalid_parameter("false positive rate must not be null").hint("Leave it out for pg_bloom.default_fpr."),
+        ));
+    }
+    function(call)
+}
+
 /// What the arguments ask for, with the defaults.
 ///
 /// # Errors
@@ -85,6 +98,11 @@ fn empty(call: &Call) -> Outcome {
     Ok(Some(build::empty::<PgBuffer>(&header).into_datum()))
 }
 
+/// `bloom_empty(capacity, fpr, layout)` with a rate.
+fn empty_at_fpr(call: &Call) -> Outcome {
+    at_fpr(call, 1, empty)
+}
+
 /// `bloom_from_array(elements, capacity, fpr, layout)`.
 fn from_array(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 1))?.header(settings::max_filter_bytes())?;
@@ -96,6 +114,11 @@ fn from_array(call: &Call) -> Outcome {
     let hashes = hashes(&elements(call, 0, *oid), &key)?;
     let header = if hashes.is_empty() { header } else { Header { kind: key.kind, ..header } };
     finish(build::from_hashes(&header, &hashes, settings::max_filter_bytes())?)
+}
+
+/// `bloom_from_array(elements, capacity, fpr, layout)` with a rate.
+fn from_array_at_fpr(call: &Call) -> Outcome {
+    at_fpr(call, 2, from_array)
 }
 
 /// `bloom_add(filter, element)`, `filter || element`.
@@ -140,7 +163,9 @@ fn shard(call: &Call) -> Outcome {
 pg_functions! {
     bloom_shard => shard;
     bloom_empty => empty;
+    bloom_empty_at_fpr => empty_at_fpr;
     bloom_from_array => from_array;
+    bloom_from_array_at_fpr => from_array_at_fpr;
     bloom_add => add;
     bloom_add_all => add_all;
 }

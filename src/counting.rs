@@ -6,7 +6,7 @@
 
 mod aggregate;
 
-use crate::build::Arguments;
+use crate::build::{Arguments, at_fpr};
 use crate::datum::{Call, Column, PgBuffer, elements, row};
 use crate::element::{ElementType, Key, hash_to_add};
 use crate::error::{Failure, report_overfull_with};
@@ -56,6 +56,11 @@ fn empty(call: &Call) -> Outcome {
         return nothing().map(Some);
     }
     Ok(Some(counting::empty::<PgBuffer>(&sized_header(&Arguments::of(call, 0))?).into_datum()))
+}
+
+/// `counting_bloom_empty(capacity, fpr)` with a rate.
+fn empty_at_fpr(call: &Call) -> Outcome {
+    at_fpr(call, 1, empty)
 }
 
 /// `counting_bloom_add(filter, element)`, `filter || element`.
@@ -158,6 +163,7 @@ fn info(call: &Call) -> Outcome {
 
 pg_functions! {
     counting_bloom_empty => empty;
+    counting_bloom_empty_at_fpr => empty_at_fpr;
     counting_bloom_add => add;
     counting_bloom_add_all => add_all;
     counting_bloom_remove => remove;

@@ -16,6 +16,8 @@ pub enum Failure {
     MalformedText(Error),
     /// 0A000: a type or collation that can't be an element.
     Unsupported(Error),
+    /// 22004: a NULL where a value is needed.
+    Null(Error),
     /// 42P18: the parser could not tell a type.
     Indeterminate(Error),
     /// 55000: a function called in a way that only the executor may.
@@ -55,6 +57,7 @@ pub fn raise(failure: Failure) -> ! {
         Failure::Core(error) => (sqlstate(error.code), error),
         Failure::MalformedText(error) => (PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION, error),
         Failure::Unsupported(error) => (PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, error),
+        Failure::Null(error) => (PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, error),
         Failure::Indeterminate(error) => (PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE, error),
         Failure::Misuse(error) => (PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, error),
         Failure::File(error) => (PgSqlErrorCode::ERRCODE_IO_ERROR, error),

@@ -1,7 +1,7 @@
 //! How large a filter must be: `bloom_parameters`, `bloom_capacity`, `bloom_expected_fpr`, and the lookup table with
 //! `bloom_best_practices` and `bloom_sizing_table`.
 
-use crate::build::{Arguments, request};
+use crate::build::{Arguments, at_fpr, request};
 use crate::datum::{Call, Column, Rows, row};
 use crate::error::{Failure, invalid_parameter};
 use pg_bloom_core::kind::Kind;
@@ -47,6 +47,11 @@ fn parameters(call: &Call) -> Outcome {
     Ok(Some(row(call, &columns)))
 }
 
+/// `bloom_parameters(capacity, fpr, layout)` with a rate.
+fn parameters_at_fpr(call: &Call) -> Outcome {
+    at_fpr(call, 1, parameters)
+}
+
 /// `bloom_capacity(bytes, fpr, layout)`.
 fn capacity(call: &Call) -> Outcome {
     let Some(bytes) = call.i64(0) else { return Ok(None) };
@@ -56,6 +61,11 @@ fn capacity(call: &Call) -> Outcome {
         invalid_parameter(format!("a bloom filter cannot have {bytes} bytes")).hint("Give a positive size.")
     })?;
     Ok(Some(Datum::from(sizing::capacity_for_bytes(request.layout, bytes, request.fpr)? as i64)))
+}
+
+/// `bloom_capacity(bytes, fpr, layout)` with a rate.
+fn capacity_at_fpr(call: &Call) -> Outcome {
+    at_fpr(call, 1, capacity)
 }
 
 /// `bloom_expected_fpr(elements, num_bits, num_hashes, layout)`.
@@ -86,6 +96,8 @@ pg_functions! {
     bloom_best_practices => best_practices;
     bloom_sizing_table => sizing_table;
     bloom_parameters => parameters;
+    bloom_parameters_at_fpr => parameters_at_fpr;
     bloom_capacity => capacity;
+    bloom_capacity_at_fpr => capacity_at_fpr;
     bloom_expected_fpr => expected_fpr;
 }

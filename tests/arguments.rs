@@ -7,9 +7,9 @@ use postgres::Client;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// What a function may answer to odd arguments: a value, or one of these errors. 22P02 and 22P03 are for malformed filters,
-/// 0A000 is for types that can't be elements and for functions that only the executor may call.
-const ANSWERS: [&str; 7] = ["00000", "0A000", "22023", "22P02", "22P03", "42804", "54000"];
+/// What a function may answer to odd arguments: a value, or one of these errors. 22004 is for a NULL rate, 22P02 and 22P03
+/// are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor may call.
+const ANSWERS: [&str; 8] = ["00000", "0A000", "22004", "22023", "22P02", "22P03", "42804", "54000"];
 
 /// What the newest releases of PostgreSQL answer to a NULL of type internal.
 const NO_CAST: &str = "42846";
@@ -56,7 +56,7 @@ fn odd_values(sql_type: &str) -> &'static [&'static str] {
             "(-9223372036854775808)",
         ],
         "integer" => &["NULL::integer", "0", "1", "-1", "7", "8", "65", "2147483647", "(-2147483648)"],
-        "double precision" => &[
+        "double precision" | "bloom_optional_fpr" => &[
             "NULL::float8",
             "0::float8",
             "'-0'::float8",

@@ -155,6 +155,7 @@ fn documents_name_only_what_is_there() {
         &mut client,
         "SELECT proname::text FROM pg_proc JOIN members ON classid = 'pg_proc'::regclass AND objid = pg_proc.oid
          UNION SELECT opcname FROM pg_opclass JOIN members ON classid = 'pg_opclass'::regclass AND objid = pg_opclass.oid
+         UNION SELECT typname FROM pg_type JOIN members ON classid = 'pg_type'::regclass AND objid = pg_type.oid
          UNION SELECT name FROM pg_settings",
     )
     .into_iter()

@@ -39,8 +39,8 @@ SELECT bloom_agg(w, NULL) = bloom_agg(w) AS capacity, bloom_agg(w, NULL, NULL) =
         bloom_agg(w, 5000, NULL, NULL) = bloom_agg(w, 5000) AS sized,
     bloom_agg(w, 5000, 0.01, 'blocked') = bloom_agg(w, 5000) AS named
 FROM words;
-SELECT bloom_empty(NULL, NULL, NULL) = bloom_empty() AS empty,
-    bloom_from_array(ARRAY[1, 2], NULL, NULL, NULL) = bloom_from_array(ARRAY[1, 2]) AS from_array;
+SELECT bloom_empty(NULL, layout => NULL) = bloom_empty() AS empty,
+    bloom_from_array(ARRAY[1, 2], NULL, layout => NULL) = bloom_from_array(ARRAY[1, 2]) AS from_array;
 
 -- "char" has forms of its own, and untyped literals are text.
 SELECT bloom_agg(c) @> 'x' AS x, bloom_agg(c) @> 'y'::text AS y, bloom_agg(c, 10) @> 'x'::"char" AS as_char,

@@ -119,7 +119,7 @@ GROUP BY way ORDER BY way COLLATE "C";
 
 -- Layout "parquet" has the kinds of Parquet: text and bytea are one, integers and floating point numbers of each
 -- width are asked for by those of the other.
-SELECT a.i, a.type, outcome(format('SELECT (bloom_info(bloom_empty(NULL, NULL, ''parquet'') || %s)).key_kind',
+SELECT a.i, a.type, outcome(format('SELECT (bloom_info(bloom_empty(NULL, layout => ''parquet'') || %s)).key_kind',
     typed(a.type, a.value))) AS kind,
     string_agg(ask('SELECT FILTER @> %2$s', 'parquet', typed(a.type, a.value), typed(b.type, b.value)), ''
         ORDER BY b.i) AS asked

@@ -1,11 +1,14 @@
 -- NULLs and nothing: every rule.
 \pset null NULL
 
--- NULL capacity means: size for what is seen. NULL rate and layout are the defaults.
+-- NULL capacity means: size for what is seen. A NULL layout is the default. So is a NULL rate in aggregates; functions have
+-- forms without a rate for that, and those with one refuse it.
 SELECT (bloom_info(bloom_empty(NULL))).capacity, (bloom_info(bloom_empty(NULL))).target_fpr,
     (bloom_info(bloom_empty(NULL))).layout;
-SELECT (bloom_info(bloom_empty(10, NULL, NULL))).capacity, (bloom_info(bloom_empty(10, NULL, NULL))).target_fpr,
-    (bloom_info(bloom_empty(10, NULL, NULL))).layout;
+SELECT capacity, target_fpr, layout FROM bloom_info(bloom_empty(10, layout => NULL));
+SELECT capacity, target_fpr, layout FROM (SELECT bloom_agg(1, 10, NULL, NULL) AS f) v, bloom_info(f);
+SELECT query, state, message FROM unnest(ARRAY['bloom_empty(10, NULL, NULL)', 'bloom_from_array(ARRAY[1], 10, NULL)',
+    'bloom_parameters(10, NULL)', 'bloom_capacity(10, NULL)', 'counting_bloom_empty(10, NULL)']) query, failure('SELECT ' || query);
 
 -- NULL elements are skipped by every way of adding: the filter comes back as it was, never NULL.
 CREATE TABLE one AS SELECT bloom_from_array(ARRAY[1], 100) AS f, bloom_from_array(ARRAY['a'], 100) AS t;
