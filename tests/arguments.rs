@@ -185,7 +185,7 @@ fn session(name: &str) -> Client {
         &mut client,
         "CREATE FUNCTION answer(statement text) RETURNS text LANGUAGE plpgsql AS $$
          BEGIN EXECUTE statement; RETURN '00000'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$;
-         SET statement_timeout = '60s'; SET pg_bloom.overfill = ignore; SET pg_bloom.max_filter_size = '300MB'",
+         SET statement_timeout = '20min'; SET pg_bloom.overfill = ignore; SET pg_bloom.max_filter_size = '300MB'",
     );
     client
 }
@@ -328,7 +328,7 @@ fn odd_arguments_under_odd_settings_give_a_value_or_a_clean_error() {
         "SET pg_bloom.default_fpr = 0.999999; SET pg_bloom.overfill = warn",
         "SET pg_bloom.default_fpr = 1e-9; SET work_mem = '64kB'",
     ] {
-        run(&mut client, "RESET ALL; SET client_min_messages = error; SET statement_timeout = '60s'");
+        run(&mut client, "RESET ALL; SET client_min_messages = error; SET statement_timeout = '20min'");
         run(&mut client, settings);
         let mut random = Random(2);
         let (given, _) = call_everything(&mut client, &ANSWERS, |function| function.calls(&mut random, 60));

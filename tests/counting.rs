@@ -215,7 +215,7 @@ fn try_all(database: &str, argument: &str, state: &str, seed: u64) {
     let mut client = server().database(database);
     run(
         &mut client,
-        "SET statement_timeout = '60s'; SET pg_bloom.max_filter_size = '1MB'; SET pg_bloom.overfill = ignore",
+        "SET statement_timeout = '20min'; SET pg_bloom.max_filter_size = '1MB'; SET pg_bloom.overfill = ignore",
     );
     make_try(&mut client, argument);
     let pid: i32 = value(&mut client, "SELECT pg_backend_pid()");

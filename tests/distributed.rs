@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Server, column, major_version, rows, run, value};
+use common::{PATIENCE, Server, column, major_version, rows, run, value};
 use postgres::Client;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -16,8 +16,6 @@ const PAGE: &str = include_str!("../docs/distributed.md");
 const NAMES: [&str; 3] = ["the coordinator", "shard1", "shard2"];
 /// What psql prints last for a block.
 const END: &str = "-- the end of a block";
-/// How long the servers may take to agree.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The servers of the page, after it was run.
 fn cluster() -> &'static [Server; 3] {

@@ -122,7 +122,7 @@ fn session(name: &str) -> Client {
     run(
         &mut client,
         &format!(
-            "SET statement_timeout = '60s'; SET pg_bloom.max_filter_size = '{LIMIT}'; SET pg_bloom.overfill = ignore"
+            "SET statement_timeout = '20min'; SET pg_bloom.max_filter_size = '{LIMIT}'; SET pg_bloom.overfill = ignore"
         ),
     );
     client

@@ -51,7 +51,7 @@ const PROPERTIES: [&str; 30] = [
 fn random_filters_are_the_sets_they_were_made_of() {
     let server = Server::start("");
     let mut client = server.database("sets");
-    run(&mut client, "SELECT setseed(0.5); SET pg_bloom.overfill = ignore; SET statement_timeout = '300s'");
+    run(&mut client, "SELECT setseed(0.5); SET pg_bloom.overfill = ignore; SET statement_timeout = '20min'");
     let layouts = LAYOUTS.map(|layout| format!("'{layout}'")).join(", ");
     run(
         &mut client,

@@ -3,7 +3,7 @@
 mod common;
 
 use common::corpus::{self, all_kinds, filters, finds_everything};
-use common::{LAYOUTS, Random, Server, column, output, rows, run, sqlstate, value};
+use common::{LAYOUTS, PATIENCE, Random, Server, column, output, rows, run, sqlstate, value};
 use postgres::Client;
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,9 +11,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How long something may take that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tells others to stop when it goes, which is also when a test fails.
 struct StopsWhenDropped<'a>(&'a AtomicBool);

@@ -8,9 +8,13 @@ use postgres::{Client, Config, NoTls, Row};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 pub mod corpus;
 pub mod objects;
+
+/// How long to wait for what must happen: only what hangs takes longer, on however slow and busy a machine.
+pub const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// The layouts of filters.
 pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
