@@ -61,7 +61,7 @@ demo: ## install what is missing, build, and show pg_bloom at work on a throw-aw
 	scripts/server with scripts/demo
 
 test: ## install what is missing, build, and run every test
-	scripts/setup
+	scripts/setup python
 	$(MAKE) all
 	$(MAKE) cargo-test
 	scripts/server with $(MAKE) installcheck

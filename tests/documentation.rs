@@ -9,6 +9,7 @@
 
 mod common;
 
+use common::page::{Example, examples, rewritten, trimmed, writes};
 use common::{Server, run};
 use std::io::{Read, Write, pipe};
 use std::path::{Path, PathBuf};
@@ -22,21 +23,6 @@ const WITH_EXAMPLES: [&str; 3] = ["README.md", "docs/reference.md", "docs/cookbo
 const COMPLAINTS: [&str; 6] = ["ERROR:", "FATAL:", "PANIC:", "WARNING:", "invalid command", "psql:"];
 /// Written between the outputs of blocks.
 const MARK: &str = "-- the end of a block --";
-
-/// An SQL block of a document.
-struct Example {
-    /// The line its SQL begins at, counted from 1.
-    line: usize,
-    sql: String,
-    /// The lines of the output block, as indices into the document's.
-    output: Option<std::ops::Range<usize>>,
-}
-
-/// A fenced block: its language, and its lines as indices into the document's.
-struct Fence<'a> {
-    language: &'a str,
-    lines: std::ops::Range<usize>,
-}
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -56,53 +42,17 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-fn fences<'a>(name: &str, lines: &[&'a str]) -> Vec<Fence<'a>> {
-    let mut found = Vec::new();
-    let mut open: Option<(&str, usize)> = None;
-    for (i, line) in lines.iter().enumerate() {
-        let Some(language) = line.trim_start().strip_prefix("```") else { continue };
-        assert!(line.starts_with("```"), "{name}:{}: a fence must begin the line", i + 1);
-        open = match open {
-            None => Some((language, i + 1)),
-            Some((language, start)) => {
-                assert_eq!(*line, "```", "{name}:{}: the block of line {start} is not closed", i + 1);
-                found.push(Fence { language, lines: start..i });
-                None
-            }
-        };
-    }
-    assert!(open.is_none(), "{name}: the last block is not closed");
-    found
-}
-
-fn examples(name: &str, lines: &[&str]) -> Vec<Example> {
-    let fences = fences(name, lines);
-    let mut found = Vec::new();
-    for (i, fence) in fences.iter().enumerate() {
-        let line = fence.lines.start + 1;
-        if fence.language != "sql" {
-            assert!(!fence.language.to_lowercase().contains("sql"), "{name}:{line}: a block of SQL is an sql block");
-            continue;
-        }
-        let output = fences.get(i + 1).filter(|next| {
-            ["text", ""].contains(&next.language)
-                && lines[fence.lines.end + 1..next.lines.start - 1].iter().all(|l| l.trim().is_empty())
-        });
-        let sql = lines[fence.lines.clone()].join("\n");
-        let last = sql.lines().last().unwrap_or_default();
-        let statement = last.split(" --").next().unwrap_or_default().trim_end();
-        let complete = statement.ends_with(';') || last.starts_with('\\');
-        assert!(complete, "{name}:{line}: the last statement has no end");
-        found.push(Example { line, sql, output: output.map(|o| o.lines.clone()) });
-    }
-    found
+/// Whether the last statement of a block has an end.
+fn complete(sql: &str) -> bool {
+    let last = sql.lines().last().unwrap_or_default();
+    last.split(" --").next().unwrap_or_default().trim_end().ends_with(';') || last.starts_with('\\')
 }
 
 /// What psql prints for each of the examples.
 fn outputs(server: &Server, database: &str, examples: &[Example]) -> Vec<String> {
     let mut script = String::new();
     for example in examples {
-        script += &format!("{}\n\\echo {MARK}\n", example.sql);
+        script += &format!("{}\n\\echo {MARK}\n", example.code);
     }
     let (mut reader, writer) = pipe().expect("a pipe can be made");
     let mut psql = server.program("psql");
@@ -129,32 +79,12 @@ fn outputs(server: &Server, database: &str, examples: &[Example]) -> Vec<String>
     outputs
 }
 
-/// Without blanks at the ends of lines, which editors remove, and without blank lines at both ends.
-fn trimmed(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    lines.join("\n").trim_matches('\n').to_owned()
-}
-
-/// The document with these outputs in place of its own.
-fn rewritten(lines: &[&str], examples: &[Example], outputs: &[String]) -> String {
-    let mut text = String::new();
-    let mut done = 0;
-    for (example, output) in examples.iter().zip(outputs) {
-        let Some(range) = &example.output else { continue };
-        lines[done..range.start].iter().for_each(|line| text += &format!("{line}\n"));
-        text += &format!("{output}\n");
-        done = range.end;
-    }
-    lines[done..].iter().for_each(|line| text += &format!("{line}\n"));
-    text
-}
-
 /// What is wrong with a document, in words.
 fn check(server: &Server, document: &Path) -> Vec<String> {
     let name = document.display().to_string();
     let text = std::fs::read_to_string(root().join(document)).expect("a document can be read");
     let lines: Vec<&str> = text.lines().collect();
-    let examples = examples(&name, &lines);
+    let examples = examples(&name, &lines, "sql");
     if WITH_EXAMPLES.contains(&name.as_str()) {
         let compared = examples.iter().filter(|e| e.output.is_some()).count();
         assert!(compared >= 5, "{name} has {} SQL blocks and {compared} outputs: that can't be", examples.len());
@@ -162,13 +92,16 @@ fn check(server: &Server, document: &Path) -> Vec<String> {
     if examples.is_empty() {
         return Vec::new();
     }
+    if let Some(example) = examples.iter().find(|e| !complete(&e.code)) {
+        panic!("{name}:{}: the last statement has no end", example.line);
+    }
     let database = name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     let mut client = server.empty_database(&database, "");
     if !text.contains("\nCREATE EXTENSION pg_bloom;") {
         run(&mut client, "CREATE EXTENSION pg_bloom");
     }
     let outputs = outputs(server, &database, &examples);
-    if std::env::var("DOCUMENTATION").is_ok_and(|mode| mode == "write") {
+    if writes() {
         let new = rewritten(&lines, &examples, &outputs);
         std::fs::write(root().join(document), &new).expect("a document can be written");
         let unchanged = trimmed(&new) == trimmed(&text);
@@ -212,10 +145,11 @@ fn a_wrong_output_and_an_unexpected_error_are_seen() {
         ```sql\nSELECT 1/0;\n```\n\nMore prose.\n\n```text\na figure\n```"
         .lines()
         .collect();
-    let examples = examples("test", &lines);
+    let examples = examples("test", &lines, "sql");
     let compared: Vec<(usize, bool)> = examples.iter().map(|e| (e.line, e.output.is_some())).collect();
     assert_eq!(compared, [(2, true), (15, false)]);
     let server = Server::start("");
+    assert!(examples.iter().all(|e| complete(&e.code)));
     let outputs = outputs(&server, "postgres", &examples);
     assert_eq!(outputs, [" x\n---\n 1\n(1 row)", "ERROR:  division by zero"]);
     let new = rewritten(&lines, &examples, &outputs);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 pub mod corpus;
 pub mod objects;
+pub mod page;
 
 /// How long to wait for what must happen: only what hangs takes longer, on however slow and busy a machine.
 pub const PATIENCE: Duration = Duration::from_secs(1200);
