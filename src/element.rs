@@ -11,7 +11,7 @@ use crate::error::{Failure, unsupported};
 use pg_bloom_core::build::meet_kind;
 use pg_bloom_core::hash::hash;
 use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};
-use pg_bloom_core::{Header, Layout};
+use pg_bloom_core::{Code, Error, Header, Layout};
 use pgrx::pg_sys::{BuiltinOid, Oid};
 
 /// A type of elements, resolved once for a call site.
@@ -67,12 +67,8 @@ impl ElementType {
     /// # Errors
     /// 0A000 for a type or collation that can't be an element.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType, Failure> {
-        if let Some(source) = expression::quietly_relabelled(call, i)
-            && catalog::shape(source) == Shape::ForeignString
-        {
-            return Err(refuse_string(source));
-        }
-        resolve(call, call.argument_type(i)?)
+        let oid = call.argument_type(i)?;
+        resolve(call, i, oid)
     }
 
     /// The type of the elements of argument `i`, an array, and its object identifier.
@@ -84,7 +80,7 @@ impl ElementType {
         let element = catalog::element_type(array).ok_or_else(|| {
             unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
         })?;
-        Ok((resolve(call, element)?, element))
+        Ok((resolve(call, i, element)?, element))
     }
 
     /// The kind that elements of this type have in a new filter.
@@ -175,19 +171,14 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag, Failure> {
     })
 }
 
-fn resolve(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
-    let oid = catalog::base_type(oid);
-    if catalog::is_collatable(oid) && call.collation() == Oid::INVALID {
-        return Err(unsupported(
-            "could not determine which collation to use for elements of a bloom filter",
-            "Use the COLLATE clause on the element.",
-        ));
+/// What elements of type `oid` are, which are argument `i` or in it.
+fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType, Failure> {
+    if let Some(source) = expression::quiet_string(call, i) {
+        return Err(refuse_string(source));
     }
-    if !catalog::is_deterministic(call.collation()) {
-        return Err(unsupported(
-            "a nondeterministic collation cannot be used for elements of a bloom filter",
-            "Values that it holds equal have different bytes. Use another collation, for instance COLLATE \"C\".",
-        ));
+    let oid = catalog::base_type(oid);
+    for collation in expression::collations(call, i) {
+        check_collation(call, oid, collation)?;
     }
     let (source, tag, parquet) = match built_in(oid) {
         Some(known) => known,
@@ -205,6 +196,25 @@ fn resolve(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
     })?;
     let name = if tag == Tag::Other { kind_name(oid) } else { String::new() };
     Ok(ElementType { reader, tag, parquet, name })
+}
+
+/// Refuses elements of type `oid` with a collation that does not compare bytes.
+///
+/// # Errors
+/// 0A000 for such a collation; 42P22 for none, unless who calls the function has no expression that could have one.
+fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<(), Failure> {
+    if call.is_prepared() && catalog::is_collatable(oid) && collation == Oid::INVALID {
+        let message = "could not determine which collation to use for elements of a bloom filter";
+        let error = Error::new(Code::InvalidParameter, message).hint("Use the COLLATE clause on the element.");
+        return Err(Failure::IndeterminateCollation(error));
+    }
+    if !catalog::is_deterministic(collation) {
+        return Err(unsupported(
+            "a nondeterministic collation cannot be used for elements of a bloom filter",
+            "Values that it holds equal have different bytes. Use another collation, for instance COLLATE \"C\".",
+        ));
+    }
+    Ok(())
 }
 
 /// The types of the extension itself.

@@ -157,18 +157,12 @@ impl Call {
         Ok(oid)
     }
 
-    /// The expression of the call, or that of the aggregate whose function this is.
+    /// The expression of the call. For a function of an aggregate it is one that stands for the call, without the
+    /// aggregate's arguments.
     pub(super) fn expression(&self) -> Option<*mut pg_sys::Node> {
-        // SAFETY: both are valid for the call; a null is answered with None.
-        unsafe {
-            let aggref = if self.aggregate_context().is_some() {
-                pg_sys::AggGetAggref(self.fcinfo).cast::<pg_sys::Node>()
-            } else {
-                std::ptr::null_mut()
-            };
-            let node = if aggref.is_null() { (*self.flinfo().ok()?).fn_expr } else { aggref };
-            (!node.is_null()).then_some(node)
-        }
+        // SAFETY: flinfo is valid for the call.
+        let node = unsafe { (*self.flinfo().ok()?).fn_expr };
+        (!node.is_null()).then_some(node)
     }
 
     /// The state of the window whose function this call is for, if it is for one.
@@ -210,7 +204,7 @@ impl Call {
 
     /// Whether the executor prepared this call. Who calls functions of an aggregate by hand, as Citus does to spread it over
     /// nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
-    pub(super) fn is_prepared(&self) -> bool {
+    pub fn is_prepared(&self) -> bool {
         // SAFETY: flinfo is valid.
         self.flinfo().is_ok_and(|flinfo| unsafe { !(*flinfo).fn_expr.is_null() })
     }

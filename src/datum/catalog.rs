@@ -72,6 +72,28 @@ pub(super) fn declared_type(function: pg_sys::Oid, i: usize) -> pg_sys::Oid {
     if oid == pg_sys::ANYELEMENTOID || oid == pg_sys::ANYARRAYOID { pg_sys::InvalidOid } else { oid }
 }
 
+/// Whether an aggregate computes its states or its result with this function.
+pub(super) fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {
+    /// The columns of `pg_aggregate` with the functions that have the aggregate's arguments, or the types of these: the
+    /// transition, the final function, and for windows that move the transition, its inverse and the final function.
+    const FUNCTIONS: [pg_sys::AttrNumber; 5] = [4, 5, 9, 10, 11];
+    let cache = pg_sys::SysCacheIdentifier::AGGFNOID as i32;
+    // SAFETY: reads the catalog; the columns are never NULL and of a type that is an object identifier.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(aggregate));
+        if tuple.is_null() {
+            return false;
+        }
+        let found = FUNCTIONS.iter().any(|&column| {
+            let mut is_null = false;
+            let datum = pg_sys::SysCacheGetAttr(cache, tuple, column, &mut is_null);
+            !is_null && pg_sys::Oid::from(datum.value() as u32) == function
+        });
+        pg_sys::ReleaseSysCache(tuple);
+        found
+    }
+}
+
 /// The element type of an array type, if it is one.
 pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: reads the catalog.

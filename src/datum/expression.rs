@@ -1,51 +1,85 @@
 //! What the expression of a call shows about its arguments.
 
 use super::call::Call;
-use super::catalog;
+use super::{catalog, quiet};
 use pgrx::pg_sys;
-use std::ffi::CStr;
 
-/// The type that the parser took for `text` without being asked, if argument `i` shows one: `citext` becomes `text`
-/// quietly, though its values compare by other rules.
-pub fn quietly_relabelled(call: &Call, i: usize) -> Option<pg_sys::Oid> {
-    if let Some(window) = call.window() {
-        // SAFETY: the executor calls this function for one of the window's functions.
-        return unsafe { relabelled_in_window(call.function().ok()?, window) };
-    }
-    let node = call.expression()?;
+/// An expression that is argument `i` of a call, and the plan whose rows its variables are of, if that is known.
+#[derive(Clone, Copy)]
+pub(super) struct Argument {
+    pub(super) node: *mut pg_sys::Node,
+    pub(super) below: *mut pg_sys::Plan,
+}
+
+/// The string type of another extension that the parser turned into `text` without being asked, if argument `i` shows one:
+/// `citext`, for instance, whose values compare by other rules.
+pub fn quiet_string(call: &Call, i: usize) -> Option<pg_sys::Oid> {
     // SAFETY: the nodes belong to the expression that is being executed.
-    unsafe { implicit_source(argument(node, i)?) }
+    arguments(call, i).into_iter().find_map(|argument| unsafe { quiet::string_type(argument) })
+}
+
+/// The collations that argument `i` has by itself, whatever its neighbours have: several if it can't be told which function of
+/// a window is being called. If the argument can't be seen, the collation of the call.
+pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
+    let arguments = arguments(call, i);
+    if arguments.is_empty() {
+        return vec![call.collation()];
+    }
+    // SAFETY: the nodes belong to the expression that is being executed.
+    arguments.into_iter().map(|argument| unsafe { pg_sys::exprCollation(argument.node) }).collect()
 }
 
 /// Whether argument `i` of an aggregate's transition function is the same for all rows: a constant, or a parameter of
 /// the query.
 pub fn is_fixed(call: &Call, i: usize) -> bool {
-    // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
-    unsafe {
-        let Some(node) = call.expression().filter(|&node| (*node).type_ == pg_sys::NodeTag::T_Aggref) else {
-            return false;
-        };
-        argument(node, i).is_some_and(|expression| match (*expression).type_ {
-            pg_sys::NodeTag::T_Const => true,
-            pg_sys::NodeTag::T_Param => {
-                (*expression.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN
-            }
-            _ => false,
-        })
+    if call.aggregate_state().is_none() {
+        return false;
     }
+    let arguments = arguments(call, i);
+    // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
+    !arguments.is_empty()
+        && arguments.iter().all(|&Argument { node, .. }| unsafe {
+            match (*node).type_ {
+                pg_sys::NodeTag::T_Const => true,
+                pg_sys::NodeTag::T_Param => {
+                    (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN
+                }
+                _ => false,
+            }
+        })
 }
 
-/// Whether argument `i` is a constant. A parameter is none: PL/pgSQL changes its value without a new call site.
+/// Whether argument `i` of a function or operator in an expression is a constant. A parameter is none: PL/pgSQL changes its
+/// value without a new call site. Nothing is constant in a call on behalf of an aggregate or a window.
 pub fn is_constant(call: &Call, i: usize) -> bool {
+    let Some(node) = call.expression().filter(|_| call.aggregate_state().is_none() && call.window().is_none()) else {
+        return false;
+    };
     // SAFETY: the nodes belong to the expression that is being executed.
     unsafe {
-        call.expression()
-            .and_then(|node| argument(node, i))
-            .is_some_and(|expression| (*expression).type_ == pg_sys::NodeTag::T_Const)
+        let is_of_array = (*node).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr && i == 1;
+        !is_of_array && argument(node, i).is_some_and(|node| (*node).type_ == pg_sys::NodeTag::T_Const)
     }
 }
 
-/// Argument `i` of the function that an expression calls.
+/// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a window.
+fn arguments(call: &Call, i: usize) -> Vec<Argument> {
+    let nowhere = std::ptr::null_mut();
+    // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to that.
+    unsafe {
+        let Some(node) = call.expression() else { return Vec::new() };
+        if let Some(window) = call.window() {
+            return arguments_in_window(call, window, i);
+        }
+        if let Some(state) = call.aggregate_state() {
+            let below = below((*state).ss.ps.plan);
+            return argument_of_aggregate(call, state, i).map(|node| Argument { node, below }).into_iter().collect();
+        }
+        argument(node, i).map(|node| Argument { node, below: nowhere }).into_iter().collect()
+    }
+}
+
+/// Argument `i` of the function or operator that an expression calls. The second one of `x operator ANY (array)` is the array.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -55,38 +89,70 @@ unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys::Nod
         match (*node).type_ {
             pg_sys::NodeTag::T_FuncExpr => nth((*node.cast::<pg_sys::FuncExpr>()).args, i),
             pg_sys::NodeTag::T_OpExpr => nth((*node.cast::<pg_sys::OpExpr>()).args, i),
-            pg_sys::NodeTag::T_Aggref => {
-                // The state is the transition function's first argument and no argument of the aggregate.
-                let entry = nth((*node.cast::<pg_sys::Aggref>()).args, i.checked_sub(1)?)?;
-                Some((*entry.cast::<pg_sys::TargetEntry>()).expr.cast())
-            }
+            pg_sys::NodeTag::T_ScalarArrayOpExpr => nth((*node.cast::<pg_sys::ScalarArrayOpExpr>()).args, i),
             _ => None,
         }
     }
 }
 
-/// The quietly relabelled type of the first argument of an aggregate of this window that is of the extension.
+/// Argument `i` of a function of an aggregate. The first one is the state, which is no argument of the aggregate. A
+/// final function has the direct arguments of an ordered-set aggregate next.
 ///
 /// # Safety
-/// `window` must be the state of the window whose function is being called.
-unsafe fn relabelled_in_window(function: pg_sys::Oid, window: *mut pg_sys::WindowAggState) -> Option<pg_sys::Oid> {
+/// `state` must be that of the aggregate's node, on whose behalf the function is being called.
+unsafe fn argument_of_aggregate(call: &Call, state: *mut pg_sys::AggState, i: usize) -> Option<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; the arguments of an aggregate are entries of a target list, direct ones expressions.
+    unsafe {
+        let aggregate = pg_sys::AggGetAggref(call.fcinfo());
+        let is_final = !(*state).curperagg.is_null();
+        let is_combining = (*state).aggsplit & pg_sys::AGGSPLITOP_COMBINE != 0;
+        if aggregate.is_null() || (is_combining && !is_final) {
+            return None;
+        }
+        let mut i = i.checked_sub(1)?;
+        if is_final {
+            if let Some(direct) = nth((*aggregate).aggdirectargs, i) {
+                return Some(direct);
+            }
+            i -= length((*aggregate).aggdirectargs);
+        }
+        let entry = nth((*aggregate).args, i)?;
+        Some((*entry.cast::<pg_sys::TargetEntry>()).expr.cast())
+    }
+}
+
+/// Argument `i` in all aggregates of a window that have the function being called, with as many of its type.
+///
+/// # Safety
+/// `window` must be the state of the window on whose behalf the function is being called.
+unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, i: usize) -> Vec<Argument> {
     // SAFETY: promised by the caller; the list has the states of the window's functions.
     unsafe {
-        let namespace = pg_sys::get_func_namespace(function);
+        let (Some(i_of_aggregate), Ok(function), Ok(type_of_argument)) =
+            (i.checked_sub(1), call.function(), call.argument_type(i))
+        else {
+            return Vec::new();
+        };
+        let below = below((*window).ss.ps.plan);
         let functions = (*window).funcs;
-        (0..).map_while(|i| nth(functions, i)).find_map(|state| {
-            let window_function = (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc;
-            let name = pg_sys::get_func_name((*window_function).winfnoid);
-            let ours = !name.is_null()
-                && [c"bloom_agg", c"counting_bloom_agg"].contains(&CStr::from_ptr(name))
-                && pg_sys::get_func_namespace((*window_function).winfnoid) == namespace;
-            if !ours {
-                return None;
-            }
-            let source = implicit_source(nth((*window_function).args, 0)?)?;
-            catalog::is_foreign_string(source).then_some(source)
-        })
+        (0..length(functions))
+            .filter_map(|n| nth(functions, n))
+            .map(|state| (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc)
+            .filter(|&wanted| catalog::is_function_of_aggregate(function, (*wanted).winfnoid))
+            .filter_map(|wanted| nth((*wanted).args, i_of_aggregate))
+            .filter(|&node| pg_sys::exprType(node) == type_of_argument)
+            .map(|node| Argument { node, below })
+            .collect()
     }
+}
+
+/// The plan whose rows a plan of an aggregate or a window reads.
+///
+/// # Safety
+/// `plan` must be null or a valid plan.
+unsafe fn below(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
+    // SAFETY: promised by the caller.
+    unsafe { plan.as_ref().map_or(std::ptr::null_mut(), |plan| plan.lefttree) }
 }
 
 /// Item `i` of a list of nodes.
@@ -95,30 +161,16 @@ unsafe fn relabelled_in_window(function: pg_sys::Oid, window: *mut pg_sys::Windo
 /// `list` must be null or a valid list of pointers.
 pub(super) unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; a list has `length` cells.
-    unsafe {
-        let there = !list.is_null() && i < (*list).length as usize;
-        there.then(|| (*(*list).elements.add(i)).ptr_value.cast())
-    }
+    unsafe { (i < length(list)).then(|| (*(*list).elements.add(i)).ptr_value.cast()) }
 }
 
-/// The type under implicit relabelling, if there is some.
+/// How many items a list has.
 ///
 /// # Safety
-/// `node` must be a valid expression.
-unsafe fn implicit_source(mut node: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
-    let mut found = None;
-    // SAFETY: promised by the caller; each node is read as what its tag says.
-    unsafe {
-        while !node.is_null() && (*node).type_ == pg_sys::NodeTag::T_RelabelType {
-            let relabel = node.cast::<pg_sys::RelabelType>();
-            if (*relabel).relabelformat != pg_sys::CoercionForm::COERCE_IMPLICIT_CAST {
-                return None;
-            }
-            node = (*relabel).arg.cast();
-            found = Some(catalog::base_type(pg_sys::exprType(node)));
-        }
-    }
-    found
+/// `list` must be null or a valid list.
+unsafe fn length(list: *mut pg_sys::List) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
 }
 
 /// How many processes may take part in a parallel plan: the workers, and the leader.

@@ -16,6 +16,7 @@ mod memory;
 mod merge_state;
 mod params;
 mod payload;
+mod quiet;
 mod row;
 mod sort;
 mod spill;

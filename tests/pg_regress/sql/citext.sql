@@ -52,6 +52,72 @@ SELECT what, outcome(query) FROM (VALUES
     (7, 'composite', 'SELECT bloom_empty() || ROW(''a'', 1)::account'),
     (8, 'array of composites', 'SELECT bloom_agg(ARRAY[ROW(c, 1)::account]) FROM users')
 ) v (i, what, query) ORDER BY i;
+-- Arrays that the parser makes arrays of text, and branches that it makes text.
+ALTER TABLE users ADD cs citext[], ADD fs bloom[];
+UPDATE users SET cs = ARRAY[c], fs = ARRAY[f];
+SELECT what, outcome(query) FROM (VALUES
+    (1, '@> ANY', 'SELECT f @> ANY (cs) FROM users'),
+    (2, '@> ALL', 'SELECT f @> ALL (cs) FROM users'),
+    (3, '<@ ANY', 'SELECT c <@ ANY (fs) FROM users'),
+    (4, '@> ANY of an array of columns', 'SELECT f @> ANY (ARRAY[t, c]) FROM users'),
+    (5, '@> ANY of domains', 'SELECT f @> ANY (ARRAY[e]) FROM users'),
+    (6, '@> ANY of a subquery', 'SELECT f @> ANY (SELECT c) FROM users'),
+    (7, '<@ ANY of a subquery', 'SELECT c <@ ANY (SELECT f) FROM users'),
+    (8, 'COALESCE', 'SELECT f @> coalesce(t, c) FROM users'),
+    (9, 'CASE', 'SELECT f @> CASE WHEN t > ''a'' THEN c ELSE t END FROM users'),
+    (10, 'ELSE', 'SELECT f @> CASE t WHEN ''a'' THEN t ELSE c END FROM users'),
+    (11, 'GREATEST', 'SELECT f @> greatest(t, e) FROM users'),
+    (12, 'NULLIF', 'SELECT f @> nullif(c, ''x'') FROM users'),
+    (13, 'nested', 'SELECT f @> coalesce(t, CASE WHEN t > ''a'' THEN c END) FROM users'),
+    (14, 'row', 'SELECT ROW(f, 1) = ROW(f || c, 1) FROM users'),
+    (15, 'bloom_contains_any', 'SELECT bloom_contains_any(f, ARRAY[t, c]) FROM users'),
+    (16, 'bloom_from_array', 'SELECT bloom_from_array(ARRAY[t, c]) FROM users'),
+    (17, 'bloom_shard', 'SELECT bloom_shard(coalesce(t, c), 8) FROM users'),
+    (18, 'counting_bloom', 'SELECT counting_bloom_empty() @> coalesce(t, c) FROM users'),
+    (19, 'aggregate', 'SELECT bloom_agg(coalesce(t, c)) FROM users'),
+    (20, 'computed before', 'SELECT bloom_agg(coalesce(t, c)) FROM users GROUP BY coalesce(t, c)'),
+    (21, 'window, computed before', 'SELECT bloom_agg(coalesce(t, c)) OVER (ORDER BY coalesce(t, c)) FROM users'),
+    (22, 'collation', 'SELECT f @> (c COLLATE "C") FROM users'),
+    (23, 'collation, whose cast PostgreSQL drops', 'SELECT f @> (c::text COLLATE "C") FROM users')
+) v (i, what, query) ORDER BY i;
+-- What was cast is text.
+SELECT what, outcome(query) FROM (VALUES
+    (1, '@> ANY', 'SELECT f @> ANY (cs::text[]) FROM users'),
+    (2, '<@ ANY', 'SELECT c::text <@ ANY (fs) FROM users'),
+    (3, '<@ ANY, found', 'SELECT lower(c::text) <@ ANY (fs) FROM users'),
+    (4, 'COALESCE', 'SELECT f @> coalesce(t, c::text) FROM users'),
+    (5, 'CASE', 'SELECT f @> CASE WHEN c = ''ANN'' THEN t ELSE ''ann'' END FROM users'),
+    (6, 'computed before', 'SELECT bloom_agg(c::text) @> ''Ann'' FROM users GROUP BY c::text ORDER BY c::text'),
+    (7, 'window', 'SELECT bloom_agg(c::text) OVER (ORDER BY t DESC) @> ''bob'' FROM users')
+) v (i, what, query) ORDER BY i;
+-- Aggregates that users make of the extension's functions, as aggregates and as windows.
+SELECT bloom_empty(100)::text AS nothing, counting_bloom_empty(100)::text AS counting_nothing \gset
+CREATE AGGREGATE collected(text) (SFUNC = bloom_add, STYPE = bloom, INITCOND = :'nothing');
+CREATE AGGREGATE is_among(text ORDER BY text) (
+    SFUNC = bloom_add, STYPE = bloom, INITCOND = :'nothing', FINALFUNC = bloom_contains);
+CREATE AGGREGATE sliding(text) (
+    SFUNC = counting_bloom_add, STYPE = counting_bloom, INITCOND = :'counting_nothing',
+    MSFUNC = counting_bloom_add, MINVFUNC = counting_bloom_remove, MSTYPE = counting_bloom,
+    MINITCOND = :'counting_nothing');
+SELECT what, outcome(query) FROM (VALUES
+    (1, 'aggregate', 'SELECT collected(c) FROM users'),
+    (2, 'aggregate, cast', 'SELECT collected(c::text) @> ''bob'' FROM users'),
+    (3, 'window', 'SELECT collected(c) OVER () FROM users'),
+    (4, 'window, cast', 'SELECT collected(c::text) OVER () @> ''bob'' FROM users'),
+    (5, 'window, another', 'SELECT collected(t) OVER w, collected(c) OVER w FROM users WINDOW w AS ()'),
+    (6, 'window, other functions', 'SELECT collected(t) OVER w @> ''bob'', max(c) OVER w FROM users WINDOW w AS ()'),
+    (7, 'moving window', 'SELECT sliding(c) OVER (ORDER BY t ROWS 1 PRECEDING) FROM users'),
+    (8, 'moving window, cast',
+        'SELECT sliding(c::text) OVER (ORDER BY t DESC ROWS CURRENT ROW) @> ''bob'' FROM users'),
+    (9, 'ordered set', 'SELECT is_among(''bob'') WITHIN GROUP (ORDER BY c) FROM users'),
+    (10, 'ordered set, cast', 'SELECT is_among(''bob'') WITHIN GROUP (ORDER BY c::text) FROM users'),
+    (11, 'ordered set, direct', 'SELECT is_among(c) WITHIN GROUP (ORDER BY t) FROM users GROUP BY c'),
+    (12, 'ordered set, direct, cast',
+        'SELECT is_among(c::text) WITHIN GROUP (ORDER BY t) FROM users GROUP BY c ORDER BY c')
+) v (i, what, query) ORDER BY i;
+DROP AGGREGATE collected(text);
+DROP AGGREGATE is_among(text ORDER BY text);
+DROP AGGREGATE sliding(text);
 -- The hint says what works: a cast that decides between the letters' cases.
 SELECT message, hint FROM failure('SELECT f @> c FROM users');
 SELECT f @> c::text AS as_written, f @> lower(c::text) AS in_lower_case FROM users;

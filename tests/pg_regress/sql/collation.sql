@@ -42,12 +42,29 @@ SELECT what, outcome(query) FROM (VALUES
     (23, 'composite', 'SELECT bloom_empty() || ROW(''a'')::tag'),
     (24, 'array of composites', 'SELECT bloom_agg(ARRAY[ROW(n)::tag]) FROM words'),
     (25, 'range', 'SELECT bloom_empty() || folded_range(''a'', ''b'')'),
-    (26, 'array of domain', 'SELECT bloom_empty() || ARRAY[''a''::folded]')
+    (26, 'array of domain', 'SELECT bloom_empty() || ARRAY[''a''::folded]'),
+    (27, 'ANY', 'SELECT f @> ANY (ARRAY[n]) FROM words'),
+    (28, 'elements of ANY', 'SELECT n <@ ANY (ARRAY[f]) FROM words')
 ) v (i, what, query) ORDER BY i;
--- Where the collations of several arguments disagree, none is known (PostgreSQL's own "=" then gives 42P22):
--- refused as well.
-SELECT outcome('SELECT bloom_agg(n, 10, 0.1, layout) FROM words') IN ('0A000', '42P22') AS aggregate,
-    outcome('SELECT f @> (n || layout) FROM words') IN ('0A000', '42P22') AS expression;
+-- What decides is the element's own collation, not that of the arguments beside it.
+SELECT what, outcome(query) FROM (VALUES
+    (1, 'aggregate', 'SELECT bloom_agg(n, 10, 0.1, ''blocked'' COLLATE "C") FROM words'),
+    (2, 'aggregate, column', 'SELECT bloom_agg(n, 10, 0.1, layout) FROM words'),
+    (3, 'window', 'SELECT bloom_agg(n, 10, 0.1, ''blocked'' COLLATE "C") OVER () FROM words'),
+    (4, 'one window of two',
+        'SELECT bloom_agg(e, 10, 0.1, ''blocked'') OVER w, bloom_agg(n, 10, 0.1, ''blocked'' COLLATE "C") OVER w
+         FROM words WINDOW w AS ()'),
+    (5, 'bloom_from_array', 'SELECT bloom_from_array(ARRAY[n], 10, 0.1, ''blocked'' COLLATE "C") FROM words'),
+    (6, 'exact', 'SELECT bloom_agg(e, 10, 0.1, ''blocked'' COLLATE ignore_case) @> ''bob'' FROM words'),
+    (7, 'exact, column', 'SELECT bloom_agg(e, 10, 0.1, layout) @> ''bob'' FROM words'),
+    (8, 'exact, window', 'SELECT bloom_agg(e, 10, 0.1, layout) OVER () @> ''bob'' FROM words'),
+    (9, 'exact array', 'SELECT bloom_from_array(ARRAY[e], 10, 0.1, layout) @> ''ann'' FROM words')
+) v (i, what, query) ORDER BY i;
+-- Where the collations within the element disagree, none is known: PostgreSQL's own "=" gives the same 42P22.
+SELECT outcome('SELECT f @> (n || layout) FROM words') AS expression,
+    outcome('SELECT bloom_agg(n || layout) FROM words') AS aggregate,
+    outcome('SELECT bloom_agg(e || layout) OVER () FROM words') AS "window",
+    outcome('SELECT bloom_from_array(ARRAY[e || layout]) FROM words') AS "array";
 -- What collates another way, or not at all, is as free as ever.
 SELECT what, outcome(query) FROM (VALUES
     (1, 'deterministic', 'SELECT bloom_agg(e) @> ''bob'' FROM words'),
