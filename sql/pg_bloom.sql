@@ -456,9 +456,13 @@ CREATE FUNCTION bloom_contains_all(filter bloom, elements anyarray) RETURNS bool
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
 COMMENT ON FUNCTION bloom_contains_all(bloom, anyarray) IS 'whether every element of the array may be in the filter; true for an empty array';
 
-CREATE FUNCTION bloom_filter_array(filter bloom, elements anyarray) RETURNS anyarray
+CREATE FUNCTION bloom_present(filter bloom, elements anyarray) RETURNS anyarray
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-COMMENT ON FUNCTION bloom_filter_array(bloom, anyarray) IS 'the elements of the array that may be in the filter, in their order and without NULLs';
+COMMENT ON FUNCTION bloom_present(bloom, anyarray) IS 'the elements of the array that may be in the filter, in their order and without NULLs';
+
+CREATE FUNCTION bloom_absent(filter bloom, elements anyarray) RETURNS anyarray
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION bloom_absent(bloom, anyarray) IS 'the elements of the array that surely are not in the filter, in their order and without NULLs';
 
 CREATE FUNCTION bloom_query(filter bloom, element anyelement, OUT contains boolean, OUT confidence double precision)
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
@@ -503,6 +507,12 @@ CREATE FUNCTION bloom_fold(filter bloom, fpr double precision) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_fold(bloom, double precision) IS 'the filter halved while its present false positive rate stays at or under fpr';
 
+-- Not STRICT: without a capacity a list is sized for its elements.
+CREATE FUNCTION bloom_resize(filter bloom, capacity bigint) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION bloom_resize(bloom, bigint) IS
+    'the filter as if made for that many elements: from a list to any capacity, from bits to sizes that divide';
+
 -- ---------------------------------------------------------------------------------------------------------------
 -- what is in it
 -- ---------------------------------------------------------------------------------------------------------------
@@ -526,6 +536,21 @@ CREATE FUNCTION bloom_info(
 )
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_info(bloom) IS 'what a filter is, what it was made for, and how full it is';
+
+CREATE FUNCTION bloom_header(
+    filter bloom,
+    OUT format_version integer,
+    OUT layout text,
+    OUT key_kind text,
+    OUT representation text,
+    OUT capacity bigint,
+    OUT target_fpr double precision,
+    OUT num_bits bigint,
+    OUT num_hashes integer,
+    OUT bytes bigint
+)
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION bloom_header(bloom) IS 'what a filter is and what it was made for; of a large stored one only the start is read';
 
 CREATE FUNCTION bloom_cardinality(filter bloom) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;

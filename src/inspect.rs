@@ -1,8 +1,8 @@
-//! What is in a filter: `bloom_info`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two filters together.
+//! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two filters together.
 
-use crate::datum::{Call, Column, row};
+use crate::datum::{Call, Column, row, start};
 use crate::error::Failure;
-use pg_bloom_core::{Body, View, estimate, format};
+use pg_bloom_core::{Body, Header, View, estimate, format};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -47,28 +47,44 @@ fn jaccard(call: &Call) -> Outcome {
     Ok(cardinalities(call, "bloom_jaccard")?.and_then(|(a, b, union)| float(estimate::jaccard(a, b, union))))
 }
 
+/// The columns that header and length tell, but for the length.
+fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<Column> {
+    vec![
+        Column::I32(i32::from(format::VERSION)),
+        Column::Text(h.layout.name().into()),
+        if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
+        Column::Text(if is_sparse { "sparse" } else { "dense" }.into()),
+        if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
+        Column::F64(h.fpr),
+        Column::I64((h.blocks * h.layout.block_bits()) as i64),
+        Column::I32(h.hashes as i32),
+    ]
+}
+
+/// `bloom_header(filter)`: what needs no more than the start of the value.
+fn header(call: &Call) -> Outcome {
+    let columns = start(call, 0, |start, length| {
+        let mut columns = header_columns(&start.header, start.is_sparse());
+        columns.push(Column::I64(length as i64));
+        columns
+    })?;
+    Ok(columns.map(|columns| row(call, &columns)))
+}
+
 /// `bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
     let view = View::parse_trusted(filter.bytes())?;
-    let (h, found) = (&view.header, estimate::info(&view));
-    let representation = if matches!(view.body, Body::Sparse(_)) { "sparse" } else { "dense" };
-    let columns = [
-        Column::I32(i32::from(format::VERSION)),
-        Column::Text(h.layout.name().into()),
-        if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
-        Column::Text(representation.into()),
-        if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
-        Column::F64(h.fpr),
-        Column::I64(found.num_bits as i64),
-        Column::I32(h.hashes as i32),
+    let found = estimate::info(&view);
+    let mut columns = header_columns(&view.header, matches!(view.body, Body::Sparse(_)));
+    columns.extend([
         Column::I64(found.bits_set as i64),
         Column::F64(found.fill_ratio),
         Column::F64(found.cardinality),
         Column::F64(found.current_fpr),
         Column::Bool(found.saturated),
         Column::I64(view.stored_bytes() as i64),
-    ];
+    ]);
     Ok(Some(row(call, &columns)))
 }
 
@@ -79,4 +95,5 @@ pg_functions! {
     bloom_intersection_cardinality => intersection_cardinality;
     bloom_jaccard => jaccard;
     bloom_info => info;
+    bloom_header => header;
 }

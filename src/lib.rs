@@ -11,8 +11,8 @@
 //! | [`aggregate`] | `bloom_agg`, `bloom_union_agg` |
 //! | [`build`] | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all` |
 //! | [`membership`] | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
-//! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold` |
-//! | [`inspect`] | `bloom_info`, cardinalities, rates |
+//! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
+//! | [`inspect`] | `bloom_info`, `bloom_header`, cardinalities, rates |
 //! | [`counting`] | `counting_bloom`: filters from which elements can be removed |
 //! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
 //! | [`parquet`] | `bloom_to_parquet`, `bloom_from_parquet` |

@@ -1,5 +1,5 @@
 //! Asking a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
-//! `bloom_filter_array`, `bloom_query`.
+//! `bloom_present`, `bloom_absent`, `bloom_query`.
 
 use crate::datum::{Bits, Call, Column, Counters, Element, Sort, Stored, array_of, elements, expression, row};
 use crate::element::{ElementType, Reading};
@@ -122,12 +122,23 @@ fn contains_all(call: &Call) -> Outcome {
     Ok(probe_array(call, Some(false))?.map(|probed| Datum::from(!probed.answers.contains(&false))))
 }
 
-/// `bloom_filter_array(filter, elements)`: those that may be in the filter, in their order.
-fn filter_array(call: &Call) -> Outcome {
+/// The elements of an array for which the filter gives this answer, in their order.
+fn elements_answered(call: &Call, wanted: bool) -> Outcome {
     Ok(probe_array(call, None)?.map(|Probed { oid, elements, answers }| {
-        let found = elements.into_iter().zip(answers).filter_map(|(element, found)| found.then_some(element));
-        array_of(oid, found.collect())
+        let chosen =
+            elements.into_iter().zip(answers).filter_map(|(element, answer)| (answer == wanted).then_some(element));
+        array_of(oid, chosen.collect())
     }))
+}
+
+/// `bloom_present(filter, elements)`: those that may be in the filter.
+fn present(call: &Call) -> Outcome {
+    elements_answered(call, true)
+}
+
+/// `bloom_absent(filter, elements)`: those that surely are not in the filter.
+fn absent(call: &Call) -> Outcome {
+    elements_answered(call, false)
 }
 
 /// `bloom_query(filter, element)`.
@@ -145,6 +156,7 @@ pg_functions! {
     counting_bloom_contained => contained::<Counters>;
     bloom_contains_any => contains_any;
     bloom_contains_all => contains_all;
-    bloom_filter_array => filter_array;
+    bloom_present => present;
+    bloom_absent => absent;
     bloom_query => query;
 }

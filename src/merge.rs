@@ -1,10 +1,10 @@
-//! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`.
+//! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`, `bloom_resize`.
 
 use crate::build::finish;
 use crate::datum::{Call, PgBuffer};
 use crate::error::Failure;
 use crate::settings;
-use pg_bloom_core::{View, merge};
+use pg_bloom_core::{View, merge, sizing};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -31,8 +31,16 @@ fn fold(call: &Call) -> Outcome {
     Ok(Some(result.into_datum()))
 }
 
+/// `bloom_resize(filter, capacity)`.
+fn resize(call: &Call) -> Outcome {
+    let Some(filter) = call.value(0) else { return Ok(None) };
+    let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
+    finish(merge::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?)
+}
+
 pg_functions! {
     bloom_union => union;
     bloom_intersection => intersection;
     bloom_fold => fold;
+    bloom_resize => resize;
 }

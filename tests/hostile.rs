@@ -31,7 +31,7 @@ const SEEDS: &str = "
     ) AS seeds (f)";
 
 /// What is done with each filter f that was accepted, beside a filter g. Each must end, in a value or a refusal.
-const USES: [&str; 34] = [
+const USES: [&str; 36] = [
     "bloom_info(f)",
     "bloom_cardinality(f)",
     "bloom_fpr(f)",
@@ -59,6 +59,8 @@ const USES: [&str; 34] = [
     "bloom_info(bloom_fold(f, 0.5))",
     "bloom_fold(f, 1e-9)",
     "bloom_fold(f | g, 0.1)",
+    "bloom_header(f)",
+    "bloom_resize(f, 1000)",
     "bloom_union_cardinality(f, g)",
     "bloom_intersection_cardinality(g, f)",
     "bloom_jaccard(f, f)",

@@ -78,7 +78,7 @@ fn rows_of_many_columns_have_a_short_name() {
 }
 
 /// Each way to hand over the element X.
-const WAYS: [&str; 19] = [
+const WAYS: [&str; 20] = [
     "bloom_agg(X)",
     "bloom_agg(X, 100)",
     "bloom_add(bloom_empty(9), X)",
@@ -89,7 +89,8 @@ const WAYS: [&str; 19] = [
     "bloom_contained(X, bloom_empty(9))",
     "bloom_contains_any(bloom_empty(9), ARRAY[X])",
     "bloom_contains_all(bloom_empty(9), ARRAY[X])",
-    "bloom_filter_array(bloom_empty(9), ARRAY[X])",
+    "bloom_present(bloom_empty(9), ARRAY[X])",
+    "bloom_absent(bloom_empty(9), ARRAY[X])",
     "bloom_query(bloom_empty(9), X)",
     "counting_bloom_agg(X, 100)",
     "counting_bloom_add(counting_bloom_empty(9), X)",

@@ -9,12 +9,14 @@ const PAIRS: usize = 5000;
 
 /// What must be true of a = filter of the set s, b = filter of the set t, both of one size; `either` is the filter of both
 /// sets, x an element of s, and n, fpr and l the parameters of the filters.
-const PROPERTIES: [&str; 30] = [
+const PROPERTIES: [&str; 32] = [
     "bloom_contains_all(a, s) AND bloom_contains_all(b, t)",
     "a @> x AND x <@ a AND bloom_contains(a, x)",
     "(bloom_query(a, x)).contains AND (bloom_query(a, x)).confidence = 1 - bloom_fpr(a)",
     "bloom_contains_any(a, s || t) AND NOT bloom_contains_any(a, '{}'::integer[])",
-    "bloom_filter_array(a, s) = s",
+    "bloom_present(a, s) = s AND bloom_absent(a, s) = '{}' AND bloom_present(bloom_empty(), s) = '{}'",
+    "bloom_present(a, s || t) = ARRAY(SELECT e FROM unnest(s || t) WITH ORDINALITY AS u (e, n) WHERE a @> e ORDER BY n)",
+    "bloom_absent(a, s || t) = ARRAY(SELECT e FROM unnest(s || t) WITH ORDINALITY AS u (e, n) WHERE NOT a @> e ORDER BY n)",
     "a | b = either AND b | a = either AND bloom_union(a, b) = either",
     "(SELECT bloom_union_agg(f) FROM unnest(ARRAY[a, NULL, b, a]) AS f) = either",
     "bloom_add_all(a, t) = either AND bloom_add_all(b, s) = either",

@@ -43,7 +43,7 @@ fn found(client: &mut Client, first: i64, last: i64) -> i64 {
     value(
         client,
         &format!(
-            "SELECT sum(cardinality(bloom_filter_array(filter, elements))) FROM sharded JOIN (
+            "SELECT sum(cardinality(bloom_present(filter, elements))) FROM sharded JOIN (
                  SELECT bloom_shard(i, {SHARDS}) AS shard, array_agg(i) AS elements
                  FROM generate_series({first}, {last}) AS i GROUP BY 1
              ) AS asked USING (shard) WHERE set_id = 1"

@@ -125,12 +125,33 @@ fn arrays_are_probed_as_their_elements_are() {
                    SELECT array_agg(x ORDER BY x) AS xs, array_agg(x ORDER BY x) FILTER (WHERE f @> x) AS found,
                      bool_or(f @> x) AS one, bool_and(f @> x) AS every
                    FROM (SELECT i * 61 AS x FROM generate_series(1, {elements}) AS i) AS elements) AS probes
-                 WHERE bloom_filter_array(f, xs) <> coalesce(found, '{{}}')
+                 WHERE bloom_present(f, xs) <> coalesce(found, '{{}}')
                     OR bloom_contains_any(f, xs) <> one OR bloom_contains_all(f, xs) <> every"
             ),
         );
         assert_eq!(wrong, 0);
     }
+}
+
+#[test]
+fn the_header_of_a_large_filter_is_read_from_its_first_slice() {
+    let mut client = server().database("headers");
+    run(
+        &mut client,
+        "CREATE TABLE large AS SELECT bloom_agg(x, 10000000) AS f FROM generate_series(1, 2000000) AS x;
+         CREATE DOMAIN sized AS bloom CHECK ((bloom_header(VALUE)).capacity = 10000000);
+         CREATE TABLE checked (f sized)",
+    );
+    let bytes: i64 = value(&mut client, "SELECT bytes FROM large, bloom_header(f)");
+    assert!(bytes > 12_000_000, "{bytes}");
+    let row = pages(&mut client, "SELECT f IS NULL FROM large");
+    let header = pages(&mut client, "SELECT bloom_header(f) FROM large");
+    let domain = pages(&mut client, "SELECT f::sized IS NULL FROM large");
+    let info = pages(&mut client, "SELECT bloom_info(f) FROM large");
+    println!("{row} pages for the row, {header} with its header, {domain} by a domain, {info} with all of it");
+    // A few pages of the index and one of the table that has the slices.
+    assert!(header <= row + 10 && domain <= row + 10 && info > 1000, "{row}, {header}, {domain}, {info}");
+    refused(&mut client, "23514", "INSERT INTO checked SELECT bloom_resize(f, 5000000) FROM large");
 }
 
 #[test]

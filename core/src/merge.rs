@@ -24,6 +24,10 @@ use crate::layout::{Layout, and_bytes};
 use crate::{interrupt, sizing, sparse};
 use std::cmp::Ordering;
 
+mod resize;
+
+pub use resize::resize;
+
 /// Greatest common divisor; that of 0 and n is n.
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }

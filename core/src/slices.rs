@@ -36,6 +36,11 @@ impl<'a> Start<'a> {
         Ok(Start { header, hashes })
     }
 
+    /// Whether the value is a list of hashes.
+    pub fn is_sparse(&self) -> bool {
+        self.hashes.is_some()
+    }
+
     /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice of the value.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ pub fn run(data: &[u8]) {
         describe(view);
         fold(view, [0.9, 0.5, 0.1, 0.01, 1e-4, view.header.fpr][usize::from(fpr) % 6], &probes);
         add(view, a.header.kind, &hashes);
+        resize(view, hashes.first().map_or(0, |hash| hash >> (hash % 64)), &probes);
     }
     for (x, y) in [(&a, &b), (&b, &c), (&a, &a), (&c, &b)] {
         merge_two(x, y, &hashes);
@@ -133,6 +134,33 @@ fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
         assert_eq!(oracle::fold(h.layout, &before, q), after);
     }
     assert_eq!(merge::fold::<Vec<u8>>(&folded, fpr), Ok(value.clone()), "folding twice");
+}
+
+/// Another size loses nothing; of a list it is that of a build, and bits can go back.
+fn resize(view: &View<'_>, capacity: u64, probes: &[u64]) {
+    let capacity = (capacity > 0).then_some(capacity);
+    let value: Vec<u8> = match merge::resize(view, capacity, LIMIT) {
+        Ok(value) => value,
+        Err(error) => return assert!([Code::TooLarge, Code::InvalidParameter].contains(&error.code), "{error:?}"),
+    };
+    let (resized, h) = (accepted(&value), &view.header);
+    assert!(resized.header.is_unsized() || capacity.is_none_or(|capacity| resized.header.capacity == capacity));
+    assert!(resized.header.blocks <= h.blocks || resized.header.dense_bytes() <= LIMIT);
+    assert!(probes.iter().all(|&hash| !has(view, hash) || build::contains(&resized, hash)), "a false negative");
+    match view.body {
+        Body::Sparse(entries) => {
+            let own: Vec<u64> = entries.iter().map(|entry| u64::from_le_bytes(*entry)).collect();
+            let built: Made = build::from_hashes(&resized.header, &own, u64::MAX);
+            assert_eq!(built.as_ref(), Ok(&value), "a list is not what a build makes of it");
+        }
+        Body::Dense(_) => {
+            let (small, large) = if h.blocks < resized.header.blocks { (view, &resized) } else { (&resized, view) };
+            let q = large.header.blocks / small.header.blocks;
+            if let (Some(small), Some(large)) = (oracle::bits_of(small), oracle::bits_of(large)) {
+                assert_eq!(oracle::fold(h.layout, &large, q), small);
+            }
+        }
+    }
 }
 
 /// Adding elements gives a filter that has them and all it had.
