@@ -95,11 +95,12 @@ fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
 #[cold]
 fn does_not_divide(h: &Header<'_>, capacity: u64, blocks: u64) -> Error {
     let unit = if h.layout.block_bits() == 1 { "bits" } else { "blocks" };
-    let error = Error::new(Code::InvalidParameter, format!("cannot resize a dense bloom filter to capacity {capacity}"))
-        .detail(format!(
-            "It has {} {unit}, and that capacity at rate {} has {blocks}: neither is a multiple of the other.",
-            h.blocks, h.fpr
-        ));
+    let error =
+        Error::new(Code::InvalidParameter, format!("cannot resize a dense bloom filter to capacity {capacity}"))
+            .detail(format!(
+                "It has {} {unit}, and that capacity at rate {} has {blocks}: neither is a multiple of the other.",
+                h.blocks, h.fpr
+            ));
     match capacity_that_fits(h, blocks) {
         Some(fits) => error.hint(format!("Use capacity {fits}, or build the filter from its elements.")),
         None => error.hint("Build the filter from its elements."),
