@@ -56,7 +56,7 @@ impl Watch {
         Watch { stop, thread }
     }
 
-    /// The most that was seen, in MiB.
+    /// The most that was seen, in MB.
     pub fn stop(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("watching does not fail") as f64 / 1024.0

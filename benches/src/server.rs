@@ -175,7 +175,7 @@ impl Server {
         vec![time, memory]
     }
 
-    /// What HashAggregate says about its memory, in KiB.
+    /// What HashAggregate says about its memory, in kB.
     fn aggregate_kib(&mut self, aggregate: &str) -> i64 {
         let plan = self
             .client

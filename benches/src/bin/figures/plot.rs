@@ -25,6 +25,8 @@ const TOP: i32 = 62;
 const MARGIN: i32 = 16;
 /// Room for the labels of the y axis, left of the first panel.
 const LABELS: i32 = 56;
+/// From the y axis to its name, where that stands beside it.
+const NAME: i32 = 57;
 /// Between panels.
 const BETWEEN: i32 = 26;
 const FONT: &str = "sans-serif";
@@ -195,7 +197,7 @@ pub struct Panel<'a> {
 
 impl<'a> Panel<'a> {
     /// A panel with its title, axes and grid. The name of the x axis stands below it, that of the y axis in the title's place
-    /// when there is no title.
+    /// when there is no title, else beside the axis.
     pub fn new(area: &Area<'a>, title: &str, colour: RGBColor, x: Axis, y: Axis) -> Panel<'a> {
         let left = if y.ticks.iter().all(|(_, label)| label.is_empty()) { 0 } else { LABELS };
         let mut chart = ChartBuilder::on(area)
@@ -217,13 +219,16 @@ impl<'a> Panel<'a> {
             .expect("text can be drawn on");
         let panel = Panel { chart, area: area.clone(), x, y };
         let (across, down) = panel.chart.plotting_area().get_pixel_range();
-        let (left, bottom) = (across.start, down.end);
+        let (left, top, bottom) = (across.start, down.start, down.end);
         for (at, label) in &panel.y.ticks {
             let middle = panel.chart.backend_coord(&(panel.x.range.start, *at)).1;
             panel.write((left - fine(8), middle), label, SMALL, false, GREY, Pos::new(HPos::Right, VPos::Center));
         }
         let (heading, bold, ink) = if title.is_empty() { (&*panel.y.name, false, GREY) } else { (title, true, colour) };
-        panel.write((left, down.start - fine(14)), heading, BODY, bold, ink, Pos::new(HPos::Left, VPos::Center));
+        panel.write((left, top - fine(14)), heading, BODY, bold, ink, Pos::new(HPos::Left, VPos::Center));
+        if !title.is_empty() && !panel.y.name.is_empty() {
+            panel.write_upwards((left - fine(NAME), (top + bottom) / 2), &panel.y.name);
+        }
         let middle = (across.start + across.end) / 2;
         let below = (middle, bottom + fine(32));
         panel.write(below, &panel.x.name, BODY, false, GREY, Pos::new(HPos::Center, VPos::Center));
@@ -231,9 +236,19 @@ impl<'a> Panel<'a> {
     }
 
     fn write(&self, at: (i32, i32), text: &str, size: i32, bold: bool, colour: RGBColor, pos: Pos) {
+        self.write_in(at, text, style(size, bold, colour, pos));
+    }
+
+    /// The name of an axis that is read upwards.
+    fn write_upwards(&self, at: (i32, i32), text: &str) {
+        let style = style(BODY, false, GREY, Pos::new(HPos::Center, VPos::Center));
+        self.write_in(at, text, TextStyle { font: style.font.transform(FontTransform::Rotate270), ..style });
+    }
+
+    fn write_in(&self, at: (i32, i32), text: &str, style: TextStyle<'_>) {
         let (left, top) = self.area.get_base_pixel();
         let at = (at.0 - left, at.1 - top);
-        self.area.draw(&Text::new(text.to_owned(), at, style(size, bold, colour, pos))).expect("text can be drawn on");
+        self.area.draw(&Text::new(text.to_owned(), at, style)).expect("text can be drawn on");
     }
 
     /// A line through these points; what is below the y axis is cut off.

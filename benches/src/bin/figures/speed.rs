@@ -16,7 +16,7 @@ const BATCH: i64 = 512;
 const BITS_LEFT: i64 = 64;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Sizes of filters: powers of two from 4 KiB to 256 MiB.
+/// Sizes of filters: powers of two from 4 kB to 256 MB.
 const EXPONENTS: std::ops::RangeInclusive<u32> = 12..=28;
 
 const WORKS: [&str; 3] = ["add", "ask, present", "ask, absent"];
@@ -102,7 +102,7 @@ pub fn figure() -> Picture {
     let all = Layout::ALL.map(|layout| (layout, curves(layout)));
     let times = || all.iter().flat_map(|(_, curves)| curves.iter().flatten()).map(|point| point.1);
     let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
-    let sizes = [(14, "16 KiB"), (20, "1 MiB"), (26, "64 MiB")];
+    let sizes = [(14, "16 kB"), (20, "1 MB"), (26, "64 MB")];
     let sizes = sizes.map(|(exponent, label)| (f64::from(1u32 << exponent), label.to_owned()));
     let first_and_last = f64::from(1u32 << EXPONENTS.start())..f64::from(1u32 << EXPONENTS.end());
     let x = Axis::log("size of the filter", first_and_last, sizes);
@@ -110,7 +110,7 @@ pub fn figure() -> Picture {
     let range = least / 1.25..most * 1.5;
     let ticks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map(f64::from).into_iter();
     let ticks = ticks.filter(|tick| range.contains(tick)).map(|tick| (tick, format!("{tick} ns")));
-    let y = Axis::log("an element", range.clone(), ticks.collect::<Vec<_>>());
+    let y = Axis::log("time per element", range.clone(), ticks.collect::<Vec<_>>());
     Picture::draw(title, &machine::describe(), 430, 3, |areas| {
         for (i, (area, work)) in areas.iter().zip(WORKS).enumerate() {
             let y = if i == 0 { y.clone() } else { y.unlabelled() };
