@@ -38,8 +38,6 @@ use thrift::{Field, Malformed, Read, Reader, write_i32, write_stop, write_struct
 const BLOCK_BYTES: usize = 32;
 /// The longest header that is read. One without fields that are unknown to us has 20 bytes or fewer.
 const MAX_HEADER_BYTES: usize = 64 << 10;
-/// From this many blocks on the sizes of our filters are close together: see [`crate::sizing`].
-const LEAST_ON_GRID: u64 = 64;
 /// The rate of an imported filter is no greater than this, however full it is.
 const GREATEST_FPR: f64 = 0.5;
 
@@ -194,16 +192,10 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
         }
     }
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, GREATEST_FPR);
-    Header { capacity: capacity_of(&header, fpr)?, fpr, ..header }.rewrite_dense(value.bytes_mut());
+    // One for which we would make this size, where we make such sizes.
+    let capacity = sizing::capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?;
+    Header { capacity, fpr, ..header }.rewrite_dense(value.bytes_mut());
     Ok(value)
-}
-
-/// The capacity of a filter of this size at a rate: one for which we would make this size, where we make such sizes.
-fn capacity_of(header: &Header<'_>, fpr: f64) -> Result<u64> {
-    if header.blocks < LEAST_ON_GRID {
-        return Ok(sizing::capacity_of(header.layout, header.hashes, header.blocks, fpr));
-    }
-    sizing::capacity_for_bytes(header.layout, header.dense_bytes(), fpr)
 }
 
 /// Checks the size of a filter that nobody gave a capacity.

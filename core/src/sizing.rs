@@ -1,24 +1,43 @@
 //! How many hashes and blocks a capacity needs at a rate, and the way back.
 //!
-//! The number of hashes depends on layout and rate alone, so that all filters of one layout and rate can be merged. It is
-//! the one that needs the fewest bits an element in the limit of many blocks: the lookup table ([`crate::table`]) gives the
-//! rows of whole bits to search between, [`crate::rate::at_load`] the exact figure (9.6 bits rather than 10).
+//! # Hashes and bits per element
 //!
-//! The number of blocks is that figure times the capacity, rounded up to `m · 2^e` with m in 64…128:
+//! Both depend on layout and rate alone, so that all filters of one layout and rate can be merged. For k hashes:
+//!
+//! | layout | bits per element b(k) |
+//! |---|---|
+//! | classic | -k / ln(1 - fpr^(1/k)) |
+//! | blocked, parquet | w / λ, where w is 512 or 256 bits and λ the largest load at which [`crate::rate::at_load`] meets the rate |
+//!
+//! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ elements miss the rate by
+//! [`crate::rate::expected`], b(k) is raised by one part in 100,000. k is the number from 1 to 64 (in `parquet` 8)
+//! with the least b(k). The lookup table ([`crate::table`]) says where to look for it; b(k) refines between its rows
+//! (9.6 bits rather than 10).
+//!
+//! # Blocks
+//!
+//! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough for
+//! 1,024 bits:
+//!
+//! ```text
+//! load l = k / b(k)     clear c = e^-l     variance v = c · (1 - (1 + l) · c)
+//! surplus = exp((k(k-1)/2 · v / (1-c)² / (k · l · c / (1-c)) + 0.51) / 1024)
+//! ```
+//!
+//! | `needed` | blocks |
+//! |---|---|
+//! | below 64 (`classic`: 1,024) | the fewest that meet the rate by [`crate::rate::expected`] |
+//! | from there up | `needed`, rounded up to `m · 2^e` with m from 64 to 126, or 128 |
 //!
 //! ```text
 //! needed   155.0 blocks      64 ≤ m ≤ 128      155.0 = 77.5 · 2^1  ──▶  78 · 2^1 = 156
 //! capacity doubled: needed doubles, m stays, e grows by one: so block counts in a power-of-two ratio divide
 //! ```
 //!
-//! Fewer than 64 blocks have no such grid below them: 19.4 blocks at a capacity of 1,000 must divide the 39 of 2,000,
-//! the 78 of 4,000 and the 156 of 8,000. So there the answer is the smallest divisor of the answer for twice the capacity
-//! that meets the rate exactly: up to many times the least possible where that is few blocks, but never more than eight bytes an element held,
-//! since a filter is sparse until its dense form is smaller.
-//!
-//! `classic` counts bits where the others count blocks. A small filter needs a few bits more than the limit says, so
-//! its need is raised by what 1,024 bits would want (`classic_surplus`); below that size it steps up the grid until the exact
-//! rate is met, and the power-of-two rule may fail.
+//! 127 is left out for the sake of 64: a capacity that needs 63.2 blocks gets 64, and twice as much, which needs 126.4, gets
+//! 128. So capacities in a power-of-two ratio always divide where both have 64 blocks or more, at 1.6 % more than the least at most
+//! (in `classic`, whose surplus stays the same share of larger sizes, up to 2.1 % at 1e-6 and 2.3 % at 1e-9).
+//! Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
 use crate::error::{Code, Error, Result};
 use crate::format;
@@ -26,10 +45,12 @@ use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
 use crate::{rate, table};
 use std::cell::Cell;
 
-/// Up to this many blocks the grid has no finer step than one block.
+/// The least m of the grid.
 const GRID: f64 = 64.0;
-/// Below this many bits `classic` checks the exact rate instead of relying on `classic_surplus`.
-const SMALL_CLASSIC: f64 = 1024.0;
+/// From this many blocks up sizes are on the grid.
+const LEAST_ON_GRID: f64 = 64.0;
+/// The same in `classic`, where a block is a bit.
+const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
 
 /// Size of a filter: what [`crate::format::Header`] is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -168,25 +189,40 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     density
 }
 
-/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor: the variance of
-/// its fill raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope`
-/// percent. Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m).
-fn classic_surplus(density: Density) -> f64 {
+/// By how many bits a small `classic` filter needs more than the limit of many bits says: the variance of its fill raises the
+/// logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent. Half a bit
+/// more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than the terms left out.
+fn classic_extra_bits(density: Density) -> f64 {
     let k = f64::from(density.hashes);
     let load = k / density.bits;
     let empty = (-load).exp();
     let variance = empty * (1.0 - (1.0 + load) * empty);
     let raised = k * (k - 1.0) / 2.0 * variance / ((1.0 - empty) * (1.0 - empty));
     let slope = k * load * empty / (1.0 - empty);
-    // A hundredth of a bit is more than the terms left out.
-    ((raised / slope + 0.51) / SMALL_CLASSIC).exp()
+    raised / slope + 0.51
 }
 
-/// The smallest `m · 2^e ≥ needed` with m in 64…128, for `needed ≥ 64`.
+/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor.
+fn classic_surplus(density: Density) -> f64 {
+    (classic_extra_bits(density) / LEAST_CLASSIC_ON_GRID).exp()
+}
+
+/// From how many blocks up sizes are on the grid.
+fn least_on_grid(layout: Layout) -> f64 {
+    if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { LEAST_ON_GRID }
+}
+
+/// The smallest `m · 2^e ≥ needed` with m from 64 to 126, or 128, for `needed ≥ 64`.
 fn round_up_to_grid(needed: f64) -> f64 {
-    let exponent = (needed / GRID).log2().floor();
-    let step = exponent.exp2();
-    (needed / step).ceil() * step
+    let step = (needed / GRID).log2().floor().exp2();
+    let m = (needed / step).ceil();
+    if m == 127.0 { 128.0 * step } else { m * step }
+}
+
+/// The largest `m · 2^e ≤ blocks` with m from 64 to 126, for `blocks ≥ 64`.
+fn round_down_to_grid(blocks: f64) -> f64 {
+    let step = (blocks / GRID).log2().floor().exp2();
+    (blocks / step).floor().min(126.0).max(GRID) * step
 }
 
 /// Blocks that the limit of many blocks asks for.
@@ -196,20 +232,47 @@ fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
 }
 
 fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 {
-    let meets = |blocks: f64| rate::expected(layout, density.hashes, blocks as u64, capacity) <= fpr;
     let needed = needed(layout, density, capacity);
-    if layout == Layout::Classic && needed < SMALL_CLASSIC {
-        let mut blocks = if needed < GRID { needed.ceil() } else { round_up_to_grid(needed) };
-        while !meets(blocks) {
-            blocks = if blocks < GRID { blocks + 1.0 } else { round_up_to_grid(blocks + 1.0) };
-        }
-        return blocks;
-    }
-    if needed >= GRID {
+    if needed >= least_on_grid(layout) {
         return round_up_to_grid(needed);
     }
-    let twice = blocks_for(layout, density, fpr, capacity * 2.0);
-    (1..=twice as u64).map(|d| d as f64).find(|&d| twice % d == 0.0 && d * 2.0 >= needed && meets(d)).unwrap_or(twice)
+    let extra = if layout == Layout::Classic { classic_extra_bits(density) } else { 0.0 };
+    let guess = (capacity * density.bits + extra) / layout.block_bits() as f64;
+    let meets = |blocks| rate::expected(layout, density.hashes, blocks, capacity) <= fpr;
+    first(guess.ceil() as u64, meets) as f64
+}
+
+/// The first number from 1 on for which something holds that holds from there on. It is looked for around `guess`, by
+/// steps that double.
+fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let guess = guess.max(1);
+    let (mut no, mut yes, mut step) = (0, guess, 1);
+    if holds(guess) {
+        while yes > step {
+            if !holds(yes - step) {
+                no = yes - step;
+                break;
+            }
+            yes -= step;
+            step *= 2;
+        }
+    } else {
+        no = guess;
+        yes = guess.saturating_add(step);
+        while yes < u64::MAX && !holds(yes) {
+            step *= 2;
+            (no, yes) = (yes, yes.saturating_add(step));
+        }
+    }
+    while yes - no > 1 {
+        let middle = no + (yes - no) / 2;
+        if holds(middle) {
+            yes = middle;
+        } else {
+            no = middle;
+        }
+    }
+    yes
 }
 
 /// The size of a filter for `capacity` elements at `fpr`.
@@ -251,21 +314,12 @@ pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
 
 /// The most elements that `blocks` blocks hold at `fpr`; at least one.
 pub fn capacity_of(layout: Layout, hashes: u32, blocks: u64, fpr: f64) -> u64 {
-    let meets = |n: u64| rate::expected(layout, hashes, blocks, n as f64) <= fpr;
-    let (mut enough, mut too_many) = (0u64, 1u64);
-    while meets(too_many) {
-        enough = too_many;
-        too_many = too_many.saturating_mul(2);
-    }
-    while too_many - enough > 1 {
-        let middle = enough + (too_many - enough) / 2;
-        if meets(middle) {
-            enough = middle;
-        } else {
-            too_many = middle;
-        }
-    }
-    enough.max(1)
+    let k = f64::from(hashes);
+    // By the textbook: the fill whose k-th power is the rate.
+    let share_clear = -(fpr.ln() / k).exp_m1();
+    let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
+    let too_many = first(guess as u64, |n| rate::expected(layout, hashes, blocks, n as f64) > fpr);
+    (too_many - 1).max(1)
 }
 
 /// The largest capacity whose filter, dense, has at most `bytes` bytes as stored.
@@ -279,7 +333,7 @@ pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
         Layout::Classic => payload.saturating_mul(8),
         _ => payload / (layout.block_bits() / 8),
     };
-    let capacity = largest_fitting(layout, density, fpr, blocks as f64);
+    let capacity = largest_fitting(layout, density, fpr, blocks);
     if capacity < 1.0 {
         let least = format::HEADER_BYTES as u64 + layout.payload_bytes(blocks_for(layout, density, fpr, 1.0) as u64);
         return Err(Error::new(Code::InvalidParameter, format!("a bloom filter cannot fit {bytes} bytes"))
@@ -289,29 +343,25 @@ pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
 }
 
 /// The largest capacity whose filter has at most `blocks` blocks, or 0.
-///
-/// The block count does not grow steadily with the capacity below 64 blocks, but it does between two steps of the grid:
-/// so those stretches are tried from the highest down.
-fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: f64) -> f64 {
-    if blocks < 1.0 {
+fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> f64 {
+    let fits = |capacity: f64| blocks_for(layout, density, fpr, capacity) <= blocks as f64;
+    if blocks == 0 || !fits(1.0) {
         return 0.0;
     }
-    let fits = |capacity: f64| blocks_for(layout, density, fpr, capacity) <= blocks;
-    let per_element = needed(layout, density, 1.0);
-    let mut high = (blocks / per_element).floor() + 1.0;
-    if blocks < 4.0 * SMALL_CLASSIC {
-        high = high.max(capacity_of(layout, density.hashes, blocks as u64, fpr) as f64);
+    let estimate = if (blocks as f64) < least_on_grid(layout) {
+        capacity_of(layout, density.hashes, blocks, fpr) as f64
+    } else {
+        round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)
+    };
+    // The estimate is off by no more than its last bits and where the grid begins.
+    let (mut low, mut high) = ((estimate * (1.0 - 1e-12)).floor() - 1.0, (estimate * (1.0 + 1e-12)).ceil() + 1.0);
+    if low < 1.0 || !fits(low) {
+        low = 1.0;
     }
-    while high >= 1.0 {
-        let step = (high * per_element / GRID).log2().floor().exp2();
-        let low = (((high * per_element / step).ceil() - 1.0) * step / per_element).floor().min(high);
-        if let Some(fitting) = (0..3).map(|i| low + f64::from(i)).find(|&n| n >= 1.0 && fits(n)) {
-            return last_that(fits, fitting, high + 1.0);
-        }
-        // Above 2^53 one less may be the same number.
-        high = (low - 1.0).min(high.next_down());
+    while fits(high) {
+        (low, high) = (high, high * 2.0);
     }
-    0.0
+    last_that(fits, low, high)
 }
 
 /// The last whole number from `yes` to before `no` for which `holds`, given that it changes once.

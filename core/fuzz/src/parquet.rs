@@ -4,14 +4,12 @@ use super::forge::{HEADER, Input, damaged, mend, repeat};
 use super::{oracle, thrift};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::parquet::{decode, export, import};
-use pg_bloom_core::{Body, Code, Error, Kind, Layout, View, build, merge, rate, sizing};
+use pg_bloom_core::{Body, Code, Error, Kind, Layout, View, build, merge, sizing};
 
 /// The largest filter that is made: one whose bits an oracle may be asked for.
 const LIMIT: u64 = HEADER as u64 + oracle::MOST_BITS / 8;
 /// Bytes of a block.
 const BLOCK: usize = 32;
-/// From here on capacities are those of sizes on a grid.
-const LEAST_ON_GRID: u64 = 64;
 /// The kinds that a file's elements can have, those of floats first.
 const TAGS: [Tag; 9] = [
     Tag::ParquetFloat,
@@ -179,14 +177,8 @@ fn promises(view: &View<'_>) {
     let bits = oracle::bits_of(view).expect("few bits");
     let now = oracle::rate(h, &bits).clamp(0.01, 0.5);
     assert!((h.fpr - now).abs() <= 1e-9 * now, "{} not {now}", h.fpr);
-    if h.blocks < LEAST_ON_GRID {
-        let keeps = |elements: u64| rate::expected(Layout::Parquet, 8, h.blocks, elements as f64) <= h.fpr;
-        assert!(h.capacity == 1 || keeps(h.capacity), "{h:?}");
-        assert!(!keeps(h.capacity + 1), "{h:?}");
-    } else {
-        let blocks = |capacity| sizing::size(Layout::Parquet, capacity, h.fpr).expect("a rate that can be kept").blocks;
-        assert!(blocks(h.capacity) <= h.blocks && blocks(h.capacity + 1) > h.blocks, "{h:?}");
-    }
+    let blocks = |capacity| sizing::size(Layout::Parquet, capacity, h.fpr).expect("a rate that can be kept").blocks;
+    assert!(blocks(h.capacity) <= h.blocks && blocks(h.capacity + 1) > h.blocks, "{h:?}");
 }
 
 /// Exports a stored filter, and imports what comes of it.

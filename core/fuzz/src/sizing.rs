@@ -71,7 +71,8 @@ fn practice(layout: Layout, fpr: f64) {
     assert!(table::rows(layout).all(|row| row.bits >= found.bits || !meets(&row)), "{found:?}");
 }
 
-/// A filter for a capacity keeps its rate at it, and from 64 blocks up is within two percent of the smallest.
+/// A filter for a capacity keeps its rate at it, is the smallest below 64 blocks and close to it above, and none for more
+/// elements is smaller.
 fn size(layout: Layout, capacity: u64, fpr: f64) {
     let size = match sizing::size(layout, capacity, fpr) {
         Ok(size) => size,
@@ -83,10 +84,12 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
     assert!((1..=64).contains(&size.hashes) && size.blocks > 0, "{size:?}");
     let at_capacity = rate::expected(layout, size.hashes, size.blocks, capacity as f64);
     assert!(at_capacity <= fpr * ROUNDING, "{at_capacity:e} for {size:?}");
-    if size.blocks * layout.block_bits() >= 1 << 16 && size.blocks >= 64 {
-        let fewer = (size.blocks as f64 * 0.975) as u64;
-        let too_few = rate::expected(layout, size.hashes, fewer, capacity as f64);
-        assert!(too_few > fpr, "{fewer} blocks would do: {size:?}");
+    let on_grid = size.blocks >= if layout == Layout::Classic { 1024 } else { 64 };
+    let fewer = if on_grid { (size.blocks as f64 * 0.975) as u64 } else { size.blocks - 1 };
+    let too_few = if fewer == 0 { 1.0 } else { rate::expected(layout, size.hashes, fewer, capacity as f64) };
+    assert!(too_few > fpr / ROUNDING, "{fewer} blocks would do: {size:?}");
+    if let Ok(next) = sizing::size(layout, capacity + 1, fpr) {
+        assert!(next.blocks >= size.blocks, "{next:?} after {size:?}");
     }
     let header = Header::sized(size, Kind::NONE);
     if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok() && size.blocks <= layout.max_blocks() {

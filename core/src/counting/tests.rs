@@ -124,10 +124,10 @@ fn what_cannot_be_is_refused() {
         assert_eq!(check_capacity(capacity).unwrap_err().code, Code::InvalidParameter);
     }
     assert_eq!(sized_header(1000, 2.0, u64::MAX).unwrap_err().code, Code::InvalidParameter);
-    // Four times the bits: 39 blocks of 256 bytes.
-    let header = sized_header(1000, 0.01, 44 + 39 * 256).unwrap();
-    assert_eq!((stored_bytes(&header), header.blocks), (44 + 39 * 256, 39));
-    assert_eq!(sized_header(1000, 0.01, 43 + 39 * 256).unwrap_err().code, Code::TooLarge);
+    // Four times the bits: 20 blocks of 256 bytes.
+    let header = sized_header(1000, 0.01, 44 + 20 * 256).unwrap();
+    assert_eq!((stored_bytes(&header), header.blocks), (44 + 20 * 256, 20));
+    assert_eq!(sized_header(1000, 0.01, 43 + 20 * 256).unwrap_err().code, Code::TooLarge);
     assert_eq!(sized_header(1 << 40, 0.01, crate::MAX_STORED_BYTES).unwrap_err().code, Code::TooLarge);
     let (small, large) = (one_block(), Header { blocks: 2, base_blocks: 2, ..one_block() });
     let error = summed_header(&small, &large, "sum").unwrap_err();

@@ -2,6 +2,7 @@ use super::*;
 use crate::build;
 use crate::hash::hash;
 use crate::kind::Tag;
+use crate::sizing::Size;
 use proptest::prelude::*;
 
 fn header(kind: Kind<'_>) -> Header<'_> {
@@ -17,7 +18,9 @@ fn hex(bytes: &[u8]) -> String {
 fn stored_bytes_are_frozen() {
     let mut hashes = [hash(b"a"), hash(b"b")];
     hashes.sort_unstable();
-    let sparse: Vec<u8> = build::from_hashes(&header(Kind::of(Tag::Text)), &hashes, u64::MAX).unwrap();
+    let size = Size { layout: Layout::Blocked, hashes: 6, blocks: 39, capacity: 1000, fpr: 0.01 };
+    let header = Header::sized(size, Kind::of(Tag::Text));
+    let sparse: Vec<u8> = build::from_hashes(&header, &hashes, u64::MAX).unwrap();
     assert_eq!(
         hex(&sparse),
         concat!(

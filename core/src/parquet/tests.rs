@@ -109,7 +109,7 @@ fn capacity_is_that_of_the_size_and_what_is_in_it() {
         let slack = if blocks < 64 { 1 } else { size.capacity / 50 };
         assert!(rate(size.capacity) <= 0.01 && rate(size.capacity + slack) > 0.01, "{size:?}");
         // Ours of that capacity has the same size, where the size is one that ours have.
-        if blocks.is_power_of_two() && blocks >= 64 {
+        if blocks.is_power_of_two() || blocks <= 64 {
             assert_eq!(sizing::size(Layout::Parquet, size.capacity, size.fpr).unwrap(), size);
         }
         for factor in [0.5, 1.0, 2.0, 5.0, 1000.0] {
