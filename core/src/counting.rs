@@ -311,11 +311,13 @@ fn no_size(operation: &str) -> Error {
 /// # Errors
 /// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other hashes or another number of counters.
 pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
-    let merged = merged_header(a, b, operation)?;
-    if a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized() {
+    let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
+    if sizes_differ && a.hashes == b.hashes && a.kind.meet(b.kind).is_some() {
+        let larger = if a.blocks < b.blocks { b } else { a };
         let reason = "Only filters with equally many counters can be added.";
-        return Err(cannot_merge(a, b, &merged, reason, operation));
+        return Err(cannot_merge(a, b, larger, reason, operation));
     }
+    let merged = merged_header(a, b, operation)?;
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 

@@ -111,7 +111,7 @@ SELECT * FROM failure('SELECT counting_bloom_agg(i, 1000) FROM generate_series(1
 \x off
 RESET pg_bloom.overfill;
 -- Larger than pg_bloom.max_filter_size: counters take four times the bytes of bits.
-SET pg_bloom.max_filter_size = '8kB';
+SET pg_bloom.max_filter_size = '4kB';
 SELECT query, outcome(query) FROM unnest(ARRAY['SELECT counting_bloom_empty(1000)', 'SELECT counting_bloom_agg(1, 1000)',
     'SELECT f + f FROM c', 'SELECT bloom_empty(1000) IS NULL', 'SELECT counting_bloom_remove(f, 1) @> 2 FROM c']) query;
 RESET pg_bloom.max_filter_size;

@@ -2,8 +2,8 @@
 SET pg_bloom.overfill = ignore;
 CREATE TABLE filters AS
 SELECT layout, name, n, f FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, LATERAL (VALUES
-    ('empty', 0, bloom_empty(1000, 0.01, layout)),
-    ('sparse', 20, (SELECT bloom_agg(i, 1000, 0.01, layout) FROM generate_series(1, 20) i)),
+    ('empty', 0, bloom_empty(10000, 0.01, layout)),
+    ('sparse', 20, (SELECT bloom_agg(i, 10000, 0.01, layout) FROM generate_series(1, 20) i)),
     ('half', 5000, (SELECT bloom_agg(i, 10000, 0.01, layout) FROM generate_series(1, 5000) i)),
     ('full', 10000, (SELECT bloom_agg(i, 10000, 0.01, layout) FROM generate_series(1, 10000) i)),
     ('overfull', 30000, (SELECT bloom_agg(i, 10000, 0.01, layout) FROM generate_series(1, 30000) i)),
@@ -38,7 +38,7 @@ FROM filters, LATERAL (SELECT bits_set FROM bloom_info(f)) i WHERE name IN ('hal
     ORDER BY layout, n;
 SELECT layout, bits_set, q AS times, ones(spread::bytea) = q * bits_set AS sparse
 FROM filters, LATERAL (SELECT bits_set, num_bits FROM bloom_info(f)) i,
-    LATERAL (SELECT f | bloom_empty(4000, 0.01, filters.layout) AS spread) s,
+    LATERAL (SELECT f | bloom_empty(40000, 0.01, filters.layout) AS spread) s,
     LATERAL (SELECT (bloom_info(spread)).num_bits / num_bits AS q) q
 WHERE name = 'sparse' ORDER BY layout;
 

@@ -2,23 +2,26 @@
 SET pg_bloom.overfill = ignore;
 
 -- For each layout filters of sizes that may be merged, of many fills: sparse, dense, over capacity, spread,
--- folded, intersected; with and without a size.
+-- folded, intersected; with and without a size. "1000" is what 1,280 bytes of bits hold, which is about that, and so on:
+-- sizes that divide in all layouts.
 CREATE TABLE filters AS
 SELECT layout, name, lo, hi, f
-FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, LATERAL (VALUES
+FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, LATERAL (SELECT bloom_capacity(44 + 1280, 0.01, layout) AS c1,
+    bloom_capacity(44 + 2560, 0.01, layout) AS c2, bloom_capacity(44 + 5120, 0.01, layout) AS c4,
+    bloom_capacity(44 + 10240, 0.01, layout) AS c8) c, LATERAL (VALUES
     ('empty', 1, 0, bloom_empty()),
-    ('empty 1000', 1, 0, bloom_empty(1000, 0.01, layout)),
-    ('empty 4000', 1, 0, bloom_empty(4000, 0.01, layout)),
-    ('sparse 1000', 1, 10, (SELECT bloom_agg(i, 1000, 0.01, layout) FROM generate_series(1, 10) i)),
-    ('sparse 1000, another', 6, 20, (SELECT bloom_agg(i, 1000, 0.01, layout) FROM generate_series(6, 20) i)),
-    ('sparse 4000', 11, 30, (SELECT bloom_agg(i, 4000, 0.01, layout) FROM generate_series(11, 30) i)),
-    ('nearly dense 1000', 1, 150, (SELECT bloom_agg(i, 1000, 0.01, layout) FROM generate_series(1, 150) i)),
-    ('dense 1000', 1, 1000, (SELECT bloom_agg(i, 1000, 0.01, layout) FROM generate_series(1, 1000) i)),
-    ('dense 2000', 501, 2500, (SELECT bloom_agg(i, 2000, 0.01, layout) FROM generate_series(501, 2500) i)),
-    ('overfull 1000', 1, 3000, (SELECT bloom_agg(i, 1000, 0.01, layout) FROM generate_series(1, 3000) i)),
-    ('spread', 1, 1000, (SELECT bloom_agg(i, 1000, 0.01, layout)
-        FROM generate_series(1, 1000) i) | bloom_empty(4000, 0.01, layout)),
-    ('dense 8000', 2000, 9999, (SELECT bloom_agg(i, 8000, 0.01, layout) FROM generate_series(2000, 9999) i))
+    ('empty 1000', 1, 0, bloom_empty(c1, 0.01, layout)),
+    ('empty 4000', 1, 0, bloom_empty(c4, 0.01, layout)),
+    ('sparse 1000', 1, 10, (SELECT bloom_agg(i, c1, 0.01, layout) FROM generate_series(1, 10) i)),
+    ('sparse 1000, another', 6, 20, (SELECT bloom_agg(i, c1, 0.01, layout) FROM generate_series(6, 20) i)),
+    ('sparse 4000', 11, 30, (SELECT bloom_agg(i, c4, 0.01, layout) FROM generate_series(11, 30) i)),
+    ('nearly dense 1000', 1, 150, (SELECT bloom_agg(i, c1, 0.01, layout) FROM generate_series(1, 150) i)),
+    ('dense 1000', 1, 1000, (SELECT bloom_agg(i, c1, 0.01, layout) FROM generate_series(1, 1000) i)),
+    ('dense 2000', 501, 2500, (SELECT bloom_agg(i, c2, 0.01, layout) FROM generate_series(501, 2500) i)),
+    ('overfull 1000', 1, 3000, (SELECT bloom_agg(i, c1, 0.01, layout) FROM generate_series(1, 3000) i)),
+    ('spread', 1, 1000, (SELECT bloom_agg(i, c1, 0.01, layout)
+        FROM generate_series(1, 1000) i) | bloom_empty(c4, 0.01, layout)),
+    ('dense 8000', 2000, 9999, (SELECT bloom_agg(i, c8, 0.01, layout) FROM generate_series(2000, 9999) i))
 ) v (name, lo, hi, f);
 SELECT layout, count(*), count(DISTINCT f), count(*) FILTER (WHERE (bloom_info(f)).representation = 'dense') AS dense,
     count(DISTINCT (bloom_info(f)).num_bits) AS sizes
@@ -69,7 +72,7 @@ FROM filters a JOIN filters b USING (layout) WHERE layout = 'blocked' AND a.name
 SELECT name, summary(f | (SELECT f FROM filters WHERE name = 'dense 2000' AND layout = 'classic')) FROM filters
     WHERE layout = 'classic' AND name IN ('empty', 'sparse 1000', 'dense 8000') ORDER BY name;
 SELECT summary(bloom_empty(1000, 0.010) | bloom_empty(999, 0.01)) AS by_capacity,
-    summary(bloom_empty(1000, 0.01) & bloom_empty(2000, 0.01)) AS by_size;
+    summary(bloom_empty(5000, 0.01) & bloom_empty(10000, 0.01)) AS by_size;
 
 -- The aggregates are the operators, in any order, and skip NULLs.
 CREATE FUNCTION union_of(VARIADIC filters bloom[]) RETURNS bloom LANGUAGE plpgsql AS $$
@@ -117,11 +120,11 @@ SELECT layout, count(DISTINCT (bloom_info(f)).num_bits) > 3 AS many_sizes, (SELE
 FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, generate_series(0, 11) n,
     LATERAL (SELECT bloom_agg(i, NULL, 0.01, layout) AS f FROM elements WHERE i BETWEEN 2 ^ n AND 2 ^ (n + 1) - 1) b
 GROUP BY layout ORDER BY layout;
--- Capacities in the ratio of a power of two always merge.
+-- Capacities in the ratio of a power of two always merge from 64 blocks up, in classic from 1,024 bits.
 SELECT layout, count(*), count(*)
     FILTER (WHERE outcome(format('SELECT bloom_cardinality(bloom_empty(%s, %s, %L) | bloom_empty(%s, %s, %L))', n,
     rate, layout, n * 2 ^ e, rate, layout)) <> '0') AS refused
-FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, unnest(ARRAY[1000, 1234, 5000, 99999, 123456]) n,
+FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, unnest(ARRAY[8000, 9999, 12345, 99999, 123456]) n,
     generate_series(1, 6) e, unnest(ARRAY[0.1, 0.01, 0.001]) rate
 GROUP BY layout ORDER BY layout;
 

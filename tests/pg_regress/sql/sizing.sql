@@ -82,39 +82,47 @@ SELECT layout, rate, p.num_hashes, p.num_bits / 1e8 / least BETWEEN 0.9995 AND 1
 ) v (layout, rate, least), bloom_parameters(100000000, rate, layout) p ORDER BY layout, rate DESC;
 SELECT p.num_hashes, round(p.num_bits / 1e8) AS bits FROM bloom_parameters(100000000, 1e-9, 'blocked') p;
 
--- Where 64 blocks or more are needed the size is within 2 % of the least that keeps the promise: with 2 % less it
--- would be broken.
+-- From 64 blocks up (in classic from 1,024 bits) the size is within 2 % of the least that keeps the promise: with 2 % less
+-- it would be broken. Below, one block less would break it.
 CREATE TABLE sizes AS
 SELECT layout, rate, n, p.num_bits, p.num_hashes, p.bytes, p.fpr,
     CASE layout WHEN 'blocked' THEN 512 WHEN 'parquet' THEN 256 ELSE 1 END AS block
 FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, unnest(ARRAY[0.1, 0.025, 0.01, 0.001, 1e-6]) rate,
     (SELECT DISTINCT (power(1.37, i) * 10)::bigint AS n FROM generate_series(0, 50) i) n,
         bloom_parameters(n, rate, layout) p;
-SELECT layout, count(*), max(n) AS up_to, count(*) FILTER (WHERE fpr > rate) AS broken,
-    count(*) FILTER (WHERE bloom_expected_fpr(n, (num_bits * 0.98)::bigint, num_hashes, layout) <= rate) AS too_large
-FROM sizes WHERE num_bits / block > 64 AND bloom_expected_fpr(n, 64 * block, num_hashes, layout) > rate
-    AND n < 10000000 GROUP BY layout ORDER BY layout;
+ALTER TABLE sizes ADD least bigint, ADD fewer bigint;
+UPDATE sizes SET least = CASE layout WHEN 'classic' THEN 1024 ELSE 64 * block END;
+UPDATE sizes SET fewer = CASE WHEN num_bits >= least THEN (num_bits * 0.98)::bigint ELSE num_bits - block END;
+SELECT layout, num_bits < least AS small, count(*), max(n) AS up_to, count(*) FILTER (WHERE fpr > rate) AS broken,
+    count(*) FILTER (WHERE fewer > 0 AND bloom_expected_fpr(n, greatest(fewer, block), num_hashes, layout) <= rate) AS too_large
+FROM sizes WHERE n < 10000000 GROUP BY 1, 2 ORDER BY 1, 2;
+-- A larger capacity never has a smaller size.
+SELECT layout, rate, count(*), count(*) FILTER (WHERE bytes < before) AS smaller
+FROM (SELECT layout, rate, p.bytes, lag(p.bytes) OVER (PARTITION BY layout, rate ORDER BY n) AS before
+    FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, unnest(ARRAY[0.5, 0.01, 1e-6]) rate,
+        generate_series(1, 3000) n, bloom_parameters(n, rate, layout) p) s
+GROUP BY layout, rate ORDER BY layout, rate;
 -- Whatever the size: the promise is kept.
 SELECT layout, count(*), min(n) AS from, max(n) AS up_to, count(*) FILTER (WHERE fpr > rate) AS broken FROM sizes
     GROUP BY layout ORDER BY layout;
--- Capacities in the ratio of a power of two have sizes that divide, so their filters merge.
+-- Capacities in the ratio of a power of two have sizes that divide from there up, so their filters merge.
 SELECT layout, count(*), count(*) FILTER (WHERE b.num_bits % sizes.num_bits <> 0) AS do_not_divide
 FROM sizes, unnest(ARRAY[2, 4, 16]) q, bloom_parameters(n * q, rate, layout) b
-    WHERE layout <> 'classic' OR sizes.num_bits >= 1024 GROUP BY layout ORDER BY layout;
+    WHERE sizes.num_bits >= least GROUP BY layout ORDER BY layout;
 
 -- bloom_capacity is the way back: what a size holds is at least what the size was made for, and one more would not
 -- fit.
 SELECT layout, count(*), count(*) FILTER (WHERE bloom_capacity(bytes, rate, layout) < n) AS too_small,
     count(*) FILTER (WHERE (bloom_parameters(bloom_capacity(bytes, rate, layout), rate,
     layout)).bytes > bytes) AS does_not_fit,
-    count(*) FILTER (WHERE num_bits / block >= 128 AND (bloom_parameters(bloom_capacity(bytes, rate, layout) + 1,
+    count(*) FILTER (WHERE (bloom_parameters(bloom_capacity(bytes, rate, layout) + 1,
         rate, layout)).bytes <= bytes) AS not_the_largest
 FROM sizes GROUP BY layout ORDER BY layout;
 SELECT layout, count(*), count(*) FILTER (WHERE bloom_capacity((bloom_parameters(n, 0.01, layout)).bytes, 0.01,
     layout) < n) AS too_small
 FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, generate_series(1, 2000) n GROUP BY layout
     ORDER BY layout;
--- Also below 64 blocks, where sizes go up and down with the capacity: against trying them all.
+-- The same against trying them all.
 CREATE TABLE every AS SELECT layout, n, (bloom_parameters(n, 0.01, layout)).bytes
     FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, generate_series(1, 4000) n;
 SELECT layout, count(*), count(*) FILTER (WHERE bloom_capacity(b, 0.01, layout) <> (SELECT max(n) FROM every
