@@ -51,9 +51,9 @@ impl Shrinking<'_> {
         let left: Vec<i32> = self.left.keys().copied().collect();
         let sql = format!(
             "SELECT count(*) FILTER (WHERE f @> x AND x <@ f), bool_and(counters_saturated = 0),
-                    f::bloom | bloom_agg(x, 80) = f::bloom,
-                    (bloom_info(f::bloom)).bits_set = (bloom_info(bloom_agg(x, 80))).bits_set,
-                    (bloom_info(bloom_agg(x, 80))).representation = 'dense', f::bloom = bloom_agg(x, 80)
+                    f::bloom | bloom_agg(x, 300) = f::bloom,
+                    (bloom_info(f::bloom)).bits_set = (bloom_info(bloom_agg(x, 300))).bits_set,
+                    (bloom_info(bloom_agg(x, 300))).representation = 'dense', f::bloom = bloom_agg(x, 300)
              FROM shrinking LEFT JOIN (SELECT {} AS x FROM unnest($1::integer[]) AS t (i)) AS elements ON true,
                  counting_bloom_info(f)
              GROUP BY f",
@@ -75,7 +75,7 @@ fn a_table_of_a_shrinking_set_has_the_filter_of_what_is_left() {
     let mut random = Random(5);
     for element in ["i", "'url é ' || i", "inet '10.0.0.0' + i", "ARRAY[i, NULL]"] {
         run(&mut client, "DROP TABLE IF EXISTS shrinking");
-        run(&mut client, "CREATE TABLE shrinking AS SELECT counting_bloom_empty(80) AS f");
+        run(&mut client, "CREATE TABLE shrinking AS SELECT counting_bloom_empty(300) AS f");
         let mut set = Shrinking { client: &mut client, left: BTreeMap::new(), element, dense: 0 };
         for phase in [80, 20, 60, 5] {
             for _ in 0..200 {
@@ -91,7 +91,7 @@ fn a_table_of_a_shrinking_set_has_the_filter_of_what_is_left() {
             }
         }
         set.check();
-        assert!(value::<bool>(&mut client, "SELECT f = counting_bloom_empty(80) FROM shrinking"), "{element}");
+        assert!(value::<bool>(&mut client, "SELECT f = counting_bloom_empty(300) FROM shrinking"), "{element}");
     }
 }
 

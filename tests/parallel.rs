@@ -155,17 +155,17 @@ const FILTERS: &str = "
     CREATE TABLE filters (layout text, kind text, f bloom) WITH (parallel_workers = 2, fillfactor = 10);
     INSERT INTO filters
     SELECT layout, kind, CASE kind
-        WHEN 'inet' THEN bloom_agg(inet '10.0.0.0' + x, 500 << n % 3, 0.01, layout)
-        ELSE bloom_agg(x, 500 << n % 3, 0.01, layout)
+        WHEN 'inet' THEN bloom_agg(inet '10.0.0.0' + x, 8000 << n % 3, 0.01, layout)
+        ELSE bloom_agg(x, 8000 << n % 3, 0.01, layout)
     END
     FROM unnest(ARRAY['blocked', 'classic', 'parquet']) AS layout, unnest(ARRAY['integer', 'inet']) AS kind,
-         generate_series(1, 60) AS n, generate_series(1, CASE n % 4 WHEN 0 THEN 500 ELSE 20 END) AS j,
-         LATERAL (SELECT (n * 37 + j * 11) % 3000 AS x) AS element
+         generate_series(1, 60) AS n, generate_series(1, CASE n % 4 WHEN 0 THEN 6000 ELSE 20 END) AS j,
+         LATERAL (SELECT (n * 37 + j * 11) % 30000 AS x) AS element
     GROUP BY layout, kind, n;
     INSERT INTO filters
     SELECT layout, kind, f
     FROM unnest(ARRAY['blocked', 'classic', 'parquet']) AS layout, unnest(ARRAY['integer', 'inet']) AS kind,
-         LATERAL (VALUES (NULL::bloom), (bloom_empty()), (bloom_empty(250, 0.01, layout))) AS v (f);";
+         LATERAL (VALUES (NULL::bloom), (bloom_empty()), (bloom_empty(4000, 0.01, layout))) AS v (f);";
 
 #[test]
 fn unions_and_intersections_are_the_same() {
@@ -173,7 +173,7 @@ fn unions_and_intersections_are_the_same() {
     for aggregate in ["bloom_union_agg", "bloom_intersection_agg"] {
         let grouped = format!("SELECT layout, kind, {aggregate}(f) FROM filters GROUP BY layout, kind");
         same_rows(&mut serial, &mut parallel, &grouped);
-        for filter in ["f", "bloom_union(f, bloom_empty(500, 0.01, 'classic'))", "nullif(f, f)"] {
+        for filter in ["f", "bloom_union(f, bloom_empty(8000, 0.01, 'classic'))", "nullif(f, f)"] {
             let sql = format!("SELECT {aggregate}({filter}) FROM filters WHERE layout = 'classic' AND kind = 'inet'");
             same_rows(&mut serial, &mut parallel, &sql);
         }

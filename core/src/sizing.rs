@@ -222,7 +222,7 @@ fn round_up_to_grid(needed: f64) -> f64 {
 /// The largest `m · 2^e ≤ blocks` with m from 64 to 126, for `blocks ≥ 64`.
 fn round_down_to_grid(blocks: f64) -> f64 {
     let step = (blocks / GRID).log2().floor().exp2();
-    (blocks / step).floor().min(126.0).max(GRID) * step
+    (blocks / step).floor().clamp(GRID, 126.0) * step
 }
 
 /// Blocks that the limit of many blocks asks for.

@@ -60,7 +60,7 @@ FROM headers, bloom_header(f) h, bloom_info(f) i;
 CREATE TABLE compressed (f bloom);
 ALTER TABLE compressed ALTER f SET STORAGE EXTENDED;
 INSERT INTO compressed SELECT f | bloom_empty() FROM headers;
-INSERT INTO compressed SELECT (bloom_empty(1000) | bloom_empty(4000)) | bloom_empty(4096000);
+INSERT INTO compressed SELECT (bloom_empty(8000) | bloom_empty(32000)) | bloom_empty(4096000);
 SELECT count(*) FILTER (WHERE pg_column_size(f) < bytes) > 0 AS some_compressed,
     count(*) FILTER (WHERE bytes <> octet_length(f::bytea)) AS other_length FROM compressed, bloom_header(f);
 
