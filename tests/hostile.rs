@@ -21,7 +21,7 @@ const SEEDS: &str = "
         (bloom_empty()), (bloom_empty(NULL, 0.2, 'parquet')), (bloom_empty(1000)), (bloom_empty(100, 1e-6, 'classic')),
         (bloom_from_array(ARRAY[1, 2, 3], 1000)), (bloom_from_array(ARRAY['a', 'b', 'c'], 50, 0.1, 'classic')),
         (bloom_from_array(ARRAY[1, 2, 3], 1000, 0.01, 'parquet')), (bloom_from_array(ARRAY[inet '::1', '10.0.0.1'], 100)),
-        (bloom_from_array(ARRAY['{}'::jsonb], 1, 0.5)), (bloom_empty(1000) | bloom_empty(2000)),
+        (bloom_from_array(ARRAY['{}'::jsonb], 1, 0.5)), (bloom_empty(5000) | bloom_empty(10000)),
         (bloom_from_array(ARRAY(SELECT generate_series(1, 60)), 60)),
         (bloom_from_array(ARRAY(SELECT generate_series(1, 60)::text), 60, 0.1, 'classic')),
         (bloom_from_array(ARRAY(SELECT generate_series(1, 60)::float8), 60, 0.1, 'parquet')),
