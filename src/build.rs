@@ -22,7 +22,7 @@ pub struct Arguments {
 impl Arguments {
     /// The arguments from number `first` on; those that the function doesn't have are NULL.
     pub fn of(call: &Call, first: usize) -> Arguments {
-        Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.text(first + 2) }
+        Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.word(first + 2) }
     }
 
     /// The capacity.

@@ -13,7 +13,7 @@ use crate::error::{Failure, report_overfull_with};
 use crate::settings;
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::kind::Kind;
-use pg_bloom_core::{Buffer, Header, estimate, format};
+use pg_bloom_core::{Buffer, Header, estimate, format, memory};
 use pgrx::pg_sys::{Datum, Oid};
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -93,7 +93,7 @@ fn array_hashes<'a>(
 ) -> Result<(Kind<'a>, Vec<u64>), Failure> {
     let key: Key<'a> = element.key(header, operation)?;
     let hashes = elements(call, 1, *oid).into_iter().map(|element| hash_to_add(&key, element));
-    Ok((key.kind, hashes.collect::<Result<_, _>>()?))
+    Ok((key.kind, memory::try_collect(hashes)?))
 }
 
 /// `counting_bloom_add_all(filter, elements)`.

@@ -60,7 +60,7 @@ fn input<T: Type>(call: &Call) -> Outcome {
 /// The start of a text, for a message.
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
-    let start = catalog::utf8(text);
+    let start = catalog::start_of(text);
     if start.chars().count() > MOST { start.chars().take(MOST).chain("...".chars()).collect() } else { start }
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Failure, unsupported};
 use pg_bloom_core::build::meet_kind;
 use pg_bloom_core::hash::hash;
 use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};
-use pg_bloom_core::{Code, Error, Header, Layout};
+use pg_bloom_core::{Code, Error, Header, Layout, memory};
 use pgrx::pg_sys::{BuiltinOid, Oid};
 
 /// A type of elements, resolved once for a call site.
@@ -376,7 +376,7 @@ fn holds(oid: Oid, such: &dyn Fn(Oid) -> bool) -> bool {
 /// # Errors
 /// 22023 for a number that the filter's kind does not have.
 pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>, Failure> {
-    let mut hashes = elements.iter().map(|&e| hash_to_add(key, e)).collect::<Result<Vec<u64>, Failure>>()?;
+    let mut hashes = memory::try_collect(elements.iter().map(|&e| hash_to_add(key, e)))?;
     let distinct = pg_bloom_core::sparse::sort_distinct(&mut hashes, 0);
     hashes.truncate(distinct);
     Ok(hashes)

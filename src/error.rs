@@ -69,6 +69,13 @@ pub fn raise(failure: Failure) -> ! {
     unreachable!("an ERROR does not return")
 }
 
+/// Raises the error for a request of so many bytes that can't be met, 53200.
+pub fn out_of_memory(bytes: usize) -> ! {
+    let error = invalid_parameter("out of memory").detail(format!("Failed on request of size {bytes}."));
+    report(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, error, PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
+}
+
 fn report(code: PgSqlErrorCode, error: Error, level: PgLogLevel) {
     let error = error.into_parts();
     let mut report = ErrorReport::new(code, message(error.message), "pg_bloom");

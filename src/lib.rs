@@ -29,6 +29,8 @@ compile_error!("a panic must become a PostgreSQL error: build with panic = \"unw
 #[macro_use]
 pub mod datum;
 
+mod allocator;
+
 pub mod aggregate;
 pub mod build;
 pub mod counting;
@@ -52,4 +54,5 @@ pub extern "C-unwind" fn _PG_init() {
     panics::install_hook();
     settings::define();
     pg_bloom_core::interrupt::install(datum::check_for_interrupts);
+    pg_bloom_core::memory::install(error::out_of_memory);
 }

@@ -12,7 +12,7 @@ use pgrx::pg_sys::Datum;
 type Outcome = Result<Option<Datum>, Failure>;
 
 fn layout(call: &Call, i: usize) -> Result<Layout, Failure> {
-    Ok(Layout::parse(&call.text(i).unwrap_or_default())?)
+    Ok(Layout::parse(&call.word(i).unwrap_or_default())?)
 }
 
 /// `bloom_best_practices(max_fpr, layout)`.

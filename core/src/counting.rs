@@ -32,7 +32,7 @@ use crate::format::{Body, Buffer, COUNTERS, Header, View, invalid, parse_header,
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::merge::{cannot_merge, merged_header};
-use crate::{estimate, interrupt, sizing};
+use crate::{estimate, interrupt, memory, sizing};
 use counters::{BLOCK_BYTES, BLOCK_COUNTERS, Tally};
 
 /// A stored counting filter that was validated, read in place.
@@ -243,7 +243,7 @@ impl<'a> Counting<'a> {
         if self.header.kind.is_none() {
             return use_view(&View { header: self.header, body: Body::Sparse(&[]) });
         }
-        let mut bits = vec![0; self.header.payload_bytes() as usize];
+        let mut bits = memory::zeroed(self.header.payload_bytes() as usize);
         counters::to_bits(self.counters, &mut bits);
         use_view(&View { header: self.header, body: Body::Dense(&bits) })
     }

@@ -35,7 +35,7 @@ use crate::error::Result;
 use crate::format::{Body, Header, View};
 use crate::layout::Layout;
 use crate::merge::{merged_header, or_into};
-use crate::{interrupt, sparse};
+use crate::{interrupt, memory, sparse};
 use std::borrow::Cow;
 
 /// How far above its capacity a filter may be before it is overfull, as a factor.
@@ -127,16 +127,17 @@ const WINDOW_BYTES: u64 = 64 << 20;
 fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     let positions = || sparse::values(entries).flat_map(|hash| Layout::bits(header.hashes, header.blocks, hash));
     if entries.len() * header.hashes as usize <= MOST_POSITIONS {
-        let mut positions: Vec<u64> = positions().collect();
-        positions.sort_unstable();
-        positions.dedup();
-        return positions.len() as u64;
+        let mut list = memory::list(entries.len() * header.hashes as usize);
+        positions().for_each(|position| memory::push(&mut list, position));
+        list.sort_unstable();
+        list.dedup();
+        return list.len() as u64;
     }
     let mut ones = 0;
     let window = WINDOW_BYTES * 8;
     for first in (0..header.blocks).step_by(window as usize) {
         let bits = window.min(header.blocks - first);
-        let mut marked = vec![0u8; bits.div_ceil(8) as usize];
+        let mut marked = memory::zeroed(bits.div_ceil(8) as usize);
         for (i, position) in positions().enumerate() {
             if let Some(bit) = position.checked_sub(first).filter(|&bit| bit < bits) {
                 marked[(bit >> 3) as usize] |= 1 << (bit & 7);
@@ -237,7 +238,7 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
         }
         let factor = smallest_factor(blocks / h.base_blocks);
         blocks /= factor;
-        let mut folded = vec![0; h.layout.payload_bytes(blocks) as usize];
+        let mut folded = memory::zeroed(h.layout.payload_bytes(blocks) as usize);
         h.layout.fold(&bits, &mut folded, blocks, factor);
         bits = Cow::Owned(folded);
     }
@@ -284,7 +285,7 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<
         let dense = [a, b].into_iter().filter(|view| matches!(view.body, Body::Dense(_)));
         header.blocks = dense.map(|view| view.header.blocks).max().unwrap_or(header.blocks);
     }
-    let mut bits = vec![0; header.payload_bytes() as usize];
+    let mut bits = memory::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
             Body::Sparse(entries) if view.header.blocks > header.blocks => insert_entries(&mut bits, &header, entries),

@@ -25,6 +25,7 @@
 //! | [`merge`] | union, intersection, spreading and folding |
 //! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |
 //! | [`estimate`] | cardinality, present rate, overfull |
+//! | [`memory`] | what operations need beside their results, with an error where there is none |
 //! | [`mod@parquet`] | filters as Parquet files keep them |
 //!
 //! Every operation works on stored bytes in place and writes its result into a [`Buffer`], so that the caller decides
@@ -44,6 +45,7 @@ pub mod hash;
 pub mod interrupt;
 pub mod kind;
 pub mod layout;
+pub mod memory;
 pub mod merge;
 pub mod parquet;
 pub mod rate;

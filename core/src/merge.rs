@@ -21,7 +21,7 @@ use crate::estimate;
 use crate::format::{Body, Buffer, Header, View, payload_mut};
 use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
-use crate::{interrupt, sizing, sparse};
+use crate::{interrupt, memory, sizing, sparse};
 use std::cmp::Ordering;
 
 mod resize;
@@ -126,7 +126,7 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
         Body::Sparse(entries) if q == 1 => insert_entries(payload, h, entries),
         Body::Sparse([]) => {}
         Body::Sparse(entries) => {
-            let mut own = vec![0; h.payload_bytes() as usize];
+            let mut own = memory::zeroed(h.payload_bytes() as usize);
             insert_entries(&mut own, h, entries);
             h.layout.spread(&own, payload, h.blocks, q);
         }
@@ -178,7 +178,7 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limi
         (Body::Dense(_), Body::Dense(_)) => {
             return merge_dense(header, limit, |payload| {
                 or_into(payload, header.blocks, a);
-                let mut spread = vec![0; payload.len()];
+                let mut spread = memory::zeroed(payload.len());
                 or_into(&mut spread, header.blocks, b);
                 and_bytes(payload, &spread);
             });
@@ -217,11 +217,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     };
     let mut folded = *h;
     let mut bits = match view.body {
-        Body::Dense(bits) => {
-            let mut copy = vec![0; bits.len()];
-            interrupt::copy(&mut copy, bits);
-            copy
-        }
+        Body::Dense(bits) => memory::copy(bits),
         Body::Sparse(entries) => {
             while folded.blocks.is_multiple_of(2)
                 && !folded.is_unsized()
@@ -236,7 +232,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
             {
                 return Ok(View { header: finish(folded), body: view.body }.to_buffer());
             }
-            let mut bits = vec![0; folded.payload_bytes() as usize];
+            let mut bits = memory::zeroed(folded.payload_bytes() as usize);
             insert_entries(&mut bits, &folded, entries);
             bits
         }
@@ -244,7 +240,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     let start = folded.blocks;
     while folded.blocks.is_multiple_of(2) {
         let half = halved(folded.blocks / 2);
-        let mut half_bits = vec![0; half.payload_bytes() as usize];
+        let mut half_bits = memory::zeroed(half.payload_bytes() as usize);
         h.layout.fold(&bits, &mut half_bits, half.blocks, 2);
         if estimate::rate_of_bits(&half, &half_bits) > fpr {
             break;

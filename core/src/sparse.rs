@@ -65,10 +65,31 @@ pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     }
     new.sort_unstable();
     if old.last().is_some_and(|last| *last >= new[0]) {
-        // The stable sort finds the two ascending runs and merges them.
-        hashes.sort();
+        merge_runs(hashes, sorted);
     }
     dedup(hashes)
+}
+
+/// Merges two ascending runs, of which the first has `sorted` hashes: from their ends, with the second out of the way. Where there is
+/// no memory for that, the list is sorted in place.
+fn merge_runs(hashes: &mut [u64], sorted: usize) {
+    let mut new = Vec::new();
+    if new.try_reserve_exact(hashes.len() - sorted).is_err() {
+        hashes.sort_unstable();
+        return;
+    }
+    new.extend_from_slice(&hashes[sorted..]);
+    let (mut old, mut end) = (sorted, hashes.len());
+    while let Some(&last) = new.last() {
+        end -= 1;
+        if old > 0 && hashes[old - 1] > last {
+            old -= 1;
+            hashes[end] = hashes[old];
+        } else {
+            hashes[end] = last;
+            new.pop();
+        }
+    }
 }
 
 /// Sorts a long list in pieces that can be cancelled, given a bit above which all its hashes agree: those without and
@@ -109,12 +130,18 @@ fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
 }
 
 /// Whether fewer than one hash in eight is a repetition, judged by some 256 of them, those that end in enough zero bits:
-/// all copies of one hash are in that sample or none is. Too small a sample is no judgement.
+/// all copies of one hash are in that sample or none is, unless it is full. Too small a sample is no judgement.
 pub fn has_few_repetitions(hashes: &[u64]) -> bool {
     let mask = (hashes.len() as u64 / 256).next_power_of_two() - 1;
-    let mut sample: Vec<u64> = hashes.iter().copied().filter(|hash| hash & mask == 0).collect();
+    let mut sample = [0; 1024];
+    let mut len = 0;
+    for (slot, hash) in sample.iter_mut().zip(hashes.iter().filter(|&hash| hash & mask == 0)) {
+        *slot = *hash;
+        len += 1;
+    }
+    let sample = &mut sample[..len];
     sample.sort_unstable();
-    let distinct = dedup(&mut sample);
+    let distinct = dedup(sample);
     sample.len() >= 64 && distinct * 8 >= sample.len() * 7
 }
 

@@ -86,9 +86,9 @@ impl Call {
         self.datum(i).map(|d| unsafe { Value::detoast(d) })
     }
 
-    /// Argument `i`, a text.
-    pub fn text(&self, i: usize) -> Option<String> {
-        self.value(i).map(|value| super::catalog::utf8(&value))
+    /// Argument `i`, a text that is a word; of a longer one the start.
+    pub fn word(&self, i: usize) -> Option<String> {
+        self.value(i).map(|value| super::catalog::start_of(&value))
     }
 
     /// Argument `i`, a C string.

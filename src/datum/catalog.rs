@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use crate::error::Failure;
+use pg_bloom_core::memory;
 use pgrx::{PgTupleDesc, pg_sys};
 use std::ffi::CStr;
 
@@ -237,29 +238,20 @@ pub fn foreign_encoding() -> Option<&'static str> {
     }
 }
 
-/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are shown as
-/// `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay different.
+/// Text of the database as a Rust string.
 pub fn utf8(bytes: &[u8]) -> String {
-    // SAFETY: reads a global of the process.
-    if unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
-        return escaped(bytes);
-    }
     String::from_utf8_lossy(&to_utf8(bytes)).into_owned()
 }
 
-/// Bytes as a string, with an escape for each that is no UTF-8.
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        let valid = chunk.valid();
-        for (at, character) in valid.char_indices() {
-            let looks_escaped = valid.as_bytes()[at..].starts_with(b"\\x")
-                && valid.as_bytes()[at + 2..].iter().take(2).filter(|digit| digit.is_ascii_hexdigit()).count() == 2;
-            if looks_escaped { text.push_str("\\x5c") } else { text.push(character) }
-        }
-        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+/// The start of a text of the database as a Rust string, whole if it is short.
+pub fn start_of(bytes: &[u8]) -> String {
+    const MOST_BYTES: usize = 256;
+    if bytes.len() <= MOST_BYTES {
+        return utf8(bytes);
     }
-    text
+    // SAFETY: reads no more than the bytes given, and says how many of them are whole characters.
+    let whole = unsafe { pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, MOST_BYTES as i32) };
+    utf8(&bytes[..whole as usize])
 }
 
 /// Text of the database in UTF-8.
@@ -289,9 +281,9 @@ fn convert(bytes: &[u8], from: i32, to: i32) -> Vec<u8> {
         let given = bytes.as_ptr().cast_mut();
         let converted = pg_sys::pg_do_encoding_conversion(given, bytes.len() as i32, from, to);
         if std::ptr::eq(converted, given) {
-            return bytes.to_vec();
+            return memory::copy(bytes);
         }
-        let result = CStr::from_ptr(converted.cast()).to_bytes().to_vec();
+        let result = memory::copy(CStr::from_ptr(converted.cast()).to_bytes());
         pg_sys::pfree(converted.cast());
         result
     }

@@ -1,0 +1,115 @@
+//! Memory that operations need beside their results.
+//!
+//! Whatever grows with a filter comes from here: where there is no more memory, the installed hook raises an error, and
+//! the process goes on. Rust's own collections would end it.
+
+use crate::interrupt;
+use std::alloc::{Layout, handle_alloc_error};
+use std::sync::OnceLock;
+
+static HOOK: OnceLock<fn(usize) -> !> = OnceLock::new();
+
+/// Installs the function that is called with the bytes for which there is no memory. The first call wins; the hook must
+/// unwind or end the process.
+pub fn install(hook: fn(usize) -> !) {
+    HOOK.get_or_init(|| hook);
+}
+
+/// Gives up for want of so many bytes. Without a hook the process ends, as with any collection of Rust's.
+#[cold]
+pub fn exhausted(bytes: usize) -> ! {
+    match HOOK.get() {
+        Some(hook) => hook(bytes),
+        None => handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>())),
+    }
+}
+
+/// Makes room for `more` items.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
+    if list.try_reserve_exact(more).is_err() {
+        exhausted(list.len().saturating_add(more).saturating_mul(size_of::<T>()));
+    }
+}
+
+/// An empty list with room for so many items.
+pub fn list<T>(room: usize) -> Vec<T> {
+    let mut list = Vec::new();
+    reserve(&mut list, room);
+    list
+}
+
+/// Adds one item to a list of any length.
+#[inline]
+pub fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        reserve(list, list.len().max(4));
+    }
+    list.push(item);
+}
+
+/// The items, as a list.
+pub fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let mut all = list(items.len());
+    // As long as the iterator says.
+    items.for_each(|item| push(&mut all, item));
+    all
+}
+
+/// As [`collect`], until one of the items is an error.
+///
+/// # Errors
+/// Those of the items.
+pub fn try_collect<T, E>(items: impl ExactSizeIterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
+    let mut all = list(items.len());
+    for item in items {
+        push(&mut all, item?);
+    }
+    Ok(all)
+}
+
+/// A copy of these bytes.
+pub fn copy(bytes: &[u8]) -> Vec<u8> {
+    let mut copy = list(bytes.len());
+    for stride in bytes.chunks(interrupt::STRIDE) {
+        copy.extend_from_slice(stride);
+        interrupt::check();
+    }
+    copy
+}
+
+/// So many zero bytes.
+pub fn zeroed(len: usize) -> Vec<u8> {
+    let mut bytes = list(len);
+    while bytes.len() < len {
+        bytes.resize(len.min(bytes.len() + interrupt::STRIDE), 0);
+        interrupt::check();
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_what_was_asked_for() {
+        assert_eq!(zeroed(3 * interrupt::STRIDE + 5), vec![0; 3 * interrupt::STRIDE + 5]);
+        assert_eq!(zeroed(0), []);
+        let bytes: Vec<u8> = (0..2 * interrupt::STRIDE + 1).map(|i| i as u8).collect();
+        assert_eq!(copy(&bytes), bytes);
+        assert_eq!(collect([1, 2, 3].into_iter()), [1, 2, 3]);
+        assert_eq!(try_collect([Ok(1), Err("no"), Ok(3)].into_iter()), Err("no"));
+        let mut list = Vec::new();
+        (0..1000).for_each(|i| push(&mut list, i));
+        assert!(list.iter().copied().eq(0..1000));
+    }
+
+    #[test]
+    fn too_much_is_refused_by_unwinding() {
+        install(|bytes| std::panic::panic_any(bytes));
+        let refused =
+            |ask: fn()| *std::panic::catch_unwind(ask).expect_err("refused").downcast::<usize>().expect("bytes");
+        assert_eq!(refused(|| drop(zeroed(isize::MAX as usize))), isize::MAX as usize);
+        assert_eq!(refused(|| drop(list::<u64>(usize::MAX / 4))), usize::MAX);
+    }
+}

@@ -1,0 +1,121 @@
+//! Rust's own memory, with a reserve for when there is none.
+//!
+//! What grows with filters comes from PostgreSQL's memory or from [`pg_bloom_core::memory`], and fails with an error. That leaves what is
+//! small: names, messages, the errors themselves. Rust ends the process, and with it all sessions of the server, where it gets no memory for
+//! these; an allocator may neither unwind nor jump. So small requests that the system refuses are served from a reserve: enough
+//! to say that there is no memory. It takes address space only, until it is used.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of the reserve.
+const RESERVE: usize = 1 << 20;
+/// Larger requests are not served from it.
+const SMALL: usize = 64 << 10;
+
+/// The system's allocator, and a reserve of which all is free again once nothing of it is in use.
+struct Reserving {
+    reserve: UnsafeCell<[u8; RESERVE]>,
+    /// Bytes given away, in the lower half; allocations in use, in the upper. One number, so that both change at once.
+    state: AtomicUsize,
+}
+
+/// One allocation in use.
+const ONE: usize = 1 << 32;
+
+#[global_allocator]
+static ALLOCATOR: Reserving = Reserving { reserve: UnsafeCell::new([0; RESERVE]), state: AtomicUsize::new(0) };
+
+// SAFETY: parts of the reserve are given away through the atomic state, each to one owner.
+unsafe impl Sync for Reserving {}
+
+impl Reserving {
+    /// Memory from the reserve; null if the request is too large or nothing is left.
+    #[cold]
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let base: *mut u8 = self.reserve.get().cast();
+        if layout.size() > SMALL {
+            return std::ptr::null_mut();
+        }
+        let place = |state: usize| {
+            let used = state % ONE;
+            let start = used + base.wrapping_add(used).align_offset(layout.align());
+            let end = start.checked_add(layout.size())?;
+            (end <= RESERVE).then_some((start, end))
+        };
+        let taken = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            place(state).map(|(_, end)| (state / ONE + 1) * ONE + end)
+        });
+        match taken.ok().and_then(place) {
+            Some((start, _)) => base.wrapping_add(start),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    fn is_reserve(&self, pointer: *mut u8) -> bool {
+        let base = self.reserve.get() as usize;
+        (base..base + RESERVE).contains(&(pointer as usize))
+    }
+
+    /// Takes back an allocation; the last one frees the reserve.
+    #[cold]
+    fn give_back(&self) {
+        let back = |state: usize| if state / ONE == 1 { 0 } else { state - ONE };
+        // Never an error: every state has one after it.
+        self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| Some(back(state))).ok();
+    }
+}
+
+// SAFETY: memory is the system's or a part of the reserve that nobody else has, aligned and as large as asked for. What goes back to
+// either came from it, as its address tells.
+unsafe impl GlobalAlloc for Reserving {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of the system's allocator.
+        let memory = unsafe { System.alloc(layout) };
+        if memory.is_null() { self.take(layout) } else { memory }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if self.is_reserve(pointer) {
+            self.give_back();
+        } else {
+            // SAFETY: it came from the system's allocator, with this layout.
+            unsafe { System.dealloc(pointer, layout) };
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of the system's allocator.
+        let memory = unsafe { System.alloc_zeroed(layout) };
+        if !memory.is_null() {
+            return memory;
+        }
+        let memory = self.take(layout);
+        if !memory.is_null() {
+            // SAFETY: as many bytes were taken.
+            unsafe { memory.write_bytes(0, layout.size()) };
+        }
+        memory
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !self.is_reserve(pointer) {
+            // SAFETY: it came from the system's allocator, with this layout.
+            let memory = unsafe { System.realloc(pointer, layout, size) };
+            if !memory.is_null() {
+                return memory;
+            }
+        }
+        // SAFETY: the caller promises that the new size is possible with this alignment; both places have as many bytes as are copied, and
+        // the old one is given back only once there is a new one.
+        unsafe {
+            let memory = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !memory.is_null() {
+                std::ptr::copy_nonoverlapping(pointer, memory, layout.size().min(size));
+                self.dealloc(pointer, layout);
+            }
+            memory
+        }
+    }
+}
