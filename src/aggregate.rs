@@ -213,8 +213,7 @@ fn union_combine(call: &Call) -> Outcome {
 /// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    let shared = call.remembered(|| Ok(Shared::new()))?;
-    State::argument(call, 0).map(|mut state| state.serialise(call, shared)).transpose()
+    State::argument(call, 0).map(|mut state| state.serialise(call)).transpose()
 }
 
 /// `bloom_agg_deserialise(bytes, internal)`.
@@ -228,7 +227,7 @@ fn deserialise(call: &Call) -> Outcome {
 fn finish(call: &Call) -> Outcome {
     call.require_aggregate()?;
     match State::argument(call, 0) {
-        Some(mut state) => state.finish(call).map(Some),
+        Some(mut state) => state.finish().map(Some),
         None => crate::build::nothing().map(Some),
     }
 }

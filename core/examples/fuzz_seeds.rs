@@ -51,7 +51,7 @@ fn states() -> Vec<Vec<u8>> {
         let to_be_sized = Header { kind, ..Header::unsized_(layout, 0.01) };
         let mut few: Vec<u8> = to_be_sized.sparse(3);
         few[44..].copy_from_slice(hashes(3).map_bytes().as_slice());
-        let large = build::oversized(&to_be_sized, 100).expect("a possible size");
+        let large = build::largest(&to_be_sized, 200).expect("a possible size");
         let mut dense: Vec<u8> = large.dense();
         layout.insert_all(&mut dense[large.prefix_bytes()..], large.hashes, large.blocks, &hashes(20));
         states.extend([few, dense]);

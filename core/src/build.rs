@@ -4,7 +4,7 @@ use crate::error::{Code, Error, Result};
 use crate::format::{Body, Buffer, Header, View, payload_mut};
 use crate::kind::Kind;
 use crate::layout::Layout;
-use crate::{interrupt, sizing, sparse};
+use crate::{interrupt, memory, sizing, sparse};
 
 /// What a build was asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,13 +55,23 @@ pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<He
     Ok(settled)
 }
 
-/// The header of an unsized build that went dense early, for `elements` elements and room for more.
+/// The header of an unsized build that went dense before all elements were there: of the most blocks, a power of two, that a filter
+/// of at most `limit` bytes can have. However many elements come, it can be folded to the size that they need.
 ///
 /// # Errors
-/// Those of [`sizing::power_of_two`].
-pub fn oversized<'a>(header: &Header<'a>, elements: u64) -> Result<Header<'a>> {
-    let size = sizing::power_of_two(header.layout, elements, header.fpr)?;
-    Ok(Header { capacity: 0, ..Header::sized(size, header.kind) })
+/// Those of [`sizing::power_of_two`]; [`Code::TooLarge`] if not even the smallest filter fits.
+pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
+    let size = sizing::power_of_two(header.layout, 1, header.fpr)?;
+    let mut largest = Header { capacity: 0, ..Header::sized(size, header.kind) };
+    largest.check_size(limit)?;
+    loop {
+        let blocks = largest.blocks * 2;
+        let twice = Header { blocks, base_blocks: blocks, ..largest };
+        if twice.dense_bytes() > limit || blocks > header.layout.max_blocks() {
+            return Ok(largest);
+        }
+        largest = twice;
+    }
 }
 
 /// Ends an unsized build that went dense early with `elements` elements: folds it to the smallest power-of-two block
@@ -72,6 +82,7 @@ pub fn oversized<'a>(header: &Header<'a>, elements: u64) -> Result<Header<'a>> {
 pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, limit: u64) -> Result<B> {
     let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
+        Header::sized(size, header.kind).check_size(limit)?;
         // Bits that were not kept apart can't be told apart again; what is left is to say how full it is.
         size.blocks = header.blocks;
         size.capacity = sizing::capacity_of(header.layout, size.hashes, size.blocks, header.fpr);
@@ -171,7 +182,7 @@ pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation
     match view.body {
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(entries) => {
-            let mut all = Vec::with_capacity(entries.len() + hashes.len());
+            let mut all = memory::list(entries.len() + hashes.len());
             for stride in entries.chunks(interrupt::STRIDE / 8) {
                 all.extend(sparse::values(stride));
                 interrupt::check();

@@ -83,7 +83,7 @@ fn arguments(call: &Call, i: usize) -> Vec<Argument> {
 ///
 /// # Safety
 /// `node` must be a valid expression.
-pub(super) unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys::Node> {
+unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; the node is read as what its tag says.
     unsafe {
         match (*node).type_ {
@@ -171,30 +171,4 @@ pub(super) unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sy
 unsafe fn length(list: *mut pg_sys::List) -> usize {
     // SAFETY: promised by the caller.
     unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
-}
-
-/// How many processes may take part in a parallel plan: the workers, and the leader.
-pub fn processes() -> u64 {
-    // SAFETY: reading a setting of the process.
-    let workers = unsafe { pg_sys::max_parallel_workers_per_gather };
-    1 + u64::try_from(workers).unwrap_or(0)
-}
-
-/// Whether each process has one partial state a group of the aggregate that is being called. Below an Append, for
-/// instance, it may have many.
-pub fn is_only_aggregate(call: &Call) -> bool {
-    let Some(aggregate) = call.aggregate_state() else { return false };
-    // SAFETY: the state of the aggregate's node, its plan and that of the query live as long as the query.
-    unsafe {
-        // What calls aggregates by itself, as Citus does, may combine any number of states.
-        if (*aggregate).aggsplit & pg_sys::AGGSPLITOP_SERIALIZE == 0 {
-            return false;
-        }
-        let own = (*aggregate).ss.ps.plan;
-        let mut plan = (*(*(*aggregate).ss.ps.state).es_plannedstmt).planTree;
-        while !plan.is_null() && !std::ptr::eq(plan, own) {
-            plan = (*plan).lefttree;
-        }
-        !plan.is_null()
-    }
 }

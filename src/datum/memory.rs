@@ -38,6 +38,20 @@ pub(super) fn allocate_aligned(context: pg_sys::MemoryContext, len: usize, prefi
     }
 }
 
+/// Runs `work` with its memory coming from `context`.
+///
+/// # Safety
+/// `context` must be a memory context that is there.
+pub(super) unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() -> T) -> T {
+    // SAFETY: promised by the caller. After an error PostgreSQL sets the context itself.
+    unsafe {
+        let before = pg_sys::MemoryContextSwitchTo(context);
+        let result = work();
+        pg_sys::MemoryContextSwitchTo(before);
+        result
+    }
+}
+
 /// Asks for huge pages behind these bytes, if they are many. They take no more memory than bytes that are all written to.
 #[cfg(target_os = "linux")]
 pub(super) fn prefer_huge_pages(pointer: *mut u8, len: usize) {

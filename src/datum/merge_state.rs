@@ -1,25 +1,22 @@
 //! How states of an aggregate merge, travel between processes, and end.
 //!
-//! An unsized build that is not finished is merged as hashes as long as there are few. A process that has many hands
-//! over bits instead: those of a filter with room for what all processes together may bring, which is
-//! folded to the size that the elements need in the end. Folding is exact, so nothing is lost by the detour.
+//! Nobody knows how many processes an unsized build has, nor how many elements they have together: workers that were planned may
+//! not start, and one process may hand over many states. So what a process hands over is exact, whatever the others have: its hashes, or,
+//! where they would take more bytes, the bits of the largest filter that may be made. Whoever puts states together has hashes as long as it
+//! gets no bits; those are folded to the size that the elements need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::call::Call;
-use super::expression;
 use super::params::Shared;
 use super::payload::Payload;
-use super::spill::Spill;
-use super::state::{State, too_many, with_entries, work_mem};
+use super::state::{State, most_in_memory, too_many, with_entries};
 use super::varlena::{PgBuffer, Value};
 use crate::error::{Failure, report_overfull};
 use crate::settings;
-use pg_bloom_core::build::{from_hashes, oversized, settle, settle_dense};
+use pg_bloom_core::build::{from_hashes, largest, settle, settle_dense};
 use pg_bloom_core::merge::{merged_header, or_into};
-use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, estimate, sparse};
+use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, estimate, interrupt, sizing, sparse};
 use pgrx::pg_sys;
 
-/// Hashes that a process hands over as they are; more take longer to send and to sort than bits.
-const MOST_SENT: usize = 1 << 20;
 /// Hashes that are added before the next look whether to stop.
 const UNCANCELLED: usize = 1 << 16;
 
@@ -71,28 +68,41 @@ impl State {
         }
     }
 
-    /// Makes an unsized build dense, with the blocks of `header` or more, which are more than it will need.
+    /// Makes an unsized build dense, with the blocks of `header` or as many as a filter may have.
     fn go_oversized(&mut self, call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<(), Failure> {
-        let in_files = self.spill().map_or(0, |spill| spill.written());
-        let enough = oversized(header, (in_files + self.head().len as usize) as u64 * expression::processes())?;
-        let header = if enough.blocks > header.blocks { &enough } else { header };
+        let largest = largest(header, settings::max_filter_bytes())?;
+        let header = if largest.blocks > header.blocks { &largest } else { header };
         header.check_size(MAX_STORED_BYTES)?;
         let context = call.require_aggregate()?;
         let mut payload = Payload::zeroed_in(context, header.payload_bytes() as usize);
-        header.layout.insert_all(&mut payload, header.hashes, header.blocks, self.hashes());
-        if let Some(spill) = self.spill() {
-            spill.for_each_range(|hashes| {
-                header.layout.insert_all(&mut payload, header.hashes, header.blocks, hashes)
-            })?;
-            spill.close();
-        }
+        self.set_bits(header, &mut payload)?;
         self.head_mut().spill = std::ptr::null_mut();
         self.head_mut().params = shared.params(call, header)?;
         self.head_mut().has_kind = true;
         self.become_dense(payload)
     }
 
+    /// Sets the bits of all hashes, those in a file included, in a payload of this size.
+    fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<(), Failure> {
+        let insert = |payload: &mut [u8], hashes: &[u64]| {
+            header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
+        };
+        match self.spilled() {
+            Some((spill, own)) => spill.for_each_batch(own, |hashes| {
+                insert(payload, hashes);
+                Ok(())
+            })?,
+            None => insert(payload, self.hashes()),
+        }
+        Ok(())
+    }
+
     fn push_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<(), Failure> {
+        let is_list = self.params().header.is_unsized() && !self.is_dense();
+        if is_list && size_of_val(entries) > most_in_memory() {
+            // What would fill the memory goes to the file at once.
+            return self.spill_to(call)?.write(entries);
+        }
         for entries in entries.chunks(UNCANCELLED) {
             sparse::values(entries).try_for_each(|hash| self.push(call, hash))?;
             super::check_for_interrupts();
@@ -100,10 +110,10 @@ impl State {
         Ok(())
     }
 
-    /// Adds the hashes of another process to an unsized build that is dense, with room for all that may still come.
+    /// Adds the hashes of another process to an unsized build that is dense, as large as a filter may be.
     fn push_oversized(&mut self, call: &Call, shared: &mut Shared, entries: &[[u8; 8]]) -> Result<(), Failure> {
         let own = self.header();
-        let enough = oversized(&own, entries.len() as u64 * expression::processes())?;
+        let enough = largest(&own, settings::max_filter_bytes())?;
         if enough.blocks > own.blocks {
             self.go_dense(shared.context(call)?, enough.blocks)?;
             self.set_header(call, shared, &Header { base_blocks: own.base_blocks, ..enough })?;
@@ -123,33 +133,68 @@ impl State {
         Ok(())
     }
 
-    /// What another process goes on with, as bytes.
+    /// What another process goes on with, as bytes. The state stays what it is.
     ///
     /// # Errors
     /// 54000 for too many elements.
-    pub fn serialise(&mut self, call: &Call, shared: &mut Shared) -> Result<pg_sys::Datum, Failure> {
+    pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
         let header = self.params().header;
         if header.is_unsized() {
-            let in_files = self.spill().map_or(0, |spill| spill.written());
-            let hashes = in_files + self.head().len as usize;
-            if let Some(header) = worth_of_bits(call, &header, hashes)? {
-                self.go_oversized(call, shared, &header)?;
-            } else if in_files > 0 {
-                self.spill_hashes(call)?;
-                let all = self.spill().map_or(Ok(Vec::new()), Spill::distinct_hashes)?;
-                return sparse_datum(&self.header(), &all);
+            return self.serialise_unsized();
+        }
+        if !self.is_dense() {
+            self.sort();
+            if self.header().fits_sparse(self.head().len as usize) {
+                return self.list(&self.header()).map(PgBuffer::into_datum);
+            }
+            self.go_dense(call.require_aggregate()?, header.blocks)?;
+        }
+        Ok(self.dense_datum())
+    }
+
+    fn serialise_unsized(&mut self) -> Result<pg_sys::Datum, Failure> {
+        let header = self.header();
+        if let Ok(largest) = largest(&header, settings::max_filter_bytes())
+            && self.count() as u64 * 8 > largest.payload_bytes()
+        {
+            return self.bits(&largest).map(PgBuffer::into_datum);
+        }
+        self.list(&header).map(PgBuffer::into_datum)
+    }
+
+    /// The hashes, ascending and distinct, as a sparse value with this header.
+    fn list(&mut self, header: &Header<'_>) -> Result<PgBuffer, Failure> {
+        let most = self.count();
+        if header.prefix_bytes() as u64 + most as u64 * 8 > MAX_STORED_BYTES {
+            return Err(too_many());
+        }
+        let mut value: PgBuffer = header.sparse(most);
+        let mut end = header.prefix_bytes();
+        let mut append = |hashes: &[u64]| {
+            let bytes = end..end + size_of_val(hashes);
+            end = bytes.end;
+            with_entries(hashes, |entries| interrupt::copy(&mut value.bytes_mut()[bytes], entries.as_flattened()));
+        };
+        match self.spilled() {
+            Some((spill, own)) => spill.for_each_batch(own, |hashes| {
+                let distinct = sparse::sort_distinct(hashes, 0);
+                append(&hashes[..distinct]);
+                Ok(())
+            })?,
+            None => {
+                self.sort();
+                append(self.hashes());
             }
         }
-        if self.is_dense() {
-            return Ok(self.dense_datum());
-        }
-        self.sort();
-        if !self.header().fits_sparse(self.head().len as usize) {
-            self.go_dense(call.require_aggregate()?, header.blocks)?;
-            return Ok(self.dense_datum());
-        }
-        let header = self.header();
-        sparse_datum(&header, self.hashes())
+        value.truncate(end);
+        Ok(value)
+    }
+
+    /// The bits of all hashes as a dense value with this header.
+    fn bits(&mut self, header: &Header<'_>) -> Result<PgBuffer, Failure> {
+        let mut value: PgBuffer = header.dense();
+        self.set_bits(header, &mut value.bytes_mut()[header.prefix_bytes()..])?;
+        Ok(value)
     }
 
     /// The value of a dense state.
@@ -158,11 +203,11 @@ impl State {
         View { header: self.header(), body: Body::Dense(&self.payload()) }.to_buffer::<PgBuffer>().into_datum()
     }
 
-    /// The finished filter. The state stays what it is, though its hashes may be sorted or moved to files.
+    /// The finished filter. The state stays what it is, though its hashes may be sorted.
     ///
     /// # Errors
     /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.
-    pub fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
+    pub fn finish(&mut self) -> Result<pg_sys::Datum, Failure> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
         let datum = if self.is_dense() && header.is_to_be_sized() {
@@ -173,8 +218,8 @@ impl State {
             })?
         } else if self.is_dense() {
             self.dense_datum()
-        } else if self.spill().is_some() {
-            self.finish_from_files(call)?
+        } else if !self.head().spill.is_null() {
+            self.finish_from_file()?
         } else {
             self.sort();
             from_hashes::<PgBuffer>(&header, self.hashes(), limit)?.into_datum()
@@ -188,57 +233,29 @@ impl State {
     }
 
     /// Counts the distinct hashes first: then the filter needs no more memory than it has in the end.
-    fn finish_from_files(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
-        self.spill_hashes(call)?;
-        let limit = settings::max_filter_bytes();
+    fn finish_from_file(&mut self) -> Result<pg_sys::Datum, Failure> {
         let own = self.header();
-        let Some(spill) = self.spill() else { return Err(too_many()) };
         let mut distinct = 0;
-        spill.for_each_range(|hashes| distinct += sparse::sort_distinct(hashes, 0))?;
-        let header = settle(&own, distinct, limit)?;
-        if header.fits_sparse(distinct) {
-            let all = spill.distinct_hashes()?;
-            return Ok(from_hashes::<PgBuffer>(&header, &all, limit)?.into_datum());
+        if let Some((spill, hashes)) = self.spilled() {
+            spill.for_each_batch(hashes, |hashes| {
+                distinct += sparse::sort_distinct(hashes, 0);
+                Ok(())
+            })?;
         }
-        let mut dense: PgBuffer = header.dense();
-        let payload = &mut dense.bytes_mut()[header.prefix_bytes()..];
-        spill.for_each_range(|hashes| header.layout.insert_all(payload, header.hashes, header.blocks, hashes))?;
-        Ok(dense.into_datum())
+        let header = settle(&own, distinct, settings::max_filter_bytes())?;
+        let value = if header.fits_sparse(distinct) { self.list(&header)? } else { self.bits(&header)? };
+        Ok(value.into_datum())
     }
 }
 
-/// A filter's hashes, ascending and distinct, as the value that another process goes on with.
-fn sparse_datum(header: &Header<'static>, hashes: &[u64]) -> Result<pg_sys::Datum, Failure> {
-    if (header.prefix_bytes() + size_of_val(hashes)) as u64 > MAX_STORED_BYTES {
-        return Err(too_many());
-    }
-    let value = |entries: &[[u8; 8]]| View { header: *header, body: Body::Sparse(entries) }.to_buffer::<PgBuffer>();
-    Ok(with_entries(hashes, value).into_datum())
-}
-
-/// The header of the dense filter that a process hands over instead of this many hashes of an unsized build, if it may.
-///
-/// With room for what all processes of the plan may bring, filters of different sizes can be merged: an element of one
-/// process sets as many bits in the largest as there are blocks of it to one of its own, but the processes with smaller
-/// filters have fewer elements by that factor, so all together they fill the largest no more than it can take.
-fn worth_of_bits<'a>(call: &Call, header: &Header<'a>, hashes: usize) -> Result<Option<Header<'a>>, Failure> {
-    if hashes <= MOST_SENT.min(work_mem() / 8) {
-        return Ok(None);
-    }
-    // Of several partial aggregates in one plan each process hands over as many states, which none of them can count.
-    if !expression::is_only_aggregate(call) {
-        return Ok(None);
-    }
-    let oversized = oversized(header, hashes as u64 * expression::processes())?;
-    let is_less = oversized.dense_bytes() < (hashes as u64 * 8).min(MAX_STORED_BYTES);
-    Ok(is_less.then_some(oversized))
-}
-
-/// The number of elements that a dense filter is as full as, by its estimate and four standard errors.
+/// The number of elements that a dense filter is as full as, by its estimate and four standard errors. What fits its size by the
+/// estimate alone is not held to be more: it is as large as a filter may be.
 fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds.
     const MOST: f64 = 1e12;
     let found = estimate::present(view).min(MOST);
     let h = &view.header;
-    (found + 4.0 * estimate::standard_error(h.layout, h.hashes, h.blocks, found)).min(MOST).ceil() as u64
+    let most = (found + 4.0 * estimate::standard_error(h.layout, h.hashes, h.blocks, found)).min(MOST).ceil() as u64;
+    let capacity = sizing::capacity_of(h.layout, h.hashes, h.blocks, h.fpr);
+    if found <= capacity as f64 { most.min(capacity) } else { most }
 }

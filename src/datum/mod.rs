@@ -24,6 +24,7 @@ mod start;
 mod state;
 mod statistics;
 mod stored;
+mod temporary;
 mod varlena;
 
 pub use array::{array_of, elements};

@@ -1,176 +1,160 @@
-//! Hashes of an unsized `bloom_agg` that no longer fit `work_mem`, in temporary files.
+//! Hashes of an unsized `bloom_agg` that no longer fit its memory, in a temporary file.
 //!
-//! There is a file for each of 64 ranges of hashes. A full list is sorted and each range appended to its file, so that
-//! one file at a time can be read back, sorted and counted, and the bits of its elements set in neighbouring blocks. A
-//! file that may hold many repetitions is rewritten without them.
+//! ```text
+//! file   | range 0, range 1, … range 63 | range 0, range 1, … range 63 | …
+//!         ◀──────────  run 0  ─────────▶ ◀──────────  run 1  ─────────▶
+//! ```
+//!
+//! Each time that memory is full, its hashes are put in the order of the ranges that they belong to, by their first six bits, and
+//! appended to the file: a run. They are read back range by range, from all runs, so that few hashes at a time are sorted and
+//! counted, and the bits of their elements set in neighbouring blocks. A file that holds many repetitions is rewritten without them.
 
 use super::call::Call;
+use super::state::with_entries;
+use super::temporary::Temporary;
 use crate::error::Failure;
-use pg_bloom_core::{Code, Error, sparse};
+use pg_bloom_core::{memory, sparse};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 /// Ranges of hashes, by their highest bits.
-const PARTS: usize = 64;
-/// A file is not rewritten before it has this many hashes.
-const REWRITE_FROM: usize = 1 << 12;
+const RANGES: usize = 64;
+/// Bytes of hashes that are read back at once, if that takes no more batches than there are ranges.
+const BATCH_BYTES: usize = 512 << 10;
+/// A file is not looked through for repetitions before it has this many hashes.
+const LOOK_FROM: usize = 1 << 14;
 
-/// One range of hashes.
-struct Part {
-    /// Null once closed.
-    file: *mut pg_sys::BufFile,
-    /// Where the next hash goes.
-    end: (i32, pg_sys::off_t),
-    /// Hashes in the file.
-    written: usize,
-    /// How many there were after repetitions were last dropped.
+/// Hashes that were written at once.
+struct Run {
+    /// The first, counted from the start of the file.
+    first: u64,
+    /// Where each range ends, counted from the first.
+    ends: [u32; RANGES],
+}
+
+impl Run {
+    /// The hashes of so many ranges: the first, counted from the start of the file, and how many there are.
+    fn part(&self, ranges: std::ops::Range<usize>) -> (u64, usize) {
+        let from = if ranges.start == 0 { 0 } else { self.ends[ranges.start - 1] };
+        (self.first + u64::from(from), (self.ends[ranges.end - 1] - from) as usize)
+    }
+}
+
+/// Hashes in a temporary file, which is deleted with the memory of the group.
+pub struct Spill {
+    context: pg_sys::MemoryContext,
+    file: Temporary,
+    /// Where the file is rewritten to, once there was one without repetitions.
+    spare: Option<Temporary>,
+    runs: Vec<Run>,
+    /// How many hashes there were when it was last known that few are repetitions.
     distinct: usize,
 }
 
-/// Hashes in temporary files. PostgreSQL deletes them at the end of the query, [`close`] at that of the group.
-pub struct Spill {
-    parts: Vec<Part>,
-}
-
 impl Spill {
-    /// Empty files, which live as long as the group.
+    /// An empty file, which lives as long as the group.
     pub(super) fn new(call: &Call) -> Result<*mut Spill, Failure> {
-        let mut context = PgMemoryContexts::For(call.require_aggregate()?);
-        let file = |_| Part { file: new_file(), end: (0, 0), written: 0, distinct: 0 };
-        // SAFETY: the files are made in the memory of the group, and belong to the query.
-        let parts = unsafe { context.switch_to(|_| (0..PARTS).map(file).collect()) };
-        let spill = context.leak_and_drop_on_delete(Spill { parts });
-        // The end of a window's frame is none of a group.
-        if call.window().is_none() {
-            // SAFETY: the callback is called while the files and `spill` are there, and not after an error.
-            unsafe { pg_sys::AggRegisterCallback(call.fcinfo(), Some(close), pg_sys::Datum::from(spill)) };
-        }
-        Ok(spill)
+        let context = call.require_aggregate()?;
+        let spill = Spill { context, file: Temporary::new(context), spare: None, runs: Vec::new(), distinct: 0 };
+        Ok(PgMemoryContexts::For(context).leak_and_drop_on_delete(spill))
     }
 
     /// Puts hashes in the order in which they are written.
     pub(super) fn group(hashes: &mut [u64]) {
-        sparse::group(hashes, PARTS.trailing_zeros());
+        sparse::group(hashes, RANGES.trailing_zeros());
     }
 
     /// Adds hashes, of which those of one range are neighbours and the ranges ascend.
-    pub(super) fn write(&mut self, mut hashes: &[u64]) -> Result<(), Failure> {
-        for (i, part) in self.parts.iter_mut().enumerate() {
-            let here = hashes.partition_point(|&hash| range_of(hash) <= i);
-            let (range, rest) = hashes.split_at(here);
-            part.append(range)?;
-            hashes = rest;
-            if part.written > REWRITE_FROM && part.written > 2 * part.distinct.max(range.len()) {
-                part.drop_repetitions()?;
+    pub(super) fn write(&mut self, hashes: &[[u8; 8]]) -> Result<(), Failure> {
+        for hashes in hashes.chunks(u32::MAX as usize) {
+            self.append(hashes)?;
+        }
+        pgrx::check_for_interrupts!();
+        if self.written() > LOOK_FROM.max(2 * self.distinct) {
+            if self.has_few_repetitions()? {
+                self.distinct = self.written();
+            } else {
+                self.drop_repetitions()?;
             }
-            pgrx::check_for_interrupts!();
         }
         Ok(())
+    }
+
+    fn append(&mut self, hashes: &[[u8; 8]]) -> Result<(), Failure> {
+        let first = self.file.len();
+        let end = |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;
+        memory::push(&mut self.runs, Run { first, ends: std::array::from_fn(end) });
+        self.file.append(hashes)
     }
 
     /// The number of hashes, repetitions included.
     pub(super) fn written(&self) -> usize {
-        self.parts.iter().map(|part| part.written).sum()
+        self.file.len() as usize
     }
 
-    /// Calls `visit` with the hashes of each range, in any order and with repetitions; the ranges ascend.
-    pub(super) fn for_each_range(&mut self, mut visit: impl FnMut(&mut [u64])) -> Result<(), Failure> {
-        for part in &mut self.parts {
-            visit(&mut part.read()?);
+    /// Whether fewer than a quarter of the hashes are repetitions, judged by those of one range: all copies of a hash are in it or
+    /// none is.
+    fn has_few_repetitions(&mut self) -> Result<bool, Failure> {
+        let mut hashes = Vec::new();
+        self.read(0..1, &[], &mut hashes)?;
+        let distinct = sparse::sort_distinct(&mut hashes, 0);
+        Ok(!hashes.is_empty() && distinct * 4 >= hashes.len() * 3)
+    }
+
+    fn drop_repetitions(&mut self) -> Result<(), Failure> {
+        let mut file = self.spare.take().unwrap_or_else(|| Temporary::new(self.context));
+        file.clear();
+        let mut run = Run { first: 0, ends: [0; RANGES] };
+        self.for_each_batch(&[], |hashes| {
+            let distinct = sparse::sort_distinct(hashes, 0);
+            hashes[..distinct].iter().for_each(|&hash| run.ends[range_of(hash)] += 1);
+            with_entries(&hashes[..distinct], |entries| file.append(entries))
+        })?;
+        (1..RANGES).for_each(|range| run.ends[range] += run.ends[range - 1]);
+        self.distinct = file.len() as usize;
+        self.spare = Some(std::mem::replace(&mut self.file, file));
+        self.runs.clear();
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// Calls `visit` with hashes, those of neighbouring ranges at a time, in any order and with repetitions; the ranges ascend. `own`
+    /// are hashes that are not in the file, ascending.
+    pub(super) fn for_each_batch(
+        &mut self,
+        own: &[u64],
+        mut visit: impl FnMut(&mut [u64]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let bytes = (self.written() + own.len()) * 8;
+        let batches = bytes.div_ceil(BATCH_BYTES).next_power_of_two().clamp(1, RANGES);
+        let mut hashes = Vec::new();
+        for range in (0..RANGES).step_by(RANGES / batches) {
+            self.read(range..range + RANGES / batches, own, &mut hashes)?;
+            visit(&mut hashes)?;
             pgrx::check_for_interrupts!();
         }
         Ok(())
     }
 
-    /// All distinct hashes, ascending.
-    pub(super) fn distinct_hashes(&mut self) -> Result<Vec<u64>, Failure> {
-        let mut all = Vec::new();
-        self.for_each_range(|hashes| {
-            let distinct = sparse::sort_distinct(hashes, 0);
-            all.extend_from_slice(&hashes[..distinct]);
-        })?;
-        Ok(all)
-    }
-
-    /// Deletes the files.
-    pub(super) fn close(&mut self) {
-        for part in &mut self.parts {
-            let file = std::mem::replace(&mut part.file, std::ptr::null_mut());
-            if !file.is_null() {
-                // SAFETY: the file is open, and not used again.
-                unsafe { pg_sys::BufFileClose(file) };
-            }
-            part.written = 0;
+    /// Reads the hashes of some ranges.
+    fn read(&mut self, ranges: std::ops::Range<usize>, own: &[u64], hashes: &mut Vec<u64>) -> Result<(), Failure> {
+        let before = |range| own.partition_point(|&hash| range_of(hash) < range);
+        let own = &own[before(ranges.start)..before(ranges.end)];
+        let len = own.len() + self.runs.iter().map(|run| run.part(ranges.clone()).1).sum::<usize>();
+        hashes.clear();
+        memory::reserve(hashes, len);
+        hashes.resize(len, 0);
+        let mut rest = &mut hashes[..];
+        for run in &self.runs {
+            let (first, len) = run.part(ranges.clone());
+            let (here, behind) = rest.split_at_mut(len);
+            self.file.read(first, here)?;
+            rest = behind;
         }
+        rest.copy_from_slice(own);
+        Ok(())
     }
-}
-
-fn new_file() -> *mut pg_sys::BufFile {
-    // SAFETY: within a transaction, as all aggregates are.
-    unsafe { pg_sys::BufFileCreateTemp(false) }
-}
-
-/// Deletes the files of a group that is finished.
-///
-/// # Safety
-/// `spill` must be a [`Spill`] that is there.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn close(spill: pg_sys::Datum) {
-    // SAFETY: promised by the caller.
-    unsafe { &mut *spill.cast_mut_ptr::<Spill>() }.close();
 }
 
 fn range_of(hash: u64) -> usize {
-    (hash >> (u64::BITS - PARTS.trailing_zeros())) as usize
-}
-
-impl Part {
-    fn append(&mut self, hashes: &[u64]) -> Result<(), Failure> {
-        if hashes.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the file is open as long as the query; it is given the bytes of the hashes to read.
-        unsafe {
-            self.seek(self.end)?;
-            pg_sys::BufFileWrite(self.file, hashes.as_ptr().cast_mut().cast(), size_of_val(hashes));
-            pg_sys::BufFileTell(self.file, &mut self.end.0, &mut self.end.1);
-        }
-        self.written += hashes.len();
-        Ok(())
-    }
-
-    fn drop_repetitions(&mut self) -> Result<(), Failure> {
-        let mut hashes = self.read()?;
-        self.distinct = sparse::sort_distinct(&mut hashes, 0);
-        (self.end, self.written) = ((0, 0), 0);
-        self.append(&hashes[..self.distinct])
-    }
-
-    /// The hashes of the file.
-    fn read(&mut self) -> Result<Vec<u64>, Failure> {
-        let mut hashes = vec![0u64; self.written];
-        if hashes.is_empty() {
-            return Ok(hashes);
-        }
-        let bytes = size_of_val(&hashes[..]);
-        self.seek((0, 0))?;
-        // SAFETY: the file is open as long as the query; the vector has room for `bytes` bytes.
-        let read = unsafe { pg_sys::BufFileRead(self.file, hashes.as_mut_ptr().cast(), bytes) };
-        if read != bytes {
-            return Err(broken(format!("read {read} of {bytes} bytes")));
-        }
-        Ok(hashes)
-    }
-
-    fn seek(&mut self, (file, offset): (i32, pg_sys::off_t)) -> Result<(), Failure> {
-        const FROM_THE_START: i32 = 0;
-        // SAFETY: the file is open as long as the query; the position is one that it has.
-        match unsafe { pg_sys::BufFileSeek(self.file, file, offset, FROM_THE_START) } {
-            0 => Ok(()),
-            _ => Err(broken("no such position".into())),
-        }
-    }
-}
-
-fn broken(detail: String) -> Failure {
-    Failure::File(Error::new(Code::InvalidBinary, "could not read temporary file of bloom_agg").detail(detail))
+    (hash >> (u64::BITS - RANGES.trailing_zeros())) as usize
 }

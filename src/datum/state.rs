@@ -8,7 +8,7 @@
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
 //! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be set
 //! ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of `work_mem` go to
-//! temporary files ([`super::spill`]). The parameters are shared by all groups of a call site.
+//! a temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
@@ -20,12 +20,15 @@ use super::spill::Spill;
 use super::varlena::Value;
 use crate::error::Failure;
 use crate::settings;
+use pg_bloom_core::memory as core_memory;
 use pg_bloom_core::merge::or_into;
 use pg_bloom_core::{Body, Code, Error, Header, Kind, MAX_STORED_BYTES, View, estimate, sparse};
 use pgrx::pg_sys;
 
 /// Bytes of a new state.
 const FIRST_BYTES: usize = 64;
+/// Bytes of hashes that are worth a file.
+const WORTH_A_FILE: usize = 128 << 10;
 /// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
 const MANY: u32 = 8192;
 
@@ -34,7 +37,7 @@ pub(super) struct Head {
     pub(super) params: *const Params,
     /// The payload being built, once dense; or a value of someone else's, of variable length.
     dense: *mut u8,
-    /// More hashes of an unsized build, in files.
+    /// More hashes of an unsized build, in a file.
     pub(super) spill: *mut Spill,
     /// Hashes there are.
     pub(super) len: u32,
@@ -142,10 +145,22 @@ impl State {
         unsafe { Payload::from_pointer(self.head().dense) }
     }
 
-    /// The hashes in files.
-    pub(super) fn spill(&mut self) -> Option<&mut Spill> {
-        // SAFETY: null, or files that live as long as the aggregate.
-        unsafe { self.head_mut().spill.as_mut() }
+    /// The hashes in a file, and those in memory, which ascend.
+    pub(super) fn spilled(&mut self) -> Option<(&mut Spill, &[u64])> {
+        if self.head().spill.is_null() {
+            return None;
+        }
+        self.sort();
+        // SAFETY: a file that lives as long as the aggregate; the hashes are no part of it.
+        let spill = unsafe { &mut *self.head().spill };
+        Some((spill, self.hashes()))
+    }
+
+    /// The number of hashes of a state that is not dense, in memory and in the file, repetitions included.
+    pub(super) fn count(&self) -> usize {
+        // SAFETY: null, or a file that lives as long as the aggregate.
+        let in_file = unsafe { self.head().spill.as_ref() }.map_or(0, Spill::written);
+        in_file + self.head().len as usize
     }
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
@@ -218,13 +233,13 @@ impl State {
         Ok(())
     }
 
-    /// Makes room for more hashes of a build without a capacity, in memory or in files.
+    /// Makes room for more hashes of a build without a capacity, in memory or in a file.
     fn grow_unsized(&mut self, call: &Call) -> Result<(), Failure> {
         let room = self.head().room;
         if !self.still_full_without_repetitions(room) {
             return Ok(());
         }
-        if bytes_of(room) * 2 <= work_mem() / 2 {
+        if bytes_of(room) * 2 <= most_in_memory() {
             return self.resize(bytes_of(room) * 2);
         }
         self.spill_hashes(call)
@@ -238,19 +253,29 @@ impl State {
         self.head().len > room / 2
     }
 
-    /// Moves the hashes to the files.
+    /// Moves the hashes to the file.
     pub(super) fn spill_hashes(&mut self, call: &Call) -> Result<(), Failure> {
         if self.head().sorted < self.head().len {
             Spill::group(self.hashes());
         }
-        if self.head().spill.is_null() {
-            self.head_mut().spill = Spill::new(call)?;
-        }
-        // SAFETY: files that live as long as the aggregate; the hashes are no part of them.
-        unsafe { &mut *self.head().spill }.write(self.hashes())?;
+        let spill = self.spill_to(call)?;
+        with_entries(self.hashes(), |entries| spill.write(entries))?;
         let head = self.head_mut();
         (head.len, head.sorted) = (0, 0);
         Ok(())
+    }
+
+    /// The file for more hashes.
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the hashes in memory are no part of it, and a state is used by one call at a time"
+    )]
+    pub(super) fn spill_to<'s>(&mut self, call: &Call) -> Result<&'s mut Spill, Failure> {
+        if self.head().spill.is_null() {
+            self.head_mut().spill = Spill::new(call)?;
+        }
+        // SAFETY: a file that lives as long as the aggregate, and of which the state has the only pointer.
+        Ok(unsafe { &mut *self.head().spill })
     }
 
     /// Goes dense if the bits of the hashes prove, without sorting them, that more than `most` are distinct: an element sets
@@ -314,7 +339,7 @@ impl State {
         Ok(())
     }
 
-    /// Shows the state as a filter, which may have no size and hashes nevertheless. Hashes in files are not shown.
+    /// Shows the state as a filter, which may have no size and hashes nevertheless. Hashes in a file are not shown.
     pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
         if self.head().is_borrowed {
             // SAFETY: a value of variable length, which is there as long as the state.
@@ -345,14 +370,15 @@ pub(super) fn with_entries<T>(hashes: &[u64], use_entries: impl FnOnce(&[[u8; 8]
         // SAFETY: on this CPU a u64 lies in memory as its eight little-endian bytes.
         use_entries(unsafe { std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len()) })
     } else {
-        use_entries(&hashes.iter().map(|h| h.to_le_bytes()).collect::<Vec<_>>())
+        use_entries(&core_memory::collect(hashes.iter().map(|h| h.to_le_bytes())))
     }
 }
 
-/// The memory that an operation of a query may use, in bytes.
-pub(super) fn work_mem() -> usize {
+/// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may use, but never so few that
+/// the file and its buffer of 8 kB would cost more than they save.
+pub(super) fn most_in_memory() -> usize {
     // SAFETY: reading a setting of the process.
-    unsafe { pg_sys::work_mem as usize * 1024 }
+    (unsafe { pg_sys::work_mem as usize } * 1024 / 2).max(WORTH_A_FILE)
 }
 
 fn room_of(bytes: usize) -> u32 {

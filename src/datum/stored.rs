@@ -112,7 +112,7 @@ impl<'a, S: Sort> Filter<'a, S> {
     /// # Errors
     /// 22P03 for a damaged value.
     pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>, Failure> {
-        let mut answers = Vec::with_capacity(hashes.len());
+        let mut answers = pg_bloom_core::memory::list(hashes.len());
         for (i, &hash) in hashes.iter().enumerate() {
             match (&self, hashes.get(i + AHEAD)) {
                 (Filter::Whole(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
@@ -217,7 +217,9 @@ impl<S: Sort> Stored<S> {
         let is_whole = length <= SHORT_BYTES || is_compressed(&external);
         // SAFETY: as above; the value is copied to the memory of the call site.
         let value = unsafe {
-            in_context(context, || if is_whole { fetch(datum) } else { slice(datum.cast_mut_ptr(), 0, START_BYTES) })?
+            memory::in_context(context, || {
+                if is_whole { fetch(datum) } else { slice(datum.cast_mut_ptr(), 0, START_BYTES) }
+            })?
         };
         let view = if is_whole { Some(S::whole(value.bytes())?) } else { None };
         if view.is_none() {
@@ -313,20 +315,6 @@ fn is_compressed(external: &pg_sys::varatt_external) -> bool {
     #[cfg(not(feature = "pg13"))]
     let stored = external.va_extinfo;
     ((stored & SIZE) as usize) < (external.va_rawsize as usize).saturating_sub(size_of::<u32>())
-}
-
-/// Runs `work` with its memory coming from `context`.
-///
-/// # Safety
-/// `context` must be a memory context that is there.
-unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() -> T) -> T {
-    // SAFETY: promised by the caller. After an error PostgreSQL sets the context itself.
-    unsafe {
-        let before = pg_sys::MemoryContextSwitchTo(context);
-        let result = work();
-        pg_sys::MemoryContextSwitchTo(before);
-        result
-    }
 }
 
 /// All of a large value out of line, fetched in pieces so that it can be cancelled; `None` if it is no such value.

@@ -37,7 +37,7 @@ fn stored_bytes_are_frozen() {
 /// States that no aggregate hands over, and that would lose elements when the build is sized.
 #[test]
 fn states_that_cannot_be_folded_are_refused() {
-    let state = build::oversized(&Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }, 50);
+    let state = build::largest(&Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }, 600);
     let state = state.unwrap();
     let parse = |header: Header<'_>| View::parse_state(&header.dense::<Vec<u8>>()).map(|view| view.header.blocks);
     assert_eq!(parse(state), Ok(state.blocks));
