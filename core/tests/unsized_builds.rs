@@ -44,7 +44,7 @@ fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {
 
 #[test]
 fn the_filter_does_not_depend_on_how_many_states_there_were() {
-    const LIMIT: u64 = 100_000;
+    const LIMIT: u64 = 150_000;
     for (seed, layout) in Layout::ALL.into_iter().enumerate() {
         for fpr in [0.1, 0.01, 1e-4] {
             let tag = if layout == Layout::Parquet { Tag::ParquetByteArray } else { Tag::Bytea };
