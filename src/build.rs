@@ -63,13 +63,13 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
 /// What the arguments ask for, with the defaults.
 ///
 /// # Errors
-/// 22023 for a capacity or layout that can't be.
+/// 22023 for a capacity, rate or layout that can't be.
 pub fn request(arguments: &Arguments) -> Result<Request, Failure> {
-    Ok(Request {
-        capacity: arguments.capacity.map(sizing::check_capacity).transpose()?,
-        fpr: arguments.fpr.unwrap_or_else(settings::default_fpr),
-        layout: arguments.layout.as_deref().map_or(Ok(Layout::Blocked), Layout::parse)?,
-    })
+    let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
+    let fpr = arguments.fpr.unwrap_or_else(settings::default_fpr);
+    let layout = arguments.layout.as_deref().map_or(Ok(Layout::Blocked), Layout::parse)?;
+    sizing::check_fpr(layout, fpr)?;
+    Ok(Request { capacity, fpr, layout })
 }
 
 /// The filter without elements and without a size: what aggregates give for no rows.

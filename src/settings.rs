@@ -28,7 +28,7 @@ pub fn define() {
         c"Applies at a filter's capacity.",
         &DEFAULT_FPR,
         pg_bloom_core::sizing::least_fpr(pg_bloom_core::Layout::Blocked),
-        0.999_999,
+        pg_bloom_core::sizing::GREATEST_FPR,
         GucContext::Userset,
         GucFlags::default(),
     );

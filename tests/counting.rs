@@ -129,7 +129,7 @@ const SEEDS: &str = "
     SELECT f::bytea FROM (VALUES
         (counting_bloom_empty()), (counting_bloom_empty(10)), (counting_bloom_empty(100, 0.1)),
         (counting_bloom_empty(40, 0.1) || 1 || 2 || 2), (counting_bloom_empty(40) || 'a' || 'b'),
-        (counting_bloom_empty(100, 0.2) || inet '::1' || inet '10.0.0.1'), (counting_bloom_empty(1, 0.9) || '{}'::jsonb),
+        (counting_bloom_empty(100, 0.2) || inet '::1' || inet '10.0.0.1'), (counting_bloom_empty(1, 0.5) || '{}'::jsonb),
         (counting_bloom_add_all(counting_bloom_empty(60), ARRAY(SELECT i % 9 FROM generate_series(1, 200) AS i))),
         (counting_bloom_add_all(counting_bloom_empty(9, 0.5), ARRAY(SELECT i::float8 FROM generate_series(1, 200) AS i)))
     ) AS seeds (f)

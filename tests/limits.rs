@@ -65,7 +65,7 @@ const LONG: [&str; 8] = [
     "SELECT bloom_agg(x, 2000000, 0.001, 'classic') FROM many",
     "SELECT bloom_agg(x::text) FROM many",
     "SELECT bloom_union_agg(f) FROM filled, generate_series(1, 100000)",
-    "SELECT count(bloom_fold(f, 0.9)) FROM filled, generate_series(1, 100000)",
+    "SELECT count(bloom_fold(f, 0.5)) FROM filled, generate_series(1, 100000)",
     "SELECT count(f::text::bloom) FROM filled, generate_series(1, 100000)",
     "SELECT count(*) FROM filled, many WHERE f @> x",
 ];

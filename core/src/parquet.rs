@@ -38,8 +38,6 @@ use thrift::{Field, Malformed, Read, Reader, write_i32, write_stop, write_struct
 const BLOCK_BYTES: usize = 32;
 /// The longest header that is read. One without fields that are unknown to us has 20 bytes or fewer.
 const MAX_HEADER_BYTES: usize = 64 << 10;
-/// The rate of an imported filter is no greater than this, however full it is.
-const GREATEST_FPR: f64 = 0.5;
 
 /// The header before so many bytes of bits.
 fn header(bits: i32) -> Vec<u8> {
@@ -191,7 +189,7 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
             add(payload, nans[0]);
         }
     }
-    let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, GREATEST_FPR);
+    let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
     // One for which we would make this size, where we make such sizes.
     let capacity = sizing::capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?;
     Header { capacity, fpr, ..header }.rewrite_dense(value.bytes_mut());

@@ -84,31 +84,37 @@ pub fn least_fpr(layout: Layout) -> f64 {
     }
 }
 
+/// The greatest rate that a filter may promise: one that finds half of what is not in it.
+pub const GREATEST_FPR: f64 = 0.5;
+
+/// Whether a filter of a layout may promise a rate.
+pub fn is_possible_fpr(layout: Layout, fpr: f64) -> bool {
+    (least_fpr(layout)..=GREATEST_FPR).contains(&fpr)
+}
+
 /// Checks a wanted rate against what a layout can do.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] unless `least_fpr(layout) ≤ fpr < 1`.
+/// [`Code::InvalidParameter`] unless `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
 pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(Error::new(
-            Code::InvalidParameter,
-            format!("false positive rate must be greater than 0 and less than 1, not {fpr}"),
-        )
-        .hint("A rate of 0.01 means that one in a hundred absent elements is reported as present."));
+    if is_possible_fpr(layout, fpr) {
+        return Ok(());
     }
-    if fpr < least_fpr(layout) {
-        let hint = match layout {
-            Layout::Parquet => "Use layout \"blocked\", which reaches 1e-9.",
-            _ => "A filter whose elements are few keeps their hashes and is exact to 2^-64.",
-        };
-        return Err(Error::new(
-            Code::InvalidParameter,
-            format!("layout \"{}\" cannot keep a false positive rate of {fpr:e}", layout.name()),
-        )
-        .detail(format!("Its smallest rate is {:e}.", least_fpr(layout)))
-        .hint(hint));
-    }
-    Ok(())
+    let shown = if fpr != 0.0 && fpr.abs() < 1e-4 { format!("{fpr:e}") } else { fpr.to_string() };
+    let possible = |layout| format!("from {:e} to {GREATEST_FPR}", least_fpr(layout));
+    let message = if is_possible_fpr(Layout::Blocked, fpr) {
+        format!("false positive rate in layout \"{}\" must be {}, not {shown}", layout.name(), possible(layout))
+    } else {
+        format!("false positive rate must be {}, not {shown}", possible(Layout::Blocked))
+    };
+    let hint = if is_possible_fpr(Layout::Blocked, fpr) {
+        "Use layout \"blocked\", which reaches 1e-9."
+    } else if fpr > 0.0 && fpr < GREATEST_FPR {
+        "A filter whose elements are few keeps their hashes and is exact to 2^-64."
+    } else {
+        "A rate of 0.01 means that one in a hundred absent elements is reported as present."
+    };
+    Err(Error::new(Code::InvalidParameter, message).hint(hint))
 }
 
 /// Checks a wanted capacity.
@@ -159,7 +165,7 @@ fn find_density(layout: Layout, fpr: f64) -> Density {
 fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     let k = f64::from(hashes);
     if layout == Layout::Classic {
-        // ln(1 - fpr^(1/k)); the power itself would be one for rates next to it.
+        // ln(1 - fpr^(1/k)).
         return -k / (-(fpr.ln() / k).exp_m1()).ln();
     }
     let bits = layout.block_bits() as f64;

@@ -176,7 +176,8 @@ class Filter:
         check(7, self.representation in (0, 1, 2), f"representation {self.representation} is unknown")
         check(8, self.hash_id == 1, f"hash function {self.hash_id} is unknown")
         check(9, self.reserved == 0, f"reserved bytes are {self.reserved}, not 0")
-        check(10, 0 < self.fpr < 1, f"false positive rate is {self.fpr}")
+        least = 1e-6 if self.layout == "parquet" else 1e-9
+        check(10, least <= self.fpr <= 0.5, f"false positive rate is {self.fpr}")
         start = self.read_name(data, name_length)
         self.check_shape(start)
         self.payload = data[start:]

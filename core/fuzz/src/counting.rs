@@ -58,7 +58,7 @@ fn allowed(bytes: &[u8], trusted: bool) -> bool {
     let (blocks, base, capacity, fpr) = (number(8), number(16), number(24), f64::from_bits(number(32)));
     let fields = bytes[0] == 1 && bytes[1] == 1 && kind <= 11 && bytes[3] == 2 && bytes[5] == 1;
     let named = if kind == 11 { (1..=512).contains(&name) } else { name == 0 };
-    if !(fields && bytes[40..44] == [0; 4] && fpr > 0.0 && fpr < 1.0 && named) {
+    if !(fields && bytes[40..44] == [0; 4] && (1e-9..=0.5).contains(&fpr) && named) {
         return false;
     }
     let start = HEADER + name.div_ceil(8) * 8;

@@ -142,7 +142,7 @@ fn mend_small_fields(value: &mut [u8]) -> Layout {
     value[4] = if layout == Layout::Parquet { 8 } else { 1 + value[4].wrapping_sub(1) % 64 };
     value[5] = 1;
     let fpr = f64::from_bits(number(value, 32));
-    if !(fpr > 0.0 && fpr < 1.0) {
+    if !sizing::is_possible_fpr(layout, fpr) {
         put(value, 32, 0.01f64.to_bits());
     }
     value[40..44].fill(0);
@@ -179,11 +179,7 @@ fn mend_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
     if capacity == 0 {
         // A build that is to be sized: it will be folded, to the hashes of its rate.
         blocks = 1 << blocks.ilog2();
-        let mut fpr = f64::from_bits(number(value, 32));
-        if sizing::check_fpr(layout, fpr).is_err() {
-            fpr = 0.01;
-        }
-        put(value, 32, fpr.to_bits());
+        let fpr = f64::from_bits(number(value, 32));
         value[4] = sizing::density(layout, fpr).expect("the rate was checked").hashes as u8;
     }
     let base = number(value, 16);

@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
         let probes = probes(view, &hashes);
         ask(view, &probes);
         describe(view);
-        fold(view, [0.9, 0.5, 0.1, 0.01, 1e-4, view.header.fpr][usize::from(fpr) % 6], &probes);
+        fold(view, [0.5, 0.3, 0.1, 0.01, 1e-4, view.header.fpr][usize::from(fpr) % 6], &probes);
         add(view, a.header.kind, &hashes);
         resize(view, hashes.first().map_or(0, |hash| hash >> (hash % 64)), &probes);
     }

@@ -6,9 +6,6 @@ use pg_bloom_core::{Code, Header, Kind, Layout, format, rate, sizing, table};
 /// How much a rate may be off by rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// The largest rate that the setting allows. Closer to one, rates differ in their last bits only, and so do sizes.
-const MOST: f64 = 0.999_999;
-
 /// An input is a layout, a capacity, a rate, a number of bytes, and a number of hashes and of blocks.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
@@ -24,12 +21,6 @@ pub fn run(data: &[u8]) {
     }
     practice(layout, fpr);
     let capacity = capacity.clamp(1, i64::MAX as u64);
-    if fpr > MOST {
-        // Whatever comes of these, it comes.
-        let _ = (sizing::size(layout, capacity, fpr), sizing::capacity_for_bytes(layout, bytes, fpr));
-        let _ = sizing::power_of_two(layout, capacity % (1 << 42), fpr);
-        return;
-    }
     size(layout, capacity, fpr);
     power_of_two(layout, capacity, fpr);
     for_bytes(layout, bytes, fpr);
@@ -42,13 +33,13 @@ fn rate_of(input: &mut Input<'_>) -> f64 {
         0 => f64::from_bits(number),
         1 => 0.1f64.powf(number as f64 / u64::MAX as f64 * 9.0),
         2 => number as f64 / u64::MAX as f64,
-        _ => [0.01, 0.001, 0.1, 1e-6, 1e-9, 0.5, 0.999999, 1.0 - f64::EPSILON / 2.0][(number % 8) as usize],
+        _ => [0.01, 0.001, 0.1, 1e-6, 1e-9, 0.5, 0.25, 0.5 + f64::EPSILON][(number % 8) as usize],
     }
 }
 
 /// Whether a rate can't be kept: then everything says so.
 fn refused(layout: Layout, fpr: f64) -> bool {
-    let possible = fpr >= sizing::least_fpr(layout) && fpr < 1.0;
+    let possible = fpr >= sizing::least_fpr(layout) && fpr <= 0.5;
     let answers = [
         sizing::check_fpr(layout, fpr).err(),
         sizing::density(layout, fpr).err(),

@@ -47,7 +47,9 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
     check(raw.representation)?;
     require(raw.hash_id == HASH_ID, || format!("hash function {} is unknown", raw.hash_id))?;
     require(raw.reserved == 0, || format!("reserved bytes are {}, not 0", raw.reserved))?;
-    require(raw.fpr > 0.0 && raw.fpr < 1.0, || format!("false positive rate is {}", raw.fpr))?;
+    require(sizing::is_possible_fpr(layout, raw.fpr), || {
+        format!("false positive rate is {} in layout \"{}\"", raw.fpr, layout.name())
+    })?;
     let name = parse_name(tag, usize::from(raw.name_len), &bytes[HEADER_BYTES..])?;
     let header = Header {
         layout,

@@ -111,7 +111,7 @@ fn filters_of_few_blocks_meet_every_rate() {
 #[test]
 fn no_other_number_of_hashes_needs_fewer_bits() {
     for layout in [Layout::Blocked, Layout::Classic] {
-        for fpr in RATES.into_iter().chain([0.9, 0.5, 1e-9]) {
+        for fpr in RATES.into_iter().chain([0.5, 0.3, 1e-9]) {
             let best = density(layout, fpr).unwrap();
             for hashes in 1..=36 {
                 assert!(bits_per_element(layout, hashes, fpr) >= best.bits, "{layout:?} {fpr} {hashes} {best:?}");
@@ -146,10 +146,13 @@ fn densities_are_those_promised() {
 #[test]
 fn a_bad_rate_or_capacity_is_refused() {
     for layout in Layout::ALL {
-        for fpr in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e-12] {
+        for fpr in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e-12, 0.5 + f64::EPSILON, least_fpr(layout) * 0.999] {
             let error = size(layout, 100, fpr).unwrap_err();
             assert_eq!(error.code, Code::InvalidParameter);
             assert!(error.hint.is_some());
+        }
+        for fpr in [0.5, least_fpr(layout)] {
+            assert_eq!(size(layout, 100, fpr).unwrap().fpr, fpr);
         }
     }
     assert!(check_capacity(0).is_err() && check_capacity(-1).is_err() && check_capacity(i64::MIN).is_err());
@@ -233,9 +236,9 @@ proptest! {
 }
 
 #[test]
-fn rates_near_one_and_odd_sizes_end_quickly() {
+fn odd_sizes_end_quickly() {
     for layout in Layout::ALL {
-        for fpr in [0.999_999, 0.99, 0.5, 1e-6] {
+        for fpr in [0.5, 0.3, 0.01, 1e-6] {
             for bytes in [0u64, 43, 44, 45, 100, 5000, 1 << 20, 1 << 40, i64::MAX as u64] {
                 if let Ok(found) = capacity_for_bytes(layout, bytes, fpr)
                     && let Ok(s) = size(layout, found, fpr)
@@ -244,20 +247,6 @@ fn rates_near_one_and_odd_sizes_end_quickly() {
                 }
             }
         }
-    }
-}
-
-#[test]
-fn rates_next_to_one_have_sizes() {
-    let next_to_one = [1.0 - f64::EPSILON / 2.0, 1.0 - f64::EPSILON, 1.0 - 1e-15, 1.0 - 1e-12, 0.999_999];
-    for (layout, fpr) in Layout::ALL.into_iter().flat_map(|layout| next_to_one.map(|fpr| (layout, fpr))) {
-        for capacity in [1, 1000, 10_000_000] {
-            let size = size(layout, capacity, fpr).unwrap();
-            let rate = rate::expected(layout, size.hashes, size.blocks, capacity as f64);
-            assert!(rate <= fpr + 1e-12, "{rate} for {size:?}");
-        }
-        assert!(capacity_for_bytes(layout, 1000, fpr).unwrap() > 1000);
-        assert!(power_of_two(layout, 1000, fpr).unwrap().blocks < 200);
     }
 }
 

@@ -1,19 +1,19 @@
 -- Every error: its SQLSTATE, and a message that says what was wrong with which value and what to do.
 \x on
--- Rates: 22023 unless between 0 and 1, and for what a layout can't keep (1e-9; parquet 1e-6): an error, never a
+-- Rates: 22023 unless from 1e-9 (parquet 1e-6) to 0.5: an error, never a
 -- silent floor.
 SELECT rate, layout, state, message, detail, hint
 FROM (VALUES ('0', 'blocked'), ('1', 'blocked'), ('-0.01', 'blocked'), ('2', 'classic'), ('NaN', 'blocked'),
     ('Infinity', 'blocked'), ('-Infinity', 'parquet'),
-        ('9e-10', 'blocked'), ('9e-10', 'classic'), ('9e-7', 'parquet')) v (rate, layout),
+        ('9e-10', 'blocked'), ('9e-10', 'classic'), ('9e-7', 'parquet'), ('0.5000000000000001', 'classic')) v (rate, layout),
     failure(format('SELECT bloom_empty(10, %L, %L)', rate, layout));
 \x off
 -- So it is wherever a rate is given; at the limits it works.
 CREATE TABLE rates AS
-SELECT rate, layout, NOT (rate::float8 > 0 AND rate::float8 < 1 AND rate::float8 >= CASE layout WHEN 'parquet'
+SELECT rate, layout, NOT (rate::float8 <= 0.5 AND rate::float8 >= CASE layout WHEN 'parquet'
     THEN 1e-6 ELSE 1e-9 END) AS bad
 FROM unnest(ARRAY['0', '1', '-0.01', '2', 'NaN', 'Infinity', '-Infinity', '9e-10', '1e-9', '9e-7', '1e-6', '0.5',
-    '0.999']) rate,
+    '0.5000000000000001', '0.999']) rate,
     unnest(ARRAY['blocked', 'classic', 'parquet']) layout;
 SELECT way, count(*) FILTER (WHERE bad) AS bad, count(*) FILTER (WHERE bad AND state = '22023') AS refused,
     count(*) FILTER (WHERE NOT bad) AS good, count(*) FILTER (WHERE NOT bad AND state = '00000') AS accepted
@@ -22,9 +22,18 @@ FROM rates, unnest(ARRAY[
             'SELECT bloom_agg(1, 1, %1$L, %2$L)', 'SELECT bloom_agg(1, NULL, %1$L, %2$L)',
         'SELECT bloom_from_array(ARRAY[1], 1, %1$L, %2$L)', 'SELECT bloom_parameters(10, %1$L, %2$L)',
             'SELECT bloom_capacity(1000000, %1$L, %2$L)',
-        'SELECT bloom_best_practices(%1$L, %2$L)', 'SELECT bloom_fold(bloom_empty(100, 0.01, %2$L), %1$L)'
+        'SELECT bloom_best_practices(%1$L, %2$L)', 'SELECT bloom_fold(bloom_empty(100, 0.01, %2$L), %1$L)',
+        'SELECT bloom_fold(bloom_empty(NULL, 0.01, %2$L), %1$L)', 'SELECT bloom_parameters(NULL, %1$L, %2$L)'
     ]) way, failure(format(way, rate, layout))
 GROUP BY way ORDER BY way COLLATE "C";
+SELECT way, count(*) FILTER (WHERE bad AND state = '22023') = count(*) FILTER (WHERE bad) AS refused,
+    count(*) FILTER (WHERE NOT bad AND state = '00000') = count(*) FILTER (WHERE NOT bad) AS accepted
+FROM rates, unnest(ARRAY['SELECT counting_bloom_empty(10, %L)', 'SELECT counting_bloom_agg(1, 10, %L)']) way,
+    failure(format(way, rate)) WHERE layout = 'blocked' GROUP BY way ORDER BY way COLLATE "C";
+-- A stored filter has such a rate, too: 0.5, the number after it, 1, 1e-9, the number before it, NaN.
+SELECT rate, outcome(format('SELECT (%L::bytea)::bloom', overlay(bloom_empty(10, 0.5)::bytea PLACING rate FROM 33))) AS outcome
+FROM unnest(ARRAY['\x000000000000e03f', '\x010000000000e03f', '\x000000000000f03f', '\x95d626e80b2e113e', '\x94d626e80b2e113e',
+    '\x000000000000f87f']::bytea[]) rate;
 
 -- Capacities: 22023 below 1, 54000 for what no value could hold, both before anything is allocated.
 \x on

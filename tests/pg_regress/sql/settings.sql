@@ -25,9 +25,9 @@ EXECUTE build;
 DEALLOCATE build;
 RESET pg_bloom.default_fpr;
 DROP TABLE before;
--- Rates that can't be: below 1e-9, 0, 1, NaN.
+-- Rates that can't be: below 1e-9, above 0.5, NaN.
 SELECT value, outcome(format('SELECT set_config(''pg_bloom.default_fpr'', %L, false)', value)) AS set
-    FROM unnest(ARRAY['0', '1', '-1', '9e-10', 'NaN', '1e-9', '0.999']) value;
+    FROM unnest(ARRAY['0', '1', '-1', '9e-10', 'NaN', '1e-9', '0.5', '0.5000001']) value;
 RESET pg_bloom.default_fpr;
 
 -- pg_bloom.max_filter_size is at most 511 MB, and for superusers: it protects the server's memory.
