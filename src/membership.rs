@@ -1,7 +1,7 @@
 //! Asking a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
 //! `bloom_present`, `bloom_absent`, `bloom_query`.
 
-use crate::datum::{Bits, Call, Column, Counters, Element, Sort, Stored, array_of, elements, expression, row};
+use crate::datum::{Bits, Call, Column, Counters, Element, Sort, Stored, array_of, catalog, elements, expression, row};
 use crate::element::{ElementType, Reading};
 use crate::error::Failure;
 use pg_bloom_core::{View, estimate, memory};
@@ -83,13 +83,18 @@ fn contained<S: Sort>(call: &Call) -> Outcome {
 /// What a call site that asks for the elements of an array remembers.
 struct ArraySite {
     element: ElementType,
+    /// Type of the array.
+    array: Oid,
+    /// Type of its elements.
     oid: Oid,
     filters: Stored<Bits>,
 }
 
 /// An array that was asked for.
 struct Probed {
-    /// Type of the elements.
+    /// Type of the array.
+    array: Oid,
+    /// Type of its elements.
     oid: Oid,
     elements: Vec<Element>,
     /// Whether each may be in the filter, as far as that was needed.
@@ -101,14 +106,15 @@ struct Probed {
 fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>, Failure> {
     let site = call.remembered(|| {
         let (element, oid) = ElementType::of_array(call, 1)?;
-        Ok(ArraySite { element, oid, filters: Stored::default() })
+        let array = catalog::base_type(call.argument_type(1)?);
+        Ok(ArraySite { element, array, oid, filters: Stored::default() })
     })?;
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
     let key = site.element.key(filter.header(), Bits::OPERATION)?;
     let hashes = memory::collect(elements.iter().map(|&element| key.hash(element)));
     let answers = filter.contains_each(&hashes, until)?;
-    Ok(Some(Probed { oid: site.oid, elements, answers }))
+    Ok(Some(Probed { array: site.array, oid: site.oid, elements, answers }))
 }
 
 /// `bloom_contains_any(filter, elements)`.
@@ -123,11 +129,11 @@ fn contains_all(call: &Call) -> Outcome {
 
 /// The elements of an array for which the filter gives this answer, in their order.
 fn elements_answered(call: &Call, wanted: bool) -> Outcome {
-    Ok(probe_array(call, None)?.map(|Probed { oid, elements, answers }| {
+    Ok(probe_array(call, None)?.map(|Probed { array, oid, elements, answers }| {
         let mut chosen = elements;
         let mut answers = answers.into_iter();
         chosen.retain(|_| answers.next() == Some(wanted));
-        array_of(oid, chosen)
+        array_of(array, oid, chosen)
     }))
 }
 

@@ -290,3 +290,60 @@ fn errors_are_shown_in_the_encoding_of_the_database() {
         }
     }
 }
+
+/// In an SQL_ASCII database a name may be of any bytes. Each is a kind of its own, and the same kind always.
+#[test]
+fn names_outside_utf8_are_kinds_as_any() {
+    let mut client = database("ascii", "SQL_ASCII", &["a"]);
+    let definition = if hashes_rows(&mut client) { "(a integer, b integer)" } else { "RANGE (subtype = integer)" };
+    let of_element = if hashes_rows(&mut client) { "ROW(1, 5)::%1$I" } else { "%1$I(1, 5)" };
+    run(
+        &mut client,
+        &format!(
+            r#"CREATE TABLE filters (number serial, name text, f bloom);
+             DO $do$
+             DECLARE
+                 odd text;
+             BEGIN
+                 FOREACH odd IN ARRAY ARRAY['caf' || chr(233), 'caf\xe9', 'caf\x5cxe9', 'caf' || chr(195) || chr(169)] LOOP
+                     EXECUTE format('CREATE TYPE %I AS {definition}', odd);
+                     EXECUTE format('INSERT INTO filters (name, f) SELECT %1$L, bloom_empty(1000) || {of_element}', odd);
+                     EXECUTE format('CREATE SCHEMA %I', odd);
+                     EXECUTE format('CREATE TYPE %1$I.%1$I AS ENUM (%1$L)', odd);
+                 END LOOP;
+             END $do$;
+             CREATE FUNCTION answer(filter bloom, name text) RETURNS text LANGUAGE plpgsql AS $do$
+             DECLARE
+                 answer boolean;
+             BEGIN
+                 EXECUTE format('SELECT $1 @> {of_element}', name) INTO answer USING filter;
+                 RETURN answer;
+             EXCEPTION WHEN OTHERS THEN
+                 RETURN SQLSTATE;
+             END $do$;"#
+        ),
+    );
+    let answers = "SELECT count(*) || ': ' || bool_and(answer(a.f, b.name) = CASE WHEN a.name = b.name THEN 'true' ELSE '42804' END)
+                   FROM filters AS a, filters AS b";
+    assert_eq!(value::<String>(&mut client, answers), "16: true");
+    let kinds = "SELECT string_agg(substring(key_kind FROM '\"(.*)\"'), ' ' ORDER BY number)
+                 FROM filters, LATERAL bloom_info(f)";
+    assert_eq!(value::<String>(&mut client, kinds), r"caf\xe9 caf\x5cxe9 caf\x5cx5cxe9 café");
+    let labels = "DO $do$
+         DECLARE
+             odd text;
+             found boolean;
+         BEGIN
+             FOR odd IN SELECT name FROM filters LOOP
+                 EXECUTE format('SELECT bloom_empty() || %1$L::%1$I.%1$I @> %1$L::text', odd) INTO found;
+                 ASSERT found;
+             END LOOP;
+         END $do$";
+    run(&mut client, labels);
+    let layout = "DO $do$ BEGIN
+             PERFORM bloom_empty(1, 0.1, 'caf' || chr(233));
+         EXCEPTION WHEN invalid_parameter_value THEN
+             ASSERT strpos(SQLERRM, 'caf\\xe9') > 0, SQLERRM;
+         END $do$";
+    run(&mut client, layout);
+}

@@ -33,8 +33,13 @@ pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element
     }
 }
 
-/// An array of elements of type `element_type`.
-pub fn array_of(element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
+/// An array of type `array_type` with these elements of type `element_type`.
+pub fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
+    match array_type {
+        pg_sys::INT2VECTOROID => return int2vector(&elements),
+        pg_sys::OIDVECTOROID => return oidvector(&elements),
+        _ => {}
+    }
     let storage = catalog::storage(element_type);
     let mut values: Vec<pg_sys::Datum> = memory::collect(elements.iter().map(|element| element.datum));
     // SAFETY: the values are of the type, which is kept as `storage` says; their number was that of an array's elements.
@@ -49,4 +54,19 @@ pub fn array_of(element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Da
         );
         pg_sys::Datum::from(array)
     }
+}
+
+/// An `int2vector`: an array whose subscripts begin at 0 and which has one dimension even if it is empty.
+fn int2vector(elements: &[Element]) -> pg_sys::Datum {
+    let numbers: Vec<i16> = elements.iter().map(|element| element.datum.value() as i16).collect();
+    // SAFETY: the function copies as many numbers as it is told.
+    unsafe { pg_sys::Datum::from(pg_sys::buildint2vector(numbers.as_ptr(), numbers.len() as i32)) }
+}
+
+/// An `oidvector`, which is the same of object identifiers.
+fn oidvector(elements: &[Element]) -> pg_sys::Datum {
+    let oids: Vec<pg_sys::Oid> =
+        elements.iter().map(|element| pg_sys::Oid::from(element.datum.value() as u32)).collect();
+    // SAFETY: the function copies as many identifiers as it is told.
+    unsafe { pg_sys::Datum::from(pg_sys::buildoidvector(oids.as_ptr(), oids.len() as i32)) }
 }

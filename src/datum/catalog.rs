@@ -238,8 +238,13 @@ pub fn foreign_encoding() -> Option<&'static str> {
     }
 }
 
-/// Text of the database as a Rust string.
+/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are shown as
+/// `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay different.
 pub fn utf8(bytes: &[u8]) -> String {
+    // SAFETY: reads a global of the process.
+    if unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+        return escaped(bytes);
+    }
     String::from_utf8_lossy(&to_utf8(bytes)).into_owned()
 }
 
@@ -252,6 +257,21 @@ pub fn start_of(bytes: &[u8]) -> String {
     // SAFETY: reads no more than the bytes given, and says how many of them are whole characters.
     let whole = unsafe { pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, MOST_BYTES as i32) };
     utf8(&bytes[..whole as usize])
+}
+
+/// Bytes as a string, with an escape for each that is no UTF-8.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid();
+        for (at, character) in valid.char_indices() {
+            let looks_escaped = valid.as_bytes()[at..].starts_with(b"\\x")
+                && valid.as_bytes()[at + 2..].iter().take(2).filter(|digit| digit.is_ascii_hexdigit()).count() == 2;
+            if looks_escaped { text.push_str("\\x5c") } else { text.push(character) }
+        }
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// Text of the database in UTF-8.

@@ -83,7 +83,7 @@ fn arguments(call: &Call, i: usize) -> Vec<Argument> {
 ///
 /// # Safety
 /// `node` must be a valid expression.
-unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys::Node> {
+pub(super) unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; the node is read as what its tag says.
     unsafe {
         match (*node).type_ {

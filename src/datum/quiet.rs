@@ -69,11 +69,14 @@ unsafe fn converted(format: pg_sys::CoercionForm::Type, argument: Argument) -> O
         return None;
     }
     // SAFETY: promised by the caller.
-    unsafe {
-        let source = catalog::base_type(pg_sys::exprType(argument.node));
-        let source = catalog::element_type(source).map_or(source, catalog::base_type);
-        if catalog::is_foreign_string(source) { Some(source) } else { string_type(argument) }
-    }
+    unsafe { of_string_type(pg_sys::exprType(argument.node)).or_else(|| string_type(argument)) }
+}
+
+/// The string type of another extension that a type is, or is a domain over or an array of.
+pub(super) fn of_string_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let base = catalog::base_type(oid);
+    let base = catalog::element_type(base).map_or(base, catalog::base_type);
+    catalog::is_foreign_string(base).then_some(base)
 }
 
 /// The type in question of any of these expressions.
