@@ -40,7 +40,8 @@ fn anchor(heading: &str) -> String {
 fn anchors(document: &Path) -> Vec<String> {
     let text = prose(document);
     let headings = text.lines().filter(|line| line.starts_with('#'));
-    headings.map(|line| anchor(line.trim_start_matches('#'))).collect()
+    let named = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    headings.map(|line| anchor(line.trim_start_matches('#'))).chain(named.map(str::to_owned)).collect()
 }
 
 /// The targets of a document's links, but for those of other sites.
