@@ -582,7 +582,7 @@ CREATE FUNCTION bloom_best_practices(
 )
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_best_practices(double precision, text) IS
-    'bits an element and hashes for a wanted false positive rate, from the lookup table';
+    'bits per element and hashes for a wanted false positive rate, from the lookup table';
 
 CREATE FUNCTION bloom_sizing_table(
     layout text DEFAULT 'classic',
@@ -590,7 +590,7 @@ CREATE FUNCTION bloom_sizing_table(
 ) RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 1000;
 COMMENT ON FUNCTION bloom_sizing_table(text) IS
-    'the lookup table: the false positive rate for each number of bits an element and hashes';
+    'the lookup table: the false positive rate for each number of bits per element and hashes';
 
 CREATE FUNCTION bloom_parameters(
     capacity bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL,

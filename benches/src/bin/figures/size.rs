@@ -53,7 +53,7 @@ pub fn figure() -> Picture {
         let density = sizing::density(LAYOUT, DEFAULT_FPR).expect("the rate is a usual one");
         let least = [40.0, MOST as f64].map(|elements| (elements, elements * density.bits / 8.0));
         panel.line(&least, GREY, 1.0);
-        panel.label((160.0, 150.0), Side::Right, &format!("the least: {:.2} bits an element", density.bits), GREY);
+        panel.label((160.0, 150.0), Side::Right, &format!("the least: {:.2} bits per element", density.bits), GREY);
         let kind = Kind::of(Tag::Integer);
         let unsized_ = bytes(&Header { kind, ..Header::unsized_(LAYOUT, DEFAULT_FPR) }, MOST);
         panel.line(&unsized_, PURPLE, 2.0);
@@ -66,7 +66,7 @@ pub fn figure() -> Picture {
             panel.dots(&[end], colour(LAYOUT), 3.5);
             panel.note(end, &format!("capacity {written}"), &format!("bloom_agg(x, {capacity})"), colour(LAYOUT));
         }
-        panel.label((1.6e4, 1.4e5), Side::Left, "sparse: 8 bytes an element", GREY);
+        panel.label((1.6e4, 1.4e5), Side::Left, "sparse: 8 bytes per element", GREY);
         panel.label((3.9e5, 1.3e6), Side::Above, "dense", GREY);
     })
 }
