@@ -58,7 +58,7 @@ pub fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Ve
 
 /// An `int2vector`: an array whose subscripts begin at 0 and which has one dimension even if it is empty.
 fn int2vector(elements: &[Element]) -> pg_sys::Datum {
-    let numbers: Vec<i16> = elements.iter().map(|element| element.datum.value() as i16).collect();
+    let numbers: Vec<i16> = memory::collect(elements.iter().map(|element| element.datum.value() as i16));
     // SAFETY: the function copies as many numbers as it is told.
     unsafe { pg_sys::Datum::from(pg_sys::buildint2vector(numbers.as_ptr(), numbers.len() as i32)) }
 }
@@ -66,7 +66,7 @@ fn int2vector(elements: &[Element]) -> pg_sys::Datum {
 /// An `oidvector`, which is the same of object identifiers.
 fn oidvector(elements: &[Element]) -> pg_sys::Datum {
     let oids: Vec<pg_sys::Oid> =
-        elements.iter().map(|element| pg_sys::Oid::from(element.datum.value() as u32)).collect();
+        memory::collect(elements.iter().map(|element| pg_sys::Oid::from(element.datum.value() as u32)));
     // SAFETY: the function copies as many identifiers as it is told.
     unsafe { pg_sys::Datum::from(pg_sys::buildoidvector(oids.as_ptr(), oids.len() as i32)) }
 }
