@@ -81,12 +81,18 @@ COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) I
 
 -- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
 
+-- Refuses a citext parameter that the planner is about to replace with a constant of type text: see src/datum/bound.rs.
+CREATE FUNCTION bloom_element_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_element_support(internal) IS 'internal: looks at the parameters of a call with an element';
+
 CREATE FUNCTION bloom_add(filter bloom, element anyelement) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS 'the filter with one more element';
 
 CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_add(bloom, text) IS 'the filter with one more element';
 
 CREATE FUNCTION bloom_add(filter bloom, element "char") RETURNS bloom
@@ -114,7 +120,8 @@ COMMENT ON FUNCTION bloom_shard(anyelement, integer) IS
     'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
 
 CREATE FUNCTION bloom_shard(element text, shards integer) RETURNS integer
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_shard(text, integer) IS
     'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
 
@@ -384,11 +391,13 @@ CREATE FUNCTION bloom_contained(element anyelement, filter bloom) RETURNS boolea
 COMMENT ON FUNCTION bloom_contained(anyelement, bloom) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contains(filter bloom, element text) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_contains(bloom, text) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element text, filter bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_contained(text, bloom) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contains(filter bloom, element "char") RETURNS boolean
@@ -469,7 +478,8 @@ CREATE FUNCTION bloom_query(filter bloom, element anyelement, OUT contains boole
 COMMENT ON FUNCTION bloom_query(bloom, anyelement) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element text, OUT contains boolean, OUT confidence double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_query(bloom, text) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element "char", OUT contains boolean, OUT confidence double precision)
@@ -815,7 +825,8 @@ CREATE FUNCTION counting_bloom_add(filter counting_bloom, element anyelement) RE
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, anyelement) IS 'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element text) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, text) IS 'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element "char") RETURNS counting_bloom
@@ -828,7 +839,8 @@ COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, anyelement) IS
     'the filter with one copy of an element less; as it is if the element is surely not in it';
 
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element text) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, text) IS
     'the filter with one copy of an element less; as it is if the element is surely not in it';
 
@@ -1036,12 +1048,14 @@ COMMENT ON FUNCTION counting_bloom_contained(anyelement, counting_bloom) IS
     'whether the element may be in the filter; false is sure';
 
 CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element text) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, text) IS
     'whether the element may be in the filter; false is sure';
 
 CREATE FUNCTION counting_bloom_contained(element text, filter counting_bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_contained(text, counting_bloom) IS
     'whether the element may be in the filter; false is sure';
 

@@ -279,7 +279,8 @@ fn refuse_parts(whole: Oid, part: Oid, filters: &Filters) -> Result<(), Failure>
     }
 }
 
-fn refuse_string(oid: Oid) -> Failure {
+/// The refusal of a string type of another extension.
+pub fn refuse_string(oid: Oid) -> Failure {
     unsupported(
         format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
         "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",

@@ -45,6 +45,7 @@ pub mod parquet;
 pub mod planner;
 pub mod settings;
 pub mod sizing;
+pub mod support;
 
 pgrx::pg_module_magic!(name, version);
 

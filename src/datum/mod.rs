@@ -7,6 +7,7 @@
 
 mod array;
 mod batch;
+mod bound;
 mod call;
 mod canonical;
 pub mod catalog;
@@ -28,6 +29,7 @@ mod temporary;
 mod varlena;
 
 pub use array::{array_of, elements};
+pub use bound::quiet_parameter;
 pub use call::{Call, Element};
 pub use canonical::{Form, Reader, Source};
 pub use counting_state::CountingState;

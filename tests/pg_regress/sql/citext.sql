@@ -118,6 +118,64 @@ SELECT what, outcome(query) FROM (VALUES
 DROP AGGREGATE collected(text);
 DROP AGGREGATE is_among(text ORDER BY text);
 DROP AGGREGATE sliding(text);
+-- Parameters, in a plan for any value and in one for these values, where they are constants of type text.
+PREPARE probe(citext) AS SELECT f @> $1 FROM users;
+PREPARE probe_cast(citext) AS SELECT f @> lower($1::text) FROM users;
+PREPARE probe_function(citext) AS SELECT count(*) FROM users WHERE bloom_contains(f, coalesce($1, t));
+PREPARE probe_left(citext) AS SELECT count(*) FROM users WHERE $1 <@ f;
+PREPARE probe_query(citext) AS SELECT bloom_query(f, $1) FROM users;
+PREPARE adding(citext) AS SELECT f || $1 FROM users;
+PREPARE counting(citext) AS SELECT counting_bloom_empty(10 + length(t)) @> $1 FROM users;
+PREPARE sharding(citext) AS SELECT bloom_shard($1, length(t)) FROM users;
+PREPARE in_subquery(citext) AS SELECT (SELECT bool_or(f @> $1) FROM users u WHERE u.t = users.t) FROM users;
+PREPARE probe_text(text, citext) AS SELECT f @> $1 FROM users WHERE $2 = c;
+CREATE FUNCTION probe_variable(given citext) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    found boolean;
+BEGIN
+    SELECT f @> given INTO found FROM users LIMIT 1;
+    RETURN found;
+END $$;
+CREATE FUNCTION probe_cast_variable(given citext) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    found boolean;
+BEGIN
+    SELECT f @> lower(given::text) INTO found FROM users LIMIT 1;
+    RETURN found;
+END $$;
+SET plan_cache_mode = force_custom_plan;
+SELECT what, outcome(query) FROM (VALUES
+    (1, 'operator', 'EXECUTE probe(''ann'')'),
+    (2, 'cast', 'EXECUTE probe_cast(''ANN'')'),
+    (3, 'function', 'EXECUTE probe_function(''ann'')'),
+    (4, 'text beside citext', 'EXECUTE probe_text(''ann'', ''ANN'')'),
+    (5, 'variable', 'SELECT probe_variable(''ann'')'),
+    (6, 'variable, cast', 'SELECT probe_cast_variable(''ANN'')'),
+    (7, '<@', 'EXECUTE probe_left(''ann'')'),
+    (8, 'bloom_query', 'EXECUTE probe_query(''ann'')'),
+    (9, '||', 'EXECUTE adding(''ann'')'),
+    (10, 'counting_bloom', 'EXECUTE counting(''ann'')'),
+    (11, 'bloom_shard', 'EXECUTE sharding(''ann'')'),
+    (12, 'subquery', 'EXECUTE in_subquery(''ann'')')
+) v (i, what, query) ORDER BY i;
+SET plan_cache_mode = force_generic_plan;
+SELECT what, outcome(query) FROM (VALUES
+    (1, 'operator', 'EXECUTE probe(''ann'')'),
+    (2, 'cast', 'EXECUTE probe_cast(''ANN'')'),
+    (3, 'function', 'EXECUTE probe_function(''ann'')'),
+    (4, 'text beside citext', 'EXECUTE probe_text(''ann'', ''ANN'')'),
+    (5, 'variable', 'SELECT probe_variable(''ann'')'),
+    (6, 'variable, cast', 'SELECT probe_cast_variable(''ANN'')'),
+    (7, '<@', 'EXECUTE probe_left(''ann'')'),
+    (8, 'bloom_query', 'EXECUTE probe_query(''ann'')'),
+    (9, '||', 'EXECUTE adding(''ann'')'),
+    (10, 'counting_bloom', 'EXECUTE counting(''ann'')'),
+    (11, 'bloom_shard', 'EXECUTE sharding(''ann'')'),
+    (12, 'subquery', 'EXECUTE in_subquery(''ann'')')
+) v (i, what, query) ORDER BY i;
+RESET plan_cache_mode;
+DEALLOCATE ALL;
+DROP FUNCTION probe_variable, probe_cast_variable;
 -- The hint says what works: a cast that decides between the letters' cases.
 SELECT message, hint FROM failure('SELECT f @> c FROM users');
 SELECT f @> c::text AS as_written, f @> lower(c::text) AS in_lower_case FROM users;
