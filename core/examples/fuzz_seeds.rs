@@ -4,6 +4,8 @@
 
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::kind::Tag;
+use pg_bloom_core::range::memory::Index;
+use pg_bloom_core::range::{Options, PageSize};
 use pg_bloom_core::{Header, Kind, Layout, View, build, hash, merge, parquet, sizing};
 use std::path::Path;
 
@@ -140,6 +142,33 @@ fn counting_filters() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Histories of indexes: built and appended, of many sizes, with damage; and directories to start from.
+fn ranges() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for (built, each, hold) in [(0u16, 0u8, 0u16), (5, 3, 0), (130, 9, 500), (600, 4, 0), (700, 2, 60_000)] {
+        for (fpr, steps) in [(1u8, 0u8), (2, 40), (0, 120), (3, 200)] {
+            let options = [&[fpr, 10][..], &built.to_le_bytes(), &[each], &hold.to_le_bytes()].concat();
+            let history = (0..steps).flat_map(|i| [i.wrapping_mul(37), i, i / 3]);
+            let damage: Vec<u8> = (0..fpr).flat_map(|i| [i * 3, 56 + i * 17, 0, 1 << (i % 8)]).collect();
+            inputs.push([part(&options.into_iter().chain(history).collect::<Vec<u8>>()), part(&damage)].concat());
+        }
+    }
+    // Metapages of 1,024 bytes as they are written, without header and end; and one whose runs are in a directory page.
+    for ranges in [1u64, 100, 700] {
+        let lists = (0..ranges).map(|range| hashes(range % 5));
+        let size = PageSize::new(1024).expect("a possible size");
+        let options = Options { size, fpr: 0.01, pages_per_range: 8, guess: 3 };
+        let index = Index::build(options, 0, lists).expect("possible options");
+        let meta = index.memory.pages[0][size.payload()].to_vec();
+        inputs.push([&[0; 4][..], &meta].concat());
+        let mut moved = meta.clone();
+        moved[40..52].copy_from_slice(&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        let closed = [&[0; 4][..], &meta[48..52], &meta[64..]].concat();
+        inputs.push([&[0; 4][..], &moved, &closed].concat());
+    }
+    inputs
+}
+
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write to");
     let filters = filters();
@@ -156,13 +185,14 @@ fn main() {
         let choices = vec![i as u8, 128 + 31 * (i as u8 % 2), 100];
         [choices, part(filter), next(1), next(2), hashes(8).map_bytes(), vec![1, 0, 2, 15, 16, 1, 3, 1]].concat()
     };
-    let inputs: [(&str, Vec<Vec<u8>>); 6] = [
+    let inputs: [(&str, Vec<Vec<u8>>); 7] = [
         ("parse", states.clone()),
         ("operations", filters.iter().enumerate().map(three).collect()),
         ("state", states.iter().map(two).collect()),
         ("sizing", sizes()),
         ("parquet", parquet()),
         ("counting", counting.iter().cloned().chain(counting.iter().enumerate().map(sums)).collect()),
+        ("range", ranges()),
     ];
     for (target, inputs) in inputs {
         let folder = Path::new(&folder).join(target);

@@ -27,6 +27,7 @@
 //! | [`estimate`] | cardinality, present rate, overfull |
 //! | [`memory`] | what operations need beside their results, with an error where there is none |
 //! | [`mod@parquet`] | filters as Parquet files keep them |
+//! | [`range`] | tiles and pages of the index: many filters asked at once |
 //!
 //! Every operation works on stored bytes in place and writes its result into a [`Buffer`], so that the caller decides
 //! whose memory it is.
@@ -48,6 +49,7 @@ pub mod layout;
 pub mod memory;
 pub mod merge;
 pub mod parquet;
+pub mod range;
 pub mod rate;
 #[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
 mod simd;

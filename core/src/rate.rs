@@ -19,7 +19,8 @@ use crate::layout::Layout;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-const BLOCK: usize = 512;
+/// Bits of a block of the layout `blocked`.
+const BLOCK: u32 = 512;
 /// Up to this many bits a `classic` filter's rate is computed by the occupancy chain itself.
 const EXACT_CELLS: u64 = 1024;
 /// Below this many throws per cell nearly every hit cell was hit once.
@@ -55,12 +56,36 @@ pub fn at_load(layout: Layout, hashes: u32, load: f64) -> f64 {
     }
 }
 
+/// [`expected`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
+pub fn expected_in_blocks(block_bits: u32, hashes: u32, blocks: u64, elements: f64) -> f64 {
+    if elements <= 0.0 {
+        return 0.0;
+    }
+    if elements * f64::from(hashes) / (blocks as f64 * f64::from(block_bits)) > FULL {
+        return 1.0;
+    }
+    in_cells(block_bits, hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)).min(1.0)
+}
+
+/// [`at_load`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
+pub fn at_load_in_blocks(block_bits: u32, hashes: u32, load: f64) -> f64 {
+    if load * f64::from(hashes) / f64::from(block_bits) > FULL {
+        return 1.0;
+    }
+    in_cells(block_bits, hashes, |f| poisson_mean(load, f))
+}
+
 /// Averages the rate of one block over its number of elements, as `mean` weighs them.
 fn in_blocks(layout: Layout, hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
     match layout {
         Layout::Parquet => mean(&mut |j| (1.0 - (31f64 / 32.0).powi(j as i32)).powi(8)),
-        _ => Occupancy::with(hashes, |o| mean(&mut |j| o.rate(j))),
+        _ => in_cells(BLOCK, hashes, mean),
     }
+}
+
+/// The same for blocks of so many bits, of which an element sets `hashes` anywhere.
+fn in_cells(cells: u32, hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
+    Occupancy::with(cells, hashes, |o| mean(&mut |j| o.rate(j)))
 }
 
 /// The mean of `f(J)`, J ~ Binomial(n, p).
@@ -106,7 +131,7 @@ fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize)
     sum / total
 }
 
-/// F(k, j) for one k, computed as far as it was asked for.
+/// F(k, j) for one k and one size of blocks, computed as far as it was asked for.
 struct Occupancy {
     hashes: u32,
     /// After `rates.len() - 1` elements.
@@ -115,17 +140,16 @@ struct Occupancy {
 }
 
 impl Occupancy {
-    fn with<T>(hashes: u32, f: impl FnOnce(&mut Occupancy) -> T) -> T {
+    fn with<T>(cells: u32, hashes: u32, f: impl FnOnce(&mut Occupancy) -> T) -> T {
         thread_local! {
-            static KNOWN: RefCell<HashMap<u32, Occupancy>> = RefCell::new(HashMap::new());
+            static KNOWN: RefCell<HashMap<(u32, u32), Occupancy>> = RefCell::new(HashMap::new());
         }
-        KNOWN.with_borrow_mut(|known| {
-            f(known.entry(hashes).or_insert_with(|| Occupancy { hashes, chain: Chain::new(BLOCK), rates: vec![0.0] }))
-        })
+        let new = || Occupancy { hashes, chain: Chain::new(cells as usize), rates: vec![0.0] };
+        KNOWN.with_borrow_mut(|known| f(known.entry((cells, hashes)).or_insert_with(new)))
     }
 
     fn rate(&mut self, elements: usize) -> f64 {
-        let full = (FULL * BLOCK as f64) as usize / self.hashes as usize;
+        let full = (FULL * self.chain.cells()) as usize / self.hashes as usize;
         let elements = elements.min(full);
         while self.rates.len() <= elements {
             (0..self.hashes).for_each(|_| self.chain.throw());
@@ -213,7 +237,7 @@ mod tests {
     #[test]
     fn occupancy_matches_hand_computed_values() {
         // Two throws into 512 cells: the second hits the first's cell once in 512.
-        let mut chain = Chain::new(BLOCK);
+        let mut chain = Chain::new(BLOCK as usize);
         chain.throw();
         chain.throw();
         assert!((chain.hit[1] - 1.0 / 512.0).abs() < 1e-15);

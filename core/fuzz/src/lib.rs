@@ -13,6 +13,7 @@ pub mod operations;
 pub mod oracle;
 pub mod parquet;
 pub mod parse;
+pub mod range;
 pub mod sizing;
 pub mod state;
 pub mod thrift;
@@ -21,11 +22,12 @@ pub mod thrift;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is that of its folder in `corpus/`.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("parse", parse::run),
     ("operations", operations::run),
     ("state", state::run),
     ("sizing", sizing::run),
     ("parquet", parquet::run),
     ("counting", counting::run),
+    ("range", range::run),
 ];

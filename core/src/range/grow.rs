@@ -1,0 +1,145 @@
+//! New tiles: when, how wide, how large.
+//!
+//! ```text
+//! level 0   |8|  32 |  32 |   64   |     128      |     128      |     128      |     128      | …
+//! ranges     0 8    40    72      136            264            392            520            648
+//!            ╰───── alone: every question asks these ─────────────╯╰── below level 1 ──────────────▶
+//! level 1                                                          | 8 slots | 16 | 32 | 64 | 128 | 128 | …
+//! ```
+//!
+//! A small table has narrow tiles, since a tile has its full size from the start: 8, 32, 128 would be one page less for
+//! every question of every table that was appended, and at 60,000 rows, 65 a page, 5.2 bytes a row where these are 4.6.
+//! A tile that would end after the first 512 ranges has a slot in level 1. There the widths double, as eight tiles of
+//! level 0 need a tile of some 80 pages above them, and 128 one of 1,300. Tiles never move and are never widened:
+//! REINDEX makes them wide.
+//!
+//! A tile is made for what the one before it holds, of which up to 16 pages are read: for the exact rates of those of
+//! its slots that look complete ([`typical`]). So a wrong guess for the first tile of an empty table, 8 slots, is
+//! corrected by the second, and a change of the rows' width after 128 ranges. The first tile of level 1 is made for the
+//! sum of the ranges below it, which is too much where keys come again from range to range, and corrected by the next.
+//!
+//! Pages are given away by counting: the file needn't be extended before a page gets its first bit.
+
+use super::directory::Directory;
+use super::fill::Fill;
+use super::meta::open_runs;
+use super::page::{Level, PageNumber, Pages};
+use super::rate::{self, Rates, Target, typical};
+use super::tile::{MAX_WIDTH, TileShape, Width};
+use crate::error::{Error, Result};
+
+/// Tiles that end within so many ranges have no slot in level 1.
+pub const RANGES_ALONE: u64 = 512;
+/// Pages of the tile before that are read to learn from.
+const PAGES_READ: u32 = 16;
+
+/// A directory with more tiles.
+#[derive(Clone, Debug)]
+pub struct Growth {
+    /// What the metapage becomes: [`Directory::write_meta`].
+    pub directory: Directory,
+    /// A directory page to write in the same step: its number and all of its bytes, PostgreSQL's header being zero.
+    pub closed: Option<(PageNumber, Vec<u8>)>,
+}
+
+/// The width of a tile of level 0 that begins with this range.
+pub const fn next_width(first_range: u64) -> u32 {
+    match first_range {
+        0..8 => 8,
+        8..72 => 32,
+        72..136 => 64,
+        _ => MAX_WIDTH,
+    }
+}
+
+impl Directory {
+    /// Adds tiles for ranges up to this one, or as many as level 1 has slots for: to be called again until the range
+    /// has a tile.
+    ///
+    /// The caller holds the metapage's exclusive lock, under which this directory is current, and pages of tiles are
+    /// read: so nobody may wait for the metapage who holds one of those. Then it writes the metapage and the closed
+    /// page, if there is one, with one WAL record of these two pages, and gives up the lock. Nothing else changes:
+    /// pages of new tiles are read as empty until they get bits.
+    ///
+    /// # Errors
+    /// [`crate::Code::TooLarge`] when there are no numbers left for pages or ranges; those of reading.
+    pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> std::result::Result<Growth, P::Error>
+    where
+        P::Error: From<Error>,
+    {
+        let rates = Rates::of(self.options.size, self.options.fpr)?;
+        let start = self.end_slot(Level::Zero);
+        let width = Width::holding(next_width(start));
+        let covered = self.covered_from.is_some() || start + u64::from(width.slots()) > RANGES_ALONE;
+        let target = rates.target(Level::Zero, covered);
+        let seen = self.loads_of_last(pages, Level::Zero)?;
+        let lower = self.next_shape(Level::Zero, width, target, &seen, f64::from(self.options.guess));
+        let upper = if covered && self.free_slots() == 0 {
+            let slots = self.end_slot(Level::One) - u64::from(self.covered_from.unwrap_or(0));
+            let width = Width::within(u32::try_from(slots + 8).unwrap_or(u32::MAX));
+            let below = rate::mean(&seen).unwrap_or(f64::from(self.options.guess)) * f64::from(MAX_WIDTH);
+            let seen = self.loads_of_last(pages, Level::One)?;
+            Some(self.next_shape(Level::One, width, rates.above, &seen, below))
+        } else {
+            None
+        };
+        Ok(self.grown(range, covered, lower, upper)?)
+    }
+
+    /// This directory with a tile of level 1, if one is given, and as many of level 0 as are needed and possible.
+    fn grown(&self, range: u32, covered: bool, lower: TileShape, upper: Option<TileShape>) -> Result<Growth> {
+        let mut directory = self.clone();
+        directory.generation = self.generation.wrapping_add(1);
+        let closed = (self.open.len() + 2 > open_runs(self.options.size)).then(|| directory.close());
+        if covered && directory.covered_from.is_none() {
+            directory.covered_from = Some(self.tiles(Level::Zero));
+        }
+        if let Some(upper) = upper {
+            directory.push(upper, 1)?;
+        }
+        let missing = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
+        // Only tiles of full width come in several.
+        let wanted = missing.div_ceil(u64::from(lower.width.slots()));
+        let tiles = if covered { wanted.min(directory.free_slots()) } else { 1 };
+        directory.push(lower, tiles.max(1) as u32)?;
+        Ok(Growth { directory, closed })
+    }
+
+    /// Slots of level 1 without a tile.
+    fn free_slots(&self) -> u64 {
+        self.end_slot(Level::One).saturating_sub(u64::from(self.tiles(Level::Zero)))
+    }
+
+    /// What the slots of a level's last tile hold, as far as they look complete.
+    fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> std::result::Result<Vec<f64>, P::Error> {
+        let last = self.tiles(level).checked_sub(1).and_then(|last| self.tile(level, last));
+        let Some(tile) = last else { return Ok(Vec::new()) };
+        Ok(typical(&Fill::of(pages, &tile, PAGES_READ)?.loads()))
+    }
+
+    /// The shape of the next tiles of a level: for what was seen in the last one; where that is empty, the same again
+    /// if it has this width, else for a guess.
+    fn next_shape(&self, level: Level, width: Width, target: Target, seen: &[f64], guess: f64) -> TileShape {
+        let empty = self.last_run(level).filter(|_| seen.is_empty()).map(|last| last.shape);
+        match empty.filter(|last| (last.width, last.num_hashes) == (width, target.num_hashes)) {
+            Some(last) => last,
+            None if seen.is_empty() => self.shape_for(level, width, target, &[guess.max(1.0)]),
+            None => self.shape_for(level, width, target, seen),
+        }
+    }
+
+    /// The shape of the next tiles of a level: that of its last, where it may stay.
+    pub(super) fn shape_for(&self, level: Level, width: Width, target: Target, loads: &[f64]) -> TileShape {
+        let needed = rate::pages_for(self.options.size, level, width, target, loads);
+        let shape = TileShape { level, width, num_hashes: target.num_hashes, pages: needed };
+        match self.last_run(level) {
+            Some(last)
+                if last.shape == (TileShape { pages: last.shape.pages, ..shape })
+                    && rate::may_stay(last.shape.pages, needed) =>
+            {
+                last.shape
+            }
+            _ => shape,
+        }
+    }
+}

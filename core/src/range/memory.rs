@@ -1,0 +1,147 @@
+//! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
+//! measurements and fuzzing.
+
+use super::{Build, Damage, Directory, Options, PageNumber, PageSize, Pages, Sink};
+use crate::error::Error;
+
+/// Pages in memory, the first being page 0.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// The pages, as far as they were written.
+    pub pages: Vec<Vec<u8>>,
+    /// How often a page was read.
+    pub reads: u64,
+}
+
+/// What an index in memory can fail with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// A damaged page.
+    Damage(Damage),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Damage> for Failure {
+    fn from(damage: Damage) -> Self {
+        Failure::Damage(damage)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+impl Pages for Memory {
+    type Error = Failure;
+
+    fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Failure> {
+        self.reads += 1;
+        Ok(f(self.pages.get(page as usize).map(Vec::as_slice)))
+    }
+}
+
+impl Sink for Memory {
+    type Error = Failure;
+
+    fn write(&mut self, number: PageNumber, page: &[u8]) -> Result<(), Failure> {
+        assert_eq!(number as usize, self.pages.len(), "pages are written in order");
+        self.pages.push(page.to_vec());
+        Ok(())
+    }
+}
+
+/// An index in memory.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// Its pages.
+    pub memory: Memory,
+    /// What its metapage says.
+    pub directory: Directory,
+}
+
+impl Index {
+    /// Builds an index over ranges, each a list of hashes.
+    ///
+    /// # Errors
+    /// Those of [`Build`].
+    pub fn build<R: AsRef<[u64]>>(
+        options: Options,
+        hold: usize,
+        ranges: impl IntoIterator<Item = R>,
+    ) -> Result<Index, Failure> {
+        let mut memory = Memory { pages: vec![vec![0; options.size.bytes()]], reads: 0 };
+        let mut build = Build::new(options, hold)?;
+        let mut rows = 0;
+        for range in ranges {
+            rows += range.as_ref().len() as u64;
+            build.range(&mut memory, range.as_ref())?;
+        }
+        let directory = build.finish(&mut memory, rows)?;
+        directory.write_meta(&mut memory.pages[0]);
+        Ok(Index { memory, directory })
+    }
+
+    /// Reads an index from its pages.
+    ///
+    /// # Errors
+    /// Those of [`Directory::read`].
+    pub fn open(mut memory: Memory, size: PageSize) -> Result<Index, Failure> {
+        let directory = Directory::read(&mut memory, size)?;
+        Ok(Index { memory, directory })
+    }
+
+    /// Adds an element. Returns how many bytes of how many pages changed.
+    ///
+    /// # Errors
+    /// Those of [`Directory::grow`] and of [`super::Mark::deltas`].
+    pub fn insert(&mut self, range: u32, hash: u64) -> Result<(usize, usize), Failure> {
+        let places = loop {
+            match self.directory.places(range, hash) {
+                Some(places) => break places,
+                None => self.grow(range)?,
+            }
+        };
+        let mut changed = (0, 0);
+        for mark in places.in_lock_order() {
+            if self.memory.with(mark.page(), |page| mark.is_set(page))?? {
+                continue;
+            }
+            let deltas = mark.deltas(self.writable(mark.page()))?;
+            deltas.apply(self.writable(mark.page()));
+            changed = (changed.0 + deltas.bytes().len(), changed.1 + 1);
+        }
+        Ok(changed)
+    }
+
+    fn grow(&mut self, range: u32) -> Result<(), Failure> {
+        let growth = self.directory.grow(&mut self.memory, range)?;
+        if let Some((number, page)) = growth.closed {
+            *self.writable(number) = page;
+        }
+        growth.directory.write_meta(&mut self.memory.pages[0]);
+        self.directory = growth.directory;
+        Ok(())
+    }
+
+    /// A page to write to: the file is extended up to it.
+    fn writable(&mut self, page: PageNumber) -> &mut Vec<u8> {
+        let (page, bytes) = (page as usize, self.directory.options.size.bytes());
+        if self.memory.pages.len() <= page {
+            self.memory.pages.resize(page + 1, vec![0; bytes]);
+        }
+        &mut self.memory.pages[page]
+    }
+
+    /// The ranges that may have an element.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search`].
+    pub fn search(&mut self, hash: u64) -> Result<Vec<u32>, Failure> {
+        let mut found = Vec::new();
+        self.directory.search(&mut self.memory, hash, |range| found.push(range))?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,197 @@
+//! What all pages of an index have: PostgreSQL's header, which is left alone, and eight bytes at the end that say what
+//! the page is.
+//!
+//! ```text
+//!  0            24                                            8184   8188  8189  8190  8192
+//!  ┌────────────┬──────────────────────────────────────────────┬──────┬─────┬─────┬─────┐
+//!  │ PostgreSQL │ payload: 8,160 bytes                         │number│ ver │kind │ id  │
+//!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
+//!
+//!  number   u32   tile pages: the first slot of the tile; directory pages: which of them it is; metapage: 0
+//!  ver      u8    1
+//!  kind     u8    1 metapage, 2 directory, 3 tile of level 0, 4 tile of level 1
+//!  id       u16   FB1F: no other access method's
+//! ```
+//!
+//! A page of a tile may also be all zero, as the file system gives it when the file is extended, or lie behind the end
+//! of the file: both are pages without a bit. So a crash between extending and writing leaves nothing to mend.
+
+use super::check::{Damage, Defect};
+use std::ops::Range;
+
+/// The number of a page in the index file; PostgreSQL's block number.
+pub type PageNumber = u32;
+
+/// Bytes of PostgreSQL's page header.
+pub const PAGE_HEADER_BYTES: usize = 24;
+/// Bytes at the end of a page that say what it is: PostgreSQL's special space.
+pub const SPECIAL_BYTES: usize = 8;
+/// The version of the pages.
+pub const PAGE_VERSION: u8 = 1;
+/// What tells pages of this access method from those of others.
+pub const PAGE_ID: u16 = 0xFB1F;
+
+/// How large the pages of a server are: its `BLCKSZ`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageSize(u32);
+
+impl PageSize {
+    /// What nearly every server has.
+    pub const DEFAULT: PageSize = PageSize(8192);
+
+    /// Pages of so many bytes: a power of two from 1,024 to 32,768, as PostgreSQL can be built with.
+    pub const fn new(bytes: usize) -> Option<PageSize> {
+        if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 { Some(PageSize(bytes as u32)) } else { None }
+    }
+
+    /// Bytes of a page.
+    pub const fn bytes(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Where the payload lies in a page.
+    pub const fn payload(self) -> Range<usize> {
+        PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
+    }
+
+    /// Bytes of the payload.
+    pub const fn payload_bytes(self) -> usize {
+        self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
+    }
+
+    /// Bits of a filter block: as many as let a block of 128 slots fill a page. 510 in pages of 8,192 bytes.
+    pub const fn block_bits(self) -> u32 {
+        (self.payload_bytes() * 8) as u32 / 128
+    }
+}
+
+/// The two levels of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Level 0: a slot is a range of heap pages.
+    Zero = 0,
+    /// Level 1: a slot is a whole tile of level 0.
+    One = 1,
+}
+
+impl Level {
+    /// Both.
+    pub const ALL: [Level; 2] = [Level::Zero, Level::One];
+}
+
+/// What a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// Page 0: options, counts, and the newest runs of tiles.
+    Meta = 1,
+    /// Older runs of tiles.
+    Directory = 2,
+    /// Bits of a tile of level 0.
+    LevelZero = 3,
+    /// Bits of a tile of level 1.
+    LevelOne = 4,
+}
+
+impl PageKind {
+    /// The kind of the pages of this level's tiles.
+    pub const fn of(level: Level) -> PageKind {
+        match level {
+            Level::Zero => PageKind::LevelZero,
+            Level::One => PageKind::LevelOne,
+        }
+    }
+}
+
+/// The end of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Special {
+    /// What the page is.
+    pub kind: PageKind,
+    /// Which of its kind.
+    pub number: u32,
+}
+
+impl Special {
+    const fn encode(self) -> u64 {
+        self.number as u64 | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48
+    }
+
+    /// Writes the end of a page.
+    ///
+    /// # Panics
+    /// If the page has fewer bytes.
+    pub fn write(self, page: &mut [u8]) {
+        *page.last_chunk_mut().expect("a page has a special space") = self.encode().to_le_bytes();
+    }
+
+    /// Checks that this is the end of a page of this size.
+    ///
+    /// # Errors
+    /// Says what else the page is: [`Defect::WrongLength`], [`Defect::ForeignPage`], [`Defect::UnknownVersion`],
+    /// [`Defect::WrongKind`], [`Defect::WrongNumber`]; and [`Defect::NewPage`] if it is all zero.
+    #[inline]
+    pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
+        match page.last_chunk() {
+            Some(end) if page.len() == size.bytes() && u64::from_le_bytes(*end) == self.encode() => Ok(()),
+            _ => Err(Damage { page: at, defect: self.defect(page, size) }),
+        }
+    }
+
+    #[cold]
+    fn defect(self, page: &[u8], size: PageSize) -> Defect {
+        let Some(end) = page.last_chunk::<SPECIAL_BYTES>().filter(|_| page.len() == size.bytes()) else {
+            return Defect::WrongLength { found: page.len(), expected: size.bytes() };
+        };
+        let [n0, n1, n2, n3, version, kind, id0, id1] = *end;
+        let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
+        if page.iter().all(|&byte| byte == 0) {
+            Defect::NewPage
+        } else if id != PAGE_ID {
+            Defect::ForeignPage { found: id }
+        } else if version != PAGE_VERSION {
+            Defect::UnknownVersion { found: version }
+        } else if kind != self.kind as u8 {
+            Defect::WrongKind { found: kind, expected: self.kind }
+        } else {
+            Defect::WrongNumber { found: number, expected: self.number }
+        }
+    }
+}
+
+/// Pages of an index as their owner keeps them: in shared buffers, or in a test's memory.
+pub trait Pages {
+    /// What reading can fail with.
+    type Error: From<Damage>;
+
+    /// Calls `f` with a page's bytes while nobody changes them (under a share lock), or with nothing if the file ends
+    /// before.
+    ///
+    /// # Errors
+    /// Whatever prevents the page from being read.
+    fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
+
+    /// Says that a page will be asked for soon.
+    fn prefetch(&mut self, page: PageNumber) {
+        let _ = page;
+    }
+}
+
+/// Reads little-endian numbers from the front of bytes that are long enough.
+pub(super) struct Reader<'a>(pub &'a [u8]);
+
+impl Reader<'_> {
+    pub fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (taken, rest) = self.0.split_first_chunk().expect("the lengths of pages were checked");
+        self.0 = rest;
+        *taken
+    }
+
+    pub fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    pub fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}

@@ -1,0 +1,91 @@
+//! Asking, and where an element's bits belong.
+//!
+//! ```text
+//! asking   metapage ──▶ tiles alone            ──────────────────────────▶ ranges
+//!                   └─▶ tiles of level 1 ──▶ tiles that may have it ──▶ ranges
+//!
+//! adding   level 1: a page, its slot = the tile          1. under the share lock: are all bits set?
+//!          level 0: a page, its slot = the range         2. if not: exclusive lock, level 1 before level 0
+//! ```
+//!
+//! One page is read of each tile that is asked. Asking holds one lock at a time.
+
+use super::directory::Directory;
+use super::page::{Level, Pages};
+use super::tile::{Mark, Slots, TileAddress};
+
+/// Where the bits of one element belong for one range: at most two pages.
+///
+/// # Adding an element
+///
+/// 1. For each mark, under the share lock of its page: [`Mark::is_set`]. A page behind the end of the file has no bits.
+///    If all are set, nothing is to be done: whoever set them held the exclusive lock until the WAL record was
+///    inserted, so it precedes our commit.
+/// 2. Those that are not: take the exclusive locks of their pages in the order of [`Places::in_lock_order`], level 1
+///    before level 0, extending the file where they don't exist. Then [`Mark::deltas`] of each; in one critical section
+///    [`super::Deltas::apply`], mark the buffers dirty and write one record of these one or two pages.
+///
+/// The metapage is never locked while a page of a tile is. Where [`Directory::places`] has no answer, the directory is
+/// grown first ([`Directory::grow`]), which is a record of its own: the metapage and at most one directory page. So no
+/// record has more than two pages, of the four that a generic one may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// Its bits in level 1, if the tile of its range has a slot there.
+    pub upper: Option<Mark>,
+    /// Its bits in level 0.
+    pub lower: Mark,
+}
+
+impl Places {
+    /// The marks in the one order in which their pages may be locked.
+    pub fn in_lock_order(&self) -> impl Iterator<Item = &Mark> {
+        self.upper.iter().chain([&self.lower])
+    }
+}
+
+impl Directory {
+    /// Where an element of a range belongs; nothing if the range has no tile yet.
+    pub fn places(&self, range: u32, hash: u64) -> Option<Places> {
+        let tile = self.tile_of(Level::Zero, range)?;
+        let mark = |tile: TileAddress, slot| Some(tile.probe(hash).mark(tile.slot(slot)?));
+        let upper = if tile.ordinal >= self.tiles_alone() {
+            // The check of the directory promises it.
+            Some(mark(self.tile_of(Level::One, tile.ordinal)?, tile.ordinal)?)
+        } else {
+            None
+        };
+        Some(Places { upper, lower: mark(tile, range)? })
+    }
+
+    /// Calls `found` with each range that may have an element, in ascending order.
+    ///
+    /// A range without a tile is one without elements. Rows that a session may see were given their bits before they
+    /// were committed, so a directory that was current when the question began knows all tiles that matter.
+    ///
+    /// # Errors
+    /// [`super::Damage`] for a page that is not of the tile asked; those of reading.
+    pub fn search<P: Pages>(&self, pages: &mut P, hash: u64, mut found: impl FnMut(u32)) -> Result<(), P::Error> {
+        for tile in self.tiles_from(Level::Zero, 0).take(self.tiles_alone() as usize) {
+            ask(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
+        }
+        let mut candidates = Vec::new();
+        for tile in self.tiles_from(Level::One, 0) {
+            for slot in ask(pages, &tile, hash)? {
+                // A tile that was added after this directory was read.
+                let Some(below) = self.tile(Level::Zero, tile.first_slot.saturating_add(slot)) else { continue };
+                pages.prefetch(below.probe(hash).page);
+                candidates.push(below);
+            }
+        }
+        for tile in candidates {
+            ask(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
+        }
+        Ok(())
+    }
+}
+
+/// The slots of a tile that may have an element.
+fn ask<P: Pages>(pages: &mut P, tile: &TileAddress, hash: u64) -> Result<Slots, P::Error> {
+    let probe = tile.probe(hash);
+    Ok(pages.with(probe.page, |page| probe.ask(page))??)
+}

@@ -1,0 +1,379 @@
+//! Tiles: the filters of neighbouring slots, transposed, and what an element has to do with one of their pages.
+//!
+//! ```text
+//! word(h, 16·level)      ──multiply-shift──▶ block of the tile        page = first page + block / (128 / W)
+//! word(h, 16·level + 1…) ──16 bits each────▶ k positions 0 … 509      row  = (block mod (128 / W)) · 510 + position
+//!
+//! bit address in the payload = row · W + slot
+//!
+//!            slot 0 1 2 … W-1
+//!  row 0        [ . 1 . … .  ]    W bits side by side: whole bytes, since W ≥ 8
+//!  row 17       [ 1 1 . … 1  ]  ◀─ position of the element
+//!  row 203      [ . 1 . … 1  ]  ◀─            AND of k rows: bit s is set if slot s may have the element
+//!  row 509      [ . . 1 … .  ]
+//! ```
+//!
+//! `word` is the frozen one of [`crate::hash`]. Each level has words of its own, so that an element that a slot of
+//! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
+//! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
+
+use super::check::Damage;
+use super::page::{Level, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::hash::{reduce, word};
+use crate::rate;
+
+/// Words of a hash that belong to one level.
+const WORDS_PER_LEVEL: u32 = 16;
+/// Positions that one word has bits for.
+const POSITIONS_PER_WORD: u32 = 4;
+/// The most hashes (k) of a tile: what the words of a level have bits for, less the one for the block.
+pub const MAX_HASHES: usize = ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize;
+/// The most slots of a tile.
+pub const MAX_WIDTH: u32 = 128;
+
+/// How many slots a tile has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Width(u8);
+
+impl Width {
+    /// The narrowest.
+    pub const MIN: Width = Width(8);
+    /// The widest.
+    pub const MAX: Width = Width(MAX_WIDTH as u8);
+    /// All, from the narrowest up.
+    pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
+
+    /// The width of so many slots, if tiles can have it.
+    pub fn new(slots: u8) -> Option<Width> {
+        Width::ALL.into_iter().find(|width| width.0 == slots)
+    }
+
+    /// The narrowest that has room for so many slots; the widest if none has.
+    pub fn holding(slots: u32) -> Width {
+        Width::ALL.into_iter().find(|width| width.slots() >= slots).unwrap_or(Width::MAX)
+    }
+
+    /// The widest of at most so many slots; the narrowest if there is none.
+    pub fn within(slots: u32) -> Width {
+        Width::ALL.into_iter().rfind(|width| width.slots() <= slots).unwrap_or(Width::MIN)
+    }
+
+    /// Slots.
+    pub const fn slots(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Bytes of a row.
+    pub const fn bytes(self) -> usize {
+        self.0 as usize / 8
+    }
+
+    /// Filter blocks in a page.
+    pub const fn blocks_per_page(self) -> u32 {
+        MAX_WIDTH / self.0 as u32
+    }
+}
+
+/// What tiles of one run have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileShape {
+    /// Whether its slots are ranges or tiles.
+    pub level: Level,
+    /// Slots.
+    pub width: Width,
+    /// Hashes per element (k), 1 to [`MAX_HASHES`].
+    pub num_hashes: u8,
+    /// Pages, at least one: all of them full of blocks.
+    pub pages: u32,
+}
+
+impl TileShape {
+    /// Filter blocks of each slot (B).
+    pub const fn blocks(self) -> u64 {
+        self.pages as u64 * self.width.blocks_per_page() as u64
+    }
+
+    /// The false positive rate of a slot with so many distinct elements, by exact occupancy.
+    pub fn rate(self, size: PageSize, elements: f64) -> f64 {
+        rate::expected_in_blocks(size.block_bits(), u32::from(self.num_hashes), self.blocks(), elements)
+    }
+}
+
+/// A tile and where it is. Tiles never move: an address stays true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileAddress {
+    /// Its shape.
+    pub shape: TileShape,
+    /// Which tile of its level it is.
+    pub ordinal: u32,
+    /// Its first slot: a range on level 0; on level 1 the ordinal of a tile of level 0.
+    pub first_slot: u32,
+    /// Its first page.
+    pub first_page: PageNumber,
+    /// Bytes of a page.
+    pub size: PageSize,
+}
+
+impl TileAddress {
+    /// What stands at the end of its pages.
+    pub const fn special(&self) -> Special {
+        Special { kind: PageKind::of(self.shape.level), number: self.first_slot }
+    }
+
+    /// Its pages.
+    pub fn pages(&self) -> std::ops::Range<PageNumber> {
+        self.first_page..self.first_page + self.shape.pages
+    }
+
+    /// The place of a slot that it has.
+    pub fn slot(&self, number: u32) -> Option<u8> {
+        number.checked_sub(self.first_slot).filter(|&slot| slot < self.shape.width.slots()).map(|slot| slot as u8)
+    }
+
+    /// Where to look for an element.
+    #[inline]
+    pub fn probe(&self, hash: u64) -> Probe {
+        let TileShape { level, width, num_hashes, .. } = self.shape;
+        let (block, positions) = footprint(level, num_hashes, self.shape.blocks(), self.size, hash);
+        let per_page = u64::from(width.blocks_per_page());
+        let row = (block % per_page) as u32 * self.size.block_bits();
+        // A payload has 128 · block_bits bits, so offsets stay below the size of a page.
+        let offsets =
+            positions.map(|position| (PAGE_HEADER_BYTES + (row + u32::from(position)) as usize * width.bytes()) as u16);
+        Probe {
+            page: self.first_page + (block / per_page) as u32,
+            tile: self.special(),
+            size: self.size,
+            width,
+            num_hashes,
+            offsets,
+        }
+    }
+
+    /// The bits of a page of this tile, or nothing if none was ever written.
+    ///
+    /// # Errors
+    /// Those of [`Special::check`] for a page that is not of this tile.
+    pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
+        Ok(written(self.special(), self.size, page, at)?.map(|page| &page[self.size.payload()]))
+    }
+}
+
+/// The block of an element in a tile of so many, and the first `num_hashes` of its positions there.
+#[inline(always)]
+pub(super) fn footprint(
+    level: Level,
+    num_hashes: u8,
+    blocks: u64,
+    size: PageSize,
+    hash: u64,
+) -> (u64, [u16; MAX_HASHES]) {
+    let first = level as u32 * WORDS_PER_LEVEL;
+    let mut positions = [0; MAX_HASHES];
+    let words = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize).zip(first + 1..);
+    for (positions, j) in words.take(usize::from(num_hashes).div_ceil(POSITIONS_PER_WORD as usize)) {
+        let bits = word(hash, j);
+        for (position, i) in positions.iter_mut().zip(0..) {
+            let sixteen = bits >> (16 * i) & 0xFFFF;
+            *position = ((sixteen * u64::from(size.block_bits())) >> 16) as u16;
+        }
+    }
+    (reduce(word(hash, first), blocks), positions)
+}
+
+/// The page, if it is one of this tile that was written.
+#[inline]
+fn written(tile: Special, size: PageSize, page: Option<&[u8]>, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
+    let Some(page) = page else { return Ok(None) };
+    match tile.check(page, size, at) {
+        Ok(()) => Ok(Some(page)),
+        Err(Damage { defect: super::Defect::NewPage, .. }) => Ok(None),
+        Err(damage) => Err(damage),
+    }
+}
+
+/// The slots that may have an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Slots(pub u128);
+
+impl Slots {
+    /// Whether a slot is one of them.
+    pub const fn contains(self, slot: u8) -> bool {
+        self.0 >> slot & 1 == 1
+    }
+
+    /// How many.
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Iterator for Slots {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let slot = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (slot < MAX_WIDTH).then_some(slot)
+    }
+}
+
+/// The rows of one page that say which slots may have an element.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// The page to read.
+    pub page: PageNumber,
+    tile: Special,
+    size: PageSize,
+    width: Width,
+    num_hashes: u8,
+    /// Where the rows begin in the page.
+    offsets: [u16; MAX_HASHES],
+}
+
+impl Probe {
+    fn offsets(&self) -> &[u16] {
+        &self.offsets[..usize::from(self.num_hashes)]
+    }
+
+    /// The slots that may have the element, given the page or nothing where the file ends before it.
+    ///
+    /// # Errors
+    /// Those of [`Special::check`] for a page that is not of this tile.
+    #[inline]
+    pub fn ask(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
+        let Some(page) = written(self.tile, self.size, page, self.page)? else { return Ok(Slots::default()) };
+        Ok(Slots(match self.width.0 {
+            8 => self.rows::<1>(page),
+            16 => self.rows::<2>(page),
+            32 => self.rows::<4>(page),
+            64 => self.rows::<8>(page),
+            _ => self.rows::<16>(page),
+        }))
+    }
+
+    /// ANDs rows of `N` bytes. The page has its full length.
+    #[inline(always)]
+    fn rows<const N: usize>(&self, page: &[u8]) -> u128 {
+        let mut all = u128::MAX;
+        for &offset in self.offsets() {
+            let mut row = [0; 16];
+            row[..N].copy_from_slice(&page[usize::from(offset)..][..N]);
+            all &= u128::from_le_bytes(row);
+        }
+        all
+    }
+
+    /// The bits of the element for one slot of the tile.
+    ///
+    /// # Panics
+    /// If the tile has no such slot.
+    pub fn mark(self, slot: u8) -> Mark {
+        assert!(u32::from(slot) < self.width.slots(), "slot {slot} of a tile of {}", self.width.slots());
+        Mark { probe: self, slot }
+    }
+}
+
+/// The bits of one element for one slot: all in one page.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    probe: Probe,
+    slot: u8,
+}
+
+impl Mark {
+    /// The page they are in.
+    pub fn page(&self) -> PageNumber {
+        self.probe.page
+    }
+
+    /// What must stand at the end of the page: what a page that is all zero is given with its first bits.
+    pub fn special(&self) -> Special {
+        self.probe.tile
+    }
+
+    /// Whether all of them are set.
+    ///
+    /// # Errors
+    /// Those of [`Probe::ask`].
+    pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
+        Ok(self.probe.ask(page)?.contains(self.slot))
+    }
+
+    /// What to change in the page, which must exist, so that all of them are set: see [`Deltas`].
+    ///
+    /// # Errors
+    /// Those of [`Probe::ask`].
+    pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
+        let written = written(self.probe.tile, self.probe.size, Some(page), self.probe.page)?;
+        let initialise = written.is_none().then_some(self.probe.tile);
+        let mut deltas = Deltas { initialise, len: 0, bytes: [Delta { offset: 0, value: 0 }; MAX_HASHES] };
+        let bit = 1 << (self.slot % 8);
+        for &row in self.probe.offsets() {
+            let offset = row + u16::from(self.slot / 8);
+            deltas.insert(Delta { offset, value: page[usize::from(offset)] | bit }, page);
+        }
+        Ok(deltas)
+    }
+}
+
+/// One byte of a page and what it becomes: in a generic WAL record a region of length one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delta {
+    /// Where the byte is, from the start of the page.
+    pub offset: u16,
+    /// Its new value.
+    pub value: u8,
+}
+
+/// The bytes of one page that change when an element is added, at ascending offsets, each once and none that stays the
+/// same.
+#[derive(Clone, Copy, Debug)]
+pub struct Deltas {
+    /// For a page that is all zero: what its end must become too, besides PostgreSQL's header.
+    pub initialise: Option<Special>,
+    len: u8,
+    bytes: [Delta; MAX_HASHES],
+}
+
+impl Deltas {
+    fn insert(&mut self, delta: Delta, page: &[u8]) {
+        let len = usize::from(self.len);
+        let at = self.bytes[..len].partition_point(|other| other.offset < delta.offset);
+        let known = self.bytes[..len].get(at).is_some_and(|other| other.offset == delta.offset);
+        if known || page[usize::from(delta.offset)] == delta.value {
+            return;
+        }
+        self.bytes.copy_within(at..len, at + 1);
+        self.bytes[at] = delta;
+        self.len += 1;
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[Delta] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Makes the changes. PostgreSQL's header is not touched.
+    ///
+    /// # Panics
+    /// If the page is shorter than the one that they were made for.
+    pub fn apply(&self, page: &mut [u8]) {
+        if let Some(special) = self.initialise {
+            special.write(page);
+        }
+        for delta in self.bytes() {
+            page[usize::from(delta.offset)] = delta.value;
+        }
+    }
+}
