@@ -382,30 +382,43 @@ COMMENT ON AGGREGATE bloom_union_agg(bloom) IS
 -- membership
 -- ---------------------------------------------------------------------------------------------------------------
 
+-- What the planner expects asking a stored filter to cost: see src/planner.rs.
+CREATE FUNCTION bloom_probe_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_probe_support(internal) IS 'internal: the cost of asking a stored filter for one element';
+
+CREATE FUNCTION bloom_whole_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_whole_support(internal) IS 'internal: the cost of reading a whole stored filter';
+
 CREATE FUNCTION bloom_contains(filter bloom, element anyelement) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contains(bloom, anyelement) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element anyelement, filter bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contained(anyelement, bloom) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contains(filter bloom, element text) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_element_support;
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contains(bloom, text) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element text, filter bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_element_support;
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contained(text, bloom) IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contains(filter bloom, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contains(bloom, "char") IS 'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element "char", filter bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contained("char", bloom) IS 'whether the element may be in the filter; false is certain';
 
 -- How many rows the planner expects of them: see src/planner.rs.
@@ -458,32 +471,38 @@ CREATE OPERATOR <@ (
 COMMENT ON OPERATOR <@ ("char", bloom) IS 'may be in';
 
 CREATE FUNCTION bloom_contains_any(filter bloom, elements anyarray) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_contains_any(bloom, anyarray) IS 'whether any element of the array may be in the filter; false for an empty array';
 
 CREATE FUNCTION bloom_contains_all(filter bloom, elements anyarray) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_contains_all(bloom, anyarray) IS 'whether every element of the array may be in the filter; true for an empty array';
 
 CREATE FUNCTION bloom_present(filter bloom, elements anyarray) RETURNS anyarray
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_present(bloom, anyarray) IS 'the elements of the array that may be in the filter, in their order and without NULLs';
 
 CREATE FUNCTION bloom_absent(filter bloom, elements anyarray) RETURNS anyarray
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_absent(bloom, anyarray) IS 'the elements of the array that surely are not in the filter, in their order and without NULLs';
 
 CREATE FUNCTION bloom_query(filter bloom, element anyelement, OUT contains boolean, OUT confidence double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_query(bloom, anyelement) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element text, OUT contains boolean, OUT confidence double precision)
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_query(bloom, text) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element "char", OUT contains boolean, OUT confidence double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_query(bloom, "char") IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 -- ---------------------------------------------------------------------------------------------------------------
@@ -544,7 +563,8 @@ CREATE FUNCTION bloom_info(
     OUT saturated boolean,
     OUT bytes bigint
 )
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_info(bloom) IS 'what a filter is, what it was made for, and how full it is';
 
 CREATE FUNCTION bloom_header(
@@ -559,15 +579,18 @@ CREATE FUNCTION bloom_header(
     OUT num_hashes integer,
     OUT bytes bigint
 )
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_header(bloom) IS 'what a filter is and what it was made for; of a large stored one only the start is read';
 
 CREATE FUNCTION bloom_cardinality(filter bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_cardinality(bloom) IS 'estimated number of distinct elements';
 
 CREATE FUNCTION bloom_fpr(filter bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_fpr(bloom) IS 'the false positive rate that the filter has now';
 
 CREATE FUNCTION bloom_union_cardinality(a bloom, b bloom) RETURNS double precision
@@ -1038,34 +1061,38 @@ COMMENT ON AGGREGATE counting_bloom_union_agg(counting_bloom) IS
     'the sum of counting filters: the filter of every copy of an element in any';
 
 CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element anyelement) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, anyelement) IS
     'whether the element may be in the filter; false is sure';
 
 CREATE FUNCTION counting_bloom_contained(element anyelement, filter counting_bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contained(anyelement, counting_bloom) IS
     'whether the element may be in the filter; false is sure';
 
 CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element text) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_element_support;
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, text) IS
     'whether the element may be in the filter; false is sure';
 
 CREATE FUNCTION counting_bloom_contained(element text, filter counting_bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_element_support;
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contained(text, counting_bloom) IS
     'whether the element may be in the filter; false is sure';
 
 CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, "char") IS
     'whether the element may be in the filter; false is sure';
 
 CREATE FUNCTION counting_bloom_contained(element "char", filter counting_bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contained("char", counting_bloom) IS
     'whether the element may be in the filter; false is sure';
 
@@ -1131,12 +1158,14 @@ CREATE FUNCTION counting_bloom_info(
     OUT current_fpr double precision,
     OUT bytes bigint
 )
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION counting_bloom_info(counting_bloom) IS
     'what a counting filter is, what it was made for, how full it is, and how many of its counters are stuck at 15';
 
 CREATE FUNCTION counting_bloom_cardinality(filter counting_bloom) RETURNS double precision
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
+    SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION counting_bloom_cardinality(counting_bloom) IS 'estimated number of distinct elements';
 
 CREATE FUNCTION counting_bloom_to_bloom(filter counting_bloom) RETURNS bloom

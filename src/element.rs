@@ -71,6 +71,14 @@ impl ElementType {
         resolve(call, i, oid)
     }
 
+    /// This type, of elements that the call has not as an argument, compared under the collation of the call.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn of_type(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
+        resolve(call, 0, oid)
+    }
+
     /// The type of the elements of argument `i`, an array, and its object identifier.
     ///
     /// # Errors

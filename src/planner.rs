@@ -1,4 +1,6 @@
-//! What the planner is told: how many rows `filter @> element` keeps.
+//! What the planner is told: how many rows `filter @> element` keeps, and what asking a stored filter costs.
+//!
+//! # Rows
 //!
 //! With a filter that is known when the query is planned, and a column of elements that was analysed, the filter itself is
 //! asked: about the column's most common values, and about the bounds of its histogram, which are a sample of the others.
@@ -9,13 +11,31 @@
 //! ```
 //!
 //! with N elements in the filter and p its present rate: no more of the column's distinct values can be in it. In all
-//! other cases, as with a filter from a table, a tenth of the rows is expected.
+//! other cases, as with a filter from a table, or of another kind than the column, a tenth of the rows is expected. About
+//! a thousand values are asked for in an estimate, and a planning has an end of estimates: see `src/datum/effort.rs`.
+//!
+//! # Cost
+//!
+//! A call costs what the script declares, unless the filter is a column whose values are out of line. Then, for `p` pages of TOAST
+//! a row,
+//!
+//! ```text
+//! a probe, p ≤ 2 (the whole value is fetched)   p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
+//! a probe, p > 2 (two slices)                   2 · (random_page_cost + 300 · cpu_operator_cost)
+//! what reads all of it                          p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
+//! ```
+//!
+//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a value of 12 kB 13 µs, one of
+//! 12 MB 4.5 to 7 ms, so 3 to 4.5 µs a page, where PostgreSQL's cheapest operators, which cost `cpu_operator_cost`, take 25 ns.
 
-use crate::datum::{Asked, Call, Side, statistics};
+use crate::datum::{Bits, Call, Clause, Counters, ElementColumn, Side, Sort, StoredColumn, clause, cost_request};
+use crate::element::ElementType;
 use crate::error::Failure;
+use crate::support::refuse_quiet_parameter;
 use pg_bloom_core::counting::Counting;
 use pg_bloom_core::{View, estimate};
-use pgrx::pg_sys::Datum;
+use pgrx::pg_sys::{self, Datum};
+use std::ffi::CStr;
 
 type Outcome = Result<Option<Datum>, Failure>;
 
@@ -24,64 +44,90 @@ const DEFAULT: f64 = 0.1;
 /// From this many bounds on a histogram is a fair sample by itself.
 const FAIR_SAMPLE: f64 = 100.0;
 
-/// The largest share of so many distinct values that may be in the filter with these stored bytes.
-type MostOf = fn(&[u8], f64) -> Result<f64, Failure>;
+/// What fetching a slice out of line costs, in units of `cpu_operator_cost`.
+const SLICE_COST: f64 = 300.0;
+/// What a page of it costs, in the same units.
+const PAGE_COST: f64 = 150.0;
+/// Pages up to which a value is fetched whole to be asked for one element.
+const SHORT_PAGES: f64 = 2.0;
 
-fn selectivity(call: &Call, filter: Side, most_of: MostOf) -> Result<f64, Failure> {
-    match statistics(call, filter)? {
-        None => Ok(DEFAULT),
-        Some(Asked::Null) => Ok(0.0),
-        Some(Asked::Column { filter, common_found, common, nulls, distinct, bounds }) => {
-            let most = match distinct {
-                Some(distinct) => most_of(filter.bytes(), distinct)?,
-                None => 1.0,
-            };
-            let unknown = if distinct.is_some() { most } else { DEFAULT };
-            let others = match bounds {
-                Some((found, size)) => {
-                    let size = f64::from(size);
-                    // A share that the sample is too small to show is half of one bound.
-                    let seen = found.max(0.5 / size);
-                    let weight = (size / FAIR_SAMPLE).min(1.0);
-                    (weight * seen + (1.0 - weight) * unknown).min(most)
-                }
-                None => unknown,
-            };
-            Ok((common_found + (1.0 - nulls - common).max(0.0) * others).clamp(0.0, 1.0))
-        }
+/// A sort of filter that the planner may know.
+trait Known: Sort {
+    /// The name of its type.
+    const TYPE: &'static CStr;
+
+    /// The largest share of so many distinct values that may be in the filter.
+    fn most_of(filter: &Self::Whole<'_>, distinct: f64) -> f64;
+}
+
+impl Known for Bits {
+    const TYPE: &'static CStr = c"bloom";
+
+    fn most_of(filter: &View<'_>, distinct: f64) -> f64 {
+        (estimate::cardinality(filter) / distinct + estimate::current_fpr(filter)).min(1.0)
     }
 }
 
-fn most_of_view(filter: &View<'_>, distinct: f64) -> f64 {
-    (estimate::cardinality(filter) / distinct + estimate::current_fpr(filter)).min(1.0)
+impl Known for Counters {
+    const TYPE: &'static CStr = c"counting_bloom";
+
+    fn most_of(filter: &Counting<'_>, distinct: f64) -> f64 {
+        filter.with_bits(|view| Bits::most_of(view, distinct))
+    }
 }
 
-fn most_of_bloom(filter: &[u8], distinct: f64) -> Result<f64, Failure> {
-    Ok(most_of_view(&View::parse_trusted(filter)?, distinct))
+/// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or not
+/// for the rows of the statistics.
+fn selectivity<S: Known>(call: &Call, filter: Side) -> f64 {
+    match clause(call, filter, S::TYPE, |column| share::<S>(call, column)) {
+        Clause::Unknown => DEFAULT,
+        Clause::Null => 0.0,
+        Clause::Known(share) => share,
+    }
 }
 
-fn most_of_counting_bloom(filter: &[u8], distinct: f64) -> Result<f64, Failure> {
-    Ok(Counting::parse_trusted(filter)?.with_bits(|view| most_of_view(view, distinct)))
+/// The share of a column's rows whose element may be in the filter; `None` if it can't be asked for such elements.
+fn share<S: Known>(call: &Call, column: &ElementColumn<'_>) -> Option<f64> {
+    let filter = S::whole(column.filter).ok()?;
+    let element = ElementType::of_type(call, column.element).ok()?;
+    let reading = element.key(S::header(&filter), S::OPERATION).ok()?.reading();
+    let contains = |element| reading.hash(element).is_some_and(|hash| S::contains(&filter, hash));
+
+    let distinct = column.distinct().filter(|_| column.effort.spend_on_bytes(column.filter.len()));
+    let most = distinct.map_or(1.0, |distinct| S::most_of(&filter, distinct));
+    let unknown = if distinct.is_some() { most } else { DEFAULT };
+    let (common_found, common) = column.common(contains);
+    let others = match column.bounds(contains) {
+        Some((found, size)) => {
+            let size = size as f64;
+            // A share that the sample is too small to show is half of one bound.
+            let seen = found.max(0.5 / size);
+            let weight = (size / FAIR_SAMPLE).min(1.0);
+            (weight * seen + (1.0 - weight) * unknown).min(most)
+        }
+        None => unknown,
+    };
+    Some((common_found + (1.0 - column.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
 }
 
 /// `bloom_contains_selectivity`, of `filter @> element`.
 fn contains(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity(call, Side::Left, most_of_bloom)?)))
+    Ok(Some(result(selectivity::<Bits>(call, Side::Left))))
 }
 
 /// `bloom_contained_selectivity`, of `element <@ filter`.
 fn contained(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity(call, Side::Right, most_of_bloom)?)))
+    Ok(Some(result(selectivity::<Bits>(call, Side::Right))))
 }
 
 /// `counting_bloom_contains_selectivity`, of `filter @> element`.
 fn counting_contains(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity(call, Side::Left, most_of_counting_bloom)?)))
+    Ok(Some(result(selectivity::<Counters>(call, Side::Left))))
 }
 
 /// `counting_bloom_contained_selectivity`, of `element <@ filter`.
 fn counting_contained(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity(call, Side::Right, most_of_counting_bloom)?)))
+    Ok(Some(result(selectivity::<Counters>(call, Side::Right))))
 }
 
 /// `bloom_join_selectivity`, where both come from tables.
@@ -93,10 +139,49 @@ fn result(share: f64) -> Datum {
     Datum::from(share.to_bits())
 }
 
+/// What fetching a whole value costs that takes so many pages.
+fn whole_value(pages: f64) -> f64 {
+    // SAFETY: reading settings of the process.
+    let (page, operator) = unsafe { (pg_sys::seq_page_cost, pg_sys::cpu_operator_cost) };
+    pages * page + (SLICE_COST + pages * PAGE_COST) * operator
+}
+
+/// What fetching the slices of a value costs that are needed to ask it for one element.
+fn slices(pages: f64) -> f64 {
+    if pages <= SHORT_PAGES {
+        return whole_value(pages);
+    }
+    // SAFETY: reading settings of the process.
+    let (page, operator) = unsafe { (pg_sys::random_page_cost, pg_sys::cpu_operator_cost) };
+    2.0 * (page + SLICE_COST * operator)
+}
+
+/// Answers the planner's question what a function costs, where it fetches values with `fetch`.
+fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
+    refuse_quiet_parameter(call)?;
+    let Some(request) = cost_request(call) else { return Ok(Some(Datum::null())) };
+    let Some(StoredColumn { pages, function }) = request.column() else { return Ok(Some(Datum::null())) };
+    // SAFETY: reading a setting of the process.
+    let operator = unsafe { pg_sys::cpu_operator_cost };
+    Ok(Some(request.answer(function * operator + fetch(pages))))
+}
+
+/// `bloom_probe_support`, of functions that ask for one element.
+fn probe_support(call: &Call) -> Outcome {
+    cost(call, slices)
+}
+
+/// `bloom_whole_support`, of functions that may read all of a filter.
+fn whole_support(call: &Call) -> Outcome {
+    cost(call, whole_value)
+}
+
 pg_functions! {
     bloom_contains_selectivity => contains;
     bloom_contained_selectivity => contained;
     counting_bloom_contains_selectivity => counting_contains;
     counting_bloom_contained_selectivity => counting_contained;
     bloom_join_selectivity => join;
+    bloom_probe_support => probe_support;
+    bloom_whole_support => whole_support;
 }

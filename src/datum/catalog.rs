@@ -95,6 +95,39 @@ pub(super) fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys:
     }
 }
 
+/// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an unknown one.
+pub(super) fn function_cost(function: pg_sys::Oid) -> f64 {
+    // SAFETY: a tuple of this cache is a row of pg_proc.
+    let read = |row: *const pg_sys::FormData_pg_proc| unsafe { f64::from((*row).procost) };
+    with_row(pg_sys::SysCacheIdentifier::PROCOID, function, read).unwrap_or(0.0)
+}
+
+/// The table in which a table's values are out of line, if it has one.
+pub(super) fn toast_table(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: a tuple of this cache is a row of pg_class.
+    let read = |row: *const pg_sys::FormData_pg_class| unsafe { (*row).reltoastrelid };
+    with_row(pg_sys::SysCacheIdentifier::RELOID, table, read).filter(|&toast| toast != pg_sys::InvalidOid)
+}
+
+/// What `read` makes of the fixed columns of a catalog's row, whose type is that of the cache.
+fn with_row<Row, T>(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    key: pg_sys::Oid,
+    read: impl FnOnce(*const Row) -> T,
+) -> Option<T> {
+    // SAFETY: reads the catalog; the fixed columns follow the tuple's header.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache as i32, pg_sys::Datum::from(key));
+        if tuple.is_null() {
+            return None;
+        }
+        let data = (*tuple).t_data;
+        let result = read(data.cast::<u8>().add(usize::from((*data).t_hoff)).cast());
+        pg_sys::ReleaseSysCache(tuple);
+        Some(result)
+    }
+}
+
 /// The element type of an array type, if it is one.
 pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: reads the catalog.
