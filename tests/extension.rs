@@ -218,7 +218,7 @@ fn settings_of_roles_and_databases_are_checked_when_the_library_loads() {
     refused(
         &mut connect("plain", ""),
         "42501",
-        "LOAD 'pg_bloom'; ALTER ROLE plain SET pg_bloom.max_filter_size = '500MB'",
+        "SELECT bloom_empty(); ALTER ROLE plain SET pg_bloom.max_filter_size = '500MB'",
     );
 
     // A placeholder that was set before the library is loaded: what is not allowed or not valid doesn't become so.
@@ -262,4 +262,32 @@ fn the_library_can_be_loaded_before_the_extension_is_created() {
     assert_eq!(value::<f64>(&mut client, "SELECT (bloom_info(bloom_empty(100))).target_fpr"), 0.125);
     run(&mut client, "LOAD 'pg_bloom'");
     assert_eq!(value::<f64>(&mut client, "SELECT (bloom_info(bloom_empty(100))).target_fpr"), 0.125);
+}
+
+/// What docs/reference.md says about settings before the library is there.
+#[test]
+fn settings_are_known_once_the_library_is_loaded() {
+    let mut admin = server().database("app");
+    run(&mut admin, "CREATE ROLE visitor LOGIN");
+    let connect = || {
+        let mut config = postgres::Config::new();
+        config.host_path(server().dir()).user("visitor").dbname("app").connect(postgres::NoTls).expect("a session")
+    };
+    let show = "SHOW pg_bloom.default_fpr";
+    let mut client = connect();
+    refused(&mut client, "42704", show);
+    refused(&mut client, "42501", "LOAD 'pg_bloom'");
+    run(&mut client, "SET pg_bloom.default_fpr = 'many'; SET pg_bloom.max_filter_size = '1MB'");
+    run(&mut client, "SELECT bloom_empty()");
+    assert_eq!(value::<String>(&mut client, show), "0.01");
+    assert_eq!(value::<String>(&mut client, "SHOW pg_bloom.max_filter_size"), "256MB");
+    refused(&mut client, "22023", "SET pg_bloom.default_fpr = 'many'");
+    run(&mut admin, "LOAD 'pg_bloom'");
+
+    let preload = "ALTER DATABASE app SET session_preload_libraries = 'pg_bloom'";
+    assert!(include_str!("../docs/reference.md").contains(preload), "the reference says something else");
+    run(&mut admin, preload);
+    let mut client = connect();
+    assert_eq!(value::<String>(&mut client, show), "0.01");
+    refused(&mut client, "22023", "SET pg_bloom.default_fpr = 'many'");
 }
