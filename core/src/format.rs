@@ -13,7 +13,7 @@
 //! 24  capacity     u64  elements
 //! 32  fpr          f64  promised at that capacity
 //! 40  reserved     u32  = 0
-//! 44  name              for kind "other": the type's name, zero-padded to a multiple of 8
+//! 44  name              of kinds that have one, zero-padded to a multiple of 8
 //!     payload           dense: the bits; sparse: the 64-bit hashes, strictly ascending
 //! ```
 //!

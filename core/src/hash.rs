@@ -13,6 +13,7 @@
 //! word(h, j) = mix(h + (j + 1) · 0x9E3779B97F4A7C15)        all modulo 2^64
 //! ```
 
+use crate::canonical::Sink;
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 /// Identifies this scheme in the stored form.
@@ -28,15 +29,35 @@ pub fn hash(bytes: &[u8]) -> u64 {
 
 /// The same hash of bytes that may be many, in strides that can be cancelled.
 pub fn hash_long(bytes: &[u8]) -> u64 {
-    if bytes.len() <= crate::interrupt::STRIDE {
-        return hash(bytes);
+    if bytes.len() <= crate::interrupt::STRIDE { hash(bytes) } else { Stream::of(|stream| stream.write(bytes)) }
+}
+
+/// The same hash of bytes that come piece by piece, in a series of calls that can be cancelled.
+pub struct Stream {
+    state: Xxh64,
+    unchecked: usize,
+}
+
+impl Stream {
+    /// The hash of what `write` writes.
+    pub fn of(write: impl FnOnce(&mut Stream)) -> u64 {
+        let mut stream = Stream { state: Xxh64::new(0), unchecked: 0 };
+        write(&mut stream);
+        stream.state.digest()
     }
-    let mut state = Xxh64::new(0);
-    for stride in bytes.chunks(crate::interrupt::STRIDE) {
-        state.update(stride);
-        crate::interrupt::check();
+}
+
+impl Sink for Stream {
+    fn write(&mut self, bytes: &[u8]) {
+        for stride in bytes.chunks(crate::interrupt::STRIDE) {
+            self.state.update(stride);
+            self.unchecked += stride.len();
+            if self.unchecked >= crate::interrupt::STRIDE {
+                self.unchecked = 0;
+                crate::interrupt::check();
+            }
+        }
     }
-    state.digest()
 }
 
 /// The shard of an element among `shards` of them, from XXH64 with seed 1 over the eight little-endian bytes of its
@@ -83,6 +104,8 @@ mod tests {
         let bytes: Vec<u8> = (0..3_000_001u32).map(|i| (i * 7) as u8).collect();
         for len in [0, 1, 1 << 20, (1 << 20) + 1, bytes.len()] {
             assert_eq!(hash_long(&bytes[..len]), hash(&bytes[..len]));
+            let pieces = Stream::of(|stream| bytes[..len].chunks(4_099).for_each(|piece| stream.write(piece)));
+            assert_eq!(pieces, hash(&bytes[..len]));
         }
     }
 

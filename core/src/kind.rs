@@ -6,10 +6,22 @@
 //! Kinds 32 and above are the physical and logical types of Parquet, whose hashes are defined by that format; a filter
 //! of the `parquet` layout uses those wherever the type has one.
 
+use crate::hash::hash;
 use std::fmt;
 
-/// The longest name of a kind "other", in bytes.
+/// The longest name of a kind, in bytes.
 pub const MAX_NAME: usize = 512;
+
+/// A name that is at most [`MAX_NAME`] bytes long: of a longer one the end is replaced by `#` and the 16 hexadecimal
+/// digits of the hash of all of it.
+pub fn fit(name: String) -> String {
+    const TAIL: usize = 17;
+    if name.len() <= MAX_NAME {
+        return name;
+    }
+    let end = name.floor_char_boundary(MAX_NAME - TAIL);
+    format!("{}#{:016x}", &name[..end], hash(name.as_bytes()))
+}
 
 /// The code of a key kind, as stored. Frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +51,26 @@ pub enum Tag {
     Boolean = 10,
     /// Any other hashable type, told apart by its name.
     Other = 11,
+    /// time without time zone.
+    Time = 12,
+    /// time with time zone.
+    Timetz = 13,
+    /// interval.
+    Interval = 14,
+    /// pg_lsn.
+    PgLsn = 15,
+    /// xid8.
+    Xid8 = 16,
+    /// jsonb.
+    Jsonb = 17,
+    /// Arrays, told apart by the kind of their elements, which is in the name.
+    Array = 18,
+    /// Rows, told apart by their type and the names and kinds of its columns.
+    Row = 19,
+    /// Ranges, told apart by their type and the kind of their bounds.
+    Range = 20,
+    /// Multiranges, told apart likewise.
+    Multirange = 21,
     /// Parquet's INT32: smallint, integer.
     ParquetInt32 = 32,
     /// Parquet's INT64: bigint.
@@ -60,7 +92,7 @@ pub enum Tag {
 }
 
 /// Every tag with its name, in the order of the codes.
-const TAGS: [(Tag, &str); 21] = [
+const TAGS: [(Tag, &str); 31] = [
     (Tag::None, "none"),
     (Tag::Integer, "integer"),
     (Tag::Text, "text"),
@@ -73,6 +105,16 @@ const TAGS: [(Tag, &str); 21] = [
     (Tag::Timestamptz, "timestamptz"),
     (Tag::Boolean, "boolean"),
     (Tag::Other, "other"),
+    (Tag::Time, "time"),
+    (Tag::Timetz, "timetz"),
+    (Tag::Interval, "interval"),
+    (Tag::PgLsn, "pg_lsn"),
+    (Tag::Xid8, "xid8"),
+    (Tag::Jsonb, "jsonb"),
+    (Tag::Array, "array"),
+    (Tag::Row, "row"),
+    (Tag::Range, "range"),
+    (Tag::Multirange, "multirange"),
     (Tag::ParquetInt32, "parquet INT32"),
     (Tag::ParquetInt64, "parquet INT64"),
     (Tag::ParquetFloat, "parquet FLOAT"),
@@ -93,6 +135,11 @@ impl Tag {
     /// The name shown to users.
     pub fn name(self) -> &'static str {
         TAGS.iter().find(|&&(tag, _)| tag == self).map_or("none", |&(_, name)| name)
+    }
+
+    /// Whether kinds with this tag are told apart by a name.
+    pub fn has_name(self) -> bool {
+        matches!(self, Tag::Other | Tag::Array | Tag::Row | Tag::Range | Tag::Multirange)
     }
 
     /// Whether this is a physical or logical type of Parquet.
@@ -122,12 +169,13 @@ impl Tag {
     }
 }
 
-/// A key kind: its tag and, for "other", the schema-qualified base name of the type.
+/// A key kind: its tag and, for those that [have one](Tag::has_name), its name: that of the type with its schema, arrays
+/// excepted, and what the values are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind<'a> {
     /// Which kind.
     pub tag: Tag,
-    /// The name of the type for [`Tag::Other`], else empty.
+    /// The name, or empty.
     pub name: &'a str,
 }
 
@@ -163,24 +211,22 @@ impl<'a> Kind<'a> {
 
 impl fmt::Display for Kind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.tag {
-            Tag::Other => f.write_str(self.name),
-            tag => f.write_str(tag.name()),
-        }
+        f.write_str(if self.name.is_empty() { self.tag.name() } else { self.name })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn codes_are_frozen() {
         let codes: Vec<u8> = TAGS.iter().map(|&(tag, _)| tag as u8).collect();
-        let expected: Vec<u8> = (0..=11).chain(32..=40).collect();
+        let expected: Vec<u8> = (0..=21).chain(32..=40).collect();
         assert_eq!(codes, expected);
         assert!(codes.iter().all(|&c| Tag::from_code(c).is_some_and(|t| t as u8 == c)));
-        assert_eq!(Tag::from_code(12), None);
+        assert_eq!(Tag::from_code(22), None);
     }
 
     #[test]
@@ -190,5 +236,27 @@ mod tests {
         assert_eq!(text.meet(Kind::NONE), Some(text));
         assert_eq!(text.meet(int), None);
         assert_eq!(Kind::other("a").meet(Kind::other("b")), None);
+        assert_eq!(Kind::other("a").meet(Kind { tag: Tag::Array, name: "a" }), None);
+    }
+
+    proptest! {
+        #[test]
+        fn names_fit(name in ".{0,700}", other in ".{0,700}", common in "[aก😀]{0,300}") {
+            let (name, other) = (format!("{common}{name}"), format!("{common}{other}"));
+            let (short, other_short) = (fit(name.clone()), fit(other.clone()));
+            prop_assert!(short.len() <= MAX_NAME && short.len() + 4 > name.len().min(MAX_NAME));
+            prop_assert_eq!(name.len() <= MAX_NAME, short == name);
+            prop_assert_eq!(&fit(short.clone()), &short);
+            prop_assert_eq!(name == other, short == other_short);
+        }
+    }
+
+    #[test]
+    fn tails_of_names_are_frozen() {
+        let name = format!("row({})", vec!["integer"; 100].join(", "));
+        let short = fit(name.clone());
+        assert_eq!(short, format!("{}#{:016x}", &name[..495], hash(name.as_bytes())));
+        assert_eq!(fit("ก".repeat(171)).len(), 495 + 17);
+        assert_eq!(fit("é".repeat(300)).len(), 494 + 17);
     }
 }

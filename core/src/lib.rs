@@ -14,6 +14,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`element`] | the canonical bytes of each kind of element |
+//! | [`canonical`] | those that are written piece by piece: decimals, JSON, arrays and the like |
 //! | [`kind`] | key kinds: which elements may meet in one filter |
 //! | [`hash`] | XXH64 and the words drawn from it |
 //! | [`layout`] | `blocked`, `classic`, `parquet`: which bits an element sets |
@@ -37,6 +38,7 @@
 #![deny(unsafe_code)]
 
 pub mod build;
+pub mod canonical;
 pub mod counting;
 pub mod element;
 pub mod error;

@@ -56,8 +56,8 @@ fn allowed(bytes: &[u8], trusted: bool) -> bool {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let (kind, hashes, name) = (bytes[2], bytes[4], usize::from(u16::from_le_bytes([bytes[6], bytes[7]])));
     let (blocks, base, capacity, fpr) = (number(8), number(16), number(24), f64::from_bits(number(32)));
-    let fields = bytes[0] == 1 && bytes[1] == 1 && kind <= 11 && bytes[3] == 2 && bytes[5] == 1;
-    let named = if kind == 11 { (1..=512).contains(&name) } else { name == 0 };
+    let fields = bytes[0] == 1 && bytes[1] == 1 && kind <= 21 && bytes[3] == 2 && bytes[5] == 1;
+    let named = if kind == 11 || (18..=21).contains(&kind) { (1..=512).contains(&name) } else { name == 0 };
     if !(fields && bytes[40..44] == [0; 4] && (1e-9..=0.5).contains(&fpr) && named) {
         return false;
     }

@@ -10,8 +10,9 @@ const MOST_BITS: u64 = 1024;
 /// The most blocks of counters that are made.
 const MOST_COUNTER_BLOCKS: u64 = 3;
 /// Kinds of elements in `parquet` and in the other layouts.
-const PARQUET_KINDS: [u8; 14] = [0, 5, 10, 11, 32, 33, 34, 35, 36, 37, 38, 39, 40, 11];
-const KINDS: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+const PARQUET_KINDS: [u8; 24] =
+    [0, 5, 10, 11, 32, 33, 34, 35, 36, 37, 38, 39, 40, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
+const KINDS: [u8; 22] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
 
 /// Takes an input apart, front to back; what is missing is zero.
 pub struct Input<'a>(pub &'a [u8]);
@@ -149,9 +150,9 @@ fn mend_small_fields(value: &mut [u8]) -> Layout {
     layout
 }
 
-/// The name, which only kind 11 has. Returns where the payload starts.
+/// The name, which kinds 11 and 18 to 21 have. Returns where the payload starts.
 fn mend_name(value: &mut Vec<u8>) -> usize {
-    if value[2] != 11 {
+    if !matches!(value[2], 11 | 18..=21) {
         value[6..8].fill(0);
         return HEADER;
     }

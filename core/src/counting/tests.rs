@@ -149,7 +149,7 @@ fn each_field_is_checked() {
         (1, &[2], "layout"),
         (1, &[3], "no elements of kind"),
         (2, &[0], "without a key kind"),
-        (2, &[12], "key kind"),
+        (2, &[22], "key kind"),
         (3, &[0], "no counters"),
         (3, &[1], "no counters"),
         (3, &[3], "representation"),

@@ -65,7 +65,7 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
 }
 
 fn parse_name(tag: Tag, len: usize, after_header: &[u8]) -> Result<&str> {
-    require((tag == Tag::Other) == (len > 0) && len <= kind::MAX_NAME, || {
+    require(tag.has_name() == (len > 0) && len <= kind::MAX_NAME, || {
         format!("a name of {len} bytes for kind {}", tag.name())
     })?;
     let padded = after_header

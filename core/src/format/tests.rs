@@ -106,7 +106,7 @@ fn each_field_is_checked() {
         (0, &[2u8][..], "version"),
         (1, &[0], "layout"),
         (1, &[9], "layout"),
-        (2, &[12], "key kind"),
+        (2, &[22], "key kind"),
         (2, &[32], "no elements of kind"),
         (2, &[0], "no key kind"),
         (3, &[2], "representation"),

@@ -1,0 +1,69 @@
+//! The compact text of JSON, of which there is one for equal values: no blanks, keys in [`key_order`], numbers as
+//! [`super::decimal`] writes them, strings as [`string`] does.
+
+use super::Sink;
+use std::cmp::Ordering;
+
+/// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes below 32, these as `\b`,
+/// `\f`, `\n`, `\r`, `\t` or `\u00xx` in lower case.
+pub fn string(text: &[u8], into: &mut impl Sink) {
+    into.write(b"\"");
+    let mut rest = text;
+    while let Some(plain) = rest.iter().position(|&byte| byte < 32 || byte == b'"' || byte == b'\\') {
+        into.write(&rest[..plain]);
+        escape(rest[plain], into);
+        rest = &rest[plain + 1..];
+    }
+    into.write(rest);
+    into.write(b"\"");
+}
+
+fn escape(byte: u8, into: &mut impl Sink) {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let short = match byte {
+        8 => b'b',
+        9 => b't',
+        10 => b'n',
+        12 => b'f',
+        13 => b'r',
+        b'"' | b'\\' => byte,
+        _ => {
+            let digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+            return into.write(&[b'\\', b'u', b'0', b'0', digits[0], digits[1]]);
+        }
+    };
+    into.write(&[b'\\', short]);
+}
+
+/// Which of two keys, in UTF-8, comes first: the shorter, and of two of a length that with the smaller bytes.
+pub fn key_order(a: &[u8], b: &[u8]) -> Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_where_they_must_be() {
+        for (text, expected) in [
+            ("", r#""""#),
+            ("a/b", r#""a/b""#),
+            ("a\"b\\", r#""a\"b\\""#),
+            ("\u{8}\u{c}\n\r\t", r#""\b\f\n\r\t""#),
+            ("\u{1}\u{b}\u{1f}\u{7f}", "\"\\u0001\\u000b\\u001f\u{7f}\""),
+            ("é€😀", "\"é€😀\""),
+        ] {
+            let mut written = Vec::new();
+            string(text.as_bytes(), &mut written);
+            assert_eq!(String::from_utf8(written).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn keys_go_by_length_first() {
+        let mut keys = ["é", "b", "aa", "", "ab", "z"];
+        keys.sort_by(|a, b| key_order(a.as_bytes(), b.as_bytes()));
+        assert_eq!(keys, ["", "b", "z", "aa", "ab", "é"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Values that are made of others: what is written around the canonical bytes of their members.
+//!
+//! ```text
+//! member      00                                    NULL
+//!             01, length u64, canonical bytes       a value of a kind that is not made of others
+//!             01, canonical bytes                   an array, row, range or multirange: it tells its own end
+//!
+//! array       dimensions u32, for each its length i32 and lower bound i32, the members in order of storage
+//! row         the members in order of the columns
+//! range       flags u8; the lower bound as a member, unless there is none; the upper bound likewise
+//! multirange  ranges u32, the ranges in order
+//! ```
+//!
+//! All numbers are little-endian.
+
+use super::Sink;
+
+/// The flags of a range: it is empty; its lower, its upper bound is in it; it has no lower, no upper bound.
+pub mod flags {
+    /// The range is empty, and has no bounds.
+    pub const EMPTY: u8 = 1;
+    /// The lower bound is in the range.
+    pub const LOWER_IN: u8 = 2;
+    /// The upper bound is in the range.
+    pub const UPPER_IN: u8 = 4;
+    /// There is no lower bound.
+    pub const NO_LOWER: u8 = 8;
+    /// There is no upper bound.
+    pub const NO_UPPER: u8 = 16;
+}
+
+/// Writes a member that is NULL.
+pub fn null(into: &mut impl Sink) {
+    into.write(&[0]);
+}
+
+/// Writes what comes before the canonical bytes of a member that is made of others.
+pub fn composite(into: &mut impl Sink) {
+    into.write(&[1]);
+}
+
+/// Writes what comes before so many canonical bytes of any other member.
+pub fn value(length: u64, into: &mut impl Sink) {
+    let mut start = [1; 9];
+    start[1..].copy_from_slice(&length.to_le_bytes());
+    into.write(&start);
+}
+
+/// Writes such a member with its bytes.
+pub fn whole_value(bytes: &[u8], into: &mut impl Sink) {
+    value(bytes.len() as u64, into);
+    into.write(bytes);
+}
+
+/// Writes what comes before the members of an array with these lengths and lower bounds.
+pub fn array(dimensions: impl ExactSizeIterator<Item = (i32, i32)>, into: &mut impl Sink) {
+    into.write(&(dimensions.len() as u32).to_le_bytes());
+    for (length, lower_bound) in dimensions {
+        into.write(&length.to_le_bytes());
+        into.write(&lower_bound.to_le_bytes());
+    }
+}
+
+/// Writes what comes before the ranges of a multirange.
+pub fn multirange(ranges: u32, into: &mut impl Sink) {
+    into.write(&ranges.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element;
+
+    /// The canonical bytes that `write` writes, in hexadecimal.
+    fn hex(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn frames_are_frozen() {
+        // ARRAY[1, NULL]
+        let array = hex(|into| {
+            array([(2, 1)].into_iter(), into);
+            whole_value(&element::integer(1), into);
+            null(into);
+        });
+        assert_eq!(array, "010000000200000001000000010800000000000000010000000000000000");
+        // An empty array.
+        assert_eq!(hex(|into| super::array([].into_iter(), into)), "00000000");
+        // A row of 'é' and an empty array.
+        let row = hex(|into| {
+            whole_value("é".as_bytes(), into);
+            composite(into);
+            super::array([].into_iter(), into);
+        });
+        assert_eq!(row, "010200000000000000c3a90100000000");
+        // A multirange of (,2).
+        let multirange = hex(|into| {
+            multirange(1, into);
+            into.write(&[flags::NO_LOWER]);
+            whole_value(&element::integer(2), into);
+        });
+        assert_eq!(multirange, "01000000080108000000000000000200000000000000");
+    }
+}
