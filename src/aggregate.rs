@@ -9,6 +9,7 @@ use crate::datum::{Call, Params, Shared, State, expression};
 use crate::element::{ElementType, Reading, out_of_range};
 use crate::error::{Failure, invalid_parameter};
 use crate::settings;
+use pg_bloom_core::build::meet_kind;
 use pg_bloom_core::{Header, View};
 use pgrx::pg_sys::Datum;
 use std::marker::PhantomData;
@@ -36,7 +37,7 @@ pub struct Site<A: Aggregate> {
     shared: Shared,
     /// How elements are hashed for that layout.
     reading: Reading,
-    /// Whether no row can have other arguments than the first.
+    /// Whether no row can have other arguments than the first, nor elements that are made of something else.
     is_fixed: bool,
     /// The parameters of the last state, which had those of `header`.
     seen: *const Params,
@@ -54,7 +55,7 @@ impl<A: Aggregate> Site<A> {
         let arguments = Arguments::of(call, 2);
         let header = A::requested(&arguments)?;
         let reading = element.reading(header.layout);
-        let is_fixed = (2..call.nargs()).all(|i| expression::is_fixed(call, i));
+        let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| expression::is_fixed(call, i));
         let (shared, seen) = (Shared::new(), std::ptr::null());
         Ok(Site { element, arguments, header, shared, reading, is_fixed, seen, aggregate: PhantomData })
     }
@@ -70,6 +71,10 @@ impl<A: Aggregate> Site<A> {
 
     #[inline(never)]
     fn read_arguments(&mut self, call: &Call) -> Result<(), Failure> {
+        if let Some(before) = self.element.refresh(call)? {
+            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout), A::NAME)?;
+            self.reading = self.element.reading(self.header.layout);
+        }
         if !self.arguments.are_those_of(call, 2) {
             self.arguments = Arguments::of(call, 2);
             self.header = A::requested(&self.arguments)?;

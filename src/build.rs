@@ -106,7 +106,7 @@ fn empty_at_fpr(call: &Call) -> Outcome {
 /// `bloom_from_array(elements, capacity, fpr, layout)`.
 fn from_array(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 1))?.header(settings::max_filter_bytes())?;
-    let (element, oid) = call.remembered(|| ElementType::of_array(call, 0))?;
+    let (element, oid) = ElementType::remembered_of_array(call, 0)?;
     if call.value(0).is_none() {
         return Ok(None);
     }
@@ -124,7 +124,7 @@ fn from_array_at_fpr(call: &Call) -> Outcome {
 /// `bloom_add(filter, element)`, `filter || element`.
 fn add(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
-    let type_of_element = call.remembered(|| ElementType::of_argument(call, 1))?;
+    let type_of_element = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
     let view = View::parse_trusted(filter.bytes())?;
     let key = type_of_element.key(&view.header, "bloom_add")?;
@@ -138,7 +138,7 @@ fn add(call: &Call) -> Outcome {
 /// `bloom_add_all(filter, elements)`.
 fn add_all(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
-    let (element, oid) = call.remembered(|| ElementType::of_array(call, 1))?;
+    let (element, oid) = ElementType::remembered_of_array(call, 1)?;
     let view = View::parse_trusted(filter.bytes())?;
     let key = element.key(&view.header, "bloom_add_all")?;
     let hashes = hashes(&elements(call, 1, *oid), &key)?;
@@ -150,7 +150,7 @@ fn add_all(call: &Call) -> Outcome {
 
 /// `bloom_shard(element, shards)`.
 fn shard(call: &Call) -> Outcome {
-    let element_type = call.remembered(|| ElementType::of_argument(call, 0))?;
+    let element_type = ElementType::remembered(call, 0)?;
     let (Some(element), Some(shards)) = (call.element(0), call.i32(1)) else { return Ok(None) };
     let shards = u32::try_from(shards).ok().filter(|&n| n > 0).ok_or_else(|| {
         invalid_parameter(format!("number of shards must be at least 1, not {shards}"))

@@ -66,7 +66,7 @@ fn empty_at_fpr(call: &Call) -> Outcome {
 /// `counting_bloom_add(filter, element)`, `filter || element`.
 fn add(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
-    let element_type = call.remembered(|| ElementType::of_argument(call, 1))?;
+    let element_type = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
     let counting = Counting::parse_trusted(filter.bytes())?;
     let key = element_type.key(&counting.header, "counting_bloom_add")?;
@@ -76,7 +76,7 @@ fn add(call: &Call) -> Outcome {
 /// `counting_bloom_remove(filter, element)`.
 fn remove(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
-    let element_type = call.remembered(|| ElementType::of_argument(call, 1))?;
+    let element_type = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
     let counting = Counting::parse_trusted(filter.bytes())?;
     let hash = element_type.key(&counting.header, "counting_bloom_remove")?.hash(element);
@@ -99,7 +99,7 @@ fn array_hashes<'a>(
 /// `counting_bloom_add_all(filter, elements)`.
 fn add_all(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
-    let types = call.remembered(|| ElementType::of_array(call, 1))?;
+    let types = ElementType::remembered_of_array(call, 1)?;
     let counting = Counting::parse_trusted(filter.bytes())?;
     let (kind, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_add_all")?;
     if hashes.is_empty() {
@@ -111,7 +111,7 @@ fn add_all(call: &Call) -> Outcome {
 /// `counting_bloom_remove_all(filter, elements)`.
 fn remove_all(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
-    let types = call.remembered(|| ElementType::of_array(call, 1))?;
+    let types = ElementType::remembered_of_array(call, 1)?;
     let counting = Counting::parse_trusted(filter.bytes())?;
     let (_, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_remove_all")?;
     let removed: Option<PgBuffer> = counting.remove(&hashes);

@@ -1,31 +1,37 @@
 //! Elements: which SQL values may be added and asked for, and as which key kind.
 //!
 //! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under a nondeterministic
-//! collation; `citext`, which compares by its own rules; arrays, rows and ranges of enums, whose hash depends on object
-//! identifiers that a dump doesn't keep; a `bloom` itself, which would be a filter of filters where a merge was meant.
+//! collation; `citext`, which compares by its own rules; names of objects, which are kept as identifiers that a dump doesn't
+//! keep; a `bloom` itself, which would be a filter of filters where a merge was meant; and what is made of any of these.
+
+mod types;
 
 use crate::datum::catalog::{self, Shape};
 use crate::datum::expression;
-use crate::datum::{Call, Element, Form, Reader, Source};
+use crate::datum::{Call, Element, Form, Reader, version};
 use crate::error::{Failure, unsupported};
 use pg_bloom_core::build::meet_kind;
-use pg_bloom_core::hash::hash;
-use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};
+use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::{Code, Error, Header, Layout, memory};
-use pgrx::pg_sys::{BuiltinOid, Oid};
+use pgrx::pg_sys::Oid;
+pub use types::refuse_string;
+use types::{Resolver, built_in};
 
 /// A type of elements, resolved once for a call site.
 pub struct ElementType {
+    oid: Oid,
     reader: Reader,
     tag: Tag,
     /// The kind in a filter of the `parquet` layout.
     parquet: Tag,
-    /// The type's name for kind "other".
+    /// The name of the kind, for those that have one.
     name: String,
+    /// The types of rows that the elements are made of, and their versions.
+    rows: Vec<(Oid, u64)>,
 }
 
 /// How elements of one type are hashed for one key kind.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Reading {
     reader: Reader,
     form: Form,
@@ -40,7 +46,7 @@ impl Reading {
 }
 
 /// How elements of one type go into, or are looked for in, one filter.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Key<'a> {
     /// The kind that the filter has, or gets.
     pub kind: Kind<'a>,
@@ -50,7 +56,7 @@ pub struct Key<'a> {
 impl Key<'_> {
     /// How the elements are hashed.
     #[inline(always)]
-    pub fn reading(&self) -> Reading {
+    pub fn reading(self) -> Reading {
         self.reading
     }
 
@@ -67,7 +73,7 @@ impl ElementType {
     /// # Errors
     /// 0A000 for a type or collation that can't be an element.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType, Failure> {
-        let oid = call.argument_type(i)?;
+        let oid = existing_type(call, i)?;
         resolve(call, i, oid)
     }
 
@@ -84,11 +90,59 @@ impl ElementType {
     /// # Errors
     /// As [`ElementType::of_argument`].
     pub fn of_array(call: &Call, i: usize) -> Result<(ElementType, Oid), Failure> {
-        let array = catalog::base_type(call.argument_type(i)?);
+        let array = catalog::base_type(existing_type(call, i)?);
         let element = catalog::element_type(array).ok_or_else(|| {
             unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
         })?;
         Ok((resolve(call, i, element)?, element))
+    }
+
+    /// Elements of a type that is no domain.
+    ///
+    /// # Errors
+    /// 0A000 for a type that can't be an element.
+    fn of_type(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
+        let mut resolver = Resolver::new(call, oid);
+        let types::Resolved { reader, tag, parquet, name } = resolver.part(oid)?;
+        Ok(ElementType { oid, reader, tag, parquet, name, rows: resolver.rows() })
+    }
+
+    /// Whether what these elements are made of can be altered.
+    pub fn is_alterable(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// Looks again what the elements are made of, if that was altered since. Returns what it was before in that case.
+    ///
+    /// # Errors
+    /// 0A000 for a type that can't be an element any more.
+    #[inline]
+    pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>, Failure> {
+        if self.rows.iter().all(|&(oid, known)| version(oid) == known) {
+            return Ok(None);
+        }
+        let now = ElementType::of_type(call, self.oid)?;
+        Ok(Some(std::mem::replace(self, now)))
+    }
+
+    /// The type of argument `i`, an element, as this call site remembers it.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn remembered(call: &Call, i: usize) -> Result<&ElementType, Failure> {
+        let element = call.remembered(|| ElementType::of_argument(call, i))?;
+        element.refresh(call)?;
+        Ok(element)
+    }
+
+    /// The type of the elements of argument `i`, an array, and its object identifier, as this call site remembers them.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn remembered_of_array(call: &Call, i: usize) -> Result<&(ElementType, Oid), Failure> {
+        let types = call.remembered(|| ElementType::of_array(call, i))?;
+        types.0.refresh(call)?;
+        Ok(types)
     }
 
     /// The kind that elements of this type have in a new filter.
@@ -105,7 +159,7 @@ impl ElementType {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
         if let Some(form) = self.other_form(kind.tag) {
-            return Ok(Key { kind, reading: Reading { reader: self.reader, form } });
+            return Ok(Key { kind, reading: Reading { reader: self.reader.clone(), form } });
         }
         let kind = meet_kind(kind, own, operation)?;
         Ok(Key { kind, reading: self.reading(filter.layout) })
@@ -118,7 +172,7 @@ impl ElementType {
             Tag::ParquetFloat => Form::Float32,
             _ => Form::General,
         };
-        Reading { reader: self.reader, form }
+        Reading { reader: self.reader.clone(), form }
     }
 
     /// Kinds of the `parquet` layout that are not this type's own but compare with it.
@@ -130,29 +184,6 @@ impl ElementType {
             _ => None,
         }
     }
-}
-
-/// How each type that is not "other" is read, and its kinds: in general, and in the `parquet` layout.
-fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
-    Some(match BuiltinOid::try_from(oid).ok()? {
-        BuiltinOid::INT2OID => (Source::Int2, Tag::Integer, Tag::ParquetInt32),
-        BuiltinOid::INT4OID => (Source::Int4, Tag::Integer, Tag::ParquetInt32),
-        BuiltinOid::INT8OID => (Source::Int8, Tag::Integer, Tag::ParquetInt64),
-        BuiltinOid::FLOAT4OID => (Source::Float4, Tag::Float, Tag::ParquetFloat),
-        BuiltinOid::FLOAT8OID => (Source::Float8, Tag::Float, Tag::ParquetDouble),
-        BuiltinOid::NUMERICOID => (Source::Numeric, Tag::Numeric, Tag::Numeric),
-        BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => (Source::Text, Tag::Text, Tag::ParquetByteArray),
-        BuiltinOid::BPCHAROID => (Source::Bpchar, Tag::Text, Tag::ParquetByteArray),
-        BuiltinOid::CHAROID => (Source::Char, Tag::Text, Tag::ParquetByteArray),
-        BuiltinOid::NAMEOID => (Source::Name, Tag::Text, Tag::ParquetByteArray),
-        BuiltinOid::BYTEAOID => (Source::Bytea, Tag::Bytea, Tag::ParquetByteArray),
-        BuiltinOid::UUIDOID => (Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
-        BuiltinOid::DATEOID => (Source::Date, Tag::Date, Tag::ParquetDate),
-        BuiltinOid::TIMESTAMPOID => (Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp),
-        BuiltinOid::TIMESTAMPTZOID => (Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz),
-        BuiltinOid::BOOLOID => (Source::Bool, Tag::Boolean, Tag::Boolean),
-        _ => return None,
-    })
 }
 
 /// The kind that elements of a type have in the filters of Parquet files.
@@ -179,6 +210,16 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag, Failure> {
     })
 }
 
+/// The type of argument `i`, which a plan of PL/pgSQL may still name when it was dropped.
+fn existing_type(call: &Call, i: usize) -> Result<Oid, Failure> {
+    let oid = call.argument_type(i)?;
+    if catalog::is_type(oid) {
+        return Ok(oid);
+    }
+    let message = format!("type with identifier {} does not exist", oid.to_u32());
+    Err(Failure::UndefinedType(Error::new(Code::InvalidParameter, message)))
+}
+
 /// What elements of type `oid` are, which are argument `i` or in it.
 fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType, Failure> {
     if let Some(source) = expression::quiet_string(call, i) {
@@ -188,22 +229,7 @@ fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType, Failure> {
     for collation in expression::collations(call, i) {
         check_collation(call, oid, collation)?;
     }
-    let (source, tag, parquet) = match built_in(oid) {
-        Some(known) => known,
-        None if catalog::shape(oid) == Shape::Enum => (Source::Enum, Tag::Text, Tag::ParquetByteArray),
-        None => {
-            refuse_parts(oid, oid, &Filters::of(call)?)?;
-            (Source::Other, Tag::Other, Tag::Other)
-        }
-    };
-    let reader = Reader::new(source, oid).ok_or_else(|| {
-        unsupported(
-            format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
-            "The type has no hash operator class. Cast the element to a type that has one, for instance text.",
-        )
-    })?;
-    let name = if tag == Tag::Other { kind_name(oid) } else { String::new() };
-    Ok(ElementType { reader, tag, parquet, name })
+    ElementType::of_type(call, oid)
 }
 
 /// Refuses elements of type `oid` with a collation that does not compare bytes.
@@ -223,161 +249,6 @@ fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<(), Failure>
         ));
     }
     Ok(())
-}
-
-/// The types of the extension itself.
-struct Filters {
-    bloom: Oid,
-    counting_bloom: Oid,
-}
-
-impl Filters {
-    fn of(call: &Call) -> Result<Filters, Failure> {
-        Ok(Filters {
-            bloom: catalog::own_type(call, c"bloom")?,
-            counting_bloom: catalog::own_type(call, c"counting_bloom")?,
-        })
-    }
-
-    /// Refuses a filter as an element.
-    fn refuse(&self, part: Oid) -> Result<(), Failure> {
-        let hint = if part == self.bloom {
-            "To merge filters use bloom_union_agg(filter) or filter | filter."
-        } else if part == self.counting_bloom {
-            "To add filters use counting_bloom_union_agg(filter) or filter + filter."
-        } else {
-            return Ok(());
-        };
-        Err(unsupported("a bloom filter cannot be an element of a bloom filter", hint))
-    }
-}
-
-/// Refuses a type with a part whose hash does not follow its equality. `whole` is what the user sees.
-fn refuse_parts(whole: Oid, part: Oid, filters: &Filters) -> Result<(), Failure> {
-    filters.refuse(part)?;
-    let collated = |collation| {
-        if catalog::is_deterministic(collation) {
-            return Ok(());
-        }
-        Err(unsupported(
-            format!("type {} cannot be an element of a bloom filter", catalog::display_name(whole)),
-            "It has text with a nondeterministic collation, which holds values equal whose bytes differ.",
-        ))
-    };
-    match catalog::shape(part) {
-        Shape::Base => Ok(()),
-        Shape::ObjectName => Err(unsupported(
-            format!("type {} cannot be an element of a bloom filter", catalog::display_name(whole)),
-            "The hash of an object's name depends on object identifiers, which a dump does not keep. Cast it to text.",
-        )),
-        Shape::ForeignString => Err(refuse_string(part)),
-        Shape::Enum => Err(unsupported(
-            format!("type {} cannot be an element of a bloom filter", catalog::display_name(whole)),
-            "The hash of an enum inside another type depends on object identifiers, which a dump does not keep. Cast it to text.",
-        )),
-        Shape::AnonymousRow => Err(unsupported(
-            "an anonymous row cannot be an element of a bloom filter",
-            "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
-        )),
-        Shape::Domain(base) | Shape::Array(base) => refuse_parts(whole, base, filters),
-        Shape::Range(base, collation) => collated(collation).and_then(|()| refuse_parts(whole, base, filters)),
-        Shape::Composite(columns) => columns.into_iter().try_for_each(|(column, collation)| {
-            collated(collation).and_then(|()| refuse_parts(whole, column, filters))
-        }),
-    }
-}
-
-/// The refusal of a string type of another extension.
-pub fn refuse_string(oid: Oid) -> Failure {
-    unsupported(
-        format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
-        "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",
-    )
-}
-
-/// The name that tells this type from others in the kind of a filter. The columns of a row are part of it: a row type
-/// that was altered hashes otherwise. Where the type's hash depends on the encoding of the database or on the CPU, so does
-/// the name. A filter that was moved, or whose type was altered, then gives an error and no wrong answer.
-fn kind_name(oid: Oid) -> String {
-    /// What the name of a type and all that is added to it may take, so that the columns are at most the rest.
-    const BESIDE_COLUMNS: usize = 320;
-    let mut name = catalog::qualified_name(oid);
-    let columns = column_kinds(oid);
-    if columns.len() > MAX_NAME - BESIDE_COLUMNS {
-        name.push_str(&format!("(#{:016x})", hash(columns.as_bytes())));
-    } else {
-        name.push_str(&columns);
-    }
-    if let Some(encoding) = catalog::foreign_encoding()
-        && may_hold_text(oid)
-    {
-        name.push('@');
-        name.push_str(encoding);
-    }
-    if cfg!(target_endian = "big") {
-        name.push_str("@big-endian");
-    }
-    // PostgreSQL hashes a "char" as the number that it is to the C compiler: -128 to 127 on x86, 0 to 255 on ARM.
-    if std::ffi::c_char::MIN == 0 && holds(oid, &|part| part == pgrx::pg_sys::CHAROID) {
-        name.push_str("@unsigned-char");
-    }
-    name
-}
-
-/// The kinds of the columns of a row, or of the rows that a type is made of: `(integer, text)`. Empty for other types.
-fn column_kinds(oid: Oid) -> String {
-    match catalog::shape(oid) {
-        Shape::Domain(part) | Shape::Array(part) | Shape::Range(part, _) => column_kinds(part),
-        Shape::Composite(columns) => {
-            let kinds: Vec<String> = columns.into_iter().map(|(column, _)| column_kind(column)).collect();
-            format!("({})", kinds.join(", "))
-        }
-        _ => String::new(),
-    }
-}
-
-/// The kind of a column. PostgreSQL's hash is the same for equal values of the types of one of our kinds, but for "char".
-fn column_kind(oid: Oid) -> String {
-    let oid = catalog::base_type(oid);
-    match built_in(oid) {
-        Some((source, tag, _)) if source != Source::Char => tag.name().into(),
-        _ => catalog::qualified_name(oid) + &column_kinds(oid),
-    }
-}
-
-/// Whether values of a type may have text in them; types not known here may.
-fn may_hold_text(oid: Oid) -> bool {
-    use BuiltinOid as B;
-    const WITHOUT_TEXT: [BuiltinOid; 12] = [
-        B::INETOID,
-        B::CIDROID,
-        B::MACADDROID,
-        B::MACADDR8OID,
-        B::INTERVALOID,
-        B::TIMEOID,
-        B::TIMETZOID,
-        #[cfg(feature = "pg13")]
-        B::LSNOID,
-        #[cfg(not(feature = "pg13"))]
-        B::PG_LSNOID,
-        B::OIDOID,
-        B::XIDOID,
-        B::CIDOID,
-        B::TIDOID,
-    ];
-    holds(oid, &|part| match built_in(part) {
-        Some((_, tag, _)) => tag == Tag::Text,
-        None => !BuiltinOid::try_from(part).is_ok_and(|known| WITHOUT_TEXT.contains(&known)),
-    })
-}
-
-/// Whether a type, or one that it is made of, is such.
-fn holds(oid: Oid, such: &dyn Fn(Oid) -> bool) -> bool {
-    match catalog::shape(oid) {
-        Shape::Domain(part) | Shape::Array(part) | Shape::Range(part, _) => holds(part, such),
-        Shape::Composite(columns) => columns.into_iter().any(|(column, _)| holds(column, such)),
-        _ => such(oid),
-    }
 }
 
 /// The hashes of the elements of argument `i`, an array, ascending and without repetition.

@@ -22,6 +22,8 @@ pub enum Failure {
     Indeterminate(Error),
     /// 42P22: the collations of a string's parts disagree.
     IndeterminateCollation(Error),
+    /// 42704: a type that is gone, in a plan that was made before.
+    UndefinedType(Error),
     /// 55000: a function called in a way that only the executor may.
     Misuse(Error),
     /// 58030: a temporary file that doesn't give back what was written.
@@ -61,6 +63,7 @@ pub fn raise(failure: Failure) -> ! {
         Failure::Unsupported(error) => (PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, error),
         Failure::Null(error) => (PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, error),
         Failure::Indeterminate(error) => (PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE, error),
+        Failure::UndefinedType(error) => (PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT, error),
         Failure::IndeterminateCollation(error) => (PgSqlErrorCode::ERRCODE_INDETERMINATE_COLLATION, error),
         Failure::Misuse(error) => (PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, error),
         Failure::File(error) => (PgSqlErrorCode::ERRCODE_IO_ERROR, error),

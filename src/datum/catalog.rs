@@ -3,7 +3,7 @@
 use super::call::Call;
 use crate::error::Failure;
 use pg_bloom_core::memory;
-use pgrx::{PgTupleDesc, pg_sys};
+use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// How values of a type are kept.
@@ -26,10 +26,12 @@ pub enum Shape {
     Domain(pg_sys::Oid),
     /// An array of this type.
     Array(pg_sys::Oid),
-    /// A range, or multirange, over this type with this collation.
+    /// A range over this type with this collation.
     Range(pg_sys::Oid, pg_sys::Oid),
-    /// A row of columns with these types and collations.
-    Composite(Vec<(pg_sys::Oid, pg_sys::Oid)>),
+    /// A multirange of this type of ranges.
+    Multirange(pg_sys::Oid),
+    /// A row.
+    Composite,
     /// A row whose columns only its value knows.
     AnonymousRow,
     /// A string type that is no part of PostgreSQL: citext or its like, which compares by rules of its own.
@@ -140,7 +142,8 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
     if oid == pg_sys::RECORDOID {
         return Shape::AnonymousRow;
     }
-    if let Some(element) = element_type(oid) {
+    // An oidvector compares by a function of its own.
+    if let Some(element) = element_type(oid).filter(|_| oid != pg_sys::OIDVECTOROID) {
         return Shape::Array(element);
     }
     // SAFETY: all of these read the catalog.
@@ -148,13 +151,10 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
         match pg_sys::get_typtype(oid) as u8 {
             b'e' => Shape::Enum,
             b'd' => Shape::Domain(base_type(oid)),
-            b'c' => Shape::Composite(columns(oid)),
+            b'c' => Shape::Composite,
             b'r' => Shape::Range(pg_sys::get_range_subtype(oid), pg_sys::get_range_collation(oid)),
             #[cfg(not(feature = "pg13"))]
-            b'm' => {
-                let range = pg_sys::get_multirange_range(oid);
-                Shape::Range(pg_sys::get_range_subtype(range), pg_sys::get_range_collation(range))
-            }
+            b'm' => Shape::Multirange(pg_sys::get_multirange_range(oid)),
             _ if is_foreign_string(oid) => Shape::ForeignString,
             _ if is_object_name(oid) => Shape::ObjectName,
             _ => Shape::Base,
@@ -193,22 +193,53 @@ pub fn is_collatable(oid: pg_sys::Oid) -> bool {
     unsafe { pg_sys::get_typcollation(oid) != pg_sys::InvalidOid }
 }
 
-/// Types and collations of the columns of a composite type.
-fn columns(oid: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
-    // SAFETY: a composite type has a row descriptor; the copy is ours.
-    let descriptor = unsafe { PgTupleDesc::from_pg_copy(pg_sys::lookup_rowtype_tupdesc_copy(oid, -1)) };
-    (0..descriptor.len())
-        .filter_map(|i| descriptor.get(i))
-        .filter(|column| !column.attisdropped)
-        .map(|column| (column.atttypid, column.attcollation))
-        .collect()
+/// The entry of a range type in the type cache, with what is needed to read its values. It lives as long as the process.
+pub(super) fn range_entry(oid: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
+    // SAFETY: raises an error if that is no range type.
+    unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) }
 }
 
-/// The schema-qualified name of a type, as SQL writes it, in UTF-8.
+/// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are by that type's `=`.
+pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool {
+    // SAFETY: entries of the type cache live as long as the process.
+    let (own, usual) = unsafe {
+        let usual = pg_sys::lookup_type_cache(subtype, pg_sys::TYPECACHE_CMP_PROC as i32);
+        ((*range_entry(range)).rng_cmp_proc_finfo.fn_oid, (*usual).cmp_proc)
+    };
+    let patterns = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
+    own == usual || patterns.iter().any(|&function| own.to_u32() == function)
+}
+
+/// The schema-qualified name of a type, in UTF-8, as SQL writes names: what is not of lower-case letters, digits and
+/// underscores is quoted. Which words are reserved doesn't matter, nor what the type is called in SQL.
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: the result is a C string in the memory of this call.
-    let name = unsafe { CStr::from_ptr(pg_sys::format_type_be_qualified(oid)) };
-    utf8(name.to_bytes())
+    // SAFETY: reads the catalog; the results are C strings in the memory of this call. The type is there, or the first call
+    // raises an error.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::TYPEOID as i32, pg_sys::Datum::from(oid));
+        if tuple.is_null() {
+            return oid.to_u32().to_string();
+        }
+        let form: *const pg_sys::FormData_pg_type = pg_sys::GETSTRUCT(tuple).cast();
+        let name = utf8(CStr::from_ptr((*form).typname.data.as_ptr()).to_bytes());
+        let schema = pg_sys::get_namespace_name((*form).typnamespace);
+        let schema = if pg_sys::isAnyTempNamespace((*form).typnamespace) {
+            "pg_temp".into()
+        } else if schema.is_null() {
+            String::new()
+        } else {
+            utf8(CStr::from_ptr(schema).to_bytes())
+        };
+        pg_sys::ReleaseSysCache(tuple);
+        format!("{}.{}", quoted(&schema), quoted(&name))
+    }
+}
+
+/// A name as SQL writes it.
+pub fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// The name of a type as users write it.
@@ -311,6 +342,29 @@ fn escaped(bytes: &[u8]) -> String {
 pub(super) fn to_utf8(bytes: &[u8]) -> Vec<u8> {
     // SAFETY: reads a global of the process.
     convert(bytes, unsafe { pg_sys::GetDatabaseEncoding() }, pg_sys::pg_enc::PG_UTF8 as i32)
+}
+
+/// What `work` makes of text of the database in UTF-8.
+pub(super) fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
+    unsafe {
+        let given = text.as_ptr().cast_mut();
+        let encoding = pg_sys::GetDatabaseEncoding();
+        let converted =
+            pg_sys::pg_do_encoding_conversion(given, text.len() as i32, encoding, pg_sys::pg_enc::PG_UTF8 as i32);
+        if std::ptr::eq(converted, given) {
+            return work(text);
+        }
+        let result = work(CStr::from_ptr(converted.cast()).to_bytes());
+        pg_sys::pfree(converted.cast());
+        result
+    }
+}
+
+/// Raises an error where a recursion goes too deep.
+pub fn check_stack_depth() {
+    // SAFETY: it compares the stack pointer with a setting.
+    unsafe { pg_sys::check_stack_depth() };
 }
 
 /// Text in UTF-8 in the encoding of the database.

@@ -186,11 +186,11 @@ impl<S: Sort> Stored<S> {
     /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. What most
     /// calls need, and nothing else.
     #[inline(always)]
-    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'static>, Reading)> {
+    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'static>, &Reading)> {
         // SAFETY: by declaration the argument is of variable length.
         let identity = unsafe { identity(call.datum(i)?)? };
         let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
-        Some((place.view.as_ref()?, place.reading?))
+        Some((place.view.as_ref()?, place.reading.as_ref()?))
     }
 
     /// Remembers how elements are read for the filter asked last.

@@ -36,6 +36,28 @@ impl<'a> Value<'a> {
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
     }
 
+    /// The same with a length of four bytes before it and aligned as its type is, for what is not read byte by byte.
+    ///
+    /// # Safety
+    /// As for [`Value::detoast`].
+    pub(super) unsafe fn detoast_aligned(datum: pg_sys::Datum) -> Self {
+        let given: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller.
+        let pointer = unsafe {
+            if varatt_is_4b_u(given) {
+                given
+            } else {
+                fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum(given))
+            }
+        };
+        Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+    }
+
+    /// Where it is, with the length before it.
+    pub(super) fn pointer(&self) -> *mut pg_sys::varlena {
+        self.pointer
+    }
+
     /// A copy that PostgreSQL made.
     ///
     /// # Safety

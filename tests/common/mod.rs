@@ -23,8 +23,8 @@ pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
 /// A type of elements, and distinct values of it as an expression of the integer i.
 pub type Kind = (&'static str, &'static str);
 
-/// At least one type of each key kind that every supported version of PostgreSQL can hash. [`TYPES`] makes `mood`.
-const KINDS: [Kind; 23] = [
+/// At least one type of each key kind that every supported version of PostgreSQL has. [`TYPES`] makes `mood` and `pair`.
+pub const KINDS: [Kind; 24] = [
     ("smallint", "(i % 30000)::smallint"),
     ("integer", "i"),
     ("bigint", "i * 1000000007::bigint"),
@@ -48,22 +48,10 @@ const KINDS: [Kind; 23] = [
     ("text[]", "ARRAY['a', i::text, NULL]"),
     ("interval", "i * interval '1 minute'"),
     ("int4range", "int4range(i, i + 5)"),
+    ("pair", "ROW(i, 'text ' || i)::pair"),
 ];
 
-/// Rows among the [`kinds`]. [`TYPES`] makes the type.
-const PAIR: Kind = ("pair", "ROW(i, 'text ' || i)::pair");
-
-/// Whether the server has a hash of rows, without which they are no elements: from PostgreSQL 14 on.
-pub fn hashes_rows(client: &mut Client) -> bool {
-    major_version(client) >= 14
-}
-
-/// Types of elements, at least one of each key kind; rows are last, where the server hashes them.
-pub fn kinds(client: &mut Client) -> Vec<Kind> {
-    KINDS.into_iter().chain(hashes_rows(client).then_some(PAIR)).collect()
-}
-
-/// Makes the types of [`kinds`] that PostgreSQL doesn't have. The labels' order is not the one that they were added in.
+/// Makes the types of [`KINDS`] that PostgreSQL doesn't have. The labels' order is not the one that they were added in.
 pub const TYPES: &str = "
     CREATE TYPE mood AS ENUM ('great', 'bad');
     ALTER TYPE mood ADD VALUE 'good' BEFORE 'bad';

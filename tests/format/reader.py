@@ -24,6 +24,12 @@ like this:
     timestamp                               YYYY-MM-DD HH:MM:SS[.ffffff][ BC], or microseconds since 1970-01-01
     timestamptz                             microseconds since 1970-01-01 UTC
     boolean                                 t or f
+    time, interval                          microseconds, decimal
+    timetz                                  microseconds, a space, seconds of the zone west of UTC
+    pg_lsn, xid8                            decimal
+    jsonb                                   JSON
+    array of any of these                   a JSON array, nested as deep as it has dimensions, of such texts in strings, and
+                                            null; all lower bounds are 1
     other                                   the type's 64-bit extended hash, decimal
 
 Dates and timestamps may also be infinity or -infinity; parquet DATE and the like read as date and the like.
@@ -33,6 +39,8 @@ The exit status is 1, after a message, when a value is damaged or a question mak
 
 import binascii
 import bisect
+import decimal
+import json
 import re
 import struct
 import sys
@@ -58,6 +66,16 @@ KINDS = {
     9: "timestamptz",
     10: "boolean",
     11: "other",
+    12: "time",
+    13: "timetz",
+    14: "interval",
+    15: "pg_lsn",
+    16: "xid8",
+    17: "jsonb",
+    18: "array",
+    19: "row",
+    20: "range",
+    21: "multirange",
     32: "parquet INT32",
     33: "parquet INT64",
     34: "parquet FLOAT",
@@ -68,7 +86,8 @@ KINDS = {
     39: "parquet TIMESTAMP_MICROS",
     40: "parquet TIMESTAMP_MICROS (UTC)",
 }
-NONE, OTHER = 0, 11
+NONE, OTHER, ARRAY = 0, 11, 18
+NAMED = {11, 18, 19, 20, 21}
 COUNTERS = 2
 HAS_PARQUET_FORM = {1, 2, 3, 4, 6, 7, 8, 9}
 
@@ -191,7 +210,7 @@ class Filter:
         self.check_elements()
 
     def read_name(self, data, length):
-        fits = (length > 0) == (self.kind == OTHER) and length <= MAX_NAME
+        fits = (length > 0) == (self.kind in NAMED) and length <= MAX_NAME
         check(11, fits, f"a name of {length} bytes for kind {KINDS[self.kind]}")
         start = HEADER.size + (length + 7) // 8 * 8
         check(12, start <= len(data), "the name of its elements' type is cut off")
@@ -398,6 +417,30 @@ def read_timestamp(text):
     return (since + 2**63) % 2**64 - 2**63
 
 
+def read_unsigned(text):
+    if not re.fullmatch(rb"[0-9]{1,20}", text) or int(text) >= 2**64:
+        raise no("64-bit number", text)
+    return int(text)
+
+
+def read_interval(text):
+    if not re.fullmatch(rb"-?[0-9]{1,30}", text):
+        raise no("interval in microseconds", text)
+    return int(text)
+
+
+def read_timetz(text):
+    time, _, zone = text.partition(b" ")
+    return read_int(time), read_int(zone, 32)
+
+
+def read_json(text):
+    try:
+        return json.loads(text.decode(), parse_int=decimal.Decimal, parse_float=decimal.Decimal)
+    except ValueError:
+        raise no("JSON", text) from None
+
+
 def read_timestamptz(text):
     return read_instant(text, "timestamptz in microseconds", None, 64)
 
@@ -415,6 +458,12 @@ ELEMENTS = {
     "timestamptz": (read_timestamptz, {9, 40}),
     "boolean": (read_boolean, {10}),
     "other": (read_int, {11}),
+    "time": (read_int, {12}),
+    "timetz": (read_timetz, {13}),
+    "interval": (read_interval, {14}),
+    "pg_lsn": (read_unsigned, {15}),
+    "xid8": (read_unsigned, {16}),
+    "jsonb": (read_json, {17}),
     "parquet INT32": (lambda text: read_int(text, 32), {32, 33}),
     "parquet INT64": (read_int, {32, 33}),
     "parquet FLOAT": (read_real, {34, 35}),
@@ -452,8 +501,45 @@ def int64(value):
     return struct.pack("<q", value)
 
 
+def jsonb(value):
+    """Compact JSON of which there is one for equal values."""
+    if isinstance(value, decimal.Decimal):
+        return read_numeric(format(value, "f").encode())
+    if isinstance(value, list):
+        return b"[" + b",".join(jsonb(element) for element in value) + b"]"
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
+        return b"{" + b",".join(jsonb(key) + b":" + jsonb(value[key]) for key in keys) + b"}"
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def member(data):
+    return b"\0" if data is None else b"\1" + struct.pack("<Q", len(data)) + data
+
+
+def array(value, kind):
+    """An array, given as lists of texts of a general kind that is not made of others."""
+    lengths, elements = [], [value]
+    while elements and isinstance(elements[0], list):
+        lengths.append(len(elements[0]))
+        elements = [element for inner in elements for element in inner]
+    if not elements:
+        return struct.pack("<I", 0)
+    if kind not in ELEMENTS or not all(element is None or isinstance(element, str) for element in elements):
+        raise Senseless(f"no elements of kind {kind}")
+    read, codes = ELEMENTS[kind]
+    texts = (None if element is None else element.encode() for element in elements)
+    members = [None if text is None else CANONICAL[min(codes)](read(text)) for text in texts]
+    dimensions = b"".join(struct.pack("<ii", length, 1) for length in lengths)
+    return struct.pack("<I", len(lengths)) + dimensions + b"".join(map(member, members))
+
+
 CANONICAL = {
-    **dict.fromkeys((1, 8, 9, 11, 33, 39, 40), int64),
+    **dict.fromkeys((1, 8, 9, 11, 12, 33, 39, 40), int64),
+    **dict.fromkeys((15, 16), lambda value: struct.pack("<Q", value)),
+    13: lambda value: struct.pack("<qi", *value),
+    14: lambda value: value.to_bytes(16, "little", signed=True),
+    17: jsonb,
     **dict.fromkeys((7, 32, 38), int32),
     **dict.fromkeys((2, 3, 5, 6, 36, 37), bytes),
     **dict.fromkeys((4, 35), float64),
@@ -466,6 +552,8 @@ def ask(held, kind, text):
     """Whether a filter may have the element that a text of a kind stands for."""
     if held.kind == OTHER and kind == held.name.decode():
         kind = "other"
+    if held.kind == ARRAY and kind == held.name.decode():
+        return held.contains(xxh64(array(read_json(text), kind.removeprefix("array of "))))
     if kind not in ELEMENTS:
         raise Senseless(f"kind {kind} is unknown")
     read, filters = ELEMENTS[kind]
