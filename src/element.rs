@@ -101,7 +101,7 @@ impl ElementType {
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element.
-    fn of_type(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
+    fn of_base_type(call: &Call, oid: Oid) -> Result<ElementType, Failure> {
         let mut resolver = Resolver::new(call, oid);
         let types::Resolved { reader, tag, parquet, name } = resolver.part(oid)?;
         Ok(ElementType { oid, reader, tag, parquet, name, rows: resolver.rows() })
@@ -121,7 +121,7 @@ impl ElementType {
         if self.rows.iter().all(|&(oid, known)| version(oid) == known) {
             return Ok(None);
         }
-        let now = ElementType::of_type(call, self.oid)?;
+        let now = ElementType::of_base_type(call, self.oid)?;
         Ok(Some(std::mem::replace(self, now)))
     }
 
@@ -229,7 +229,7 @@ fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType, Failure> {
     for collation in expression::collations(call, i) {
         check_collation(call, oid, collation)?;
     }
-    ElementType::of_type(call, oid)
+    ElementType::of_base_type(call, oid)
 }
 
 /// Refuses elements of type `oid` with a collation that does not compare bytes.
