@@ -55,7 +55,7 @@ COMMENT ON DOMAIN bloom_optional_fpr IS 'a false positive rate, or NULL for pg_b
 
 CREATE FUNCTION bloom_empty() RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_empty() IS 'a filter without elements and without a size; merged with any filter it gives that filter';
+COMMENT ON FUNCTION bloom_empty() IS 'a filter without elements and without a size: merged with any filter it gives that filter; the first element fixes the size, for 53 elements at the default rate';
 
 CREATE FUNCTION bloom_empty(capacity bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
@@ -88,29 +88,29 @@ COMMENT ON FUNCTION bloom_element_support(internal) IS 'internal: looks at the p
 
 CREATE FUNCTION bloom_add(filter bloom, element anyelement) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
-COMMENT ON FUNCTION bloom_add(bloom, text) IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_add(bloom, text) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 CREATE FUNCTION bloom_add(filter bloom, element "char") RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_add(bloom, "char") IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_add(bloom, "char") IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 CREATE FUNCTION bloom_add_all(filter bloom, elements anyarray) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = anyelement);
-COMMENT ON OPERATOR || (bloom, anyelement) IS 'the filter with one more element';
+COMMENT ON OPERATOR || (bloom, anyelement) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = text);
-COMMENT ON OPERATOR || (bloom, text) IS 'the filter with one more element';
+COMMENT ON OPERATOR || (bloom, text) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = "char");
-COMMENT ON OPERATOR || (bloom, "char") IS 'the filter with one more element';
+COMMENT ON OPERATOR || (bloom, "char") IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 -- A set too large for one value is spread over the filters of many rows.
 
@@ -200,14 +200,6 @@ COMMENT ON FUNCTION bloom_agg_deserialise(bytea, internal) IS 'internal: the sta
 CREATE FUNCTION bloom_agg_final(internal) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_agg_final(internal) IS 'internal: the filter that an aggregate ends with';
-
-CREATE FUNCTION bloom_union_agg_transition(internal, bloom) RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_union_agg_transition(internal, bloom) IS 'internal: merges a filter into the state of bloom_union_agg';
-
-CREATE FUNCTION bloom_union_agg_combine(internal, internal) RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_union_agg_combine(internal, internal) IS 'internal: merges two states of bloom_union_agg';
 
 CREATE AGGREGATE bloom_agg(element anyelement) (
     SFUNC = bloom_agg_transition,
@@ -365,19 +357,6 @@ CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision
 COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision, text) IS
     'the filter of the elements, made for that many distinct ones at that false positive rate, in that layout';
 
-CREATE AGGREGATE bloom_union_agg(filter bloom) (
-    SFUNC = bloom_union_agg_transition,
-    STYPE = internal,
-    SSPACE = 128,
-    FINALFUNC = bloom_agg_final,
-    COMBINEFUNC = bloom_union_agg_combine,
-    SERIALFUNC = bloom_agg_serialise,
-    DESERIALFUNC = bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE bloom_union_agg(bloom) IS
-    'the union of filters';
-
 -- ---------------------------------------------------------------------------------------------------------------
 -- membership
 -- ---------------------------------------------------------------------------------------------------------------
@@ -523,14 +502,64 @@ COMMENT ON FUNCTION bloom_intersection(bloom, bloom) IS 'a filter of the element
 CREATE OPERATOR & (FUNCTION = bloom_intersection, LEFTARG = bloom, RIGHTARG = bloom, COMMUTATOR = &);
 COMMENT ON OPERATOR & (bloom, bloom) IS 'intersection';
 
--- The intersection is its own transition and combine function: NULL filters are skipped, no filters give NULL.
-CREATE AGGREGATE bloom_intersection_agg(filter bloom) (
-    SFUNC = bloom_intersection,
-    STYPE = bloom,
-    COMBINEFUNC = bloom_intersection,
+-- Of the filters that an aggregate merges, those of sizes that don't divide are kept apart until the end: its result does not
+-- depend on their order.
+
+CREATE FUNCTION bloom_union_agg_transition(internal, bloom) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_union_agg_transition(internal, bloom) IS 'internal: merges a filter into the state of bloom_union_agg';
+
+CREATE FUNCTION bloom_union_agg_combine(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_union_agg_combine(internal, internal) IS 'internal: merges two states of bloom_union_agg';
+
+CREATE FUNCTION bloom_union_agg_final(internal) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_union_agg_final(internal) IS 'internal: the filter that bloom_union_agg ends with';
+
+CREATE FUNCTION bloom_intersection_agg_transition(internal, bloom) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_intersection_agg_transition(internal, bloom) IS 'internal: merges a filter into the state of bloom_intersection_agg';
+
+CREATE FUNCTION bloom_intersection_agg_combine(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_intersection_agg_combine(internal, internal) IS 'internal: merges two states of bloom_intersection_agg';
+
+CREATE FUNCTION bloom_intersection_agg_final(internal) RETURNS bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_intersection_agg_final(internal) IS 'internal: the filter that bloom_intersection_agg ends with';
+
+CREATE FUNCTION bloom_merge_agg_serialise(internal) RETURNS bytea
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_merge_agg_serialise(internal) IS 'internal: the state of an aggregate over filters as bytes';
+
+CREATE FUNCTION bloom_merge_agg_deserialise(bytea, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_merge_agg_deserialise(bytea, internal) IS 'internal: the state of an aggregate over filters from bytes';
+
+CREATE AGGREGATE bloom_union_agg(filter bloom) (
+    SFUNC = bloom_union_agg_transition,
+    STYPE = internal,
+    SSPACE = 512,
+    FINALFUNC = bloom_union_agg_final,
+    COMBINEFUNC = bloom_union_agg_combine,
+    SERIALFUNC = bloom_merge_agg_serialise,
+    DESERIALFUNC = bloom_merge_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_intersection_agg(bloom) IS 'the intersection of filters';
+COMMENT ON AGGREGATE bloom_union_agg(bloom) IS 'the union of filters, in whatever order they come';
+
+CREATE AGGREGATE bloom_intersection_agg(filter bloom) (
+    SFUNC = bloom_intersection_agg_transition,
+    STYPE = internal,
+    SSPACE = 512,
+    FINALFUNC = bloom_intersection_agg_final,
+    COMBINEFUNC = bloom_intersection_agg_combine,
+    SERIALFUNC = bloom_merge_agg_serialise,
+    DESERIALFUNC = bloom_merge_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE bloom_intersection_agg(bloom) IS 'the intersection of filters, in whatever order they come';
 
 CREATE FUNCTION bloom_fold(filter bloom, fpr double precision) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;

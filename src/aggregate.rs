@@ -1,4 +1,4 @@
-//! `bloom_agg` and `bloom_union_agg`: both keep the same state, [`crate::datum::State`], and differ in what they add to it.
+//! `bloom_agg`, whose state is [`crate::datum::State`]. The aggregates over filters are in [`merge`].
 //!
 //! ```text
 //! rows ──transition──▶ state ──serialise──▶ bytes ──deserialise──▶ state ──combine──▶ state ──final──▶ bloom
@@ -9,10 +9,12 @@ use crate::datum::{Call, Params, Shared, State, expression};
 use crate::element::{ElementType, Reading, out_of_range};
 use crate::error::{Failure, invalid_parameter};
 use crate::settings;
+use pg_bloom_core::Header;
 use pg_bloom_core::build::meet_kind;
-use pg_bloom_core::{Header, View};
 use pgrx::pg_sys::Datum;
 use std::marker::PhantomData;
+
+mod merge;
 
 type Outcome = Result<Option<Datum>, Failure>;
 
@@ -169,50 +171,25 @@ fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Failure
         .into()
 }
 
-/// `bloom_union_agg_transition(state, filter)`.
-fn union_transition(call: &Call) -> Outcome {
-    let state = State::argument(call, 0);
-    if state.is_none() {
-        call.require_aggregate()?;
-    }
-    let Some(filter) = call.value(1) else {
-        return Ok(state.map(State::into_datum));
-    };
-    let view = View::parse_trusted(filter.bytes())?;
-    merge(call, state, &view, "bloom_union_agg")
-}
-
-/// Merges a filter into a state, or a new one.
-fn merge(call: &Call, state: Option<State>, view: &View<'_>, operation: &str) -> Outcome {
-    let shared = call.remembered(|| Ok(Shared::new()))?;
-    let mut state = match state {
-        Some(state) => state,
-        None => State::new(call, shared, &view.header)?,
-    };
-    state.absorb(call, shared, view, operation)?;
-    Ok(Some(state.into_datum()))
-}
-
-fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
+/// `bloom_agg_combine(state, state)`.
+fn combine(call: &Call) -> Outcome {
     call.require_aggregate()?;
     let (first, second) = (State::argument(call, 0), State::argument(call, 1));
     let Some(mut second) = second else {
         return Ok(first.map(State::into_datum));
     };
-    if same && let Some(first) = &first {
+    if let Some(first) = &first {
         same_parameters::<BloomAgg>(&first.params().header, &second.params().header)?;
     }
-    second.with_view(|view| merge(call, first, view, operation))
-}
-
-/// `bloom_agg_combine(state, state)`.
-fn combine(call: &Call) -> Outcome {
-    combine_states(call, "bloom_agg", true)
-}
-
-/// `bloom_union_agg_combine(state, state)`.
-fn union_combine(call: &Call) -> Outcome {
-    combine_states(call, "bloom_union_agg", false)
+    let shared = call.remembered(|| Ok(Shared::new()))?;
+    second.with_view(|view| {
+        let mut state = match first {
+            Some(state) => state,
+            None => State::new(call, shared, &view.header)?,
+        };
+        state.absorb(call, shared, view)?;
+        Ok(Some(state.into_datum()))
+    })
 }
 
 /// `bloom_agg_serialise(state)`.
@@ -243,6 +220,4 @@ pg_functions! {
     bloom_agg_serialise => serialise;
     bloom_agg_deserialise => deserialise;
     bloom_agg_final => finish;
-    bloom_union_agg_transition => union_transition;
-    bloom_union_agg_combine => union_combine;
 }

@@ -122,7 +122,7 @@ fn remove_all(call: &Call) -> Outcome {
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (Counting::parse_trusted(a.bytes())?, Counting::parse_trusted(b.bytes())?);
-    finish(counting::sum(&a, &b, "counting_bloom_union", settings::max_filter_bytes())?)
+    finish(counting::sum(&a, &b, "counting_bloom_union")?)
 }
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`datatype`] | the type `bloom`: input, output, casts, comparison |
 //! | [`element`] | which values may be elements, and how they are hashed |
-//! | [`aggregate`] | `bloom_agg`, `bloom_union_agg` |
+//! | [`aggregate`] | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg` |
 //! | [`build`] | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all` |
 //! | [`membership`] | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
 //! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |

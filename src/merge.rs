@@ -20,7 +20,7 @@ fn union(call: &Call) -> Outcome {
 fn intersection(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    let result: PgBuffer = merge::intersection(&a, &b, "bloom_intersection", settings::max_filter_bytes())?;
+    let result: PgBuffer = merge::intersection(&a, &b, "bloom_intersection")?;
     Ok(Some(result.into_datum()))
 }
 

@@ -35,7 +35,7 @@ pub fn define() {
     GucRegistry::define_int_guc(
         c"pg_bloom.max_filter_size",
         c"Largest bloom filter that may be made.",
-        c"Checked before anything is allocated. Larger stored filters can still be read.",
+        c"Checked before anything is allocated. Larger filters that exist can be used at their own size.",
         &MAX_FILTER_SIZE,
         1,
         (pg_bloom_core::MAX_STORED_BYTES / 1024) as i32,

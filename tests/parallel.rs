@@ -183,6 +183,47 @@ fn unions_and_intersections_are_the_same() {
     assert!(dense >= 60 && sparse >= 200, "{dense} dense filters and {sparse} sparse ones");
 }
 
+/// Sizes of which two can be merged only where a third is there are merged by whatever process gets them.
+#[test]
+fn sizes_that_do_not_divide_are_merged_in_every_plan() {
+    // Of 32, 48, 64, 96 and 192 blocks; in every group there is one of 192.
+    let (mut serial, mut parallel) = sessions(
+        "sizes",
+        "CREATE TABLE filters (g integer, f bloom) PARTITION BY HASH (f);
+         CREATE TABLE f0 PARTITION OF filters FOR VALUES WITH (MODULUS 3, REMAINDER 0) WITH (parallel_workers = 2, fillfactor = 10);
+         CREATE TABLE f1 PARTITION OF filters FOR VALUES WITH (MODULUS 3, REMAINDER 1) WITH (parallel_workers = 2, fillfactor = 10);
+         CREATE TABLE f2 PARTITION OF filters FOR VALUES WITH (MODULUS 3, REMAINDER 2) WITH (parallel_workers = 2, fillfactor = 10);
+         INSERT INTO filters
+         SELECT n % 4, bloom_agg((n * 7 + j) % 5000, bloom_capacity(44 + 64 * blocks))
+         FROM generate_series(1, 200) AS n,
+             LATERAL (SELECT (ARRAY[32, 48, 64, 96])[1 + n % 5 % 4] AS blocks) AS size,
+             generate_series(1, CASE n % 3 WHEN 0 THEN 900 ELSE 20 END) AS j
+         GROUP BY n, blocks;
+         INSERT INTO filters
+         SELECT g, bloom_agg(g * 10 + j, bloom_capacity(44 + 64 * 192)) FROM generate_series(0, 3) AS g, generate_series(1, 9) AS j
+         GROUP BY g",
+    );
+    run(&mut parallel, "SET enable_partitionwise_aggregate = on");
+    let mut partitionwise = server().connect("sizes");
+    run(&mut partitionwise, "SET enable_partitionwise_aggregate = on; SET max_parallel_workers_per_gather = 0");
+    run(&mut partitionwise, "SET pg_bloom.overfill = ignore");
+    let sizes: i64 = value(&mut serial, "SELECT count(DISTINCT (bloom_header(f)).num_bits) FROM filters");
+    assert_eq!(sizes, 5);
+    for sql in [
+        "SELECT bloom_union_agg(f), bloom_intersection_agg(f) FROM filters",
+        "SELECT g, bloom_union_agg(f), bloom_intersection_agg(f) FROM filters GROUP BY g",
+    ] {
+        same_rows(&mut serial, &mut parallel, sql);
+        assert!(plan(&mut partitionwise, "COSTS OFF", sql).contains("Partial"), "{sql}");
+        assert!(texts(&mut serial, sql) == texts(&mut partitionwise, sql), "partitionwise\n{sql}");
+    }
+    // Without it they can't be, in any plan.
+    let sql = "SELECT bloom_union_agg(f) FROM filters WHERE (bloom_header(f)).num_bits <> 192 * 512";
+    for client in [&mut serial, &mut parallel, &mut partitionwise] {
+        refused(client, "22023", sql);
+    }
+}
+
 /// Counting filters of two kinds, whose elements come once to forty times; empty, of no size and NULL.
 const COUNTING_FILTERS: &str = "
     CREATE TABLE filters (kind text, f counting_bloom) WITH (parallel_workers = 2, fillfactor = 10);

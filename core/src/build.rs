@@ -102,13 +102,20 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
 /// # Errors
 /// [`Code::TooLarge`] if it would have more than `limit` bytes.
 pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
+    from_more_hashes(header, hashes, 0, limit)
+}
+
+/// The same for a set that was a filter with a payload of `given` bytes: up to that it may exceed the limit.
+fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
     let header = settle(header, hashes.len(), limit)?;
-    if header.fits_sparse(hashes.len()) {
+    let is_sparse = header.fits_sparse(hashes.len());
+    let payload = if is_sparse { size_of_val(hashes) as u64 } else { header.payload_bytes() };
+    header.check_growth(payload, given, limit)?;
+    if is_sparse {
         let mut value: B = header.sparse(hashes.len());
         write_hashes(payload_mut(&mut value, &header), hashes.iter().copied());
         return Ok(value);
     }
-    header.check_size(limit)?;
     let mut value: B = header.dense();
     header.layout.insert_all(payload_mut(&mut value, &header), header.hashes, header.blocks, hashes);
     Ok(value)
@@ -176,7 +183,7 @@ pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>, operation: &str) -> Result
 /// that these elements need.
 ///
 /// # Errors
-/// [`Code::KindMismatch`], [`Code::TooLarge`].
+/// [`Code::KindMismatch`]; [`Code::TooLarge`] if it would grow to more than `limit` bytes.
 pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation: &str, limit: u64) -> Result<B> {
     let header = Header { kind: meet_kind(view.header.kind, kind, operation)?, ..view.header };
     match view.body {
@@ -190,7 +197,7 @@ pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation
             let sorted = all.len();
             all.extend(hashes);
             let distinct = sparse::sort_distinct(&mut all, sorted);
-            from_hashes(&header, &all[..distinct], limit)
+            from_more_hashes(&header, &all[..distinct], view.payload_bytes() as u64, limit)
         }
         Body::Dense(_) => {
             let mut value: B = View { header, body: view.body }.to_buffer();

@@ -321,13 +321,12 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Res
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 
-/// The sum of two filters: every copy of an element in either.
+/// The sum of two filters: every copy of an element in either. It is as large as the larger.
 ///
 /// # Errors
-/// Those of [`summed_header`]; [`Code::TooLarge`] if the result has more than `limit` bytes.
-pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>, operation: &str, limit: u64) -> Result<B> {
+/// Those of [`summed_header`].
+pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>, operation: &str) -> Result<B> {
     let header = summed_header(&a.header, &b.header, operation)?;
-    header.check_bytes(stored_bytes(&header), limit)?;
     let mut value: B = zeroed(&header);
     let payload = payload_mut(&mut value, &header);
     counters::sum_into(payload, a.counters);

@@ -199,6 +199,8 @@ impl<'a> Header<'a> {
         if bytes <= limit {
             return Ok(());
         }
+        // Beyond the largest value of the setting nothing is gained by raising it.
+        let raise = if bytes <= crate::MAX_STORED_BYTES { ", raise pg_bloom.max_filter_size" } else { "" };
         Err(Error::new(
             Code::TooLarge,
             format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"),
@@ -209,9 +211,18 @@ impl<'a> Header<'a> {
             self.fpr,
             self.layout.name()
         ))
-        .hint(
-            "Use a smaller capacity or a higher rate, raise pg_bloom.max_filter_size, or spread the elements over several filters with bloom_shard.",
-        ))
+        .hint(format!(
+            "Use a smaller capacity or a higher rate{raise}, or spread the elements over several filters with bloom_shard."
+        )))
+    }
+
+    /// Checks that a result has not grown beyond what is allowed: one with a payload of `payload` bytes, made of filters of
+    /// which the largest payload has `given`. What exists may be larger than the limit, and what is made of it as large.
+    ///
+    /// # Errors
+    /// [`Code::TooLarge`] if it is larger than all of these and than `limit` bytes as a whole.
+    pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
+        if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
     }
 
     /// Writes header and name to the start of `into`.
@@ -238,6 +249,11 @@ impl<'a> Header<'a> {
     /// Writes the header of a dense value over the one that is there, which must take as many bytes.
     pub fn rewrite_dense(&self, value: &mut [u8]) {
         self.write(DENSE, value);
+    }
+
+    /// The same for a sparse value.
+    pub(crate) fn rewrite_sparse(&self, value: &mut [u8]) {
+        self.write(SPARSE, value);
     }
 
     /// A value with this header and room for `payload` bytes, all zero.
@@ -318,13 +334,17 @@ impl<'a> View<'a> {
         Ok(View { header, body })
     }
 
-    /// How many bytes the stored form has.
-    pub fn stored_bytes(&self) -> usize {
-        let payload = match self.body {
+    /// How many bytes the payload has as stored.
+    pub fn payload_bytes(&self) -> usize {
+        match self.body {
             Body::Sparse(hashes) => hashes.len() * 8,
             Body::Dense(bits) => bits.len(),
-        };
-        self.header.prefix_bytes() + payload
+        }
+    }
+
+    /// How many bytes the stored form has.
+    pub fn stored_bytes(&self) -> usize {
+        self.header.prefix_bytes() + self.payload_bytes()
     }
 
     /// A copy of the stored form.

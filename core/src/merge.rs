@@ -25,6 +25,7 @@ use crate::{interrupt, memory, sizing, sparse};
 use std::cmp::Ordering;
 
 mod resize;
+pub mod set;
 
 pub use resize::resize;
 
@@ -70,20 +71,29 @@ pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Res
     let larger = if compare(a, b) == Ordering::Less { b } else { a };
     let (small, large) = (a.blocks.min(b.blocks), a.blocks.max(b.blocks));
     if small > 0 {
-        let reason = if a.layout != b.layout {
-            "Filters of different layouts cannot be merged."
-        } else if a.hashes != b.hashes {
-            "Filters of different rates cannot be merged: the rate decides the number of hashes."
-        } else if !large.is_multiple_of(small) {
-            "The larger size must be a multiple of the smaller."
-        } else {
-            ""
+        let reason = match reason_against(a, b) {
+            "" if !large.is_multiple_of(small) => NO_MULTIPLE,
+            reason => reason,
         };
         if !reason.is_empty() {
             return Err(cannot_merge(a, b, larger, reason, operation));
         }
     }
     Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger })
+}
+
+/// Why one size is not enough for two filters.
+const NO_MULTIPLE: &str = "The larger size must be a multiple of the smaller.";
+
+/// Why two filters cannot be merged, whatever their sizes; empty if nothing is against it.
+fn reason_against(a: &Header<'_>, b: &Header<'_>) -> &'static str {
+    if a.layout != b.layout {
+        "Filters of different layouts cannot be merged."
+    } else if a.hashes != b.hashes {
+        "Filters of different rates cannot be merged: the rate decides the number of hashes."
+    } else {
+        ""
+    }
 }
 
 fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>, operation: &str) -> Result<Kind<'a>> {
@@ -136,7 +146,7 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
 /// The union of two filters.
 ///
 /// # Errors
-/// Those of [`merged_header`]; [`Code::TooLarge`] if the result is dense with more than `limit` bytes.
+/// Those of [`merged_header`]; [`Code::TooLarge`] if the result has more than `limit` bytes and is larger than both filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header, operation)?;
     match (a.header.is_unsized(), b.header.is_unsized()) {
@@ -145,6 +155,7 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64)
         (false, true) => return Ok(a.to_buffer()),
         (false, false) => {}
     }
+    let given = a.payload_bytes().max(b.payload_bytes()) as u64;
     if a.header.blocks == b.header.blocks
         && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
     {
@@ -152,21 +163,24 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64)
         if header.fits_sparse(distinct) {
             let mut value: B = header.sparse(x.len() + y.len());
             let written = write_hashes(payload_mut(&mut value, &header), sparse::union(x, y));
+            header.check_growth(written as u64 * 8, given, limit)?;
             value.truncate(header.prefix_bytes() + written * 8);
             return Ok(value);
         }
     }
-    merge_dense(header, limit, |payload| {
-        or_into(payload, header.blocks, a);
-        or_into(payload, header.blocks, b);
-    })
+    header.check_growth(header.payload_bytes(), given, limit)?;
+    let mut value: B = header.dense();
+    let payload = payload_mut(&mut value, &header);
+    or_into(payload, header.blocks, a);
+    or_into(payload, header.blocks, b);
+    Ok(value)
 }
 
-/// The filter of the elements that both may have. A filter of no size has none.
+/// The filter of the elements that both may have. A filter of no size has none. It is never larger than both.
 ///
 /// # Errors
-/// As [`union`].
-pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64) -> Result<B> {
+/// Those of [`merged_header`].
+pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<B> {
     let header = merged_header(&a.header, &b.header, operation)?;
     if a.header.is_unsized() || b.header.is_unsized() {
         return Ok(header.sparse(0));
@@ -176,26 +190,19 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limi
         (Body::Sparse(x), _) => (x, b),
         (_, Body::Sparse(y)) => (y, a),
         (Body::Dense(_), Body::Dense(_)) => {
-            return merge_dense(header, limit, |payload| {
-                or_into(payload, header.blocks, a);
-                let mut spread = memory::zeroed(payload.len());
-                or_into(&mut spread, header.blocks, b);
-                and_bytes(payload, &spread);
-            });
+            let mut value: B = header.dense();
+            let payload = payload_mut(&mut value, &header);
+            or_into(payload, header.blocks, a);
+            let mut spread = memory::zeroed(payload.len());
+            or_into(&mut spread, header.blocks, b);
+            and_bytes(payload, &spread);
+            return Ok(value);
         }
     };
     let mut value: B = header.sparse(entries.len());
     let common = sparse::values(entries).filter(|&hash| contains(other, hash));
     let written = write_hashes(payload_mut(&mut value, &header), common);
     value.truncate(header.prefix_bytes() + written * 8);
-    Ok(value)
-}
-
-/// A dense filter whose payload `fill` writes.
-fn merge_dense<B: Buffer>(header: Header<'_>, limit: u64, fill: impl FnOnce(&mut [u8])) -> Result<B> {
-    header.check_size(limit)?;
-    let mut value: B = header.dense();
-    fill(payload_mut(&mut value, &header));
     Ok(value)
 }
 

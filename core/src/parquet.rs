@@ -204,7 +204,11 @@ fn check_stored(header: &Header<'_>, limit: u64) -> Result<()> {
     }
     Err(Error::new(Code::TooLarge, format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"))
         .detail(format!("It has {} bytes of bits.", header.payload_bytes()))
-        .hint("Raise pg_bloom.max_filter_size."))
+        .hint(if bytes <= crate::MAX_STORED_BYTES {
+            "Raise pg_bloom.max_filter_size."
+        } else {
+            "Ask each file's own filter, or have the files written with smaller ones."
+        }))
 }
 
 /// A filter as Parquet files have it. One of no size becomes one block without elements.

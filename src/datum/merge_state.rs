@@ -21,17 +21,12 @@ use pgrx::pg_sys;
 const UNCANCELLED: usize = 1 << 16;
 
 impl State {
-    /// Merges a filter, or the view of another state, into this one.
+    /// Merges the view of another state of the same parameters into this one.
     ///
     /// # Errors
     /// Those of a union.
-    pub fn absorb(
-        &mut self,
-        call: &Call,
-        shared: &mut Shared,
-        view: &View<'_>,
-        operation: &str,
-    ) -> Result<(), Failure> {
+    pub fn absorb(&mut self, call: &Call, shared: &mut Shared, view: &View<'_>) -> Result<(), Failure> {
+        let operation = "bloom_agg";
         let other = view.header;
         if self.header().is_to_be_sized() && other.is_to_be_sized() {
             let kind = merged_header(&self.header(), &other, operation)?.kind;

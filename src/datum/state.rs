@@ -1,4 +1,4 @@
-//! The state of `bloom_agg` and `bloom_union_agg`, in the aggregate's own memory.
+//! The state of `bloom_agg`, in the aggregate's own memory.
 //!
 //! ```text
 //! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes

@@ -191,7 +191,7 @@ fn union(a: &View<'_>, b: &View<'_>) -> Made {
 }
 
 fn intersection(a: &View<'_>, b: &View<'_>) -> Made {
-    merge::intersection(a, b, "intersection", LIMIT)
+    merge::intersection(a, b, "intersection")
 }
 
 /// Union and intersection of two: commutative, idempotent, and what their bits say.

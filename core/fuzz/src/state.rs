@@ -1,7 +1,8 @@
 //! States of unsized aggregates: what one process hands to another.
 
-use super::forge::{Input, mend};
+use super::forge::{Input, mend, mend_like};
 use super::oracle;
+use pg_bloom_core::merge::set::{Heap, Operation, Parts, Set};
 use pg_bloom_core::{Body, Code, View, build, estimate, merge};
 
 /// The largest filter that an operation may make.
@@ -13,6 +14,8 @@ pub fn run(data: &[u8]) {
     let parts = [input.part(), input.part()];
     let elements = input.number() >> (input.byte() % 64);
     let hashes: Vec<u64> = (0..8).map(|_| input.number()).collect();
+    as_parts(parts[0]);
+    merge_set(parts, elements, &hashes);
     let [a, b] = parts.map(|part| mend(part, true));
     let [a, b] = [&a, &b].map(|value| View::parse_state(value));
     for state in [&a, &b].into_iter().flatten() {
@@ -20,6 +23,61 @@ pub fn run(data: &[u8]) {
     }
     if let (Ok(a), Ok(b)) = (&a, &b) {
         absorb(a, b);
+    }
+}
+
+/// Bytes that may be what a process hands over of the filters that it merged.
+fn as_parts(bytes: &[u8]) {
+    let Ok(parts) = Parts::parse(bytes) else { return };
+    let mut set = Set::new(&mut Heap, parts.operation());
+    if set.take_parts(&mut Heap, &parts, LIMIT).is_ok() {
+        finish(&mut set);
+    }
+}
+
+/// The filter that a set is in the end, if it is one.
+fn finish(set: &mut Set<Heap>) -> Option<Vec<u8>> {
+    let value = possible(set.finish(&mut Heap, LIMIT))?;
+    View::parse(&value).expect("a merged set is a filter");
+    Some(value)
+}
+
+/// Filters merge to the same in both orders, in one process and in several.
+fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
+    let first = mend(parts[0], false);
+    let mut filters = vec![first.clone()];
+    for (i, ratio) in ratios.to_le_bytes()[..4].iter().enumerate() {
+        filters.push(mend_like(parts[i % 2], &first, *ratio));
+    }
+    for operation in [Operation::Union, Operation::Intersection] {
+        let merged = |order: &mut dyn Iterator<Item = &Vec<u8>>, apart: bool| {
+            let mut set = Set::new(&mut Heap, operation);
+            for value in order {
+                let view = View::parse(value).expect("a mended value is a filter");
+                if apart {
+                    let mut own = Set::new(&mut Heap, operation);
+                    own.take(&mut Heap, &view, LIMIT).ok()?;
+                    let bytes: Vec<u8> = own.to_parts().expect("a filter is not too much to hand over");
+                    assert!(View::parse_state(&bytes).is_err());
+                    let parts = Parts::parse(&bytes).expect("what was handed over can be read");
+                    set.take_parts(&mut Heap, &parts, LIMIT).ok()?;
+                } else {
+                    set.take(&mut Heap, &view, LIMIT).ok()?;
+                }
+            }
+            finish(&mut set)
+        };
+        let value = merged(&mut filters.iter(), false);
+        for apart in [false, true] {
+            assert_eq!(merged(&mut filters.iter().rev(), apart), value, "another order, apart: {apart}");
+        }
+        let Some(value) = value else { continue };
+        let view = View::parse(&value).expect("it was read before");
+        for &hash in hashes {
+            let mut has = filters.iter().map(|value| build::contains(&View::parse(value).expect("a filter"), hash));
+            let expected = if operation == Operation::Union { has.any(|has| has) } else { has.all(|has| has) };
+            assert!(!expected || build::contains(&view, hash), "a false negative");
+        }
     }
 }
 

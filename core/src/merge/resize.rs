@@ -5,8 +5,9 @@
 //! bits   ──▶  spread to a size that is a multiple, or folded to one that divides
 //! ```
 //!
-//! Bits were set by a number of hashes that no resizing changes. Where that is not the one that capacity and rate ask for, as in a
-//! filter that was folded to another rate, the size is the smallest by powers of two from its own that keeps the rate.
+//! Bits were set by a number of hashes that no resizing changes. Where that is not the one that capacity and rate ask
+//! for, as in a filter that was folded to another rate, the size is the smallest by powers of two from its own that
+//! keeps the rate.
 
 use super::{gcd, or_into};
 use crate::build::{Request, insert_entries, settle};
@@ -15,8 +16,8 @@ use crate::format::{Body, Buffer, Header, View, payload_mut};
 use crate::kind::Kind;
 use crate::sizing::{self, Size};
 
-/// The filter as if made for `capacity` elements at its own rate; without a capacity, sized for the elements of the list that it
-/// must be then.
+/// The filter as if made for `capacity` elements at its own rate; without a capacity, sized for the elements of the list
+/// that it must be then.
 ///
 /// # Errors
 /// [`Code::InvalidParameter`] for bits whose size neither divides nor is divided by the new one, and for bits without a
@@ -173,8 +174,8 @@ mod tests {
             prop_assert_eq!(resized(&given, capacity).unwrap(), build(layout, capacity, &hashes));
         }
 
-        /// Bits are those of a build at the other size where that is smaller, spread where it is larger; else there is an error
-        /// whose capacity works.
+        /// Bits are those of a build at the other size where that is smaller, spread where it is larger; else there is
+        /// an error whose capacity works.
         #[test]
         fn bits_have_sizes_that_divide(
             layout in prop::sample::select(&Layout::ALL),

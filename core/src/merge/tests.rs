@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const NO_LIMIT: u64 = u64::MAX;
 
 /// A filter of `hashes` in `blocks` blocks.
-fn filter(layout: Layout, blocks: u64, capacity: u64, hashes: &[u64]) -> Vec<u8> {
+pub(super) fn filter(layout: Layout, blocks: u64, capacity: u64, hashes: &[u64]) -> Vec<u8> {
     let k = if layout == Layout::Parquet { 8 } else { 5 };
     let size = Size { layout, hashes: k, blocks, capacity, fpr: 0.01 };
     let kind = if hashes.is_empty() { Kind::NONE } else { Kind::of(Tag::Numeric) };
@@ -25,7 +25,7 @@ fn or(a: &[u8], b: &[u8]) -> Vec<u8> {
 }
 
 fn and(a: &[u8], b: &[u8]) -> Vec<u8> {
-    let value: Vec<u8> = intersection(&View::parse(a).unwrap(), &View::parse(b).unwrap(), "&", NO_LIMIT).unwrap();
+    let value: Vec<u8> = intersection(&View::parse(a).unwrap(), &View::parse(b).unwrap(), "&").unwrap();
     View::parse(&value).unwrap();
     value
 }
