@@ -141,7 +141,7 @@ def hash_of(kind, layout, text):
 
 def allowed(code, layout):
     """Section 3's table of kinds and layouts; the Parquet kind of an integer is that of its own width."""
-    return code >= 32 or code in (5, 10, 11) if layout == "parquet" else code < 32
+    return code >= 32 or code == 5 or 10 <= code <= 21 if layout == "parquet" else code < 32
 
 
 def build(layout, capacity, fpr, kind="integer", elements=(), name=""):
