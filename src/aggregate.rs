@@ -209,7 +209,7 @@ fn deserialise(call: &Call) -> Outcome {
 fn finish(call: &Call) -> Outcome {
     call.require_aggregate()?;
     match State::argument(call, 0) {
-        Some(mut state) => state.finish().map(Some),
+        Some(mut state) => state.finish(call).map(Some),
         None => crate::build::nothing().map(Some),
     }
 }

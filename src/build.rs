@@ -3,10 +3,10 @@
 
 use crate::datum::{Call, PgBuffer, elements};
 use crate::element::{ElementType, hash_to_add, hashes};
-use crate::error::{Failure, invalid_parameter, report_overfull};
+use crate::error::{Failure, invalid_parameter};
 use crate::settings;
 use pg_bloom_core::build::{self, Request};
-use pg_bloom_core::{Buffer, Header, Layout, View, estimate, hash, sizing};
+use pg_bloom_core::{Buffer, Header, Layout, View, hash, sizing};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -85,10 +85,8 @@ pub fn nothing() -> Result<Datum, Failure> {
 ///
 /// # Errors
 /// 22023 when `pg_bloom.overfill` is `error`.
-pub fn finish(filter: PgBuffer) -> Outcome {
-    if let Some(over) = estimate::overfull(&View::parse_trusted(filter.bytes())?) {
-        report_overfull(over)?;
-    }
+pub fn finish(call: &Call, filter: PgBuffer) -> Outcome {
+    crate::overfull::check(call, &View::parse_trusted(filter.bytes())?)?;
     Ok(Some(filter.into_datum()))
 }
 
@@ -113,7 +111,9 @@ fn from_array(call: &Call) -> Outcome {
     let key = element.key(&header, "bloom_from_array")?;
     let hashes = hashes(&elements(call, 0, *oid), &key)?;
     let header = if hashes.is_empty() { header } else { Header { kind: key.kind, ..header } };
-    finish(build::from_hashes(&header, &hashes, settings::max_filter_bytes())?)
+    let filter: PgBuffer = build::from_hashes(&header, &hashes, settings::max_filter_bytes())?;
+    // Without a capacity it has the size that it needs.
+    if header.is_to_be_sized() { Ok(Some(filter.into_datum())) } else { finish(call, filter) }
 }
 
 /// `bloom_from_array(elements, capacity, fpr, layout)` with a rate.
@@ -132,7 +132,7 @@ fn add(call: &Call) -> Outcome {
     if build::contains(&view, hash) {
         return Ok(Some(filter.into_datum()));
     }
-    finish(build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?)
+    finish(call, build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?)
 }
 
 /// `bloom_add_all(filter, elements)`.
@@ -145,7 +145,7 @@ fn add_all(call: &Call) -> Outcome {
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(Some(filter.into_datum()));
     }
-    finish(build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?)
+    finish(call, build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?)
 }
 
 /// `bloom_shard(element, shards)`.

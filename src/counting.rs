@@ -9,11 +9,12 @@ mod aggregate;
 use crate::build::{Arguments, at_fpr};
 use crate::datum::{Call, Column, PgBuffer, elements, row};
 use crate::element::{ElementType, Key, hash_to_add};
-use crate::error::{Failure, report_overfull_with};
+use crate::error::Failure;
+use crate::overfull::check_with;
 use crate::settings;
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::kind::Kind;
-use pg_bloom_core::{Buffer, Header, estimate, format, memory};
+use pg_bloom_core::{Buffer, Header, format, memory, overfull};
 use pgrx::pg_sys::{Datum, Oid};
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -37,16 +38,14 @@ fn nothing() -> Result<Datum, Failure> {
 ///
 /// # Errors
 /// 22023 when `pg_bloom.overfill` is `error`; 22P03 for a damaged value.
-pub fn warn_of_overfull(filter: &[u8]) -> Result<(), Failure> {
-    match Counting::parse_trusted(filter)?.with_bits(estimate::overfull) {
-        Some(over) => report_overfull_with(over, "Build it with a larger capacity, or remove elements."),
-        None => Ok(()),
-    }
+pub fn warn_of_overfull(call: &Call, filter: &[u8]) -> Result<(), Failure> {
+    let filter = Counting::parse_trusted(filter)?;
+    check_with(call, "Build it with a larger capacity, or remove elements.", || filter.with_bits(overfull::overfull))
 }
 
 /// Warns about an overfull filter, or fails, and makes it the result.
-fn finish(filter: PgBuffer) -> Outcome {
-    warn_of_overfull(filter.bytes())?;
+fn finish(call: &Call, filter: PgBuffer) -> Outcome {
+    warn_of_overfull(call, filter.bytes())?;
     Ok(Some(filter.into_datum()))
 }
 
@@ -70,7 +69,7 @@ fn add(call: &Call) -> Outcome {
     let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
     let counting = Counting::parse_trusted(filter.bytes())?;
     let key = element_type.key(&counting.header, "counting_bloom_add")?;
-    finish(counting.add(key.kind, &[hash_to_add(&key, element)?], "counting_bloom_add")?)
+    finish(call, counting.add(key.kind, &[hash_to_add(&key, element)?], "counting_bloom_add")?)
 }
 
 /// `counting_bloom_remove(filter, element)`.
@@ -105,7 +104,7 @@ fn add_all(call: &Call) -> Outcome {
     if hashes.is_empty() {
         return Ok(Some(filter.into_datum()));
     }
-    finish(counting.add(kind, &hashes, "counting_bloom_add_all")?)
+    finish(call, counting.add(kind, &hashes, "counting_bloom_add_all")?)
 }
 
 /// `counting_bloom_remove_all(filter, elements)`.
@@ -122,7 +121,7 @@ fn remove_all(call: &Call) -> Outcome {
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (Counting::parse_trusted(a.bytes())?, Counting::parse_trusted(b.bytes())?);
-    finish(counting::sum(&a, &b, "counting_bloom_union")?)
+    finish(call, counting::sum(&a, &b, "counting_bloom_union")?)
 }
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.

@@ -1,8 +1,6 @@
 //! From the core's errors to PostgreSQL's reports.
 
 use crate::datum::catalog::message;
-use crate::settings::{self, Overfill};
-use pg_bloom_core::estimate::Overfull;
 use pg_bloom_core::{Code, Error};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
@@ -91,63 +89,7 @@ fn report(code: PgSqlErrorCode, error: Error, level: PgLogLevel) {
     report.report(level);
 }
 
-/// Warns about a filter that holds more than it was made for, or fails, as `pg_bloom.overfill` says.
-///
-/// # Errors
-/// 22023 when the setting is `error`.
-pub fn report_overfull(over: Overfull) -> Result<(), Failure> {
-    report_overfull_with(over, "Build it with a larger capacity, or with none to size it for what it sees.")
-}
-
-/// The same of a filter for which something else can be done.
-///
-/// # Errors
-/// As [`report_overfull`].
-pub fn report_overfull_with(over: Overfull, hint: &str) -> Result<(), Failure> {
-    let overfill = settings::overfill();
-    if overfill == Overfill::Ignore {
-        return Ok(());
-    }
-    let error =
-        if over.cardinality <= over.capacity as f64 { spread_too_full(&over) } else { too_many_elements(&over, hint) };
-    if overfill == Overfill::Error {
-        return Err(error.into());
-    }
-    report(PgSqlErrorCode::ERRCODE_WARNING, error, PgLogLevel::WARNING);
-    Ok(())
-}
-
-fn too_many_elements(over: &Overfull, hint: &str) -> Error {
-    let count = if over.cardinality.is_finite() {
-        format!("about {:.0} elements", over.cardinality)
-    } else {
-        "more elements than it can tell".into()
-    };
-    invalid_parameter(format!("bloom filter holds {count}, but its capacity is {}", over.capacity))
-        .detail(format!("Its false positive rate is now {}, not {}.", significant(over.current_fpr), over.fpr))
-        .hint(hint)
-}
-
-/// About a filter that smaller ones were merged into: each of their bits was spread over several.
-fn spread_too_full(over: &Overfull) -> Error {
-    let (count, capacity) = (over.cardinality, over.capacity);
-    invalid_parameter(format!(
-        "bloom filter is too full for its capacity of {capacity}, with about {count:.0} elements"
-    ))
-    .detail(format!(
-        "Its false positive rate is now {}, not {}: bits of smaller filters were spread.",
-        significant(over.current_fpr),
-        over.fpr
-    ))
-    .hint("Build filters that will be merged with the same capacity.")
-}
-
-/// A rate with two significant digits.
-fn significant(rate: f64) -> String {
-    if rate < 1e-4 {
-        format!("{rate:.1e}")
-    } else {
-        let digits = (1 - rate.log10().floor() as i32).clamp(1, 8) as usize;
-        format!("{rate:.digits$}")
-    }
+/// Raises a warning.
+pub fn warn(warning: Error) {
+    report(PgSqlErrorCode::ERRCODE_WARNING, warning, PgLogLevel::WARNING);
 }

@@ -16,6 +16,7 @@
 //! | [`counting`] | `counting_bloom`: filters from which elements can be removed |
 //! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
 //! | [`parquet`] | `bloom_to_parquet`, `bloom_from_parquet` |
+//! | [`overfull`] | warnings about filters that hold too much |
 //! | [`settings`] | `pg_bloom.default_fpr` and the other settings |
 //!
 //! All unsafe code about datums is in [`datum`].
@@ -40,6 +41,7 @@ pub mod error;
 pub mod inspect;
 pub mod membership;
 pub mod merge;
+pub mod overfull;
 pub mod panics;
 pub mod parquet;
 pub mod planner;

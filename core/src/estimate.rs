@@ -1,5 +1,5 @@
-//! What a filter says about itself: how many elements, at what rate it answers wrongly now, and whether that is more than it
-//! was made for.
+//! What a filter says about itself: how many elements, and at what rate it answers wrongly now. Whether that is more than it
+//! was made for is in [`crate::overfull`].
 //!
 //! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the clear share is
 //! (1 - a)^n on average, and n is estimated as ln(clear) / ln(1 - a):
@@ -38,11 +38,6 @@ use crate::merge::{merged_header, or_into};
 use crate::{interrupt, memory, sparse};
 use std::borrow::Cow;
 
-/// How far above its capacity a filter may be before it is overfull, as a factor.
-const TOLERANCE: f64 = 1.05;
-/// … or in standard errors of its estimate, whichever is more.
-const STANDARD_ERRORS: f64 = 4.0;
-
 /// By how many standard errors of a coarser size's estimate a finer one's may differ to agree with it.
 const AGREEMENT: f64 = 2.0;
 
@@ -64,19 +59,6 @@ pub struct Info {
     pub current_fpr: f64,
     /// Whether every bit is set, so that it finds everything.
     pub saturated: bool,
-}
-
-/// A filter that holds more than it was made for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Overfull {
-    /// Estimated distinct elements.
-    pub cardinality: f64,
-    /// The number it was made for.
-    pub capacity: u64,
-    /// The rate it has now.
-    pub current_fpr: f64,
-    /// The rate it was made for.
-    pub fpr: f64,
 }
 
 /// The number of set bits.
@@ -331,28 +313,6 @@ pub fn standard_error(layout: Layout, hashes: u32, blocks: u64, elements: f64) -
     let mean = (-load * touched).exp();
     let variance = square - mean * mean * (1.0 + load * touched * touched);
     (b * variance.max(0.0)).sqrt() / (touched * mean)
-}
-
-/// Whether a filter holds more than it was made for, by 5 % or four standard errors, whichever is more. What counts is
-/// how full it is now, not how many elements it has: a small full filter spread into a large one fills it by as much.
-pub fn overfull(view: &View<'_>) -> Option<Overfull> {
-    let h = &view.header;
-    if h.is_unsized() {
-        return None;
-    }
-    let capacity = h.capacity as f64;
-    let present = present(view);
-    let error = match view.body {
-        Body::Sparse(_) => 0.0,
-        Body::Dense(_) => standard_error(h.layout, h.hashes, h.blocks, capacity),
-    };
-    let most = (capacity * TOLERANCE).max(capacity + STANDARD_ERRORS * error);
-    (present > most).then(|| Overfull {
-        cardinality: cardinality(view),
-        capacity: h.capacity,
-        current_fpr: current_fpr(view),
-        fpr: h.fpr,
-    })
 }
 
 /// Everything a filter says about itself.

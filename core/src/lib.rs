@@ -25,7 +25,8 @@
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union, intersection, spreading and folding |
 //! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |
-//! | [`estimate`] | cardinality, present rate, overfull |
+//! | [`estimate`] | cardinality, present rate |
+//! | [`overfull`] | whether that rate is more than chance above the promise |
 //! | [`memory`] | what operations need beside their results, with an error where there is none |
 //! | [`mod@parquet`] | filters as Parquet files keep them |
 //! | [`range`] | tiles and pages of the index: many filters asked at once |
@@ -50,6 +51,7 @@ pub mod kind;
 pub mod layout;
 pub mod memory;
 pub mod merge;
+pub mod overfull;
 pub mod parquet;
 pub mod range;
 pub mod rate;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 /// Bits of a block of the layout `blocked`.
 const BLOCK: u32 = 512;
 /// Up to this many bits a `classic` filter's rate is computed by the occupancy chain itself.
-const EXACT_CELLS: u64 = 1024;
+pub(crate) const EXACT_CELLS: u64 = 1024;
 /// Below this many throws per cell nearly every hit cell was hit once.
 const SPARSE_LOAD: f64 = 1e-5;
 /// Beyond this many throws per cell every cell is hit but for one in 10^17.
@@ -34,7 +34,7 @@ pub fn expected(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 
     if elements <= 0.0 {
         return 0.0;
     }
-    if elements * f64::from(hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL {
+    if is_full(layout, hashes, blocks, elements) {
         return 1.0;
     }
     let rate = match layout {
@@ -43,6 +43,11 @@ pub fn expected(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 
     };
     // Sums of many terms end a little above one.
     rate.min(1.0)
+}
+
+/// Whether so many elements hit every cell.
+pub(crate) fn is_full(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> bool {
+    elements * f64::from(hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL
 }
 
 /// The false positive rate at a mean of `load` elements a block, in the limit of many blocks.
@@ -160,7 +165,7 @@ impl Occupancy {
 }
 
 /// The occupancy chain: how many of a number of cells are hit after some throws.
-struct Chain {
+pub(crate) struct Chain {
     /// Probability that x cells are hit. Those of less than [`NEGLIGIBLE`] at both ends are left out.
     hit: Vec<f64>,
     /// The least and the most cells that may be hit.
@@ -172,7 +177,8 @@ struct Chain {
 const NEGLIGIBLE: f64 = 1e-40;
 
 impl Chain {
-    fn new(cells: usize) -> Self {
+    /// Before the first throw.
+    pub(crate) fn new(cells: usize) -> Self {
         let mut hit = vec![0.0; cells + 1];
         hit[0] = 1.0;
         Chain { hit, first: 0, last: 0 }
@@ -183,7 +189,7 @@ impl Chain {
     }
 
     /// One more throw.
-    fn throw(&mut self) {
+    pub(crate) fn throw(&mut self) {
         let a_cell = 1.0 / self.cells();
         self.last = (self.last + 1).min(self.hit.len() - 1);
         let mut before = 0.0;
@@ -201,11 +207,28 @@ impl Chain {
         }
     }
 
+    /// Numbers of hit cells and their probabilities.
+    pub(crate) fn states(&self) -> impl DoubleEndedIterator<Item = (usize, f64)> + '_ {
+        (self.first..=self.last).map(|x| (x, self.hit[x]))
+    }
+
     /// E[(X/cells)^k].
     fn moment(&self, k: u32) -> f64 {
         let cells = self.cells();
         (self.first..=self.last).map(|x| self.hit[x] * (x as f64 / cells).powi(k as i32)).sum()
     }
+}
+
+/// The mean and the variance of the share of many cells that so many throws hit.
+pub(crate) fn fill(cells: u64, throws: f64) -> (f64, f64) {
+    let m = cells as f64;
+    let load = throws / m;
+    if load < SPARSE_LOAD {
+        // The differences below would be of numbers that are nearly one: the first terms of their series.
+        return (load - load * load / 2.0, load * load * (0.5 - load / 3.0) / m);
+    }
+    let empty = (throws * (-1.0 / m).ln_1p()).exp();
+    (1.0 - empty, (empty * (1.0 - (1.0 + load) * empty) / m).max(0.0))
 }
 
 fn classic(k: u32, bits: u64, elements: f64) -> f64 {
@@ -215,15 +238,7 @@ fn classic(k: u32, bits: u64, elements: f64) -> f64 {
         (0..throws.round() as u64).for_each(|_| chain.throw());
         return chain.moment(k);
     }
-    let m = bits as f64;
-    let load = throws / m;
-    let empty = (throws * (-1.0 / m).ln_1p()).exp();
-    let (mean, variance) = if load < SPARSE_LOAD {
-        // The differences below would be of numbers that are nearly one: the first terms of their series.
-        (load - load * load / 2.0, load * load * (0.5 - load / 3.0) / m)
-    } else {
-        (1.0 - empty, empty * (1.0 - (1.0 + load) * empty) / m)
-    };
+    let (mean, variance) = fill(bits, throws);
     let v = variance / (mean * mean);
     let choose = |n: f64| (0..n as u32).fold(1.0, |c, i| c * (f64::from(k) - f64::from(i)) / f64::from(i + 1));
     let rate = mean.powi(k as i32) * (1.0 + choose(2.0) * v + 3.0 * choose(4.0) * v * v);

@@ -109,7 +109,7 @@ fn deserialise(call: &Call) -> Outcome {
 fn finish(call: &Call) -> Outcome {
     call.require_aggregate()?;
     match CountingState::argument(call, 0) {
-        Some(mut state) => state.finish().map(Some),
+        Some(mut state) => state.finish(call).map(Some),
         None => super::nothing().map(Some),
     }
 }

@@ -132,6 +132,14 @@ impl Call {
         Ok(flinfo)
     }
 
+    /// The address of this call site, which no other has while it lives, and memory that lives as long; `None` for a call
+    /// without a site.
+    pub(super) fn site(&self) -> Option<(usize, pg_sys::MemoryContext)> {
+        let flinfo = self.flinfo().ok()?;
+        // SAFETY: not null, and valid for the call.
+        Some((flinfo as usize, unsafe { (*flinfo).fn_mcxt }))
+    }
+
     /// The object identifier of the SQL function.
     pub fn function(&self) -> Result<pg_sys::Oid, Failure> {
         // SAFETY: not null, and valid for the call.

@@ -211,11 +211,11 @@ impl CountingState {
     ///
     /// # Errors
     /// 22023 for one that is overfull, if the setting says so.
-    pub fn finish(&mut self) -> Result<pg_sys::Datum, Failure> {
+    pub fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
         let datum = self.filter();
         // SAFETY: a value of variable length that was just made.
         let value = unsafe { Value::detoast(datum) };
-        crate::counting::warn_of_overfull(value.bytes())?;
+        crate::counting::warn_of_overfull(call, value.bytes())?;
         Ok(datum)
     }
 

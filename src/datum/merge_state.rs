@@ -10,7 +10,7 @@ use super::params::Shared;
 use super::payload::Payload;
 use super::state::{State, most_in_memory, too_many, with_entries};
 use super::varlena::{PgBuffer, Value};
-use crate::error::{Failure, report_overfull};
+use crate::error::Failure;
 use crate::settings;
 use pg_bloom_core::build::{from_hashes, largest, settle, settle_dense};
 use pg_bloom_core::merge::{merged_header, or_into};
@@ -202,7 +202,7 @@ impl State {
     ///
     /// # Errors
     /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.
-    pub fn finish(&mut self) -> Result<pg_sys::Datum, Failure> {
+    pub fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
         let datum = if self.is_dense() && header.is_to_be_sized() {
@@ -219,10 +219,11 @@ impl State {
             self.sort();
             from_hashes::<PgBuffer>(&header, self.hashes(), limit)?.into_datum()
         };
-        // SAFETY: a value of variable length that was just made.
-        let value = unsafe { Value::detoast(datum) };
-        if let Some(over) = estimate::overfull(&View::parse_trusted(&value)?) {
-            report_overfull(over)?;
+        // An unsized build has the size that its hashes need.
+        if !header.is_to_be_sized() || self.is_dense() {
+            // SAFETY: a value of variable length that was just made.
+            let value = unsafe { Value::detoast(datum) };
+            crate::overfull::check(call, &View::parse_trusted(&value)?)?;
         }
         Ok(datum)
     }

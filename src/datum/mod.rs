@@ -20,6 +20,7 @@ mod members;
 mod memory;
 mod merge_state;
 mod numeric;
+pub mod once;
 mod params;
 mod payload;
 mod pg_list;

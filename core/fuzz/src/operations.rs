@@ -3,7 +3,7 @@
 use super::forge::{Input, mend, mend_like};
 use super::oracle;
 use pg_bloom_core::slices::{START_BYTES, Start};
-use pg_bloom_core::{Body, Code, Error, Header, View, build, estimate, merge};
+use pg_bloom_core::{Body, Code, Error, Header, View, build, estimate, merge, overfull};
 use std::collections::BTreeSet;
 
 /// The largest filter that an operation may make.
@@ -93,7 +93,7 @@ fn describe(view: &View<'_>) {
     assert!(info.cardinality >= 0.0, "{info:?}");
     assert!((0.0..=1.0).contains(&info.current_fpr) && (0.0..=1.0).contains(&info.fill_ratio), "{info:?}");
     assert!(estimate::present(view) >= 0.0);
-    if let Some(over) = estimate::overfull(view) {
+    if let Some(over) = overfull::overfull(view) {
         assert!(over.cardinality >= 0.0 && over.capacity == h.capacity, "{over:?}");
     }
     let Some(bits) = oracle::bits_of(view) else { return };

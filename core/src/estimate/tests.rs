@@ -139,21 +139,6 @@ fn sparse_filters_know_the_bits_of_their_dense_form() {
 }
 
 #[test]
-fn overfull_is_seen_above_the_tolerance_and_not_below() {
-    for layout in Layout::ALL {
-        for capacity in [100, 2000, 100_000] {
-            for seed in 0..20 {
-                let at = build(layout, capacity, 0.01, &random_hashes(seed, capacity));
-                assert_eq!(overfull(&View::parse(&at).unwrap()), None, "{layout:?} {capacity} seed {seed}");
-                let twice = build(layout, capacity, 0.01, &random_hashes(seed, capacity * 2));
-                let over = overfull(&View::parse(&twice).unwrap()).expect("twice the capacity is overfull");
-                assert!((over.cardinality / (capacity * 2) as f64 - 1.0).abs() < 0.25);
-            }
-        }
-    }
-}
-
-#[test]
 fn a_filter_that_finds_everything_says_so() {
     for layout in Layout::ALL {
         let value = build(layout, 10, 0.1, &random_hashes(1, 50_000));
@@ -161,7 +146,7 @@ fn a_filter_that_finds_everything_says_so() {
         let found = info(&view);
         assert!(found.saturated && found.cardinality.is_infinite(), "{layout:?}");
         assert_eq!((found.current_fpr, found.fill_ratio), (1.0, 1.0));
-        assert!(overfull(&view).is_some());
+        assert!(crate::overfull::overfull(&view).is_some());
         // Merged with another, it still finds everything, and there is nothing to tell an intersection from.
         let other = build(layout, 10, 0.1, &random_hashes(2, 5));
         let both = cardinality(&View::parse(&merge_two(&value, &other)).unwrap());

@@ -118,7 +118,7 @@ fn capacity_is_that_of_the_size_and_what_is_in_it() {
             let view = View::parse(&value).unwrap();
             let now = estimate::current_fpr(&view);
             assert_eq!(view.header.fpr, now.clamp(0.01, 0.5));
-            assert!(now > 0.6 || estimate::overfull(&view).is_none(), "{blocks} blocks, {held} held");
+            assert!(now > 0.6 || crate::overfull::overfull(&view).is_none(), "{blocks} blocks, {held} held");
         }
     }
 }

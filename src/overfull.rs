@@ -1,0 +1,67 @@
+//! Warnings about overfull filters, or errors, as `pg_bloom.overfill` says.
+
+use crate::datum::{Call, once};
+use crate::error::{Failure, invalid_parameter, warn};
+use crate::settings::{self, Overfill};
+use pg_bloom_core::overfull::Overfull;
+use pg_bloom_core::{Error, View, overfull};
+
+/// What to do about an overfull filter.
+const ADVICE: &str = "Build it with a larger capacity, or with none to size it for what it sees.";
+/// Other filters that the same call makes in a statement are not reported.
+const OTHERS: &str = "Others may follow without a warning: each call warns once in a statement.";
+
+/// Warns about an overfull filter, or fails.
+///
+/// # Errors
+/// 22023 when `pg_bloom.overfill` is `error`.
+pub fn check(call: &Call, view: &View<'_>) -> Result<(), Failure> {
+    check_with(call, ADVICE, || overfull::overfull(view))
+}
+
+/// The same of a filter for which something else can be done.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with(call: &Call, advice: &str, find: impl FnOnce() -> Option<Overfull>) -> Result<(), Failure> {
+    let overfill = settings::overfill();
+    if overfill == Overfill::Ignore || (overfill == Overfill::Warn && once::was_done(call)) {
+        return Ok(());
+    }
+    let Some(over) = find() else { return Ok(()) };
+    if overfill == Overfill::Error {
+        return Err(describe(&over, advice, "").into());
+    }
+    once::done(call);
+    warn(describe(&over, advice, OTHERS));
+    Ok(())
+}
+
+fn describe(over: &Overfull, advice: &str, others: &str) -> Error {
+    let capacity = over.capacity;
+    let spread = over.cardinality <= capacity as f64;
+    let message = if spread {
+        // Smaller filters were merged into it: each of their bits was spread over several.
+        let count = over.cardinality;
+        format!("bloom filter is too full for its capacity of {capacity}, with about {count:.0} elements")
+    } else if over.cardinality.is_finite() {
+        format!("bloom filter holds about {:.0} elements, but its capacity is {capacity}", over.cardinality)
+    } else {
+        format!("bloom filter holds more elements than it can tell, but its capacity is {capacity}")
+    };
+    let why = if spread { ": bits of smaller filters were spread" } else { "" };
+    let detail =
+        format!("Its false positive rate is now {}, not {}{why}. {others}", significant(over.current_fpr), over.fpr);
+    let hint = if spread { "Build filters that will be merged with the same capacity." } else { advice };
+    invalid_parameter(message).detail(detail.trim_end()).hint(hint)
+}
+
+/// A rate with two significant digits.
+fn significant(rate: f64) -> String {
+    if rate < 1e-4 {
+        format!("{rate:.1e}")
+    } else {
+        let digits = (1 - rate.log10().floor() as i32).clamp(1, 8) as usize;
+        format!("{rate:.digits$}")
+    }
+}
