@@ -1,4 +1,5 @@
-//! What docs/sizing.md says in tables is what the core computes, and its figures are there.
+//! What docs/sizing.md says of merging other sizes is what the core computes, and its figures are there. The core's tests have
+//! its tables of sizes.
 
 use pg_bloom_core::format::{Header, View};
 use pg_bloom_core::kind::{Kind, Tag};
@@ -30,29 +31,6 @@ fn number(text: &str) -> u64 {
     text.replace(',', "").parse().unwrap_or_else(|_| panic!("{text} is a number"))
 }
 
-#[test]
-fn sizes_are_those_that_the_core_computes() {
-    const ELEMENTS: u64 = 1_000_000;
-    let rows = table("| rate | blocked | classic | parquet |");
-    assert!(rows.len() >= 7, "common rates are there");
-    for row in rows {
-        let fpr: f64 = row[0].parse().expect("the first cell is a rate");
-        for (layout, cell) in Layout::ALL.into_iter().zip(&row[1..]) {
-            let Ok(size) = sizing::size(layout, ELEMENTS, fpr) else {
-                assert_eq!(cell, "–", "{} cannot keep {fpr}", layout.name());
-                continue;
-            };
-            let bits = (size.blocks * layout.block_bits()) as f64 / ELEMENTS as f64;
-            let parts: Vec<&str> = cell.split(" / ").collect();
-            assert_eq!(parts.len(), 3, "{cell}");
-            assert_eq!(parts[0], format!("{bits:.2}"), "bits of {} at {fpr}", layout.name());
-            assert_eq!(number(parts[1]), u64::from(size.hashes), "hashes of {} at {fpr}", layout.name());
-            let bytes = Header::sized(size, Kind::NONE).dense_bytes();
-            assert_eq!(number(parts[2]), bytes, "bytes of {} at {fpr}", layout.name());
-        }
-    }
-}
-
 /// A filter of integers.
 fn filter(capacity: u64, elements: std::ops::Range<i64>) -> Vec<u8> {
     let size = sizing::size(Layout::Blocked, capacity, 0.01).unwrap();
@@ -74,18 +52,6 @@ fn merging_other_sizes_costs_what_the_page_says() {
         let rate = estimate::current_fpr(&View::parse(&union).unwrap());
         assert_eq!(row[2], format!("{rate:.3}"), "rate at capacity {}", row[0]);
     }
-}
-
-/// What the text says `blocked` needs beyond `classic`.
-#[test]
-fn what_one_block_costs_is_as_the_page_says() {
-    let more = |fpr| {
-        let bits = |layout| sizing::density(layout, fpr).unwrap().bits;
-        ((bits(Layout::Blocked) / bits(Layout::Classic) - 1.0) * 100.0).round()
-    };
-    let said = format!("At 0.01 that costs {} %, at 10⁻⁴ {} %, at 10⁻⁹ {} %.", more(0.01), more(1e-4), more(1e-9));
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words(&page()).contains(&words(&said)), "docs/sizing.md should say: {said}");
 }
 
 /// Each figure is on the page, each that is on the page is there, and none is larger than a page should load.
