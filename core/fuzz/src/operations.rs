@@ -163,11 +163,15 @@ fn resize(view: &View<'_>, capacity: u64, probes: &[u64]) {
     }
 }
 
-/// Adding elements gives a filter that has them and all it had.
+/// Adding elements gives a filter that has them and all it had; those of another kind are refused.
 fn add(view: &View<'_>, kind: pg_bloom_core::Kind<'_>, hashes: &[u64]) {
     let kind = if kind.is_none() { view.header.kind } else { kind };
     if kind.is_none() {
         return;
+    }
+    if view.header.kind.meet(kind).is_none() {
+        let refused = build::add::<Vec<u8>>(view, kind, hashes, "add", LIMIT);
+        return assert_eq!(refused.map_err(|error| error.code), Err(Code::KindMismatch));
     }
     let value: Vec<u8> = match build::add(view, kind, hashes, "add", LIMIT) {
         Ok(value) => value,
