@@ -1,4 +1,4 @@
-//! `bloom_agg`, whose state is [`crate::datum::State`]. The aggregates over filters are in [`merge`].
+//! `bloom_agg`, whose state is [`crate::datum::State`]. The aggregates over filters are in `aggregate/merge.rs`.
 //!
 //! ```text
 //! rows ──transition──▶ state ──serialise──▶ bytes ──deserialise──▶ state ──combine──▶ state ──final──▶ bloom
