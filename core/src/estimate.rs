@@ -35,7 +35,7 @@ use crate::error::Result;
 use crate::format::{Body, Header, View};
 use crate::layout::Layout;
 use crate::merge::{merged_header, or_into};
-use crate::{interrupt, memory, sparse};
+use crate::{interrupt, memory, simd, sparse};
 use std::borrow::Cow;
 
 /// By how many standard errors of a coarser size's estimate a finer one's may differ to agree with it.
@@ -91,6 +91,9 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     if layout == Layout::Classic {
         return (count_ones(bits) as f64 / header.blocks as f64).powi(hashes as i32);
     }
+    if layout == Layout::Blocked {
+        return rate_of_blocks(hashes, bits) / header.blocks as f64;
+    }
     let bytes = (layout.block_bits() / 8) as usize;
     let mut sum = 0.0;
     for stride in bits.chunks(interrupt::STRIDE) {
@@ -98,6 +101,17 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
         interrupt::check();
     }
     sum / header.blocks as f64
+}
+
+/// The sum of the rates of all blocks of `blocked`, of which many have the same number of bits set.
+fn rate_of_blocks(hashes: u32, bits: &[u8]) -> f64 {
+    let mut with_ones = [0; simd::COUNTS];
+    for stride in bits.chunks(interrupt::STRIDE) {
+        simd::tally_blocks(stride, &mut with_ones);
+        interrupt::check();
+    }
+    let rates = with_ones.iter().enumerate().filter(|&(_, &blocks)| blocks > 0);
+    rates.map(|(ones, &blocks)| blocks as f64 * (ones as f64 / 512.0).powi(hashes as i32)).sum()
 }
 
 /// Positions of a `classic` filter's elements that are kept as numbers; more of them are marked in windows of bits.
