@@ -2,6 +2,9 @@
 
 mod common;
 
+#[path = "arguments/odd.rs"]
+mod odd;
+
 use common::{Random, Server, TYPES, refused, rows, run, sqlstate, value};
 use postgres::Client;
 use std::collections::BTreeSet;
@@ -16,161 +19,6 @@ const NO_CAST: &str = "42846";
 
 /// Calls of each function with odd arguments, if there are as many combinations.
 const MOST: usize = 1000;
-
-/// Odd values of each type of argument, as SQL.
-fn odd_values(sql_type: &str) -> &'static [&'static str] {
-    match sql_type {
-        "bloom" => &[
-            "NULL::bloom",
-            "bloom_empty()",
-            "bloom_empty(NULL, 0.5, 'parquet')",
-            "bloom_empty(1)",
-            "bloom_empty(200000000)",
-            "bloom_from_array(ARRAY[1, 2], 1000)",
-            "bloom_from_array(ARRAY['x'], 1000, 0.01, 'classic')",
-            "bloom_from_array(ARRAY[inet '::1'], 3, 1e-9)",
-            "bloom_from_array(ARRAY(SELECT generate_series(1, 5000)), 1, 0.5)",
-            "bloom_from_array(ARRAY(SELECT generate_series(1, 5000)), 1000, 0.01, 'parquet')",
-            "bloom_from_array(ARRAY(SELECT generate_series(1, 999)::float8), 999, 0.5, 'classic')",
-        ],
-        "counting_bloom" => &[
-            "NULL::counting_bloom",
-            "counting_bloom_empty()",
-            "counting_bloom_empty(1)",
-            "counting_bloom_empty(1000000, 0.5)",
-            "counting_bloom_empty(40, 0.1) || 1 || 1",
-            "counting_bloom_empty(40, 0.1) || 'x'",
-            "counting_bloom_add_all(counting_bloom_empty(9), ARRAY(SELECT 7 FROM generate_series(1, 99)))",
-            "counting_bloom_add_all(counting_bloom_empty(1000), ARRAY[inet '::1', '::2'])",
-        ],
-        "bigint" => &[
-            "NULL::bigint",
-            "0::bigint",
-            "1::bigint",
-            "-1::bigint",
-            "1000::bigint",
-            "2147483648",
-            "3035465041465251093",
-            "4611686018427387905",
-            "9223372036854775807",
-            "(-9223372036854775808)",
-        ],
-        "integer" => &["NULL::integer", "0", "1", "-1", "7", "8", "65", "2147483647", "(-2147483648)"],
-        "double precision" | "bloom_optional_fpr" => &[
-            "NULL::float8",
-            "0::float8",
-            "'-0'::float8",
-            "1::float8",
-            "-0.5::float8",
-            "0.01::float8",
-            "0.5::float8",
-            "0.5000000000000001::float8",
-            "'5e-324'::float8",
-            "1e-300::float8",
-            "1e-9::float8",
-            "1.7e308::float8",
-            "'NaN'::float8",
-            "'Infinity'::float8",
-            "'-Infinity'::float8",
-        ],
-        "text" => &[
-            "NULL::text",
-            "''::text",
-            "'blocked'::text",
-            "'classic'::text",
-            "'parquet'::text",
-            "'Parquet '::text",
-            "'\u{1F600}'::text",
-            "repeat('x', 3000000)",
-        ],
-        "\"char\"" => &["NULL::\"char\"", "'x'::\"char\"", "''::\"char\"", "(-100)::\"char\""],
-        "bytea" => &[
-            "NULL::bytea",
-            "''::bytea",
-            "'\\x01'::bytea",
-            "repeat('x', 3000000)::bytea",
-            "bloom_empty()::bytea",
-            "bloom_to_parquet(bloom_empty())",
-            "bloom_to_parquet(bloom_from_array(ARRAY[1.5, 'NaN']::float8[], 10000, 0.1, 'parquet'))",
-            "substr(bloom_to_parquet(bloom_empty(100, 0.1, 'parquet')), 2)",
-        ],
-        "cstring" => &["NULL::cstring", "''::cstring", "'\\x'::cstring", "'\\x0'::cstring", "'x'::cstring"],
-        "internal" => &["NULL::internal"],
-        "oid" => &["0::oid", "NULL::oid"],
-        "regtype" => &[
-            "NULL::regtype",
-            "0::regtype",
-            "4000000000::regtype",
-            "'integer'::regtype",
-            "'real'::regtype",
-            "'text'::regtype",
-            "'numeric'::regtype",
-            "'integer[]'::regtype",
-            "'bloom'::regtype",
-            "'mood'::regtype",
-            "'pair'::regtype",
-            "'record'::regtype",
-            "'internal'::regtype",
-            "'anyelement'::regtype",
-        ],
-        "smallint" => &["0::smallint", "NULL::smallint"],
-        "anyelement" => &[
-            "NULL::integer",
-            "1",
-            "(-32768)::smallint",
-            "9223372036854775807",
-            "'NaN'::float8",
-            "'-Infinity'::real",
-            "'1e308'::float8",
-            "'NaN'::numeric",
-            "1e131071",
-            "1e-16383",
-            "'infinity'::date",
-            "'-infinity'::timestamptz",
-            "'5874897-12-31'::date",
-            "interval '-178000000 years'",
-            "repeat('x', 3000000)::varchar",
-            "''::char(1)",
-            "repeat('x', 3000000)::bytea",
-            "'{}'::jsonb",
-            "'{}'::json",
-            "point(1, 2)",
-            "'()'::int4range",
-            "ARRAY[ARRAY[NULL::integer]]",
-            "array_fill(0, ARRAY[10, 10, 10, 10])",
-            "'perfect'::mood",
-            "ARRAY['bad'::mood]",
-            "ROW(1, 'x')",
-            "ROW(NULL, NULL)::pair",
-            "bloom_empty(5)",
-            "ARRAY[bloom_empty()]",
-            "counting_bloom_empty()",
-            "NULL::bloom",
-            "true",
-            "B'0101'",
-            "'00000000-0000-0000-0000-000000000000'::uuid",
-        ],
-        "anyarray" => &[
-            "NULL::integer[]",
-            "'{}'::integer[]",
-            "'{NULL, NULL}'::text[]",
-            "ARRAY[1, NULL, 2]",
-            "'[-5:-3]={1, 2, 3}'::integer[]",
-            "array_fill(7, ARRAY[3, 3, 3], ARRAY[-1, 0, 1])",
-            "ARRAY['x', '', repeat('y', 100000)]",
-            "ARRAY(SELECT generate_series(1, 100000))",
-            "ARRAY['NaN', '-0', 'Infinity']::float8[]",
-            "ARRAY[inet '::1']",
-            "ARRAY['bad', 'perfect']::mood[]",
-            "ARRAY[bloom_empty(), NULL]",
-            "ARRAY[point(1, 2)]",
-            "ARRAY['{}'::json]",
-            "ARRAY[ROW(1, 'x')::pair]",
-            "ARRAY[ROW(1)]",
-        ],
-        other => panic!("no odd values of type {other}"),
-    }
-}
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
@@ -229,7 +77,7 @@ impl Function {
 
     /// Calls with odd arguments: all of them, or `most` at random.
     fn calls(&self, random: &mut Random, most: usize) -> Vec<String> {
-        let choices: Vec<_> = self.arguments.iter().map(|sql_type| odd_values(sql_type)).collect();
+        let choices: Vec<_> = self.arguments.iter().map(|sql_type| odd::values(sql_type)).collect();
         let all: usize = choices.iter().map(|values| values.len()).product();
         (0..all.min(most))
             .map(|number| {
@@ -308,7 +156,7 @@ fn arguments_of_other_types_give_a_value_or_a_clean_error() {
                         0 => *random.pick(&untyped),
                         _ => {
                             let sql_type = *random.pick::<&str>(&TYPES_OF_ARGUMENTS);
-                            *random.pick(odd_values(sql_type))
+                            *random.pick(odd::values(sql_type))
                         }
                     })
                     .collect();
