@@ -2,11 +2,8 @@
 
 mod common;
 
-use common::{LAYOUTS, Random, Server, column, run};
+use common::{LAYOUTS, Random, Server, python, run};
 use postgres::Client;
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// A type of elements: its key kind in general and in the layout `parquet`, as the writer is told, and the text of the i-th
 /// of them, in SQL and for the writer.
@@ -164,24 +161,6 @@ impl Family {
     }
 }
 
-/// What a program of `tests/format` prints for these lines.
-fn python(program: &str, lines: &str) -> Vec<String> {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format").join(program);
-    let mut child = Command::new("python3")
-        .arg(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python3 runs");
-    let mut stdin = child.stdin.take().expect("standard input is a pipe");
-    let lines = lines.to_owned();
-    let feeder = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
-    let output = child.wait_with_output().expect("the program ends");
-    feeder.join().expect("the feeder ends").expect("it reads all lines");
-    assert!(output.status.success(), "it failed");
-    String::from_utf8(output.stdout).expect("what it prints is text").lines().map(str::to_owned).collect()
-}
-
 /// The stored bytes of expressions, in hexadecimal. Filters that can't be merged have none.
 fn stored(client: &mut Client, expressions: &[Expression]) -> Vec<Option<String>> {
     let bytes = |expression: &Expression| {
@@ -204,7 +183,7 @@ fn compare(client: &mut Client, expressions: &[Expression]) -> (Vec<String>, [us
     let pairs: Vec<(&Expression, String)> =
         expressions.iter().zip(expected).filter_map(|(expression, hex)| Some((expression, hex?))).collect();
     let lines: String = pairs.iter().map(|(expression, _)| expression.json.clone() + "\n").collect();
-    let written = python("writer.py", &lines);
+    let written = python::lines("writer.py", &[], &lines);
     assert_eq!(written.len(), pairs.len());
     let mut forms = [0; 3];
     for ((expression, hex), written) in pairs.iter().zip(&written) {
@@ -220,7 +199,7 @@ fn compare_estimates(client: &mut Client, sql_type: &str, values: &[String]) {
         let mut numbers = text.split(' ').map(|number| number.replace("Infinity", "inf").parse().expect("a number"));
         [(); 2].map(|()| numbers.next().expect("two numbers"))
     };
-    let estimated = python("estimates.py", &(values.join("\n") + "\n"));
+    let estimated = python::lines("estimates.py", &[], &(values.join("\n") + "\n"));
     let sql = format!(
         "SELECT (i).cardinality || ' ' || (i).current_fpr
          FROM unnest($1::text[]) WITH ORDINALITY AS t (v, n), LATERAL {sql_type}_info(decode(v, 'hex')::{sql_type}) AS i ORDER BY n"
@@ -314,25 +293,5 @@ fn the_page_has_the_sizes_of_the_server() {
         let sql = format!("SELECT num_hashes || ' ' || num_bits / CASE '{layout}' WHEN 'blocked' THEN 512 WHEN 'parquet' THEN 256 ELSE 1 END
             FROM bloom_parameters({n}, {p}, '{layout}')");
         assert_eq!(common::value::<String>(&mut client, &sql), format!("{k} {blocks}"), "{row:?}");
-    }
-}
-
-/// A kind whose hash is the type's own has a name.
-#[test]
-fn the_writer_writes_names() {
-    let server = Server::start("");
-    let mut client = session(&server);
-    let hashes: Vec<String> =
-        column(&mut client, "SELECT hashinetextended(inet '10.0.0.0' + i, 0)::text FROM generate_series(1, 50) AS i");
-    for (capacity, fpr) in [(1000, 0.01), (20, 0.01), (1, 0.5)] {
-        let array = "ARRAY(SELECT inet '10.0.0.0' + i FROM generate_series(1, 50) AS i)";
-        let elements = Family::list(&hashes);
-        let expression = Expression {
-            sql: format!("bloom_from_array({array}, {capacity}, {fpr})"),
-            json: format!(
-                r#"{{"layout": "blocked", "capacity": {capacity}, "fpr": {fpr}, "kind": "other", "name": "pg_catalog.inet", "elements": {elements}}}"#
-            ),
-        };
-        compare(&mut client, &[expression]);
     }
 }

@@ -7,12 +7,13 @@ use postgres::types::FromSqlOwned;
 use postgres::{Client, Config, NoTls, Row};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 pub mod corpus;
 pub mod objects;
 pub mod page;
+pub mod python;
 
 /// How long to wait for what must happen: only what hangs takes longer, on however slow and busy a machine.
 pub const PATIENCE: Duration = Duration::from_secs(1200);
@@ -198,14 +199,24 @@ pub fn major_version(client: &mut Client) -> i32 {
     value::<i32>(client, "SELECT current_setting('server_version_num')::integer") / 10_000
 }
 
-/// Runs a program with this standard input.
-pub fn feed(command: &mut Command, input: &[u8]) {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the program runs");
+/// What a program makes of this standard input, all of which it must read unless it fails.
+pub fn fed(command: &mut Command, input: &[u8]) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().expect("the program runs");
     let mut stdin = child.stdin.take().expect("standard input is a pipe");
-    let written = stdin.write_all(input);
-    drop(stdin);
-    let status = child.wait().expect("the program ends");
-    assert!(status.success() && written.is_ok(), "{command:?} failed");
+    std::thread::scope(|scope| {
+        let feeder = scope.spawn(move || stdin.write_all(input));
+        let output = child.wait_with_output().expect("the program ends");
+        let written = feeder.join().expect("the feeder ends");
+        assert!(written.is_ok() || !output.status.success(), "{written:?}");
+        output
+    })
+}
+
+/// Runs a program with this standard input, which must succeed.
+pub fn feed(command: &mut Command, input: &[u8]) {
+    let output = fed(command, input);
+    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The SQLSTATE that a statement fails with; 00000 if it doesn't.

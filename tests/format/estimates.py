@@ -8,8 +8,9 @@ counters is shown as its bits.
 import math
 import sys
 
-from sizes import BLOCK_BITS
-from writer import DENSE, evaluate, fold, present_rate, shown
+from layouts import BLOCK_BITS, fold, present_rate
+from stored import DENSE
+from writer import evaluate, shown
 
 
 def touched(layout, k, blocks):

@@ -3,7 +3,8 @@
 import math
 from functools import cache
 
-BLOCK_BITS = {"blocked": 512, "classic": 1, "parquet": 256}
+from layouts import BLOCK_BITS
+
 LEAST_ON_GRID = {"blocked": 64, "classic": 1024, "parquet": 64}
 LEAST_RATE = {"blocked": 1e-9, "classic": 1e-9, "parquet": 1e-6}
 MOST_HASHES = 64

@@ -4,8 +4,8 @@
 Standard input has one filter a line, as an expression in JSON; for each line its stored bytes are printed, in hexadecimal.
 
     {"layout": "blocked", "capacity": 1000, "fpr": 0.01, "kind": "integer", "elements": ["1", "2"]}
-        a filter of these elements; "capacity" may be null, and there may be none of them. Kinds and elements are
-        written as for reader.py
+        a filter of these elements; "capacity" may be null, and there may be none of them. Kinds are written as in kinds.py,
+        elements as in elements.py and members.py
     {"counting": true, …}      the same as a counting_bloom; an element counts as often as it is there
     {"union": [a, b]}, {"intersection": [a, b]}, {"sum": [a, b]}
     {"fold": a, "fpr": 0.05}, {"resize": a, "capacity": 2000}
@@ -18,14 +18,13 @@ import math
 import sys
 
 import sizes
-from reader import CANONICAL, COUNTERS, ELEMENTS, HEADER, KINDS, LAYOUTS, NONE, OTHER, Filter, positions, unhex, xxh64
+from elements import unhex
+from kinds import NONE, stored_name
+from layouts import LAYOUTS, dense_bytes, fold, positions, present_rate, spread
+from members import hash_of
+from stored import COUNTERS, DENSE, HEADER, SPARSE, Filter
 
 CODES = {name: code for code, name in LAYOUTS.items()}
-SPARSE, DENSE = 0, 1
-
-
-def dense_bytes(layout, blocks):
-    return (blocks * sizes.BLOCK_BITS[layout] + 7) // 8
 
 
 def fits_sparse(layout, blocks, count):
@@ -87,65 +86,11 @@ class Value:
         return header + name + payload
 
 
-# Spread and fold
-
-
-def split(bits, layout, blocks):
-    """The blocks of a payload, each as a number."""
-    if layout == "classic":
-        return [int(bit) for bit in reversed(f"{bits:0{blocks}b}")]
-    width = sizes.BLOCK_BITS[layout] // 8
-    payload = bits.to_bytes(width * blocks, "little")
-    return [int.from_bytes(payload[i : i + width], "little") for i in range(0, len(payload), width)]
-
-
-def join(blocks, layout):
-    if layout == "classic":
-        return int("".join("01"[bit] for bit in reversed(blocks)), 2)
-    width = sizes.BLOCK_BITS[layout] // 8
-    return int.from_bytes(b"".join(block.to_bytes(width, "little") for block in blocks), "little")
-
-
-def spread(bits, layout, blocks, q):
-    return join([block for block in split(bits, layout, blocks) for _ in range(q)], layout)
-
-
-def fold(bits, layout, blocks, q):
-    """Folds to so many blocks, of q times as many."""
-    result = [0] * blocks
-    for i, block in enumerate(split(bits, layout, blocks * q)):
-        result[i // q] |= block
-    return join(result, layout)
-
-
-def present_rate(layout, hashes, blocks, bits):
-    """The rate that a dense filter has now."""
-    ones = lambda number: bin(number).count("1")
-    if layout == "classic":
-        return (ones(bits) / blocks) ** hashes
-    if layout == "blocked":
-        return sum((ones(block) / 512) ** hashes for block in split(bits, layout, blocks)) / blocks
-    words = lambda block: [block >> 32 * i & 0xFFFFFFFF for i in range(8)]
-    return sum(math.prod(ones(word) / 32 for word in words(block)) for block in split(bits, layout, blocks)) / blocks
-
-
 # What makes filters
 
 
-def hash_of(kind, layout, text):
-    """The code of a kind in a layout and the hash of an element of it."""
-    read, filters = ELEMENTS[kind]
-    code = next(code for code in sorted(filters, key=lambda code: KINDS[code] != kind) if allowed(code, layout))
-    return code, xxh64(CANONICAL[code](read(text)))
-
-
-def allowed(code, layout):
-    """Section 3's table of kinds and layouts; the Parquet kind of an integer is that of its own width."""
-    return code >= 32 or code == 5 or 10 <= code <= 21 if layout == "parquet" else code < 32
-
-
-def build(layout, capacity, fpr, kind="integer", elements=(), name=""):
-    found = [hash_of(kind, layout, element.encode()) for element in elements]
+def build(layout, capacity, fpr, kind="integer", elements=()):
+    found = [hash_of(kind, layout, element) for element in elements]
     hashes = {h for _, h in found}
     value = Value(layout, fpr)
     if capacity is not None:
@@ -155,19 +100,18 @@ def build(layout, capacity, fpr, kind="integer", elements=(), name=""):
         value.hashes, value.blocks, value.capacity = sizes.size_without_capacity(layout, len(hashes), fpr)
     value.base = value.blocks
     if hashes:
-        value.kind, value.name = found[0][0], name.encode() if found[0][0] == OTHER else b""
+        value.kind, value.name = found[0][0], stored_name(kind)
     return value.with_list(hashes)
 
 
-def build_counting(capacity, fpr, kind="integer", elements=(), name=""):
-    value = build("blocked", capacity, fpr, kind, (), name)
+def build_counting(capacity, fpr, kind="integer", elements=()):
+    value = build("blocked", capacity, fpr, kind)
     value.representation, value.counters = COUNTERS, [0] * 512 * value.blocks
     for element in elements:
-        value.kind, h = hash_of(kind, "blocked", element.encode())
+        value.kind, h = hash_of(kind, "blocked", element)
+        value.name = stored_name(kind)
         for p in set(positions("blocked", value.blocks, value.hashes, h)):
             value.counters[p] = min(value.counters[p] + 1, 15)
-    if value.kind == OTHER:
-        value.name = name.encode()
     return value
 
 
