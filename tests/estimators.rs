@@ -309,10 +309,22 @@ fn stored_filters_are_asked_in_parallel() {
     let mut client = server().database("workers");
     run(&mut client, STORED);
     let ask = "SELECT id FROM stored WHERE seen @> -12345";
-    // PostgreSQL counts a table's own pages to decide how many workers may share it, and not those of its TOAST table: this one
-    // is too small by default, and says itself how many it is worth.
+    let changed = "SELECT count(*) FROM pg_settings
+                   WHERE setting <> boot_val
+                       AND (name LIKE '%cost' OR name LIKE 'min_parallel%' OR name = 'max_parallel_workers_per_gather')";
+    assert_eq!(value::<i64>(&mut client, changed), 0, "settings that costs depend on");
+    // PostgreSQL counts a table's own pages to decide how many workers may share it, and not those of its TOAST table.
+    // This one is too small by default, whatever a probe costs, and says itself how many it is worth.
+    let own_pages =
+        "SELECT pg_relation_size('stored') < pg_size_bytes(current_setting('min_parallel_table_scan_size'))";
+    assert!(value::<bool>(&mut client, own_pages));
+    let single = plan(&mut client, "COSTS OFF", ask);
+    assert!(!single.contains("Gather"), "{single}");
+    let cost = total_cost(&mut client, ask);
     run(&mut client, "ALTER TABLE stored SET (parallel_workers = 2)");
     let shared = plan(&mut client, "COSTS OFF", ask);
+    let less = total_cost(&mut client, ask);
+    assert!(less < 0.7 * cost, "{less} and {cost}");
     assert!(shared.contains("Workers Planned: 2"), "{shared}");
     let answer = column::<i32>(&mut client, ask);
     run(&mut client, "SET max_parallel_workers_per_gather = 0");
