@@ -175,21 +175,14 @@ fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Failure
 fn combine(call: &Call) -> Outcome {
     call.require_aggregate()?;
     let (first, second) = (State::argument(call, 0), State::argument(call, 1));
-    let Some(mut second) = second else {
+    let Some(second) = second else {
         return Ok(first.map(State::into_datum));
     };
     if let Some(first) = &first {
         same_parameters::<BloomAgg>(&first.params().header, &second.params().header)?;
     }
     let shared = call.remembered(|| Ok(Shared::new()))?;
-    second.with_view(|view| {
-        let mut state = match first {
-            Some(state) => state,
-            None => State::new(call, shared, &view.header)?,
-        };
-        state.absorb(call, shared, view)?;
-        Ok(Some(state.into_datum()))
-    })
+    Ok(Some(State::combine(call, shared, first, second)?.into_datum()))
 }
 
 /// `bloom_agg_serialise(state)`.
@@ -202,7 +195,7 @@ fn serialise(call: &Call) -> Outcome {
 fn deserialise(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
     let shared = call.remembered(|| Ok(Shared::short_lived()))?;
-    Ok(Some(State::borrowed(call, shared, bytes)?.into_datum()))
+    Ok(Some(State::deserialised(call, shared, bytes)?.into_datum()))
 }
 
 /// `bloom_agg_final(state)`.

@@ -81,3 +81,55 @@ fn the_number_of_processes_is_of_no_account() {
         }
     }
 }
+
+/// A state that this process hands over to itself is neither lost nor taken twice.
+#[test]
+fn a_state_is_handed_over_once() {
+    let server = Server::start("max_worker_processes = 12\nmax_parallel_workers = 12\nwork_mem = '64kB'");
+    let mut client = server.database("handed");
+    // Another aggregate with the same functions has the same state.
+    run(
+        &mut client,
+        "CREATE TABLE t (x integer, g integer) PARTITION BY LIST (g);
+         CREATE TABLE t0 PARTITION OF t FOR VALUES IN (0) WITH (parallel_workers = 2);
+         CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1) WITH (parallel_workers = 2);
+         INSERT INTO t SELECT x, x % 2 FROM generate_series(1, 60000) AS x;
+         ANALYZE t;
+         CREATE AGGREGATE again(anyelement) (
+             SFUNC = bloom_agg_transition, STYPE = internal, FINALFUNC = bloom_agg_final, COMBINEFUNC = bloom_agg_combine,
+             SERIALFUNC = bloom_agg_serialise, DESERIALFUNC = bloom_agg_deserialise, PARALLEL = SAFE
+         );
+         CREATE AGGREGATE again(element anyelement, capacity bigint) (
+             SFUNC = bloom_agg_transition, STYPE = internal, FINALFUNC = bloom_agg_final, COMBINEFUNC = bloom_agg_combine,
+             SERIALFUNC = bloom_agg_serialise, DESERIALFUNC = bloom_agg_deserialise, PARALLEL = SAFE
+         );",
+    );
+    let filters = "bloom_agg(x) AS a, again(x) AS b, again(x + 0) AS c, bloom_agg(x, 50000) AS d, again(x, 50000) AS e";
+    let names =
+        "ARRAY[md5(bloom_send(a)), md5(bloom_send(b)), md5(bloom_send(c)), md5(bloom_send(d)), md5(bloom_send(e))]";
+    let md5s = format!("{names}::text FROM (SELECT {filters} FROM t WHERE x % 3 <> k) AS f");
+    let whole = format!("SELECT {md5s}").replace("<> k", "<> 0");
+    // Built again for each outer row, some with rows that are not there.
+    let again = format!("SELECT array_agg((SELECT {md5s}) ORDER BY k)::text FROM generate_series(0, 3) AS k");
+    let none = whole.replace("% 3 <> 0", "% 3 > 5");
+    let queries = [&whole, &again, &none];
+    run(&mut client, "SET max_parallel_workers_per_gather = 0");
+    let expected = queries.map(|sql| value::<String>(&mut client, sql));
+    run(&mut client, "SET enable_partitionwise_aggregate = on");
+    for workers in [0, 1, 8] {
+        run(&mut client, PARALLEL);
+        run(&mut client, &format!("SET max_parallel_workers_per_gather = {workers}"));
+        for started in [0, 8] {
+            run(&mut client, &format!("SET max_parallel_workers = {started}"));
+            for (sql, expected) in queries.iter().zip(&expected) {
+                let plan = plan(&mut client, "COSTS OFF", sql);
+                assert!(plan.contains("Partial Aggregate"), "{plan}");
+                assert_eq!(
+                    &value::<String>(&mut client, sql),
+                    expected,
+                    "{started} of {workers} workers\n{sql}\n{plan}"
+                );
+            }
+        }
+    }
+}

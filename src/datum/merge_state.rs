@@ -21,11 +21,43 @@ use pgrx::pg_sys;
 const UNCANCELLED: usize = 1 << 16;
 
 impl State {
+    /// Puts two states of the same parameters together. The second is not to be used afterwards.
+    ///
+    /// # Errors
+    /// Those of a union.
+    pub fn combine(
+        call: &Call,
+        shared: &mut Shared,
+        first: Option<State>,
+        mut second: State,
+    ) -> Result<State, Failure> {
+        let is_handed = second.head().is_handed;
+        let mut state = match first {
+            Some(state) => state,
+            None if is_handed => return Ok(second),
+            None => State::new(call, shared, &second.header())?,
+        };
+        let header = second.header();
+        match second.spilled() {
+            None => second.with_view(|view| state.absorb(call, shared, view))?,
+            Some((spill, own)) => spill.for_each_batch(own, |hashes| {
+                let distinct = sparse::sort_distinct(hashes, 0);
+                with_entries(&hashes[..distinct], |entries| {
+                    state.absorb(call, shared, &View { header, body: Body::Sparse(entries) })
+                })
+            })?,
+        }
+        if is_handed {
+            second.free()?;
+        }
+        Ok(state)
+    }
+
     /// Merges the view of another state of the same parameters into this one.
     ///
     /// # Errors
     /// Those of a union.
-    pub fn absorb(&mut self, call: &Call, shared: &mut Shared, view: &View<'_>) -> Result<(), Failure> {
+    fn absorb(&mut self, call: &Call, shared: &mut Shared, view: &View<'_>) -> Result<(), Failure> {
         let operation = "bloom_agg";
         let other = view.header;
         if self.header().is_to_be_sized() && other.is_to_be_sized() {
@@ -128,11 +160,23 @@ impl State {
         Ok(())
     }
 
-    /// What another process goes on with, as bytes. The state stays what it is.
+    /// What an aggregate that puts states together goes on with, as bytes. The state stays what it is, to be read.
     ///
     /// # Errors
     /// 54000 for too many elements.
     pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum, Failure> {
+        if let Some(name) = self.name(call)? {
+            return Ok(name.into_datum());
+        }
+        if self.head().is_borrowed {
+            return Ok(self.head().dense.into());
+        }
+        let bytes = self.bytes()?;
+        self.let_go(call, bytes);
+        Ok(bytes)
+    }
+
+    fn bytes(&mut self) -> Result<pg_sys::Datum, Failure> {
         let header = self.params().header;
         if header.is_unsized() {
             return self.serialise_unsized();
@@ -142,7 +186,7 @@ impl State {
             if self.header().fits_sparse(self.head().len as usize) {
                 return self.list(&self.header()).map(PgBuffer::into_datum);
             }
-            self.go_dense(call.require_aggregate()?, header.blocks)?;
+            return self.bits(&self.header()).map(PgBuffer::into_datum);
         }
         Ok(self.dense_datum())
     }

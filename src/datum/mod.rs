@@ -15,6 +15,7 @@ mod cost;
 mod counting_state;
 mod effort;
 pub mod expression;
+mod handover;
 mod jsonb;
 mod members;
 mod memory;

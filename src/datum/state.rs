@@ -36,13 +36,13 @@ const MANY: u32 = 8192;
 pub(super) struct Head {
     pub(super) params: *const Params,
     /// The payload being built, once dense; or a value of someone else's, of variable length.
-    dense: *mut u8,
+    pub(super) dense: *mut u8,
     /// More hashes of an unsized build, in a file.
     pub(super) spill: *mut Spill,
     /// Hashes there are.
     pub(super) len: u32,
     /// How many of them, from the first, ascend strictly.
-    sorted: u32,
+    pub(super) sorted: u32,
     /// Hashes there is room for.
     pub(super) room: u32,
     /// Whether the parameters' kind is that of the filter even without an element.
@@ -50,7 +50,9 @@ pub(super) struct Head {
     /// Whether there is a batch for each range of hashes.
     pub(super) in_parts: bool,
     /// Whether there is a value of someone else's, dense or sparse, which is to be read only.
-    is_borrowed: bool,
+    pub(super) is_borrowed: bool,
+    /// Whether another aggregate of this process made the state, and has no more use of it.
+    pub(super) is_handed: bool,
 }
 
 /// The state of one group.
@@ -86,21 +88,10 @@ impl State {
                 has_kind: false,
                 in_parts: false,
                 is_borrowed: false,
+                is_handed: false,
             });
             Ok(State { head })
         }
-    }
-
-    /// A state that another process serialised, to be read while `value` is there.
-    ///
-    /// # Errors
-    /// 22P03 for bytes that are no state; 55000 for a call by hand.
-    pub fn borrowed(call: &Call, shared: &mut Shared, value: Value<'_>) -> Result<State, Failure> {
-        let view = View::parse_state(&value)?;
-        let mut state = State::new(call, shared, &view.header)?;
-        let head = state.head_mut();
-        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
-        Ok(state)
     }
 
     #[inline(always)]
