@@ -175,8 +175,8 @@ impl Type {
                     0 if *is_multirange => Vec::new(),
                     0 => vec![Value { sql: "'empty'".into(), json: r#""empty""#.into() }],
                     1 => vec![range(name, none(), none(), "[]")],
-                    2 => vec![range(name, value, none(), *random.pick(&["[]", "()"]))],
-                    3 => vec![range(name, none(), value, *random.pick(&["[]", "()"]))],
+                    2 => vec![range(name, value, none(), random.pick::<&str>(&["[]", "()"]))],
+                    3 => vec![range(name, none(), value, random.pick::<&str>(&["[]", "()"]))],
                     _ => vec![range(name, value.clone(), value, "[]")],
                 };
                 self.of_ranges(*is_multirange, ranges)
