@@ -4,6 +4,7 @@
 use crate::datum::{Call, PgBuffer, elements};
 use crate::element::{ElementType, hash_to_add, hashes};
 use crate::error::{Failure, invalid_parameter};
+use crate::overfull::{ADDED, BUILT};
 use crate::settings;
 use pg_bloom_core::build::{self, Request};
 use pg_bloom_core::{Buffer, Header, Layout, View, hash, sizing};
@@ -85,8 +86,8 @@ pub fn nothing() -> Result<Datum, Failure> {
 ///
 /// # Errors
 /// 22023 when `pg_bloom.overfill` is `error`.
-pub fn finish(call: &Call, filter: PgBuffer) -> Outcome {
-    crate::overfull::check(call, &View::parse_trusted(filter.bytes())?)?;
+pub fn finish(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
+    crate::overfull::check(call, advice, &View::parse_trusted(filter.bytes())?)?;
     Ok(Some(filter.into_datum()))
 }
 
@@ -113,7 +114,7 @@ fn from_array(call: &Call) -> Outcome {
     let header = if hashes.is_empty() { header } else { Header { kind: key.kind, ..header } };
     let filter: PgBuffer = build::from_hashes(&header, &hashes, settings::max_filter_bytes())?;
     // Without a capacity it has the size that it needs.
-    if header.is_to_be_sized() { Ok(Some(filter.into_datum())) } else { finish(call, filter) }
+    if header.is_to_be_sized() { Ok(Some(filter.into_datum())) } else { finish(call, BUILT, filter) }
 }
 
 /// `bloom_from_array(elements, capacity, fpr, layout)` with a rate.
@@ -132,7 +133,7 @@ fn add(call: &Call) -> Outcome {
     if build::contains(&view, hash) {
         return Ok(Some(filter.into_datum()));
     }
-    finish(call, build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?)
+    finish(call, ADDED, build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?)
 }
 
 /// `bloom_add_all(filter, elements)`.
@@ -145,7 +146,7 @@ fn add_all(call: &Call) -> Outcome {
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(Some(filter.into_datum()));
     }
-    finish(call, build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?)
+    finish(call, ADDED, build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?)
 }
 
 /// `bloom_shard(element, shards)`.

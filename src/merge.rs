@@ -3,6 +3,7 @@
 use crate::build::finish;
 use crate::datum::{Call, PgBuffer};
 use crate::error::Failure;
+use crate::overfull::{BUILT, MERGED};
 use crate::settings;
 use pg_bloom_core::{View, merge, sizing};
 use pgrx::pg_sys::Datum;
@@ -13,7 +14,7 @@ type Outcome = Result<Option<Datum>, Failure>;
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    finish(call, merge::union(&a, &b, "bloom_union", settings::max_filter_bytes())?)
+    finish(call, MERGED, merge::union(&a, &b, "bloom_union", settings::max_filter_bytes())?)
 }
 
 /// `bloom_intersection(filter, filter)`, `filter & filter`.
@@ -35,7 +36,7 @@ fn fold(call: &Call) -> Outcome {
 fn resize(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
-    finish(call, merge::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?)
+    finish(call, BUILT, merge::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?)
 }
 
 pg_functions! {

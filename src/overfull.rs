@@ -6,20 +6,24 @@ use crate::settings::{self, Overfill};
 use pg_bloom_core::overfull::Overfull;
 use pg_bloom_core::{Error, View, overfull};
 
-/// What to do about an overfull filter.
-const ADVICE: &str = "Build it with a larger capacity, or with none to size it for what it sees.";
+/// What to do about an overfull filter that was built of its elements.
+pub const BUILT: &str = "Build it with a larger capacity, or with none to size it for what it sees.";
+/// The same of one that elements were added to.
+pub const ADDED: &str = "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).";
+/// The same of one that was merged from others.
+pub const MERGED: &str = "Build the filters with one capacity, enough for their union.";
 /// Other filters that the same call makes in a statement are not reported.
-const OTHERS: &str = "Others may follow without a warning: each call warns once in a statement.";
+const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
 
 /// Warns about an overfull filter, or fails.
 ///
 /// # Errors
 /// 22023 when `pg_bloom.overfill` is `error`.
-pub fn check(call: &Call, view: &View<'_>) -> Result<(), Failure> {
-    check_with(call, ADVICE, || overfull::overfull(view))
+pub fn check(call: &Call, advice: &str, view: &View<'_>) -> Result<(), Failure> {
+    check_with(call, advice, || overfull::overfull(view))
 }
 
-/// The same of a filter for which something else can be done.
+/// The same of a filter that `find` judges.
 ///
 /// # Errors
 /// As [`check`].
@@ -42,12 +46,11 @@ fn describe(over: &Overfull, advice: &str, others: &str) -> Error {
     let spread = over.cardinality <= capacity as f64;
     let message = if spread {
         // Smaller filters were merged into it: each of their bits was spread over several.
-        let count = over.cardinality;
-        format!("bloom filter is too full for its capacity of {capacity}, with about {count:.0} elements")
+        format!("bloom filter has more bits set than its capacity of {capacity} allows")
     } else if over.cardinality.is_finite() {
         format!("bloom filter holds about {:.0} elements, but its capacity is {capacity}", over.cardinality)
     } else {
-        format!("bloom filter holds more elements than it can tell, but its capacity is {capacity}")
+        format!("bloom filter holds more elements than can be estimated, but its capacity is {capacity}")
     };
     let why = if spread { ": bits of smaller filters were spread" } else { "" };
     let detail =

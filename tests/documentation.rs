@@ -10,7 +10,8 @@
 mod common;
 
 use common::page::{Example, examples, rewritten, trimmed, writes};
-use common::{Server, run};
+use common::{Server, column, feed, output, run, value};
+use postgres::Client;
 use std::io::{Read, Write, pipe};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -79,6 +80,11 @@ fn outputs(server: &Server, database: &str, examples: &[Example]) -> Vec<String>
     outputs
 }
 
+/// The name of the database that a document's blocks run in.
+fn database_of(document: &Path) -> String {
+    document.display().to_string().to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+}
+
 /// What is wrong with a document, in words.
 fn check(server: &Server, document: &Path) -> Vec<String> {
     let name = document.display().to_string();
@@ -95,7 +101,7 @@ fn check(server: &Server, document: &Path) -> Vec<String> {
     if let Some(example) = examples.iter().find(|e| !complete(&e.code)) {
         panic!("{name}:{}: the last statement has no end", example.line);
     }
-    let database = name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    let database = database_of(document);
     let mut client = server.empty_database(&database, "");
     if !text.contains("\nCREATE EXTENSION pg_bloom;") {
         run(&mut client, "CREATE EXTENSION pg_bloom");
@@ -137,6 +143,29 @@ fn every_sql_block_does_what_the_documents_say() {
     let server = Server::start("timezone = 'UTC'");
     let wrong: Vec<String> = documents.iter().flat_map(|document| check(&server, document)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for document in WITH_EXAMPLES {
+        restore_loses_nothing(&server, Path::new(document));
+    }
+}
+
+/// The tables of a database, with their numbers of rows.
+fn row_counts(client: &mut Client) -> Vec<(String, i64)> {
+    let tables = "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'm')
+                  AND relnamespace = 'public'::regnamespace ORDER BY 1";
+    let tables: Vec<String> = column(client, tables);
+    tables.into_iter().map(|table| (table.clone(), value(client, &format!("SELECT count(*) FROM {table}")))).collect()
+}
+
+/// A restore has an empty `search_path`: what a document teaches must not depend on it.
+fn restore_loses_nothing(server: &Server, document: &Path) {
+    let database = database_of(document);
+    let restored = format!("{database}_restored");
+    let mut after = server.empty_database(&restored, "TEMPLATE template0");
+    let dump = output(server.program("pg_dump").arg(&database));
+    feed(server.program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", &restored]), &dump);
+    let before = row_counts(&mut server.connect(&database));
+    assert!(before.len() > 2 && before.iter().all(|(_, rows)| *rows > 0), "{database} has {before:?}");
+    assert_eq!(row_counts(&mut after), before, "{database}");
 }
 
 #[test]

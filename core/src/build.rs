@@ -175,8 +175,23 @@ pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>, operation: &str) -> Result
             format!("cannot use {operation} with a bloom filter of kind {held} and an element of kind {given}"),
         )
         .detail("An element of another kind would never be found.")
-        .hint(format!("Cast the element to a type of kind {held}."))
+        .hint(advice(held, given, operation))
     })
+}
+
+/// What to do about an element of another kind.
+fn advice(held: Kind<'_>, given: Kind<'_>, operation: &str) -> String {
+    let (held, given) = (held.to_string(), given.to_string());
+    let is_array_of = |array: &str, member: &str| array.strip_prefix("array of ") == Some(member);
+    if !is_array_of(&given, &held) && !is_array_of(&held, &given) {
+        return format!("Cast the element to a type of kind {held}.");
+    }
+    let calls = if operation.starts_with("counting_") {
+        "counting_bloom_add_all or counting_bloom_remove_all"
+    } else {
+        "bloom_add_all, bloom_contains_any or bloom_contains_all"
+    };
+    format!("To use the array's members, call {calls}.")
 }
 
 /// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size takes the one

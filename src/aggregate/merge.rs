@@ -74,7 +74,7 @@ fn deserialise(call: &Call) -> Outcome {
 fn finish_union(call: &Call) -> Outcome {
     call.require_aggregate()?;
     match SetState::argument(call, 0) {
-        Some(mut state) => crate::build::finish(call, state.finish(call)?),
+        Some(mut state) => crate::build::finish(call, crate::overfull::MERGED, state.finish(call)?),
         None => crate::build::nothing().map(Some),
     }
 }

@@ -267,7 +267,7 @@ impl State {
         if !header.is_to_be_sized() || self.is_dense() {
             // SAFETY: a value of variable length that was just made.
             let value = unsafe { Value::detoast(datum) };
-            crate::overfull::check(call, &View::parse_trusted(&value)?)?;
+            crate::overfull::check(call, crate::overfull::BUILT, &View::parse_trusted(&value)?)?;
         }
         Ok(datum)
     }

@@ -110,4 +110,12 @@ SELECT * FROM bloom_query(bloom_from_array(ARRAY['x'::"char"]), 'x'::"char");
 SELECT * FROM bloom_query(bloom_empty(), 1);
 SELECT contains, round(confidence::numeric, 6) AS confidence FROM bloom_query(bloom_from_array(ARRAY[1, 2, 3]), 2);
 
+-- An array is one element. Where its members were meant, the hint names the functions for them.
+SELECT bloom_cardinality(bloom_empty(100) || ARRAY['x', 'y']) AS one, (bloom_empty(100) || ARRAY['x', 'y']) @> ARRAY['x', 'y'] AS found;
+SELECT (bloom_empty(100) || ARRAY['x', 'y']) @> 'x';
+SELECT bloom_from_array(ARRAY['x', 'y']) @> ARRAY['x'];
+SELECT bloom_from_array(ARRAY[1, 2]) || ARRAY[3];
+SELECT bloom_from_array(ARRAY[1, 2]) @> ARRAY['x'];
+SELECT counting_bloom_add(counting_bloom_agg(1, 100), ARRAY[3]);
+
 DROP TABLE f;
