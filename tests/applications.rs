@@ -1,6 +1,7 @@
 //! The programs of docs/applications.md run, with real drivers, and print what the page says.
 //!
-//! The Python blocks of a section are one program, in a database of its own that has the page's tables. Its drivers are in
+//! The Python blocks of a section are one program. Each is run in a database of its own that has the page's tables, and then all
+//! in one after another, as a reader would. Their drivers are in
 //! `target/python`, where `scripts/setup python` puts them.
 
 mod common;
@@ -72,11 +73,15 @@ fn python_programs_print_what_the_page_says() {
     let programs: Vec<&[Example]> = blocks.chunk_by(|a, b| section(a) == section(b)).collect();
     assert!(programs.len() >= 3 && blocks.len() >= 6, "{} programs of {} blocks", programs.len(), blocks.len());
     let mut printed = Vec::new();
-    for program in programs {
+    for program in &programs {
         drop(database("app"));
         printed.extend(outputs(server(), &program.iter().collect::<Vec<_>>()));
     }
     assert_eq!(printed.len(), blocks.len());
+    drop(database("app"));
+    let in_turn: Vec<String> =
+        programs.iter().flat_map(|program| outputs(server(), &program.iter().collect::<Vec<_>>())).collect();
+    assert_eq!(in_turn, printed);
     if writes() {
         std::fs::write(root().join(PAGE), rewritten(&lines, &blocks, &printed)).expect("the page can be written");
     }
