@@ -10,7 +10,7 @@ use crate::element::{ElementType, Reading, out_of_range};
 use crate::error::{Failure, invalid_parameter};
 use crate::settings;
 use pg_bloom_core::Header;
-use pg_bloom_core::build::meet_kind;
+use pg_bloom_core::filter::build::meet_kind;
 use pgrx::pg_sys::Datum;
 use std::marker::PhantomData;
 

@@ -6,7 +6,7 @@ use crate::element::{ElementType, hash_to_add, hashes};
 use crate::error::{Failure, invalid_parameter};
 use crate::overfull::{ADDED, BUILT};
 use crate::settings;
-use pg_bloom_core::build::{self, Request};
+use pg_bloom_core::filter::build::{self, Request};
 use pg_bloom_core::{Buffer, Header, Layout, View, hash, sizing};
 use pgrx::pg_sys::Datum;
 

@@ -13,8 +13,9 @@ use crate::error::Failure;
 use crate::overfull::check_with;
 use crate::settings;
 use pg_bloom_core::counting::{self, Counting};
+use pg_bloom_core::filter::overfull;
 use pg_bloom_core::kind::Kind;
-use pg_bloom_core::{Buffer, Header, format, memory, overfull};
+use pg_bloom_core::{Buffer, Header, filter, memory};
 use pgrx::pg_sys::{Datum, Oid};
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -143,7 +144,7 @@ fn info(call: &Call) -> Outcome {
     let (h, found) = (&counting.header, counting.info());
     let set = found.tally.set as f64;
     let columns = [
-        Column::I32(i32::from(format::VERSION)),
+        Column::I32(i32::from(filter::VERSION)),
         if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
         if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
         Column::F64(h.fpr),

@@ -10,7 +10,7 @@ use crate::datum::catalog::{self, Shape};
 use crate::datum::expression;
 use crate::datum::{Call, Element, Form, Reader, version};
 use crate::error::{Failure, unsupported};
-use pg_bloom_core::build::meet_kind;
+use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::{Code, Error, Header, Layout, memory};
 use pgrx::pg_sys::Oid;
@@ -257,7 +257,7 @@ fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<(), Failure>
 /// 22023 for a number that the filter's kind does not have.
 pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>, Failure> {
     let mut hashes = memory::try_collect(elements.iter().map(|&e| hash_to_add(key, e)))?;
-    let distinct = pg_bloom_core::sparse::sort_distinct(&mut hashes, 0);
+    let distinct = pg_bloom_core::filter::sparse::sort_distinct(&mut hashes, 0);
     hashes.truncate(distinct);
     Ok(hashes)
 }

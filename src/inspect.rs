@@ -2,7 +2,8 @@
 
 use crate::datum::{Call, Column, row, start};
 use crate::error::Failure;
-use pg_bloom_core::{Body, Header, View, estimate, format};
+use pg_bloom_core::filter::estimate;
+use pg_bloom_core::{Body, Header, View, filter};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -50,7 +51,7 @@ fn jaccard(call: &Call) -> Outcome {
 /// The columns that header and length tell, but for the length.
 fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<Column> {
     vec![
-        Column::I32(i32::from(format::VERSION)),
+        Column::I32(i32::from(filter::VERSION)),
         Column::Text(h.layout.name().into()),
         if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
         Column::Text(if is_sparse { "sparse" } else { "dense" }.into()),

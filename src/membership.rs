@@ -4,7 +4,8 @@
 use crate::datum::{Bits, Call, Column, Counters, Element, Sort, Stored, array_of, catalog, elements, expression, row};
 use crate::element::{ElementType, Reading};
 use crate::error::Failure;
-use pg_bloom_core::{View, estimate, memory};
+use pg_bloom_core::filter::estimate;
+use pg_bloom_core::{View, memory};
 use pgrx::pg_sys::{Datum, Oid};
 
 type Outcome = Result<Option<Datum>, Failure>;

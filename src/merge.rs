@@ -5,7 +5,8 @@ use crate::datum::{Call, PgBuffer};
 use crate::error::Failure;
 use crate::overfull::{BUILT, MERGED};
 use crate::settings;
-use pg_bloom_core::{View, merge, sizing};
+use pg_bloom_core::filter::{fold, merge, resize};
+use pg_bloom_core::{View, sizing};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -28,7 +29,7 @@ fn intersection(call: &Call) -> Outcome {
 /// `bloom_fold(filter, fpr)`.
 fn fold(call: &Call) -> Outcome {
     let (Some(filter), Some(fpr)) = (call.value(0), call.f64(1)) else { return Ok(None) };
-    let result: PgBuffer = merge::fold(&View::parse_trusted(filter.bytes())?, fpr)?;
+    let result: PgBuffer = fold::fold(&View::parse_trusted(filter.bytes())?, fpr)?;
     Ok(Some(result.into_datum()))
 }
 
@@ -36,7 +37,7 @@ fn fold(call: &Call) -> Outcome {
 fn resize(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
-    finish(call, BUILT, merge::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?)
+    finish(call, BUILT, resize::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?)
 }
 
 pg_functions! {

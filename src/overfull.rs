@@ -3,8 +3,9 @@
 use crate::datum::{Call, once};
 use crate::error::{Failure, invalid_parameter, warn};
 use crate::settings::{self, Overfill};
-use pg_bloom_core::overfull::Overfull;
-use pg_bloom_core::{Error, View, overfull};
+use pg_bloom_core::filter::overfull;
+use pg_bloom_core::filter::overfull::Overfull;
+use pg_bloom_core::{Error, View};
 
 /// What to do about an overfull filter that was built of its elements.
 pub const BUILT: &str = "Build it with a larger capacity, or with none to size it for what it sees.";

@@ -32,8 +32,9 @@ use crate::datum::{Bits, Call, Clause, Counters, ElementColumn, Side, Sort, Stor
 use crate::element::ElementType;
 use crate::error::Failure;
 use crate::support::refuse_quiet_parameter;
+use pg_bloom_core::View;
 use pg_bloom_core::counting::Counting;
-use pg_bloom_core::{View, estimate};
+use pg_bloom_core::filter::estimate;
 use pgrx::pg_sys::{self, Datum};
 use std::ffi::CStr;
 

@@ -4,9 +4,11 @@
 use crate::build::{Arguments, at_fpr, request};
 use crate::datum::{Call, Column, Rows, row};
 use crate::error::{Failure, invalid_parameter};
+use pg_bloom_core::filter;
 use pg_bloom_core::kind::Kind;
 use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};
-use pg_bloom_core::{Header, Layout, rate, sizing, table};
+use pg_bloom_core::sizing::{rate, table};
+use pg_bloom_core::{Header, Layout, sizing};
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;
@@ -60,7 +62,7 @@ fn capacity(call: &Call) -> Outcome {
     let bytes = u64::try_from(bytes).map_err(|_| {
         invalid_parameter(format!("a bloom filter cannot have {bytes} bytes")).hint("Give a positive size.")
     })?;
-    Ok(Some(Datum::from(sizing::capacity_for_bytes(request.layout, bytes, request.fpr)? as i64)))
+    Ok(Some(Datum::from(filter::capacity_for_bytes(request.layout, bytes, request.fpr)? as i64)))
 }
 
 /// `bloom_capacity(bytes, fpr, layout)` with a rate.

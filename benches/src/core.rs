@@ -4,7 +4,8 @@
 use crate::{ROUNDS, Row};
 use fastbloom::BloomFilter;
 use parquet::bloom_filter::Sbbf;
-use pg_bloom_core::{Layout, element, hash::hash, sizing};
+use pg_bloom_core::canonical::scalar;
+use pg_bloom_core::{Layout, hash::hash, sizing};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -34,7 +35,7 @@ impl Ours {
 }
 
 fn hash_all<'a>(keys: &[i64], hashes: &'a mut [u64; BATCH]) -> &'a [u64] {
-    hashes.iter_mut().zip(keys).for_each(|(h, &key)| *h = hash(&element::integer(key)));
+    hashes.iter_mut().zip(keys).for_each(|(h, &key)| *h = hash(&scalar::integer(key)));
     &hashes[..keys.len()]
 }
 

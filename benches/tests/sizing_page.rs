@@ -1,9 +1,11 @@
 //! What docs/sizing.md says of merging other sizes is what the core computes, and its figures are there. The core's tests have
 //! its tables of sizes.
 
-use pg_bloom_core::format::{Header, View};
+use pg_bloom_core::canonical::scalar;
+use pg_bloom_core::filter::{Header, View};
+use pg_bloom_core::filter::{build, estimate, merge};
 use pg_bloom_core::kind::{Kind, Tag};
-use pg_bloom_core::{Layout, MAX_STORED_BYTES, build, element, estimate, hash::hash, merge, sizing};
+use pg_bloom_core::{Layout, MAX_STORED_BYTES, hash::hash, sizing};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -34,7 +36,7 @@ fn number(text: &str) -> u64 {
 /// A filter of integers.
 fn filter(capacity: u64, elements: std::ops::Range<i64>) -> Vec<u8> {
     let size = sizing::size(Layout::Blocked, capacity, 0.01).unwrap();
-    let mut hashes: Vec<u64> = elements.map(|i| hash(&element::integer(i))).collect();
+    let mut hashes: Vec<u64> = elements.map(|i| hash(&scalar::integer(i))).collect();
     hashes.sort_unstable();
     build::from_hashes(&Header::sized(size, Kind::of(Tag::Integer)), &hashes, MAX_STORED_BYTES).unwrap()
 }

@@ -3,10 +3,11 @@
 //! `cargo run -p pg_bloom_core --example fuzz_seeds -- core/fuzz/corpus`
 
 use pg_bloom_core::counting::{self, Counting};
+use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::range::memory::Index;
 use pg_bloom_core::range::{Options, PageSize};
-use pg_bloom_core::{Header, Kind, Layout, View, build, hash, merge, parquet, sizing};
+use pg_bloom_core::{Header, Kind, Layout, View, hash, parquet, sizing};
 use std::path::Path;
 
 /// As many ascending hashes of elements.

@@ -5,7 +5,8 @@
 //! ```
 
 use pg_bloom_core::layout::{Layout, PARQUET_HASHES};
-use pg_bloom_core::{rate, sizing};
+use pg_bloom_core::sizing;
+use pg_bloom_core::sizing::rate;
 
 const FIRST_BITS: u32 = 2;
 

@@ -1,12 +1,13 @@
 //! Counting filters against a multiset and an array of numbers, worked on with the plainest arithmetic there is.
 
-use pg_bloom_core::build::from_hashes;
 use pg_bloom_core::counting::{Counting, counters, empty, sum};
-use pg_bloom_core::format::{Body, Header, View};
+use pg_bloom_core::filter::build::from_hashes;
+use pg_bloom_core::filter::merge;
+use pg_bloom_core::filter::merge::or_into;
+use pg_bloom_core::filter::{Body, Header, View};
 use pg_bloom_core::kind::{Kind, Tag};
-use pg_bloom_core::merge::or_into;
 use pg_bloom_core::sizing::Size;
-use pg_bloom_core::{Layout, hash, interrupt, merge};
+use pg_bloom_core::{Layout, hash, interrupt};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Filters against a textbook filter that works bit by bit, with the plainest arithmetic there is.
 
-use pg_bloom_core::build::{contains, from_hashes};
-use pg_bloom_core::format::{Body, Header, View};
+use pg_bloom_core::filter::build::{contains, from_hashes};
+use pg_bloom_core::filter::{Body, Header, View};
 use pg_bloom_core::hash::hash;
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::layout::Layout;

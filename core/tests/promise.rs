@@ -3,11 +3,12 @@
 //! A rate is measured over several sets and many absent elements. The number of wrong answers of one filter varies more than
 //! a coin's, since filters differ; so what is compared is the mean over sets with its own standard error.
 
-use pg_bloom_core::format::{Header, View};
+use pg_bloom_core::filter::{Header, View};
 use pg_bloom_core::hash::word;
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::layout::Layout;
-use pg_bloom_core::{rate, sizing};
+use pg_bloom_core::sizing;
+use pg_bloom_core::sizing::rate;
 
 const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
 

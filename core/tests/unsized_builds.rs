@@ -1,8 +1,9 @@
 //! Partial states of unsized builds: whatever way the elements are split over them, the filter in the end is the same.
 
-use pg_bloom_core::build::{from_hashes, largest, settle_dense};
+use pg_bloom_core::filter::build::{from_hashes, largest, settle_dense};
+use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::hash::word;
-use pg_bloom_core::{Body, Header, Kind, Layout, View, estimate, kind::Tag, sizing, sparse};
+use pg_bloom_core::{Body, Header, Kind, Layout, View, kind::Tag, sizing};
 
 /// Joins states as an aggregate does: hashes with hashes, and bits of the largest size with both.
 fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {

@@ -4,7 +4,7 @@
 use crate::datum::{Call, SetState};
 use crate::error::Failure;
 use pg_bloom_core::View;
-use pg_bloom_core::merge::set::Operation;
+use pg_bloom_core::filter::set::Operation;
 use pgrx::pg_sys::Datum;
 
 type Outcome = Result<Option<Datum>, Failure>;

@@ -12,9 +12,10 @@ use super::state::{State, most_in_memory, too_many, with_entries};
 use super::varlena::{PgBuffer, Value};
 use crate::error::Failure;
 use crate::settings;
-use pg_bloom_core::build::{from_hashes, largest, settle, settle_dense};
-use pg_bloom_core::merge::{merged_header, or_into};
-use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, estimate, interrupt, sizing, sparse};
+use pg_bloom_core::filter::build::{from_hashes, largest, settle, settle_dense};
+use pg_bloom_core::filter::merge::{merged_header, or_into};
+use pg_bloom_core::filter::{estimate, sparse};
+use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 use pgrx::pg_sys;
 
 /// Hashes that are added before the next look whether to stop.

@@ -1,6 +1,6 @@
 //! A list that grows, in a memory context.
 
-use pg_bloom_core::merge::set::List;
+use pg_bloom_core::filter::set::List;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
 

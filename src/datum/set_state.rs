@@ -1,5 +1,5 @@
 //! The state of `bloom_union_agg` and `bloom_intersection_agg`: the filters that came, merged as far as they can be yet,
-//! in the aggregate's own memory. What that means is in [`pg_bloom_core::merge::set`].
+//! in the aggregate's own memory. What that means is in [`pg_bloom_core::filter::set`].
 
 use super::call::Call;
 use super::payload::Payload;
@@ -7,7 +7,7 @@ use super::pg_list::PgList;
 use super::varlena::{PgBuffer, Value};
 use crate::error::Failure;
 use crate::settings;
-use pg_bloom_core::merge::set::{Memory, Operation, Parts, Set};
+use pg_bloom_core::filter::set::{Memory, Operation, Parts, Set};
 use pg_bloom_core::{Buffer, View};
 use pgrx::pg_sys;
 

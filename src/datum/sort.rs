@@ -2,8 +2,9 @@
 
 use crate::error::Failure;
 use pg_bloom_core::counting::{self, Counting};
-use pg_bloom_core::slices::Start;
-use pg_bloom_core::{Error, Header, View, build};
+use pg_bloom_core::filter::build;
+use pg_bloom_core::filter::slices::Start;
+use pg_bloom_core::{Error, Header, View};
 
 /// A sort of filter that can be asked.
 pub trait Sort {

@@ -13,7 +13,8 @@ use super::call::Call;
 use super::state::with_entries;
 use super::temporary::Temporary;
 use crate::error::Failure;
-use pg_bloom_core::{memory, sparse};
+use pg_bloom_core::filter::sparse;
+use pg_bloom_core::memory;
 use pgrx::{PgMemoryContexts, pg_sys};
 
 /// Ranges of hashes, by their highest bits.

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::varlena::Value;
 use crate::error::Failure;
-use pg_bloom_core::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u};
 
 /// Reads argument `i`, a filter, as far as its header goes: that and the bytes of the whole value, or `None` if it is NULL.

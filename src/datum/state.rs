@@ -20,9 +20,10 @@ use super::spill::Spill;
 use super::varlena::Value;
 use crate::error::Failure;
 use crate::settings;
+use pg_bloom_core::filter::merge::or_into;
+use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::memory as core_memory;
-use pg_bloom_core::merge::or_into;
-use pg_bloom_core::{Body, Code, Error, Header, Kind, MAX_STORED_BYTES, View, estimate, sparse};
+use pg_bloom_core::{Body, Code, Error, Header, Kind, MAX_STORED_BYTES, View};
 use pgrx::pg_sys;
 
 /// Bytes of a new state.

@@ -14,7 +14,7 @@ use super::sort::Sort;
 use super::varlena::Value;
 use crate::element::Reading;
 use crate::error::{Failure, raise};
-use pg_bloom_core::slices::START_BYTES;
+use pg_bloom_core::filter::slices::START_BYTES;
 use pg_bloom_core::{Code, Error, Header};
 use pgrx::pg_sys;
 use std::ops::Deref;

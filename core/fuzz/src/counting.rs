@@ -6,9 +6,10 @@ use super::oracle;
 use pg_bloom_core::counting::{
     Counting, Info, contains_in_slices, empty, parse_start, rewrite, stored_bytes, sum, summed_header, unsized_header,
 };
+use pg_bloom_core::filter::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::{estimate, merge};
 use pg_bloom_core::kind::Tag;
-use pg_bloom_core::slices::{START_BYTES, Start};
-use pg_bloom_core::{Body, Code, Error, Header, Kind, Layout, MAX_STORED_BYTES, View, estimate, merge};
+use pg_bloom_core::{Body, Code, Error, Header, Kind, Layout, MAX_STORED_BYTES, View};
 
 /// The largest value of a counter, which stands for more as well.
 const MOST: u8 = 15;

@@ -2,8 +2,9 @@
 
 use super::forge::{Input, mend, mend_like};
 use super::oracle;
-use pg_bloom_core::slices::{START_BYTES, Start};
-use pg_bloom_core::{Body, Code, Error, Header, View, build, estimate, merge, overfull};
+use pg_bloom_core::filter::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::{build, estimate, fold, merge, overfull, resize};
+use pg_bloom_core::{Body, Code, Error, Header, View};
 use std::collections::BTreeSet;
 
 /// The largest filter that an operation may make.
@@ -119,7 +120,7 @@ fn accepted(value: &[u8]) -> View<'_> {
 /// Folding ORs neighbours, loses nothing, and is done when it is done.
 fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
     let h = &view.header;
-    let value: Vec<u8> = match merge::fold(view, fpr) {
+    let value: Vec<u8> = match fold::fold(view, fpr) {
         Ok(value) => value,
         Err(error) => return assert_eq!(error.code, Code::InvalidParameter, "{error:?}"),
     };
@@ -133,13 +134,13 @@ fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
     if let (Some(before), Some(after)) = (oracle::bits_of(view), oracle::bits_of(&folded)) {
         assert_eq!(oracle::fold(h.layout, &before, q), after);
     }
-    assert_eq!(merge::fold::<Vec<u8>>(&folded, fpr), Ok(value.clone()), "folding twice");
+    assert_eq!(fold::fold::<Vec<u8>>(&folded, fpr), Ok(value.clone()), "folding twice");
 }
 
 /// Another size loses nothing; of a list it is that of a build, and bits can go back.
 fn resize(view: &View<'_>, capacity: u64, probes: &[u64]) {
     let capacity = (capacity > 0).then_some(capacity);
-    let value: Vec<u8> = match merge::resize(view, capacity, LIMIT) {
+    let value: Vec<u8> = match resize::resize(view, capacity, LIMIT) {
         Ok(value) => value,
         Err(error) => return assert!([Code::TooLarge, Code::InvalidParameter].contains(&error.code), "{error:?}"),
     };

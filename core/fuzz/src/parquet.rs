@@ -2,9 +2,10 @@
 
 use super::forge::{HEADER, Input, damaged, mend, repeat};
 use super::{oracle, thrift};
+use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::parquet::{decode, export, import};
-use pg_bloom_core::{Body, Code, Error, Kind, Layout, View, build, merge, sizing};
+use pg_bloom_core::{Body, Code, Error, Kind, Layout, View, sizing};
 
 /// The largest filter that is made: one whose bits an oracle may be asked for.
 const LIMIT: u64 = HEADER as u64 + oracle::MOST_BITS / 8;

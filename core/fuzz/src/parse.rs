@@ -1,7 +1,7 @@
 //! Bytes → the one parser: what it accepts is written again as the same bytes, whatever way it is read.
 
 use super::forge::{HEADER, damaged, mend};
-use pg_bloom_core::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pg_bloom_core::{Code, View};
 
 /// An input is bytes to parse. They are tried as they are, mended, and mended with some of them damaged again.

@@ -1,7 +1,8 @@
 //! Arbitrary numbers for everything that computes sizes and rates: never a panic, and what is promised holds.
 
 use super::forge::Input;
-use pg_bloom_core::{Code, Header, Kind, Layout, format, rate, sizing, table};
+use pg_bloom_core::sizing::{rate, table};
+use pg_bloom_core::{Code, Header, Kind, Layout, filter, sizing};
 
 /// How much a rate may be off by rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
@@ -45,7 +46,7 @@ fn refused(layout: Layout, fpr: f64) -> bool {
         sizing::density(layout, fpr).err(),
         sizing::size(layout, 1, fpr).err(),
         sizing::power_of_two(layout, 1, fpr).err(),
-        sizing::capacity_for_bytes(layout, 1 << 20, fpr).err(),
+        filter::capacity_for_bytes(layout, 1 << 20, fpr).err(),
         table::best_practice(layout, fpr).err(),
     ];
     for answer in answers {
@@ -83,8 +84,8 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
         assert!(next.blocks >= size.blocks, "{next:?} after {size:?}");
     }
     let header = Header::sized(size, Kind::NONE);
-    if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok() && size.blocks <= layout.max_blocks() {
-        let fits = sizing::capacity_for_bytes(layout, header.dense_bytes(), fpr).expect("it fits itself");
+    if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok() && size.blocks <= sizing::limits::max_blocks(layout) {
+        let fits = filter::capacity_for_bytes(layout, header.dense_bytes(), fpr).expect("it fits itself");
         assert!(fits >= capacity, "{fits} for {size:?}");
     }
 }
@@ -100,13 +101,13 @@ fn power_of_two(layout: Layout, elements: u64, fpr: f64) {
 
 /// The largest capacity that fits so many bytes does fit them.
 fn for_bytes(layout: Layout, bytes: u64, fpr: f64) {
-    let capacity = match sizing::capacity_for_bytes(layout, bytes, fpr) {
+    let capacity = match filter::capacity_for_bytes(layout, bytes, fpr) {
         Ok(capacity) => capacity,
         Err(error) => return assert_eq!(error.code, Code::InvalidParameter),
     };
     let bytes_of = |capacity: u64| {
         let blocks = sizing::size(layout, capacity, fpr).map(|size| size.blocks).ok()?;
-        Some(format::HEADER_BYTES as u64 + layout.payload_bytes(blocks))
+        Some(filter::HEADER_BYTES as u64 + layout.payload_bytes(blocks))
     };
     // Above 2^53 a capacity is a float and may be off by its last bits, and above 2^62 bits there are no filters.
     if capacity >= 1 << 50 {

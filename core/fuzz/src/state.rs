@@ -2,8 +2,9 @@
 
 use super::forge::{Input, mend, mend_like};
 use super::oracle;
-use pg_bloom_core::merge::set::{Heap, Operation, Parts, Set};
-use pg_bloom_core::{Body, Code, View, build, estimate, merge};
+use pg_bloom_core::filter::set::{Heap, Operation, Parts, Set};
+use pg_bloom_core::filter::{build, estimate, merge};
+use pg_bloom_core::{Body, Code, View};
 
 /// The largest filter that an operation may make.
 const LIMIT: u64 = 64 << 10;

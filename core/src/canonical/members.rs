@@ -13,7 +13,7 @@
 //!
 //! All numbers are little-endian.
 
-use super::Sink;
+use super::sink::Sink;
 
 /// The flags of a range: it is empty; its lower, its upper bound is in it; it has no lower, no upper bound.
 pub mod flags {
@@ -69,7 +69,7 @@ pub fn multirange(ranges: u32, into: &mut impl Sink) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element;
+    use crate::canonical::scalar;
 
     /// The canonical bytes that `write` writes, in hexadecimal.
     fn hex(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -83,7 +83,7 @@ mod tests {
         // ARRAY[1, NULL]
         let array = hex(|into| {
             array([(2, 1)].into_iter(), into);
-            whole_value(&element::integer(1), into);
+            whole_value(&scalar::integer(1), into);
             null(into);
         });
         assert_eq!(array, "010000000200000001000000010800000000000000010000000000000000");
@@ -100,7 +100,7 @@ mod tests {
         let multirange = hex(|into| {
             multirange(1, into);
             into.write(&[flags::NO_LOWER]);
-            whole_value(&element::integer(2), into);
+            whole_value(&scalar::integer(2), into);
         });
         assert_eq!(multirange, "01000000080108000000000000000200000000000000");
     }

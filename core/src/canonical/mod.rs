@@ -1,5 +1,5 @@
 //! Canonical bytes that are written piece by piece, because they may be many: decimals, JSON, and values made of others.
-//! Those of the other kinds are in [`crate::element`].
+//! Those of the other kinds are in [`scalar`].
 //!
 //! | key kind | canonical bytes |
 //! |---|---|
@@ -10,44 +10,7 @@
 pub mod decimal;
 pub mod json;
 pub mod members;
+pub mod scalar;
+mod sink;
 
-use crate::interrupt;
-
-/// What canonical bytes are written to.
-pub trait Sink {
-    /// Takes the next bytes. Long series of calls can be cancelled.
-    fn write(&mut self, bytes: &[u8]);
-}
-
-/// Counts bytes.
-#[derive(Debug, Default)]
-pub struct Count {
-    total: u64,
-    unchecked: usize,
-}
-
-impl Count {
-    /// How many bytes `write` writes.
-    pub fn of(write: impl FnOnce(&mut Count)) -> u64 {
-        let mut count = Count::default();
-        write(&mut count);
-        count.total
-    }
-}
-
-impl Sink for Count {
-    fn write(&mut self, bytes: &[u8]) {
-        self.total += bytes.len() as u64;
-        self.unchecked += bytes.len();
-        if self.unchecked >= interrupt::STRIDE {
-            self.unchecked = 0;
-            interrupt::check();
-        }
-    }
-}
-
-impl Sink for Vec<u8> {
-    fn write(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-}
+pub use sink::{Count, Sink};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::build;
+use crate::filter::build;
 use crate::hash::hash;
 use crate::kind::Tag;
 use crate::sizing::Size;
@@ -82,7 +82,7 @@ fn the_two_types_refuse_each_other() {
         let error = Counting::parse(&bloom).unwrap_err();
         assert_eq!(error.message, "value is a bloom filter, not a counting bloom filter");
     }
-    assert!(crate::slices::Start::parse(&counting, counting.len()).is_err());
+    assert!(crate::filter::slices::Start::parse(&counting, counting.len()).is_err());
 }
 
 #[test]
@@ -107,14 +107,14 @@ fn slices_answer_as_the_whole_does() {
     let hashes: Vec<u64> = (0..2_000).map(|i| crate::hash::word(5, i)).collect();
     for kind in [Kind::of(Tag::Text), Kind::other("pg_catalog.inet")] {
         let value = added(&empty::<Vec<u8>>(&header), kind, &hashes[..1_000]);
-        let start = parse_start(&value[..crate::slices::START_BYTES], value.len()).unwrap();
+        let start = parse_start(&value[..crate::filter::slices::START_BYTES], value.len()).unwrap();
         let filter = Counting::parse(&value).unwrap();
         for &hash in &hashes {
             let read = |from: usize, length: usize| Ok::<_, Error>(&value[from..from + length]);
             assert_eq!(contains_in_slices(&start, hash, read).unwrap(), filter.contains(hash));
         }
         assert!(contains_in_slices(&start, 1, |_, _| Ok::<_, Error>([0u8; 3])).is_err());
-        assert!(parse_start(&value[..crate::slices::START_BYTES], value.len() - 1).is_err());
+        assert!(parse_start(&value[..crate::filter::slices::START_BYTES], value.len() - 1).is_err());
     }
 }
 
@@ -128,7 +128,7 @@ fn what_cannot_be_is_refused() {
     let header = sized_header(1000, 0.01, 44 + 20 * 256).unwrap();
     assert_eq!((stored_bytes(&header), header.blocks), (44 + 20 * 256, 20));
     assert_eq!(sized_header(1000, 0.01, 43 + 20 * 256).unwrap_err().code, Code::TooLarge);
-    assert_eq!(sized_header(1 << 40, 0.01, crate::MAX_STORED_BYTES).unwrap_err().code, Code::TooLarge);
+    assert_eq!(sized_header(1 << 40, 0.01, crate::sizing::limits::MAX_STORED_BYTES).unwrap_err().code, Code::TooLarge);
     let (small, large) = (one_block(), Header { blocks: 2, base_blocks: 2, ..one_block() });
     let error = summed_header(&small, &large, "sum").unwrap_err();
     assert!(error.detail.as_ref().is_some_and(|d| d.contains("equally many counters")), "{error:?}");

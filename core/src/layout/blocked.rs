@@ -9,16 +9,14 @@
 //! bit p of a block is bit (p mod 8) of its byte (p div 8)
 //! ```
 
-use super::Scheme;
+use super::scheme::{self, Scheme};
+use super::simd::{self, POSITIONS_PER_WORD, prefetch};
 use crate::hash::{reduce, word};
-use crate::simd::{self, prefetch};
 
 /// The `blocked` layout.
 pub struct Blocked;
 
 const BLOCK_BYTES: usize = 64;
-/// Positions that one word has bits for.
-pub(crate) const POSITIONS_PER_WORD: u32 = 7;
 
 impl Blocked {
     #[inline(always)]
@@ -98,21 +96,58 @@ impl Scheme for Blocked {
 
     fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
         if !simd::insert_all(payload, hashes, blocks, elements) {
-            super::insert_all_portably::<Self>(payload, hashes, blocks, elements);
+            scheme::insert_all_portably::<Self>(payload, hashes, blocks, elements);
         }
     }
 
     fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], mut found: impl FnMut(bool)) {
         if !simd::contains_each(payload, hashes, blocks, elements, &mut found) {
-            super::contains_each_portably::<Self>(payload, hashes, blocks, elements, found);
+            scheme::contains_each_portably::<Self>(payload, hashes, blocks, elements, found);
         }
     }
 
     fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {
-        super::spread_blocks::<BLOCK_BYTES>(small, large, q);
+        scheme::spread_blocks::<BLOCK_BYTES>(small, large, q);
     }
 
     fn fold(large: &[u8], small: &mut [u8], _blocks: u64, q: u64) {
-        super::fold_blocks::<BLOCK_BYTES>(large, small, q);
+        scheme::fold_blocks::<BLOCK_BYTES>(large, small, q);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::word;
+
+    #[test]
+    fn bits_are_counted() {
+        let bits: Vec<u8> = (0..1_003).map(|i| word(3, i) as u8).collect();
+        for length in [0, 1, 7, 8, 9, 64, 1_003] {
+            let expected: u32 = bits[..length].iter().map(|b| b.count_ones()).sum();
+            assert_eq!(simd::count_ones(&bits[..length]), u64::from(expected));
+        }
+    }
+
+    #[test]
+    fn faster_ways_do_what_the_portable_one_does() {
+        let elements: Vec<u64> = (0..3_000).map(|i| word(7, i)).collect();
+        let (added, others) = elements.split_at(1_000);
+        for (hashes, blocks) in [(1, 1), (2, 40), (6, 97), (7, 64), (8, 256), (14, 300), (33, 1_000), (64, 2_000)] {
+            let mut fast = vec![0; blocks as usize * 64];
+            let mut portable = fast.clone();
+            if !simd::insert_all(&mut fast, hashes, blocks, added) {
+                return;
+            }
+            added.iter().for_each(|&hash| Blocked::insert(&mut portable, hashes, blocks, hash));
+            assert_eq!(fast, portable, "{hashes} hashes, {blocks} blocks");
+            let mut answers = Vec::new();
+            assert!(simd::contains_each(&fast, hashes, blocks, &elements, &mut |found| answers.push(found)));
+            let expected: Vec<bool> =
+                elements.iter().map(|&hash| Blocked::contains(&portable, hashes, blocks, hash)).collect();
+            assert_eq!(answers, expected, "{hashes} hashes, {blocks} blocks");
+            assert!(answers[..added.len()].iter().all(|&found| found));
+            assert!(hashes > 1 || blocks == 1 || answers[others.len()..].contains(&false));
+        }
     }
 }

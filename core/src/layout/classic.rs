@@ -6,10 +6,10 @@
 //!
 //! A "block" here is one bit, so that spreading and folding are the same operation in every layout.
 
-use super::Scheme;
+use super::scheme::Scheme;
+use super::simd::prefetch;
 use crate::hash::{reduce, word};
 use crate::interrupt::STRIDE;
-use crate::simd::prefetch;
 
 /// The `classic` layout.
 pub struct Classic;

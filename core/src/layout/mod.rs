@@ -12,80 +12,23 @@
 mod blocked;
 mod classic;
 mod parquet;
+mod scheme;
+#[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
+mod simd;
 
 pub use blocked::Blocked;
-pub(crate) use blocked::POSITIONS_PER_WORD;
 pub use classic::Classic;
 pub use parquet::{PARQUET_HASHES, Parquet};
+pub use scheme::{Scheme, and_bytes, or_bytes};
+pub(crate) use simd::{COUNTS, count_ones, prefetch, tally_blocks};
 
 use crate::error::{Code, Error, Result};
-
-/// How many probes ahead of the one being done a batch asks for its memory.
-pub(crate) const PREFETCH_AHEAD: usize = 16;
 
 /// Elements whose bits are set before the next look whether to stop.
 const UNCANCELLED: usize = 1 << 16;
 
 /// The most hashes (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;
-
-/// What a layout is asked to do. The payload always has [`Layout::payload_bytes`] bytes for `blocks`.
-pub trait Scheme {
-    /// Bits of a block.
-    const BLOCK_BITS: u64;
-
-    /// The first block that an element touches; in `classic`, its first bit.
-    fn block_of(blocks: u64, hash: u64) -> u64;
-
-    /// Sets the bits of one element.
-    fn insert(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64);
-
-    /// Whether every bit of one element is set.
-    fn contains(payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool;
-
-    /// Asks for the first memory that this element needs.
-    fn prefetch(payload: &[u8], blocks: u64, hash: u64);
-
-    /// Sets the bits of many elements, asking for memory ahead of its use.
-    fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-        insert_all_portably::<Self>(payload, hashes, blocks, elements);
-    }
-
-    /// Asks for many elements, with memory requested ahead of its use: calls `found` with each answer, in order.
-    fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], found: impl FnMut(bool)) {
-        contains_each_portably::<Self>(payload, hashes, blocks, elements, found);
-    }
-
-    /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
-    fn spread(small: &[u8], large: &mut [u8], blocks: u64, q: u64);
-
-    /// ORs each `q` neighbouring blocks of `large` into one of the `blocks` of `small`.
-    fn fold(large: &[u8], small: &mut [u8], blocks: u64, q: u64);
-}
-
-fn insert_all_portably<S: Scheme + ?Sized>(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-    for (i, &hash) in elements.iter().enumerate() {
-        if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
-            S::prefetch(payload, blocks, ahead);
-        }
-        S::insert(payload, hashes, blocks, hash);
-    }
-}
-
-fn contains_each_portably<S: Scheme + ?Sized>(
-    payload: &[u8],
-    hashes: u32,
-    blocks: u64,
-    elements: &[u64],
-    mut found: impl FnMut(bool),
-) {
-    for (i, &hash) in elements.iter().enumerate() {
-        if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
-            S::prefetch(payload, blocks, ahead);
-        }
-        found(S::contains(payload, hashes, blocks, hash));
-    }
-}
 
 /// A layout by name, as chosen by users and kept in the stored form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,15 +96,6 @@ impl Layout {
         with_scheme!(self, S => S::BLOCK_BITS)
     }
 
-    /// The most blocks that index arithmetic and the stored form allow.
-    pub fn max_blocks(self) -> u64 {
-        match self {
-            // The Parquet format multiplies 32-bit numbers, of which the block count is a signed one.
-            Layout::Parquet => (1 << 31) - 1,
-            _ => crate::MAX_STORED_BYTES * 8 / self.block_bits(),
-        }
-    }
-
     /// Bytes of the dense payload of `blocks` blocks.
     pub fn payload_bytes(self, blocks: u64) -> u64 {
         match self {
@@ -225,63 +159,6 @@ impl Layout {
             or_bytes(small, large);
         } else {
             with_scheme!(self, S => S::fold(large, small, blocks, q));
-        }
-    }
-}
-
-/// ORs `from` into `into`, byte by byte, in strides that can be cancelled.
-pub fn or_bytes(into: &mut [u8], from: &[u8]) {
-    use crate::interrupt::{STRIDE, check};
-    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
-        into.iter_mut().zip(from).for_each(|(i, &f)| *i |= f);
-        check();
-    }
-}
-
-/// ANDs `from` into `into`, byte by byte, in strides that can be cancelled.
-pub fn and_bytes(into: &mut [u8], from: &[u8]) {
-    use crate::interrupt::{STRIDE, check};
-    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
-        into.iter_mut().zip(from).for_each(|(i, &f)| *i &= f);
-        check();
-    }
-}
-
-/// Looks whether to stop, if so many bytes were worked through since the last time.
-#[inline(always)]
-fn check_each_stride(since_check: &mut usize) {
-    if *since_check >= crate::interrupt::STRIDE {
-        crate::interrupt::check();
-        *since_check = 0;
-    }
-}
-
-/// Spreading for layouts whose blocks are `N` whole bytes.
-fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
-    let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
-    let mut since_check = 0;
-    for (block, copies) in small.chunks_exact(N).zip(large.chunks_exact_mut(group)) {
-        for copies in copies.chunks_mut(crate::interrupt::STRIDE) {
-            for copy in copies.chunks_exact_mut(N) {
-                copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b);
-            }
-            since_check += copies.len();
-            check_each_stride(&mut since_check);
-        }
-    }
-}
-
-/// Folding for layouts whose blocks are `N` whole bytes.
-fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
-    let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
-    let mut since_check = 0;
-    for (block, copies) in small.chunks_exact_mut(N).zip(large.chunks_exact(group)) {
-        for copies in copies.chunks(crate::interrupt::STRIDE) {
-            for copy in copies.chunks_exact(N) {
-                block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c);
-            }
-            since_check += copies.len();
-            check_each_stride(&mut since_check);
         }
     }
 }

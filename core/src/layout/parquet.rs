@@ -5,8 +5,8 @@
 //! bit of word i = ((low 32 bits of h) · SALT[i] mod 2^32) >> 27
 //! ```
 
-use super::Scheme;
-use crate::simd::prefetch;
+use super::scheme::{self, Scheme};
+use super::simd::prefetch;
 
 /// The `parquet` layout.
 pub struct Parquet;
@@ -66,10 +66,10 @@ impl Scheme for Parquet {
     }
 
     fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {
-        super::spread_blocks::<BLOCK_BYTES>(small, large, q);
+        scheme::spread_blocks::<BLOCK_BYTES>(small, large, q);
     }
 
     fn fold(large: &[u8], small: &mut [u8], _blocks: u64, q: u64) {
-        super::fold_blocks::<BLOCK_BYTES>(large, small, q);
+        scheme::fold_blocks::<BLOCK_BYTES>(large, small, q);
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::build::{Request, from_hashes};
-use crate::{merge, sparse};
+use crate::filter::build::{Request, from_hashes};
+use crate::filter::{merge, sparse};
 
 mod headers;
 
@@ -105,7 +105,7 @@ fn capacity_is_that_of_the_size_and_what_is_in_it() {
         let empty = imported(&in_a_file(&naive(blocks, &[])), Tag::ParquetInt32);
         let size = View::parse(&empty).unwrap().header.size();
         assert_eq!(size.fpr, 0.01);
-        let rate = |n: u64| crate::rate::expected(Layout::Parquet, 8, blocks, n as f64);
+        let rate = |n: u64| crate::sizing::rate::expected(Layout::Parquet, 8, blocks, n as f64);
         let slack = if blocks < 64 { 1 } else { size.capacity / 50 };
         assert!(rate(size.capacity) <= 0.01 && rate(size.capacity + slack) > 0.01, "{size:?}");
         // Ours of that capacity has the same size, where the size is one that ours have.
@@ -118,7 +118,7 @@ fn capacity_is_that_of_the_size_and_what_is_in_it() {
             let view = View::parse(&value).unwrap();
             let now = estimate::current_fpr(&view);
             assert_eq!(view.header.fpr, now.clamp(0.01, 0.5));
-            assert!(now > 0.6 || crate::overfull::overfull(&view).is_none(), "{blocks} blocks, {held} held");
+            assert!(now > 0.6 || crate::filter::overfull::overfull(&view).is_none(), "{blocks} blocks, {held} held");
         }
     }
 }
@@ -144,7 +144,7 @@ fn a_sparse_filter_is_written_dense_and_one_of_no_size_empty() {
     assert_eq!(error.code, Code::TooLarge);
     for layout in Layout::ALL {
         let header = Header::unsized_(layout, 0.01);
-        let empty: Vec<u8> = crate::build::empty(&header);
+        let empty: Vec<u8> = crate::filter::build::empty(&header);
         assert_eq!(exported(&empty), in_a_file(&[0; 32]));
     }
 }
@@ -174,8 +174,8 @@ fn other_layouts_and_kinds_are_refused() {
 /// Floats of both widths as their writers hash them, and as we do.
 fn float_bytes(tag: Tag, value: f64) -> (Vec<u8>, Vec<u8>) {
     match tag {
-        Tag::ParquetFloat => ((value as f32).to_le_bytes().to_vec(), element::float32(value as f32).to_vec()),
-        _ => (value.to_le_bytes().to_vec(), element::float(value).to_vec()),
+        Tag::ParquetFloat => ((value as f32).to_le_bytes().to_vec(), scalar::float32(value as f32).to_vec()),
+        _ => (value.to_le_bytes().to_vec(), scalar::float(value).to_vec()),
     }
 }
 
@@ -250,14 +250,14 @@ fn the_hash_of_each_physical_type_is_frozen() {
     for (given, plain, expected) in [
         (42i32.to_le_bytes().to_vec(), "2a000000", 0xD756_D7B6_2FC5_0BF1),
         ((-1i32).to_le_bytes().to_vec(), "ffffffff", 0x7F78_E4BD_A3AD_DF93),
-        (element::integer(42).to_vec(), "2a00000000000000", 0xB556_806F_B6D1_4353),
-        (element::integer(-1).to_vec(), "ffffffffffffffff", 0x85D1_36AD_B773_C6C9),
-        (element::float32(1.5).to_vec(), "0000c03f", 0x4F2D_8259_5C48_3A0D),
-        (element::float32(-0.0).to_vec(), "00000000", 0x3AEF_A6FD_5CF2_DEB4),
-        (element::float32(-f32::NAN).to_vec(), "0000c07f", 0xD651_66E4_6DF1_863E),
-        (element::float(1.5).to_vec(), "000000000000f83f", 0x49F7_B96B_6B5C_CAF9),
-        (element::float(-0.0).to_vec(), "0000000000000000", 0x34C9_6ACD_CADB_1BBB),
-        (element::float(-f64::NAN).to_vec(), "000000000000f87f", 0xE9AD_B09F_EE12_2AAC),
+        (scalar::integer(42).to_vec(), "2a00000000000000", 0xB556_806F_B6D1_4353),
+        (scalar::integer(-1).to_vec(), "ffffffffffffffff", 0x85D1_36AD_B773_C6C9),
+        (scalar::float32(1.5).to_vec(), "0000c03f", 0x4F2D_8259_5C48_3A0D),
+        (scalar::float32(-0.0).to_vec(), "00000000", 0x3AEF_A6FD_5CF2_DEB4),
+        (scalar::float32(-f32::NAN).to_vec(), "0000c07f", 0xD651_66E4_6DF1_863E),
+        (scalar::float(1.5).to_vec(), "000000000000f83f", 0x49F7_B96B_6B5C_CAF9),
+        (scalar::float(-0.0).to_vec(), "0000000000000000", 0x34C9_6ACD_CADB_1BBB),
+        (scalar::float(-f64::NAN).to_vec(), "000000000000f87f", 0xE9AD_B09F_EE12_2AAC),
         (b"".to_vec(), "", 0xEF46_DB37_51D8_E999),
         (b"abc".to_vec(), "616263", 0x44BC_2CF5_AD77_0999),
         (
@@ -265,8 +265,8 @@ fn the_hash_of_each_physical_type_is_frozen() {
             "00112233445566778899aabbccddeeff",
             0x13C6_635F_7150_0F92,
         ),
-        (element::date(0).to_vec(), "cd2a0000", 0x446B_CAD5_939A_0307),
-        (element::timestamp(0).to_vec(), "00e0373b015d0300", 0x0541_B255_68DB_5DA7),
+        (scalar::date(0).to_vec(), "cd2a0000", 0x446B_CAD5_939A_0307),
+        (scalar::timestamp(0).to_vec(), "00e0373b015d0300", 0x0541_B255_68DB_5DA7),
     ] {
         assert_eq!((bytes(&given), hash(&given)), (plain.to_owned(), expected));
     }

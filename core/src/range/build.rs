@@ -14,11 +14,12 @@
 //! that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile, if
 //! those before it fill theirs: every eighth may.
 
+use super::address::{Level, PageNumber};
 use super::directory::{Directory, Options};
 use super::gather::Gathered;
-use super::grow::RANGES_ALONE;
+use super::limits::RANGES_ALONE;
 use super::meta::open_runs;
-use super::page::{Level, PageNumber, PageSize};
+use super::page::PageSize;
 use super::rate::{Rates, Target, mean, pages_for, typical};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape, Width, footprint};
 use crate::error::{Error, Result};
@@ -76,7 +77,7 @@ impl Build {
     /// 512 ranges.
     ///
     /// # Errors
-    /// Those of [`super::check_fpr`].
+    /// Those of [`super::rate::check_fpr`].
     pub fn new(options: Options, hold: usize) -> Result<Build> {
         Ok(Build {
             rates: Rates::of(options.size, options.fpr)?,

@@ -18,7 +18,8 @@
 //! A billion rows with 65 a page are some 240 runs: tiles of level 0 in runs of 128, with a tile of level 1 between.
 //! The metapage has room for 404.
 
-use super::page::{Level, PageNumber, PageSize};
+use super::address::{Level, PageNumber};
+use super::page::PageSize;
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Code, Error, Result};
 

@@ -8,7 +8,7 @@
 //!
 //! Any of a tile's pages will do, since elements are spread over them evenly: of a large tile a few are looked at.
 
-use super::check::Damage;
+use super::damage::Damage;
 use super::page::{PageSize, Pages};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
 

@@ -1,8 +1,9 @@
 //! What an index promises, what it holds, and what a question costs.
 
+use super::address::Level;
 use super::directory::Directory;
 use super::fill::Fill;
-use super::page::{Level, Pages};
+use super::page::Pages;
 use super::rate::{MAX_FPR, MIN_FPR, split};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
 

@@ -20,12 +20,14 @@
 //! 64  run …                   20 bytes each, then 0 up to the end
 //! ```
 
-use super::check::{Damage, Defect, RunProblem};
+use super::address::{Level, PageKind, PageNumber};
+use super::damage::{Damage, Defect, RunProblem};
 use super::directory::{Directory, Options, Run};
-use super::grow::RANGES_ALONE;
-use super::page::{Level, PageKind, PageNumber, PageSize, Pages, Reader, Special};
+use super::limits::MAX_HASHES;
+use super::limits::RANGES_ALONE;
+use super::page::{PageSize, Pages, Reader, Special};
 use super::rate::check_fpr;
-use super::tile::{MAX_HASHES, MAX_WIDTH, TileShape, Width};
+use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::hash::HASH_ID;
 
 /// The metapage.

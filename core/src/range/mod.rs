@@ -19,7 +19,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `page` | what all pages have; [`Pages`], through which they are read |
-//! | `check` | [`Damage`]: what is wrong with a page |
+//! | `damage` | [`Damage`]: what is wrong with a page |
 //! | `tile` | where an element's bits are; asking a page, and what to change in it |
 //! | `rate` | what rates the levels keep, and the pages that takes |
 //! | `directory` | where the tiles are: runs of them |
@@ -74,13 +74,15 @@
 //! which give 5e-5 rather than 2e-5), 4.1 / 3.5, 3.2 / 3.6, and 4, 7, 10 pages for an absent key of an index that was
 //! appended: tiles of 8 and 32 slots were followed by tiles of 128, which at 60,000 rows would be 5.2 bytes a row here.
 
+mod address;
 mod build;
-mod check;
+mod damage;
 mod directory;
 mod fill;
 mod gather;
 mod grow;
 mod inspect;
+mod limits;
 pub mod memory;
 mod meta;
 mod page;
@@ -88,21 +90,21 @@ mod rate;
 mod search;
 mod tile;
 
+pub use address::{Level, PageKind, PageNumber};
 pub use build::{Build, Sink};
-pub use check::{Damage, Defect, RunProblem};
+pub use damage::{Damage, Defect, RunProblem};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
-pub use grow::{Growth, RANGES_ALONE, next_width};
+pub use grow::{Growth, next_width};
 pub use inspect::{Expectation, Survey};
+pub use limits::{MAX_HASHES, RANGES_ALONE};
 pub use meta::META_PAGE;
-pub use page::{
-    Level, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, SPECIAL_BYTES, Special,
-};
+pub use page::{PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageSize, Pages, SPECIAL_BYTES, Special};
 pub use rate::{
     DEFAULT_FPR, MAX_FPR, MIN_FPR, Rates, Target, check_fpr, may_stay, mean_rate, pages_for, split, typical,
 };
 pub use search::Places;
-pub use tile::{Delta, Deltas, MAX_HASHES, MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width};
+pub use tile::{Delta, Deltas, MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width};
 
 #[cfg(test)]
 mod tests;

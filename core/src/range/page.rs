@@ -16,11 +16,9 @@
 //! A page of a tile may also be all zero, as the file system gives it when the file is extended, or lie behind the end
 //! of the file: both are pages without a bit. So a crash between extending and writing leaves nothing to mend.
 
-use super::check::{Damage, Defect};
+use super::address::{PageKind, PageNumber};
+use super::damage::{Damage, Defect};
 use std::ops::Range;
-
-/// The number of a page in the index file; PostgreSQL's block number.
-pub type PageNumber = u32;
 
 /// Bytes of PostgreSQL's page header.
 pub const PAGE_HEADER_BYTES: usize = 24;
@@ -62,44 +60,6 @@ impl PageSize {
     /// Bits of a filter block: as many as let a block of 128 slots fill a page. 510 in pages of 8,192 bytes.
     pub const fn block_bits(self) -> u32 {
         (self.payload_bytes() * 8) as u32 / 128
-    }
-}
-
-/// The two levels of an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Level 0: a slot is a range of heap pages.
-    Zero = 0,
-    /// Level 1: a slot is a whole tile of level 0.
-    One = 1,
-}
-
-impl Level {
-    /// Both.
-    pub const ALL: [Level; 2] = [Level::Zero, Level::One];
-}
-
-/// What a page is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PageKind {
-    /// Page 0: options, counts, and the newest runs of tiles.
-    Meta = 1,
-    /// Older runs of tiles.
-    Directory = 2,
-    /// Bits of a tile of level 0.
-    LevelZero = 3,
-    /// Bits of a tile of level 1.
-    LevelOne = 4,
-}
-
-impl PageKind {
-    /// The kind of the pages of this level's tiles.
-    pub const fn of(level: Level) -> PageKind {
-        match level {
-            Level::Zero => PageKind::LevelZero,
-            Level::One => PageKind::LevelOne,
-        }
     }
 }
 

@@ -32,10 +32,12 @@
 //! A tile needs the fewest pages for which the mean of its slots' exact rates is at most the promise: one that is
 //! fuller than the others counts with the rate that it has.
 
-use super::page::{Level, PageSize};
-use super::tile::{MAX_HASHES, MAX_WIDTH, TileShape, Width};
+use super::address::Level;
+use super::limits::MAX_HASHES;
+use super::page::PageSize;
+use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error::{Code, Error, Result};
-use crate::rate;
+use crate::sizing::rate;
 use std::cell::Cell;
 
 /// The rate of an index for which none was given.

@@ -10,8 +10,9 @@
 //!
 //! One page is read of each tile that is asked. Asking holds one lock at a time.
 
+use super::address::Level;
 use super::directory::Directory;
-use super::page::{Level, Pages};
+use super::page::Pages;
 use super::tile::{Mark, Slots, TileAddress};
 
 /// Where the bits of one element belong for one range: at most two pages.

@@ -17,17 +17,18 @@
 //! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
 //! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
 
-use super::check::Damage;
-use super::page::{Level, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use super::address::{Level, PageKind, PageNumber};
+use super::damage::{Damage, Defect};
+use super::limits::MAX_HASHES;
+use super::page::{PAGE_HEADER_BYTES, PageSize, Special};
 use crate::hash::{reduce, word};
-use crate::rate;
+use crate::sizing::rate;
 
 /// Words of a hash that belong to one level.
 const WORDS_PER_LEVEL: u32 = 16;
 /// Positions that one word has bits for.
 const POSITIONS_PER_WORD: u32 = 4;
-/// The most hashes (k) of a tile: what the words of a level have bits for, less the one for the block.
-pub const MAX_HASHES: usize = ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize;
+const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
 /// The most slots of a tile.
 pub const MAX_WIDTH: u32 = 128;
 
@@ -187,7 +188,7 @@ fn written(tile: Special, size: PageSize, page: Option<&[u8]>, at: PageNumber) -
     let Some(page) = page else { return Ok(None) };
     match tile.check(page, size, at) {
         Ok(()) => Ok(Some(page)),
-        Err(Damage { defect: super::Defect::NewPage, .. }) => Ok(None),
+        Err(Damage { defect: Defect::NewPage, .. }) => Ok(None),
         Err(damage) => Err(damage),
     }
 }

@@ -1,9 +1,12 @@
 //! The promised rate, the formula's and the measured one, from an empty filter to twice its capacity.
 
 use crate::plot::{Axis, GREY, Panel, Picture, colour, rate_label};
-use pg_bloom_core::format::{Body, Header, View};
+use pg_bloom_core::canonical::scalar;
+use pg_bloom_core::filter::build;
+use pg_bloom_core::filter::{Body, Header, View};
 use pg_bloom_core::kind::{Kind, Tag};
-use pg_bloom_core::{Layout, MAX_STORED_BYTES, build, element, hash::hash, rate, sizing};
+use pg_bloom_core::sizing::rate;
+use pg_bloom_core::{Layout, MAX_STORED_BYTES, hash::hash, sizing};
 
 const PROMISES: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5];
 const CAPACITY: i64 = 1_000_000;
@@ -19,7 +22,7 @@ const BATCH: i64 = 1 << 14;
 
 /// The filter with the integers `from..to` added, as an aggregate adds them.
 fn add(filter: &[u8], from: i64, to: i64) -> Vec<u8> {
-    let mut hashes: Vec<u64> = (from..to).map(|i| hash(&element::integer(i))).collect();
+    let mut hashes: Vec<u64> = (from..to).map(|i| hash(&scalar::integer(i))).collect();
     hashes.sort_unstable();
     let view = View::parse(filter).expect("the filter was made here");
     let parquet = view.header.layout == Layout::Parquet;
@@ -33,7 +36,7 @@ fn measure(filter: &[u8]) -> Option<f64> {
     let Body::Dense(bits) = view.body else { return None };
     let (mut asked, mut found) = (0, 0);
     while asked < MOST && found < ENOUGH {
-        let absent: Vec<u64> = (asked + 1..=asked + BATCH).map(|i| hash(&element::integer(-i))).collect();
+        let absent: Vec<u64> = (asked + 1..=asked + BATCH).map(|i| hash(&scalar::integer(-i))).collect();
         let Header { layout, hashes, blocks, .. } = view.header;
         layout.contains_each(bits, hashes, blocks, &absent, |is| found += u64::from(is));
         asked += BATCH;

@@ -1,9 +1,11 @@
 //! How large a filter is by what it holds: sparse and dense, with a capacity and without.
 
 use crate::plot::{Axis, GREY, PURPLE, Panel, Picture, Side, colour};
-use pg_bloom_core::format::Header;
+use pg_bloom_core::canonical::scalar;
+use pg_bloom_core::filter::Header;
+use pg_bloom_core::filter::build;
 use pg_bloom_core::kind::{Kind, Tag};
-use pg_bloom_core::{DEFAULT_FPR, Layout, MAX_STORED_BYTES, build, element, hash::hash, sizing};
+use pg_bloom_core::{DEFAULT_FPR, Layout, MAX_STORED_BYTES, hash::hash, sizing};
 
 const LAYOUT: Layout = Layout::Blocked;
 const MOST: usize = 10_000_000;
@@ -20,7 +22,7 @@ fn numbers(most: usize) -> Vec<usize> {
 
 /// Bytes of filters that are built with this header from so many integers.
 fn bytes(header: &Header<'_>, most: usize) -> Vec<(f64, f64)> {
-    let all: Vec<u64> = (0..most as i64).map(|i| hash(&element::integer(i))).collect();
+    let all: Vec<u64> = (0..most as i64).map(|i| hash(&scalar::integer(i))).collect();
     let mut sizes: Vec<(f64, f64)> = Vec::new();
     for elements in numbers(most) {
         let mut hashes = all[..elements].to_vec();

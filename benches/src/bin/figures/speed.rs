@@ -2,7 +2,8 @@
 
 use crate::plot::{Axis, INK, Panel, Picture, Side, colour};
 use pg_bloom_benches::{machine, median};
-use pg_bloom_core::{DEFAULT_FPR, Layout, element, hash, hash::hash, sizing};
+use pg_bloom_core::canonical::scalar;
+use pg_bloom_core::{DEFAULT_FPR, Layout, hash, hash::hash, sizing};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -72,7 +73,7 @@ fn time(sign: i64, different: i64, mut work: impl FnMut(&[u64])) -> f64 {
     let start = Instant::now();
     for first in (0..ELEMENTS).step_by(BATCH as usize) {
         let first = first % (different / BATCH * BATCH);
-        batch.iter_mut().zip(first + 1..).for_each(|(h, i)| *h = hash(&element::integer(sign * i)));
+        batch.iter_mut().zip(first + 1..).for_each(|(h, i)| *h = hash(&scalar::integer(sign * i)));
         work(&batch);
     }
     start.elapsed().as_secs_f64() * 1e9 / ELEMENTS as f64

@@ -83,7 +83,7 @@ fn promises_are_kept() {
             for target in [rates.alone, rates.below, rates.above] {
                 assert!((1..=MAX_HASHES).contains(&usize::from(target.num_hashes)), "{target:?}");
                 let load = f64::from(size.block_bits()) / target.bits;
-                let rate = crate::rate::at_load_in_blocks(size.block_bits(), target.num_hashes.into(), load);
+                let rate = crate::sizing::rate::at_load_in_blocks(size.block_bits(), target.num_hashes.into(), load);
                 assert!(rate <= target.fpr * (1.0 + 1e-6) && rate > target.fpr * 0.999, "{target:?}: {rate}");
             }
         }

@@ -1,0 +1,42 @@
+//! Where canonical bytes go to.
+
+use crate::interrupt;
+
+/// What canonical bytes are written to.
+pub trait Sink {
+    /// Takes the next bytes. Long series of calls can be cancelled.
+    fn write(&mut self, bytes: &[u8]);
+}
+
+/// Counts bytes.
+#[derive(Debug, Default)]
+pub struct Count {
+    total: u64,
+    unchecked: usize,
+}
+
+impl Count {
+    /// How many bytes `write` writes.
+    pub fn of(write: impl FnOnce(&mut Count)) -> u64 {
+        let mut count = Count::default();
+        write(&mut count);
+        count.total
+    }
+}
+
+impl Sink for Count {
+    fn write(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        self.unchecked += bytes.len();
+        if self.unchecked >= interrupt::STRIDE {
+            self.unchecked = 0;
+            interrupt::check();
+        }
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn write(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}

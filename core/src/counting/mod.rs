@@ -1,0 +1,342 @@
+//! Counting filters: counters in place of bits, so that elements can be removed.
+//!
+//! A counting filter is a multiset. Every bit of a `blocked` filter becomes a counter of four bits, which says how many of
+//! the copies of elements that were added and not yet removed have it:
+//!
+//! ```text
+//! add x      +1 at each of x's positions            the positions are those of the blocked layout
+//! remove x   -1 at each of x's positions            nothing if one of them is 0: x is not there
+//! a + b      counter by counter, up to 15
+//! bits       counter > 0  ──▶  1                    the dense payload of the filter of what is left
+//! ```
+//!
+//! **15 means 15 or more.** Such a counter is never counted down, since nobody knows how often it would have to be: elements
+//! can stay for ever because of it, but none is ever lost. That is the only difference to counters without an end: as long as
+//! none is saturated, adding and removing is exact, and a filter from which everything was removed is the empty one again.
+//!
+//! What no counting filter can do is notice that an element which was never added, and is a false positive, is removed. That
+//! takes away counts of other elements, and they may be missed afterwards. Removing only what was added is up to the user.
+//!
+//! **Always dense.** There is no list of hashes for small sets: of two hashes in it nobody could tell which counters they
+//! share, and saturation would depend on when the counters came. A filter takes its 4 bits a counter from the start.
+//!
+//! The stored form is that of a `blocked` filter ([`mod@crate::format`]) with representation 2, and counters for bits. A filter
+//! has a key kind if and only if a counter is not zero, so a value has one canonical form here too. A filter of no size is the
+//! identity of `+`; it takes no elements, since it can't know how many will come.
+
+pub mod counters;
+
+use crate::error::{Code, Error, Result};
+use crate::filter::buffer::Buffer;
+use crate::filter::build::{Request, meet_kind};
+use crate::filter::check::{invalid, parse_header, require};
+use crate::filter::estimate;
+use crate::filter::header::{COUNTERS, Header, payload_mut};
+use crate::filter::merge::{cannot_merge, merged_header};
+use crate::filter::view::{Body, View};
+use crate::kind::Kind;
+use crate::layout::Layout;
+use crate::{interrupt, memory, sizing};
+use counters::{BLOCK_BYTES, BLOCK_COUNTERS, Tally};
+
+/// A stored counting filter that was validated, read in place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counting<'a> {
+    /// What it is; the layout is `blocked`.
+    pub header: Header<'a>,
+    /// Its counters, two in a byte.
+    pub counters: &'a [u8],
+}
+
+/// What a counting filter says about itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Info {
+    /// Counters.
+    pub num_counters: u64,
+    /// How many of them are not zero, how many saturated, and their sum.
+    pub tally: Tally,
+    /// Estimated distinct elements; infinite when no counter is zero.
+    pub cardinality: f64,
+    /// Estimated copies of elements, `None` when a counter is saturated and so doesn't tell.
+    pub copies: Option<f64>,
+    /// The false positive rate now.
+    pub current_fpr: f64,
+}
+
+/// Bytes of a payload of so many blocks.
+fn payload_bytes(blocks: u64) -> u64 {
+    blocks.saturating_mul(BLOCK_BYTES as u64)
+}
+
+/// Bytes of a whole counting filter with this header.
+pub fn stored_bytes(header: &Header<'_>) -> u64 {
+    (header.prefix_bytes() as u64).saturating_add(payload_bytes(header.blocks))
+}
+
+/// Checks a wanted capacity, which must be given.
+///
+/// # Errors
+/// [`Code::InvalidParameter`] unless it is at least one.
+pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
+    let message = match capacity {
+        Some(capacity) if capacity > 0 => return Ok(capacity.unsigned_abs()),
+        Some(capacity) => format!("capacity of a counting bloom filter must be at least 1, not {capacity}"),
+        None => "a counting bloom filter needs a capacity".into(),
+    };
+    Err(Error::new(Code::InvalidParameter, message)
+        .hint("Give the number of distinct elements that it will have at a time: counters cannot be resized later."))
+}
+
+/// The header of a counting filter for `capacity` distinct elements at a time, without a kind.
+///
+/// # Errors
+/// Those of [`sizing::size`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
+    let header = Header::sized(sizing::size(Layout::Blocked, capacity, fpr)?, Kind::NONE);
+    header.check_bytes(stored_bytes(&header), limit)?;
+    Ok(header)
+}
+
+/// The header of a counting filter of no size.
+///
+/// # Errors
+/// Those of [`sizing::check_fpr`].
+pub fn unsized_header(fpr: f64) -> Result<Header<'static>> {
+    Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)
+}
+
+/// A filter without elements.
+pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
+    zeroed(&Header { kind: Kind::NONE, ..*header })
+}
+
+/// A value with this header whose counters are zero, to be written.
+fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
+    header.allocate(COUNTERS, payload_bytes(header.blocks) as usize)
+}
+
+/// Writes this header to the start of a value, which must have room for it.
+pub fn rewrite(header: &Header<'_>, value: &mut [u8]) {
+    header.write(COUNTERS, value);
+}
+
+/// Refuses what is no counting filter.
+fn check_counters(representation: u8) -> Result<()> {
+    if representation < COUNTERS {
+        return Err(Error::new(Code::InvalidBinary, "value is a bloom filter, not a counting bloom filter")
+            .detail(format!("Its representation is {representation}: there are no counters."))
+            .hint("Read it as bloom. Counters cannot be had from bits: build the filter with counting_bloom_agg."));
+    }
+    require(representation == COUNTERS, || format!("representation {representation} is unknown"))
+}
+
+/// Reads the header at the start of a value of `length` bytes.
+///
+/// # Errors
+/// Those of [`Counting::parse`], as far as they show.
+pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
+    let (header, _) = parse_header(bytes, check_counters)?;
+    require(header.layout == Layout::Blocked, || format!("counters in layout \"{}\"", header.layout.name()))?;
+    require(header.base_blocks == header.blocks, || {
+        format!("{} base blocks of {} blocks of counters", header.base_blocks, header.blocks)
+    })?;
+    require(header.is_unsized() || header.capacity > 0, || "capacity is 0".into())?;
+    require(!header.is_unsized() || header.kind.is_none(), || "a filter of no size has a key kind".into())?;
+    require(stored_bytes(&header) == length as u64, || {
+        format!("{length} bytes where a filter of {} blocks of counters has {}", header.blocks, stored_bytes(&header))
+    })?;
+    Ok(header)
+}
+
+/// Whether the element with this hash may be in a filter of which only slices are read: `read(from, length)` reads one.
+///
+/// # Errors
+/// Those of `read`; [`Code::InvalidBinary`] if it gives fewer bytes than there must be.
+pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
+    header: &Header<'_>,
+    hash: u64,
+    mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+) -> std::result::Result<bool, E> {
+    if header.is_unsized() {
+        return Ok(false);
+    }
+    let block = header.layout.block_of(header.blocks, hash) as usize;
+    let bytes = read(header.prefix_bytes() + block * BLOCK_BYTES, BLOCK_BYTES)?;
+    let block = bytes.as_ref().try_into().map_err(|_| invalid("it is cut off"))?;
+    Ok(counters::block_contains(block, header.hashes, hash))
+}
+
+impl<'a> Counting<'a> {
+    /// Reads a stored counting filter.
+    ///
+    /// # Errors
+    /// [`Code::InvalidBinary`] for anything that no operation of this module would have written.
+    pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
+        let filter = Counting::parse_trusted(bytes)?;
+        let is_empty = interrupt::is_zero(filter.counters);
+        require(is_empty || !filter.header.kind.is_none(), || "counters without a key kind are not 0".into())?;
+        require(!is_empty || filter.header.kind.is_none(), || "all counters are 0, but there is a key kind".into())?;
+        Ok(filter)
+    }
+
+    /// Reads a value whose bytes [`Counting::parse`] accepted before: everything is checked but what takes time that grows
+    /// with the filter. Reading other bytes can give wrong answers but nothing worse.
+    ///
+    /// # Errors
+    /// As [`Counting::parse`].
+    pub fn parse_trusted(bytes: &'a [u8]) -> Result<Counting<'a>> {
+        let header = parse_start(bytes, bytes.len())?;
+        Ok(Counting { header, counters: &bytes[header.prefix_bytes()..] })
+    }
+
+    /// Whether the element with this hash may be in the filter.
+    #[inline]
+    pub fn contains(&self, hash: u64) -> bool {
+        !self.header.is_unsized() && counters::contains(self.counters, self.header.hashes, self.header.blocks, hash)
+    }
+
+    /// Asks for the memory that a probe for this element needs.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        if !self.header.is_unsized() {
+            counters::prefetch(self.counters, self.header.blocks, hash);
+        }
+    }
+
+    /// The filter with one more copy for each of these hashes, of elements of this kind.
+    ///
+    /// # Errors
+    /// [`Code::KindMismatch`]; [`Code::InvalidParameter`] for a filter of no size.
+    pub fn add<B: Buffer>(&self, kind: Kind<'_>, hashes: &[u64], operation: &str) -> Result<B> {
+        let kind = if hashes.is_empty() { self.header.kind } else { meet_kind(self.header.kind, kind, operation)? };
+        let header = Header { kind, ..self.header };
+        if header.is_unsized() && !hashes.is_empty() {
+            return Err(no_size(operation));
+        }
+        let mut value: B = self.copy(&header);
+        let payload = payload_mut(&mut value, &header);
+        add_all(payload, &header, hashes);
+        Ok(value)
+    }
+
+    /// The filter with one copy less for each of these hashes in turn that it may contain; `None` if that is none of them.
+    pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
+        // Counting down makes no element appear.
+        if !hashes.iter().any(|&hash| self.contains(hash)) {
+            return None;
+        }
+        let h = &self.header;
+        let mut value: B = self.copy(h);
+        let payload = payload_mut(&mut value, h);
+        for (i, &hash) in hashes.iter().enumerate() {
+            counters::remove(payload, h.hashes, h.blocks, hash);
+            check_at(i);
+        }
+        Some(if interrupt::is_zero(payload) { empty(h) } else { value })
+    }
+
+    /// These counters in a value with another header, which must have as many blocks.
+    fn copy<B: Buffer>(&self, header: &Header<'_>) -> B {
+        let mut value: B = zeroed(header);
+        interrupt::copy(payload_mut(&mut value, header), self.counters);
+        value
+    }
+
+    /// Shows the elements as a filter of bits. One without elements is sparse.
+    pub fn with_bits<T>(&self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
+        if self.header.kind.is_none() {
+            return use_view(&View { header: self.header, body: Body::Sparse(&[]) });
+        }
+        let mut bits = memory::zeroed(self.header.payload_bytes() as usize);
+        counters::to_bits(self.counters, &mut bits);
+        use_view(&View { header: self.header, body: Body::Dense(&bits) })
+    }
+
+    /// The filter of bits: dense, and the very bits that a build of the elements has, unless a counter is saturated. One
+    /// without elements is the empty filter, which is sparse.
+    pub fn to_bloom<B: Buffer>(&self) -> B {
+        if self.header.kind.is_none() {
+            return self.header.sparse(0);
+        }
+        let mut value: B = self.header.dense();
+        counters::to_bits(self.counters, payload_mut(&mut value, &self.header));
+        value
+    }
+
+    /// The estimated number of distinct elements.
+    pub fn cardinality(&self) -> f64 {
+        self.with_bits(estimate::cardinality)
+    }
+
+    /// Everything the filter says about itself.
+    pub fn info(&self) -> Info {
+        let tally = counters::tally(self.counters);
+        let (cardinality, current_fpr) =
+            self.with_bits(|view| (estimate::cardinality(view), estimate::current_fpr(view)));
+        let positions = 512.0 * -(f64::from(self.header.hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
+        Info {
+            num_counters: self.header.blocks * BLOCK_COUNTERS,
+            tally,
+            cardinality,
+            copies: match tally {
+                Tally { total: 0, .. } => Some(0.0),
+                Tally { saturated: 0, total, .. } => Some(total as f64 / positions),
+                _ => None,
+            },
+            current_fpr,
+        }
+    }
+}
+
+/// Counts one more copy for each of these hashes.
+pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
+    for (i, &hash) in hashes.iter().enumerate() {
+        counters::add(payload, header.hashes, header.blocks, hash);
+        check_at(i);
+    }
+}
+
+/// Looks whether to stop, once in many elements.
+#[inline(always)]
+fn check_at(i: usize) {
+    if i % (1 << 16) == (1 << 16) - 1 {
+        interrupt::check();
+    }
+}
+
+#[cold]
+fn no_size(operation: &str) -> Error {
+    Error::new(Code::InvalidParameter, format!("cannot use {operation} with a counting bloom filter of no size"))
+        .hint("Make the filter with a capacity: counting_bloom_empty(capacity).")
+}
+
+/// The header of the sum of two filters.
+///
+/// # Errors
+/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other hashes or another number of counters.
+pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
+    let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
+    if sizes_differ && a.hashes == b.hashes && a.kind.meet(b.kind).is_some() {
+        let larger = if a.blocks < b.blocks { b } else { a };
+        let reason = "Only filters with equally many counters can be added.";
+        return Err(cannot_merge(a, b, larger, reason, operation));
+    }
+    let merged = merged_header(a, b, operation)?;
+    Ok(Header { base_blocks: merged.blocks, ..merged })
+}
+
+/// The sum of two filters: every copy of an element in either. It is as large as the larger.
+///
+/// # Errors
+/// Those of [`summed_header`].
+pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>, operation: &str) -> Result<B> {
+    let header = summed_header(&a.header, &b.header, operation)?;
+    let mut value: B = zeroed(&header);
+    let payload = payload_mut(&mut value, &header);
+    counters::sum_into(payload, a.counters);
+    counters::sum_into(payload, b.counters);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests;

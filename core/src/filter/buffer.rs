@@ -1,0 +1,28 @@
+//! Memory for results.
+
+/// Memory that an operation writes its result into: the caller decides whose it is.
+pub trait Buffer {
+    /// A buffer of `len` zero bytes.
+    fn zeroed(len: usize) -> Self;
+    /// Its bytes.
+    fn bytes(&self) -> &[u8];
+    /// Its bytes, to write.
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// Forgets all bytes from `len` on.
+    fn truncate(&mut self, len: usize);
+}
+
+impl Buffer for Vec<u8> {
+    fn zeroed(len: usize) -> Self {
+        vec![0; len]
+    }
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+    fn truncate(&mut self, len: usize) {
+        Vec::truncate(self, len);
+    }
+}

@@ -1,0 +1,228 @@
+//! Making filters from hashes, asking them, and adding to them.
+
+use super::buffer::Buffer;
+use super::header::{Header, payload_mut};
+use super::sparse;
+use super::view::{Body, View};
+use crate::error::{Code, Error, Result};
+use crate::kind::Kind;
+use crate::layout::Layout;
+use crate::sizing::limits::max_blocks;
+use crate::{interrupt, memory, sizing};
+
+/// What a build was asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// Distinct elements to make room for; `None` sizes the filter for what it sees.
+    pub capacity: Option<u64>,
+    /// The false positive rate at that capacity.
+    pub fpr: f64,
+    /// The layout.
+    pub layout: Layout,
+}
+
+impl Request {
+    /// The header of an empty filter that was asked for like this.
+    ///
+    /// # Errors
+    /// Those of [`sizing::size`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes when dense.
+    pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
+        match self.capacity {
+            Some(capacity) => {
+                let header = Header::sized(sizing::size(self.layout, capacity, self.fpr)?, Kind::NONE);
+                header.check_size(limit)?;
+                Ok(header)
+            }
+            None => {
+                sizing::check_fpr(self.layout, self.fpr)?;
+                Ok(Header::unsized_(self.layout, self.fpr))
+            }
+        }
+    }
+}
+
+/// A filter without elements: sparse, or of no size.
+pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
+    header.sparse(0)
+}
+
+/// The header of an unsized build that ended with `elements` distinct elements.
+///
+/// # Errors
+/// [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<Header<'a>> {
+    if !header.is_unsized() || elements == 0 {
+        return Ok(*header);
+    }
+    let settled = Header::sized(sizing::power_of_two(header.layout, elements as u64, header.fpr)?, header.kind);
+    settled.check_size(limit)?;
+    Ok(settled)
+}
+
+/// The header of an unsized build that went dense before all elements were there: of the most blocks, a power of two, that a filter
+/// of at most `limit` bytes can have. However many elements come, it can be folded to the size that they need.
+///
+/// # Errors
+/// Those of [`sizing::power_of_two`]; [`Code::TooLarge`] if not even the smallest filter fits.
+pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
+    let size = sizing::power_of_two(header.layout, 1, header.fpr)?;
+    let mut largest = Header { capacity: 0, ..Header::sized(size, header.kind) };
+    largest.check_size(limit)?;
+    loop {
+        let blocks = largest.blocks * 2;
+        let twice = Header { blocks, base_blocks: blocks, ..largest };
+        if twice.dense_bytes() > limit || blocks > max_blocks(header.layout) {
+            return Ok(largest);
+        }
+        largest = twice;
+    }
+}
+
+/// Ends an unsized build that went dense early with `elements` elements: folds it to the smallest power-of-two block
+/// count that keeps the rate.
+///
+/// # Errors
+/// [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, limit: u64) -> Result<B> {
+    let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
+    if size.blocks > header.blocks {
+        Header::sized(size, header.kind).check_size(limit)?;
+        // Bits that were not kept apart can't be told apart again; what is left is to say how full it is.
+        size.blocks = header.blocks;
+        size.capacity = sizing::capacity_of(header.layout, size.hashes, size.blocks, header.fpr);
+    }
+    let sized = Header::sized(size, header.kind);
+    let settled = Header { base_blocks: header.base_blocks.min(size.blocks), ..sized };
+    settled.check_size(limit)?;
+    let mut value: B = settled.dense();
+    let payload = payload_mut(&mut value, &settled);
+    header.layout.fold(bits, payload, settled.blocks, header.blocks / settled.blocks);
+    Ok(value)
+}
+
+/// The filter of a set, given its distinct hashes in ascending order. Without a size in `header`, the smallest power of
+/// two of blocks that keeps the rate.
+///
+/// # Errors
+/// [`Code::TooLarge`] if it would have more than `limit` bytes.
+pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
+    from_more_hashes(header, hashes, 0, limit)
+}
+
+/// The same for a set that was a filter with a payload of `given` bytes: up to that it may exceed the limit.
+fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
+    let header = settle(header, hashes.len(), limit)?;
+    let is_sparse = header.fits_sparse(hashes.len());
+    let payload = if is_sparse { size_of_val(hashes) as u64 } else { header.payload_bytes() };
+    header.check_growth(payload, given, limit)?;
+    if is_sparse {
+        let mut value: B = header.sparse(hashes.len());
+        write_hashes(payload_mut(&mut value, &header), hashes.iter().copied());
+        return Ok(value);
+    }
+    let mut value: B = header.dense();
+    header.layout.insert_all(payload_mut(&mut value, &header), header.hashes, header.blocks, hashes);
+    Ok(value)
+}
+
+/// Writes hashes to the start of a sparse payload and returns how many there were.
+pub(crate) fn write_hashes(payload: &mut [u8], hashes: impl Iterator<Item = u64>) -> usize {
+    let slots = payload.as_chunks_mut::<8>().0;
+    let mut written = 0usize;
+    for (slot, hash) in slots.iter_mut().zip(hashes) {
+        *slot = hash.to_le_bytes();
+        written += 1;
+        if written.is_multiple_of(interrupt::STRIDE) {
+            interrupt::check();
+        }
+    }
+    written
+}
+
+/// Sets the bits of a sparse filter's elements in a dense payload of its size.
+pub(crate) fn insert_entries(payload: &mut [u8], header: &Header<'_>, entries: &[[u8; 8]]) {
+    let mut batch = [0u64; 256];
+    for entries in entries.chunks(batch.len()) {
+        let filled = &mut batch[..entries.len()];
+        filled.iter_mut().zip(sparse::values(entries)).for_each(|(slot, hash)| *slot = hash);
+        header.layout.insert_all(payload, header.hashes, header.blocks, filled);
+        interrupt::check();
+    }
+}
+
+/// Whether the element with this hash may be in the filter.
+#[inline]
+pub fn contains(view: &View<'_>, hash: u64) -> bool {
+    let h = &view.header;
+    match view.body {
+        Body::Dense(bits) => h.layout.contains(bits, h.hashes, h.blocks, hash),
+        Body::Sparse(entries) => sparse::contains(entries, hash),
+    }
+}
+
+/// Asks for the memory that a probe for this element of a dense filter needs.
+#[inline]
+pub fn prefetch(view: &View<'_>, hash: u64) {
+    if let Body::Dense(bits) = view.body {
+        view.header.layout.prefetch(bits, view.header.blocks, hash);
+    }
+}
+
+/// The kind of a filter of kind `held` that takes, or is asked for, an element of kind `given`.
+///
+/// # Errors
+/// [`Code::KindMismatch`] when they differ, naming both and `operation`.
+pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>, operation: &str) -> Result<Kind<'a>> {
+    held.meet(given).ok_or_else(|| {
+        Error::new(
+            Code::KindMismatch,
+            format!("cannot use {operation} with a bloom filter of kind {held} and an element of kind {given}"),
+        )
+        .detail("An element of another kind would never be found.")
+        .hint(advice(held, given, operation))
+    })
+}
+
+/// What to do about an element of another kind.
+fn advice(held: Kind<'_>, given: Kind<'_>, operation: &str) -> String {
+    let (held, given) = (held.to_string(), given.to_string());
+    let is_array_of = |array: &str, member: &str| array.strip_prefix("array of ") == Some(member);
+    if !is_array_of(&given, &held) && !is_array_of(&held, &given) {
+        return format!("Cast the element to a type of kind {held}.");
+    }
+    let calls = if operation.starts_with("counting_") {
+        "counting_bloom_add_all or counting_bloom_remove_all"
+    } else {
+        "bloom_add_all, bloom_contains_any or bloom_contains_all"
+    };
+    format!("To use the array's members, call {calls}.")
+}
+
+/// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size takes the one
+/// that these elements need.
+///
+/// # Errors
+/// [`Code::KindMismatch`]; [`Code::TooLarge`] if it would grow to more than `limit` bytes.
+pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation: &str, limit: u64) -> Result<B> {
+    let header = Header { kind: meet_kind(view.header.kind, kind, operation)?, ..view.header };
+    match view.body {
+        Body::Sparse([]) => from_hashes(&header, hashes, limit),
+        Body::Sparse(entries) => {
+            let mut all = memory::list(entries.len() + hashes.len());
+            for stride in entries.chunks(interrupt::STRIDE / 8) {
+                all.extend(sparse::values(stride));
+                interrupt::check();
+            }
+            let sorted = all.len();
+            all.extend(hashes);
+            let distinct = sparse::sort_distinct(&mut all, sorted);
+            from_more_hashes(&header, &all[..distinct], view.payload_bytes() as u64, limit)
+        }
+        Body::Dense(_) => {
+            let mut value: B = View { header, body: view.body }.to_buffer();
+            let payload = payload_mut(&mut value, &header);
+            header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
+            Ok(value)
+        }
+    }
+}

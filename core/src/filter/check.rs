@@ -1,0 +1,152 @@
+//! What a stored value must be: length first, then version, then every field, then what must follow from them. All ways in
+//! come through here.
+
+use super::header::{COUNTERS, DENSE, HEADER_BYTES, Header, Raw, VERSION};
+use crate::error::{Code, Error, Result};
+use crate::hash::HASH_ID;
+use crate::kind::{self, Kind, Tag};
+use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
+use crate::sizing::density;
+use crate::sizing::limits::{self, MAX_STORED_BYTES, max_blocks};
+
+pub(crate) fn invalid(detail: impl Into<String>) -> Error {
+    Error::new(Code::InvalidBinary, "invalid bloom filter").detail(format!("The value is damaged: {}.", detail.into()))
+}
+
+pub(crate) fn require(holds: bool, detail: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(invalid(detail())) }
+}
+
+/// Refuses what is not sparse or dense.
+pub(super) fn check_bits(representation: u8) -> Result<()> {
+    if representation == COUNTERS {
+        return Err(Error::new(Code::InvalidBinary, "value is a counting bloom filter, not a bloom filter")
+            .detail(format!("Its representation is {COUNTERS}: counters."))
+            .hint("Read it as counting_bloom, and cast that to bloom."));
+    }
+    require(representation <= DENSE, || format!("representation {representation} is unknown"))
+}
+
+/// Reads and checks everything before the payload, the representation by `check`. Returns the header and that.
+pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<(Header<'_>, u8)> {
+    require(bytes.len() >= HEADER_BYTES, || format!("{} bytes where a header has {HEADER_BYTES}", bytes.len()))?;
+    require(bytes.len() as u64 <= MAX_STORED_BYTES, || format!("{} bytes are too many", bytes.len()))?;
+    if bytes[0] != VERSION {
+        return Err(Error::new(
+            Code::InvalidBinary,
+            format!("bloom filter has format version {}, which is unknown", bytes[0]),
+        )
+        .detail(format!("This version of pg_bloom reads version {VERSION}."))
+        .hint("If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter."));
+    }
+    let raw: Raw = bincode::deserialize(&bytes[..HEADER_BYTES]).map_err(|e| invalid(e.to_string()))?;
+    let layout = Layout::from_code(raw.layout).ok_or_else(|| invalid(format!("layout {} is unknown", raw.layout)))?;
+    let tag = Tag::from_code(raw.kind).ok_or_else(|| invalid(format!("key kind {} is unknown", raw.kind)))?;
+    require(tag.allowed_in(layout == Layout::Parquet), || {
+        format!("layout \"{}\" has no elements of kind {}", layout.name(), tag.name())
+    })?;
+    check(raw.representation)?;
+    require(raw.hash_id == HASH_ID, || format!("hash function {} is unknown", raw.hash_id))?;
+    require(raw.reserved == 0, || format!("reserved bytes are {}, not 0", raw.reserved))?;
+    require(limits::is_possible_fpr(layout, raw.fpr), || {
+        format!("false positive rate is {} in layout \"{}\"", raw.fpr, layout.name())
+    })?;
+    let name = parse_name(tag, usize::from(raw.name_len), &bytes[HEADER_BYTES..])?;
+    let header = Header {
+        layout,
+        hashes: u32::from(raw.hashes),
+        blocks: raw.blocks,
+        base_blocks: raw.base_blocks,
+        capacity: raw.capacity,
+        fpr: raw.fpr,
+        kind: Kind { tag, name },
+    };
+    check_shape(&header)?;
+    Ok((header, raw.representation))
+}
+
+fn parse_name(tag: Tag, len: usize, after_header: &[u8]) -> Result<&str> {
+    require(tag.has_name() == (len > 0) && len <= kind::MAX_NAME, || {
+        format!("a name of {len} bytes for kind {}", tag.name())
+    })?;
+    let padded = after_header
+        .get(..len.next_multiple_of(8))
+        .ok_or_else(|| invalid("the name of its elements' type is cut off"))?;
+    let (name, padding) = padded.split_at(len);
+    require(padding.iter().all(|&b| b == 0), || "padding is not zero".into())?;
+    std::str::from_utf8(name)
+        .ok()
+        .filter(|name| !name.contains('\0'))
+        .ok_or_else(|| invalid("the name of its elements' type is not UTF-8"))
+}
+
+/// Checks hashes, blocks and capacity against each other.
+fn check_shape(h: &Header<'_>) -> Result<()> {
+    if h.is_unsized() {
+        return require(h.base_blocks == 0 && h.capacity == 0 && h.hashes == 0, || {
+            format!("no blocks, but {} base blocks, capacity {} and {} hashes", h.base_blocks, h.capacity, h.hashes)
+        });
+    }
+    let hashes = if h.layout == Layout::Parquet { PARQUET_HASHES..=PARQUET_HASHES } else { 1..=MAX_HASHES };
+    require(hashes.contains(&h.hashes), || format!("{} hashes in layout \"{}\"", h.hashes, h.layout.name()))?;
+    require(h.blocks <= max_blocks(h.layout) && h.dense_bytes() <= MAX_STORED_BYTES, || {
+        format!("{} blocks are too many", h.blocks)
+    })?;
+    require(h.base_blocks > 0 && h.blocks.is_multiple_of(h.base_blocks), || {
+        format!("{} blocks are no multiple of {}", h.blocks, h.base_blocks)
+    })?;
+    require(h.capacity <= i64::MAX as u64, || format!("capacity is {}", h.capacity))
+}
+
+/// Checks that a filter that is still to be sized can be folded to any smaller size without losing an element.
+pub(super) fn check_foldable(h: &Header<'_>) -> Result<()> {
+    require(h.blocks.is_power_of_two(), || {
+        format!("{} blocks of a filter to be folded are no power of two", h.blocks)
+    })?;
+    let hashes = density(h.layout, h.fpr).map_err(|e| invalid(e.message.clone()))?.hashes;
+    require(h.hashes == hashes, || format!("{} hashes at a rate that has {hashes}", h.hashes))
+}
+
+/// Checks the length of a dense payload.
+fn check_dense_length(header: &Header<'_>, length: usize) -> Result<()> {
+    require(!header.is_unsized(), || "a filter of no size is dense".into())?;
+    require(length as u64 == header.payload_bytes(), || {
+        format!("{length} bytes of bits where {} blocks have {}", header.blocks, header.payload_bytes())
+    })
+}
+
+pub(super) fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [u8]> {
+    check_dense_length(header, payload.len())?;
+    let unused = payload.len() as u64 * 8 - header.blocks * header.layout.block_bits();
+    require(payload.last().is_some_and(|&last| u64::from(last.leading_zeros()) >= unused), || {
+        "bits are set after the last".into()
+    })?;
+    Ok(payload)
+}
+
+/// Checks the length of a sparse payload and returns the number of its hashes.
+fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
+    let hashes = length / 8;
+    require(length.is_multiple_of(8), || format!("{length} bytes of hashes are no multiple of 8"))?;
+    require(header.is_unsized() || header.capacity > 0, || "a sparse filter has capacity 0".into())?;
+    require(header.fits_sparse(hashes), || {
+        format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
+    })?;
+    require(!header.kind.is_none() || hashes == 0, || "elements have no key kind".into())?;
+    Ok(hashes)
+}
+
+pub(super) fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [[u8; 8]]> {
+    check_sparse_length(header, payload.len())?;
+    Ok(payload.as_chunks::<8>().0)
+}
+
+/// Reads the header at the start of a value of `length` bytes, and what its payload is: bits, or so many hashes.
+pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
+    let (header, representation) = parse_header(bytes, check_bits)?;
+    let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;
+    match representation {
+        DENSE => check_dense_length(&header, payload).map(|()| (header, None)),
+        _ => check_sparse_length(&header, payload).map(|hashes| (header, Some(hashes))),
+    }
+}

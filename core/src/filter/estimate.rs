@@ -1,0 +1,368 @@
+//! What a filter says about itself: how many elements, and at what rate it answers wrongly now. Whether that is more than it
+//! was made for is in [`crate::filter::overfull`].
+//!
+//! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the clear share is
+//! (1 - a)^n on average, and n is estimated as ln(clear) / ln(1 - a):
+//!
+//! | layout | a |
+//! |---|---|
+//! | classic | 1 - (1 - 1/m)^k |
+//! | blocked | (1 - (1 - 1/512)^k) / B |
+//! | parquet | 1 / (32 · B) |
+//!
+//! Spreading a small filter into a large one repeats its bits, which would count several times; folding to the greatest common
+//! divisor of the block counts ever merged (the base) undoes that. But a small filter that held next to nothing may be full, as a
+//! base, of the other's elements. So the answer is the estimate at the finest size that agrees with those at all coarser ones. Here
+//! 50,000 elements at capacity 64,000 were merged with an empty filter of capacity 2,000:
+//!
+//! ```text
+//! capacity   estimate
+//!    2,000         ∞    every bit is set: it says nothing, and agrees with everything
+//!    4,000    51,912
+//!    8,000    50,003
+//!   16,000    49,997
+//!   32,000    50,071
+//!   64,000    50,087    the answer; had the small filter been full, it would be far too high, and 4,000 the last that agrees
+//! ```
+//!
+//! A sparse filter knows its number exactly.
+//!
+//! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since an
+//! absent element asks one bit of each.
+
+use super::build::insert_entries;
+use super::header::Header;
+use super::merge::{merged_header, or_into};
+use super::sparse;
+use super::view::{Body, View};
+use crate::error::Result;
+use crate::layout::{self, Layout};
+use crate::{interrupt, memory};
+use std::borrow::Cow;
+
+/// By how many standard errors of a coarser size's estimate a finer one's may differ to agree with it.
+const AGREEMENT: f64 = 2.0;
+
+/// Unions of up to this many bytes are made to be counted.
+const SMALL_UNION_BYTES: u64 = 16 << 20;
+
+/// What a filter says about itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Info {
+    /// Bits of the dense form.
+    pub num_bits: u64,
+    /// Bits that are set; in a sparse filter, those that its dense form would have.
+    pub bits_set: u64,
+    /// The share of set bits.
+    pub fill_ratio: f64,
+    /// Estimated distinct elements; infinite when every bit is set.
+    pub cardinality: f64,
+    /// The false positive rate now.
+    pub current_fpr: f64,
+    /// Whether every bit is set, so that it finds everything.
+    pub saturated: bool,
+}
+
+/// The number of set bits.
+pub fn count_ones(bits: &[u8]) -> u64 {
+    bits.chunks(crate::interrupt::STRIDE)
+        .map(|stride| {
+            crate::interrupt::check();
+            crate::layout::count_ones(stride)
+        })
+        .sum()
+}
+
+/// The rate of one block: the chance that an absent element's bits are all set.
+fn block_rate(layout: Layout, hashes: u32, block: &[u8]) -> f64 {
+    match layout {
+        Layout::Parquet => {
+            let words = block.as_chunks::<4>().0;
+            words.iter().map(|w| f64::from(u32::from_le_bytes(*w).count_ones()) / 32.0).product()
+        }
+        _ => {
+            let ones: u32 = block.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w).count_ones()).sum();
+            (f64::from(ones) / 512.0).powi(hashes as i32)
+        }
+    }
+}
+
+/// The present rate of a dense payload of `header`'s size.
+pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
+    let (layout, hashes) = (header.layout, header.hashes);
+    if layout == Layout::Classic {
+        return (count_ones(bits) as f64 / header.blocks as f64).powi(hashes as i32);
+    }
+    if layout == Layout::Blocked {
+        return rate_of_blocks(hashes, bits) / header.blocks as f64;
+    }
+    let bytes = (layout.block_bits() / 8) as usize;
+    let mut sum = 0.0;
+    for stride in bits.chunks(interrupt::STRIDE) {
+        sum += stride.chunks_exact(bytes).map(|block| block_rate(layout, hashes, block)).sum::<f64>();
+        interrupt::check();
+    }
+    sum / header.blocks as f64
+}
+
+/// The sum of the rates of all blocks of `blocked`, of which many have the same number of bits set.
+fn rate_of_blocks(hashes: u32, bits: &[u8]) -> f64 {
+    let mut with_ones = [0; layout::COUNTS];
+    for stride in bits.chunks(interrupt::STRIDE) {
+        layout::tally_blocks(stride, &mut with_ones);
+        interrupt::check();
+    }
+    let rates = with_ones.iter().enumerate().filter(|&(_, &blocks)| blocks > 0);
+    rates.map(|(ones, &blocks)| blocks as f64 * (ones as f64 / 512.0).powi(hashes as i32)).sum()
+}
+
+/// Positions of a `classic` filter's elements that are kept as numbers; more of them are marked in windows of bits.
+const MOST_POSITIONS: usize = 1 << 20;
+/// Bytes of such a window.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// The number of bits that the dense form of a sparse `classic` filter would have set.
+fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
+    let positions = || sparse::values(entries).flat_map(|hash| Layout::bits(header.hashes, header.blocks, hash));
+    if entries.len() * header.hashes as usize <= MOST_POSITIONS {
+        let mut list = memory::list(entries.len() * header.hashes as usize);
+        positions().for_each(|position| memory::push(&mut list, position));
+        list.sort_unstable();
+        list.dedup();
+        return list.len() as u64;
+    }
+    let mut ones = 0;
+    let window = WINDOW_BYTES * 8;
+    for first in (0..header.blocks).step_by(window as usize) {
+        let bits = window.min(header.blocks - first);
+        let mut marked = memory::zeroed(bits.div_ceil(8) as usize);
+        for (i, position) in positions().enumerate() {
+            if let Some(bit) = position.checked_sub(first).filter(|&bit| bit < bits) {
+                marked[(bit >> 3) as usize] |= 1 << (bit & 7);
+            }
+            if i % MOST_POSITIONS == 0 {
+                interrupt::check();
+            }
+        }
+        ones += count_ones(&marked);
+    }
+    ones
+}
+
+/// The number of bits that a sparse filter's dense form would have set, and its rate, in memory that depends on the
+/// number of hashes alone.
+fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
+    let (layout, hashes) = (header.layout, header.hashes);
+    if layout == Layout::Classic {
+        let ones = distinct_positions(header, entries);
+        return (ones, (ones as f64 / header.blocks as f64).powi(hashes as i32));
+    }
+    // Ascending hashes have ascending blocks, so one block at a time is enough.
+    let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
+    let (mut ones, mut sum, mut current) = (0, 0.0, None);
+    for (i, hash) in sparse::values(entries).enumerate() {
+        if i % MOST_POSITIONS == 0 {
+            interrupt::check();
+        }
+        let index = layout.block_of(header.blocks, hash);
+        if current.is_some_and(|c| c != index) {
+            ones += count_ones(&block);
+            sum += block_rate(layout, hashes, &block);
+            block.fill(0);
+        }
+        current = Some(index);
+        layout.insert_all(&mut block, hashes, 1, &[hash]);
+    }
+    ones += count_ones(&block);
+    sum += block_rate(layout, hashes, &block);
+    (ones, sum / header.blocks as f64)
+}
+
+/// The rate that a sparse filter would have as a dense one of `header`'s size.
+pub(crate) fn rate_of_hashes(header: &Header<'_>, entries: &[[u8; 8]]) -> f64 {
+    dense_form_of(header, entries).1
+}
+
+/// The false positive rate that a filter has now. A sparse one compares whole hashes: n / 2^64.
+pub fn current_fpr(view: &View<'_>) -> f64 {
+    match view.body {
+        Body::Sparse(entries) => entries.len() as f64 / 64f64.exp2(),
+        Body::Dense(bits) => rate_of_bits(&view.header, bits),
+    }
+}
+
+/// ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
+fn log_clear(layout: Layout, hashes: u32, blocks: u64) -> f64 {
+    let (k, blocks) = (f64::from(hashes), blocks as f64);
+    match layout {
+        Layout::Classic => k * (-1.0 / blocks).ln_1p(),
+        Layout::Blocked => ((k * (-1.0 / 512f64).ln_1p()).exp_m1() / blocks).ln_1p(),
+        Layout::Parquet => (-1.0 / (32.0 * blocks)).ln_1p(),
+    }
+}
+
+/// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
+fn elements_for(layout: Layout, hashes: u32, blocks: u64, ones: u64) -> f64 {
+    let bits = blocks * layout.block_bits();
+    if ones == 0 {
+        return 0.0;
+    }
+    if ones == bits {
+        return f64::INFINITY;
+    }
+    let share = ones as f64 / bits as f64;
+    (-share).ln_1p() / log_clear(layout, hashes, blocks)
+}
+
+/// The estimated number of distinct elements: exact when sparse, infinite when every bit is set.
+pub fn cardinality(view: &View<'_>) -> f64 {
+    let h = &view.header;
+    match view.body {
+        Body::Sparse(entries) => entries.len() as f64,
+        Body::Dense(bits) if h.base_blocks == h.blocks => elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
+        Body::Dense(bits) => finest_agreeing(h, &by_size(h, bits)),
+    }
+}
+
+/// Block counts and the estimates at them, from the filter's own down to its base. Each divides the one before.
+fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
+    let mut blocks = h.blocks;
+    let mut bits = Cow::Borrowed(bits);
+    let mut sizes = Vec::new();
+    loop {
+        sizes.push((blocks, elements_for(h.layout, h.hashes, blocks, count_ones(&bits))));
+        if blocks == h.base_blocks {
+            return sizes;
+        }
+        let factor = smallest_factor(blocks / h.base_blocks);
+        blocks /= factor;
+        let mut folded = memory::zeroed(h.layout.payload_bytes(blocks) as usize);
+        h.layout.fold(&bits, &mut folded, blocks, factor);
+        bits = Cow::Owned(folded);
+    }
+}
+
+/// The smallest factor above one of a number above one.
+fn smallest_factor(n: u64) -> u64 {
+    (2..).take_while(|factor| factor * factor <= n).find(|&factor| n.is_multiple_of(factor)).unwrap_or(n)
+}
+
+/// The estimate at the finest size that agrees with those at all coarser ones. The finer, the less it varies, and the more it is
+/// too high for what was spread. A full size agrees with everything.
+fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
+    let mut coarser: Vec<(f64, f64)> = Vec::new();
+    for &(blocks, elements) in sizes.iter().rev() {
+        if coarser.iter().any(|&(other, error)| (elements - other).abs() > AGREEMENT * error) {
+            break;
+        }
+        let error = standard_error(h.layout, h.hashes, blocks, elements);
+        coarser.push((elements, if elements.is_finite() { error } else { f64::INFINITY }));
+    }
+    coarser.last().map_or(0.0, |&(elements, _)| elements)
+}
+
+/// The estimated number of distinct elements of two filters together: that of their union. Where that would be much larger
+/// than both it is not made, and sparse filters are counted by their hashes, or folded to the size of the dense one.
+///
+/// # Errors
+/// Those of a union but for its size.
+pub fn union_cardinality(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<f64> {
+    let mut header = merged_header(&a.header, &b.header, operation)?;
+    if a.header.is_unsized() || b.header.is_unsized() {
+        return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
+    }
+    let is_large = header.payload_bytes() > SMALL_UNION_BYTES;
+    if let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body) {
+        let distinct = sparse::union(x, y).count();
+        let is_sparse = a.header.blocks == b.header.blocks && header.fits_sparse(distinct);
+        if is_sparse || is_large {
+            return Ok(distinct as f64);
+        }
+    }
+    if is_large {
+        let dense = [a, b].into_iter().filter(|view| matches!(view.body, Body::Dense(_)));
+        header.blocks = dense.map(|view| view.header.blocks).max().unwrap_or(header.blocks);
+    }
+    let mut bits = memory::zeroed(header.payload_bytes() as usize);
+    for view in [a, b] {
+        match view.body {
+            Body::Sparse(entries) if view.header.blocks > header.blocks => insert_entries(&mut bits, &header, entries),
+            _ => or_into(&mut bits, header.blocks, view),
+        }
+    }
+    Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
+}
+
+/// The number of elements that a filter is now as full as. Spreading a small filter into a large one adds to it.
+pub fn present(view: &View<'_>) -> f64 {
+    let h = &view.header;
+    match view.body {
+        Body::Sparse(entries) => entries.len() as f64,
+        Body::Dense(bits) => elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
+    }
+}
+
+/// The standard error of the estimate for a filter that holds `elements`, from the variance of its clear share.
+///
+/// In the block layouts the loads of blocks vary too: with λ elements a block, `E[z]` = exp(-λ(1-q)) for one clear bit and
+/// exp(-λ(1-q₂)) for two of them, and what follows from the total being `elements` is taken off.
+pub fn standard_error(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 {
+    let (k, b) = (f64::from(hashes), blocks as f64);
+    let load = elements / b;
+    let clear = |untouched: f64| (-load * (1.0 - untouched)).exp();
+    let (touched, square) = match layout {
+        Layout::Classic => {
+            let clear = (-k * load).exp();
+            let variance = clear * (1.0 - (1.0 + k * load) * clear);
+            return (b * variance.max(0.0)).sqrt() / (k * clear);
+        }
+        Layout::Blocked => {
+            let (one, two) = ((511f64 / 512.0).powf(k), (510f64 / 512.0).powf(k));
+            (1.0 - one, clear(one) / 512.0 + clear(two) * 511.0 / 512.0)
+        }
+        Layout::Parquet => {
+            let (one, same_word) = (31.0 / 32.0, 30.0 / 32.0);
+            let square = clear(one) + 31.0 * clear(same_word) + 224.0 * clear(one * one);
+            (1.0 - one, square / 256.0)
+        }
+    };
+    let mean = (-load * touched).exp();
+    let variance = square - mean * mean * (1.0 + load * touched * touched);
+    (b * variance.max(0.0)).sqrt() / (touched * mean)
+}
+
+/// Everything a filter says about itself.
+pub fn info(view: &View<'_>) -> Info {
+    let h = &view.header;
+    let num_bits = h.blocks * h.layout.block_bits();
+    let bits_set = match view.body {
+        Body::Dense(bits) => count_ones(bits),
+        Body::Sparse([]) => 0,
+        Body::Sparse(entries) => dense_form_of(h, entries).0,
+    };
+    Info {
+        num_bits,
+        bits_set,
+        fill_ratio: if num_bits == 0 { 0.0 } else { bits_set as f64 / num_bits as f64 },
+        cardinality: cardinality(view),
+        current_fpr: current_fpr(view),
+        saturated: num_bits > 0 && bits_set == num_bits && matches!(view.body, Body::Dense(_)),
+    }
+}
+
+/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. With a saturated filter there is nothing to
+/// tell it from: not a number.
+pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
+    if union.is_infinite() {
+        return f64::NAN;
+    }
+    (a + b - union).max(0.0).min(a.min(b))
+}
+
+/// |a ∩ b| / |a ∪ b|; 1 for two empty sets.
+pub fn jaccard(a: f64, b: f64, union: f64) -> f64 {
+    if union == 0.0 { 1.0 } else { intersection_cardinality(a, b, union) / union }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! The stored form of a filter, and its one validating parser.
+//!
+//! ```text
+//!  0  version      u8   = 1                  12  (blocks)
+//!  1  layout       u8   1 blocked, 2 classic, 3 parquet
+//!  2  kind         u8   key kind             all numbers little-endian
+//!  3  sparse/dense u8   0 sparse, 1 dense; 2 counters ([`crate::counting`])
+//!  4  hashes       u8   k
+//!  5  hash id      u8   = 1 (XXH64, SplitMix64)
+//!  6  name length  u16
+//!  8  blocks       u64  of the payload when dense
+//! 16  base blocks  u64  what all block counts ever merged into it are multiples of
+//! 24  capacity     u64  elements
+//! 32  fpr          f64  promised at that capacity
+//! 40  reserved     u32  = 0
+//! 44  name              of kinds that have one, zero-padded to a multiple of 8
+//!     payload           dense: the bits; sparse: the 64-bit hashes, strictly ascending
+//! ```
+//!
+//! With PostgreSQL's four-byte length before it, the payload starts at a multiple of eight.
+//!
+//! A value has one canonical form: a set that was never merged across sizes is sparse if and only if its hashes take no
+//! more bytes than the dense payload would. A filter of no size (`blocks` 0) has no elements: it is `bloom_empty()`, the
+//! identity of union.
+//!
+//! The state of an unsized aggregate has two more forms ([`View::parse_state`]): no size but hashes nevertheless, or a
+//! dense payload of more blocks than will be needed and capacity 0, to be folded at the end.
+
+use super::buffer::Buffer;
+use crate::error::{Code, Error, Result};
+use crate::hash::HASH_ID;
+use crate::kind::Kind;
+use crate::layout::Layout;
+use crate::sizing::limits::MAX_STORED_BYTES;
+use crate::sizing::{self, Size};
+use serde::{Deserialize, Serialize};
+
+/// The version of the stored form.
+pub const VERSION: u8 = 1;
+/// Bytes of the header without a name.
+pub const HEADER_BYTES: usize = 44;
+
+pub(super) const SPARSE: u8 = 0;
+pub(super) const DENSE: u8 = 1;
+/// The payload is counters: a value of the other type, [`crate::counting`].
+pub(crate) const COUNTERS: u8 = 2;
+
+/// The header as it lies in memory, by `bincode` with fixed-width little-endian integers.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Raw {
+    pub(super) version: u8,
+    pub(super) layout: u8,
+    pub(super) kind: u8,
+    pub(super) representation: u8,
+    pub(super) hashes: u8,
+    pub(super) hash_id: u8,
+    pub(super) name_len: u16,
+    pub(super) blocks: u64,
+    pub(super) base_blocks: u64,
+    pub(super) capacity: u64,
+    pub(super) fpr: f64,
+    pub(super) reserved: u32,
+}
+
+/// What a filter is, apart from its elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Header<'a> {
+    /// The layout.
+    pub layout: Layout,
+    /// Hashes an element (k); 0 in a filter of no size.
+    pub hashes: u32,
+    /// Blocks of the dense payload; 0 in a filter of no size.
+    pub blocks: u64,
+    /// The greatest common divisor of the block counts ever merged into it: of sizes that divide each other, the smallest.
+    pub base_blocks: u64,
+    /// Elements it was made for; 0 in a filter of no size.
+    pub capacity: u64,
+    /// The rate promised at that capacity.
+    pub fpr: f64,
+    /// The kind of its elements.
+    pub kind: Kind<'a>,
+}
+
+impl<'a> Header<'a> {
+    /// The header of a filter of no size, which remembers only layout and rate.
+    pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
+        Header { layout, hashes: 0, blocks: 0, base_blocks: 0, capacity: 0, fpr, kind: Kind::NONE }
+    }
+
+    /// The header of a filter of this size.
+    pub fn sized(size: Size, kind: Kind<'a>) -> Header<'a> {
+        Header {
+            layout: size.layout,
+            hashes: size.hashes,
+            blocks: size.blocks,
+            base_blocks: size.blocks,
+            capacity: size.capacity,
+            fpr: size.fpr,
+            kind,
+        }
+    }
+
+    /// The size that this header gives.
+    pub fn size(&self) -> Size {
+        Size { layout: self.layout, hashes: self.hashes, blocks: self.blocks, capacity: self.capacity, fpr: self.fpr }
+    }
+
+    /// Whether this is an unsized build, that will have the size that its elements need in the end.
+    pub fn is_to_be_sized(&self) -> bool {
+        self.capacity == 0
+    }
+
+    /// Whether the filter has no size yet.
+    pub fn is_unsized(&self) -> bool {
+        self.blocks == 0
+    }
+
+    /// Bytes of the payload when dense.
+    pub fn payload_bytes(&self) -> u64 {
+        self.layout.payload_bytes(self.blocks)
+    }
+
+    /// Bytes of the whole value when dense.
+    pub fn dense_bytes(&self) -> u64 {
+        self.prefix_bytes() as u64 + self.payload_bytes()
+    }
+
+    /// Whether `elements` hashes take no more bytes than the dense payload: the rule of the canonical form.
+    pub fn fits_sparse(&self, elements: usize) -> bool {
+        self.is_unsized() || elements as u64 * 8 <= self.payload_bytes()
+    }
+
+    /// Bytes before the payload.
+    pub fn prefix_bytes(&self) -> usize {
+        HEADER_BYTES + self.kind.name.len().next_multiple_of(8)
+    }
+
+    /// Checks that the filter, dense, is one that may be stored.
+    ///
+    /// # Errors
+    /// [`Code::TooLarge`] if it would have more than `limit` bytes.
+    pub fn check_size(&self, limit: u64) -> Result<()> {
+        self.check_bytes(self.dense_bytes(), limit)
+    }
+
+    /// Checks that a filter of this header may have so many bytes.
+    ///
+    /// # Errors
+    /// As [`Header::check_size`].
+    pub(crate) fn check_bytes(&self, bytes: u64, limit: u64) -> Result<()> {
+        if bytes <= limit {
+            return Ok(());
+        }
+        // Beyond the largest value of the setting nothing is gained by raising it.
+        let raise = if bytes <= MAX_STORED_BYTES { ", raise pg_bloom.max_filter_size" } else { "" };
+        Err(Error::new(
+            Code::TooLarge,
+            format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"),
+        )
+        .detail(format!(
+            "Capacity {} at a false positive rate of {} in layout \"{}\".",
+            self.capacity,
+            self.fpr,
+            self.layout.name()
+        ))
+        .hint(format!(
+            "Use a smaller capacity or a higher rate{raise}, or spread the elements over several filters with bloom_shard."
+        )))
+    }
+
+    /// Checks that a result has not grown beyond what is allowed: one with a payload of `payload` bytes, made of filters of
+    /// which the largest payload has `given`. What exists may be larger than the limit, and what is made of it as large.
+    ///
+    /// # Errors
+    /// [`Code::TooLarge`] if it is larger than all of these and than `limit` bytes as a whole.
+    pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
+        if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
+    }
+
+    /// Writes header and name to the start of `into`.
+    pub(crate) fn write(&self, representation: u8, into: &mut [u8]) {
+        let raw = Raw {
+            version: VERSION,
+            layout: self.layout as u8,
+            kind: self.kind.tag as u8,
+            representation,
+            hashes: self.hashes as u8,
+            hash_id: HASH_ID,
+            name_len: self.kind.name.len() as u16,
+            blocks: self.blocks,
+            base_blocks: self.base_blocks,
+            capacity: self.capacity,
+            fpr: self.fpr,
+            reserved: 0,
+        };
+        let (fixed, rest) = into.split_at_mut(HEADER_BYTES);
+        bincode::serialize_into(fixed, &raw).expect("a header of fixed width fits its bytes");
+        rest[..self.kind.name.len()].copy_from_slice(self.kind.name.as_bytes());
+    }
+
+    /// Writes the header of a dense value over the one that is there, which must take as many bytes.
+    pub fn rewrite_dense(&self, value: &mut [u8]) {
+        self.write(DENSE, value);
+    }
+
+    /// The same for a sparse value.
+    pub(crate) fn rewrite_sparse(&self, value: &mut [u8]) {
+        self.write(SPARSE, value);
+    }
+
+    /// A value with this header and room for `payload` bytes, all zero.
+    pub(crate) fn allocate<B: Buffer>(&self, representation: u8, payload: usize) -> B {
+        let mut value = B::zeroed(self.prefix_bytes() + payload);
+        self.write(representation, value.bytes_mut());
+        value
+    }
+
+    /// A dense value without elements. Its payload starts at [`Header::prefix_bytes`].
+    pub fn dense<B: Buffer>(&self) -> B {
+        self.allocate(DENSE, self.payload_bytes() as usize)
+    }
+
+    /// A sparse value with room for `elements` hashes.
+    pub fn sparse<B: Buffer>(&self, elements: usize) -> B {
+        self.allocate(SPARSE, elements * 8)
+    }
+}
+
+/// Splits a value that this crate made into header and payload to write into.
+pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) -> &'b mut [u8] {
+    &mut value.bytes_mut()[header.prefix_bytes()..]
+}
+
+/// The largest capacity whose filter, dense, has at most `bytes` bytes as stored.
+///
+/// # Errors
+/// Those of [`sizing::density`]; [`Code::InvalidParameter`] when not even a capacity of one fits.
+pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
+    const HEADER: u64 = HEADER_BYTES as u64;
+    if let Some(capacity) = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)? {
+        return Ok(capacity);
+    }
+    let least = HEADER + layout.payload_bytes(sizing::size(layout, 1, fpr)?.blocks);
+    Err(Error::new(Code::InvalidParameter, format!("a bloom filter cannot fit {bytes} bytes"))
+        .hint(format!("At this rate and layout the smallest has {least} bytes.")))
+}

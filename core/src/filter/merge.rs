@@ -1,0 +1,208 @@
+//! Union, intersection, and the resizing that they rest on.
+//!
+//! Two filters may be merged when layout, hashes and key kind agree and one block count divides the other. With D(v) the
+//! dense form of v at its own block count:
+//!
+//! ```text
+//! D(a | b) = spread(D(a)) | spread(D(b))        spread: block i ──▶ blocks q·i … q·i + q - 1
+//! D(a & b) = spread(D(a)) & spread(D(b))        when both are dense
+//!                                               fold:   blocks q·i … q·i + q - 1 ──▶ their OR, block i
+//! ```
+//!
+//! Union is a commutative, idempotent monoid, bit for bit. That is why a union stays sparse only when both inputs are
+//! sparse at the same block count: resizing a sparse filter losslessly looks tempting and breaks associativity.
+//!
+//! An intersection with a sparse filter is sparse: those of its hashes that the other filter has too. Since a filter has
+//! a hash if and only if its spread form does, intersection is commutative and associative as well.
+
+use super::buffer::Buffer;
+use super::build::{contains, insert_entries, write_hashes};
+use super::header::{Header, payload_mut};
+use super::sparse;
+use super::view::{Body, View};
+use crate::error::{Code, Error, Result};
+use crate::kind::Kind;
+use crate::layout::{Layout, and_bytes};
+use crate::memory;
+use crate::sizing::limits::DEFAULT_FPR;
+use std::cmp::Ordering;
+
+/// Greatest common divisor; that of 0 and n is n.
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Which of two headers a merged filter takes: the larger by blocks, capacity and rate. The rest only tells apart
+/// filters of no size.
+pub(super) fn compare(a: &Header<'_>, b: &Header<'_>) -> Ordering {
+    a.blocks
+        .cmp(&b.blocks)
+        .then(a.capacity.cmp(&b.capacity))
+        .then(is_plain(b).cmp(&is_plain(a)))
+        .then(a.fpr.total_cmp(&b.fpr))
+        .then(b.layout.cmp(&a.layout))
+}
+
+/// Whether this is the filter of no size with the default rate and layout, which gives way to any other.
+fn is_plain(h: &Header<'_>) -> bool {
+    h.is_unsized() && h.layout == Layout::Blocked && h.fpr == DEFAULT_FPR
+}
+
+fn describe(h: &Header<'_>) -> String {
+    let bits = h.blocks * h.layout.block_bits();
+    format!(
+        "layout \"{}\", {} hashes, {bits} bits (capacity {}, rate {})",
+        h.layout.name(),
+        h.hashes,
+        h.capacity,
+        h.fpr
+    )
+}
+
+/// The header of two filters merged.
+///
+/// # Errors
+/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other layouts or hashes or block counts that
+/// don't divide.
+pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
+    let kind = merged_kind(a.kind, b.kind, operation)?;
+    let larger = if compare(a, b) == Ordering::Less { b } else { a };
+    let (small, large) = (a.blocks.min(b.blocks), a.blocks.max(b.blocks));
+    if small > 0 {
+        let reason = match reason_against(a, b) {
+            "" if !large.is_multiple_of(small) => NO_MULTIPLE,
+            reason => reason,
+        };
+        if !reason.is_empty() {
+            return Err(cannot_merge(a, b, larger, reason, operation));
+        }
+    }
+    Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger })
+}
+
+/// Why one size is not enough for two filters.
+pub(super) const NO_MULTIPLE: &str = "The larger size must be a multiple of the smaller.";
+
+/// Why two filters cannot be merged, whatever their sizes; empty if nothing is against it.
+pub(super) fn reason_against(a: &Header<'_>, b: &Header<'_>) -> &'static str {
+    if a.layout != b.layout {
+        "Filters of different layouts cannot be merged."
+    } else if a.hashes != b.hashes {
+        "Filters of different rates cannot be merged: the rate decides the number of hashes."
+    } else {
+        ""
+    }
+}
+
+pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>, operation: &str) -> Result<Kind<'a>> {
+    a.meet(b).ok_or_else(|| {
+        Error::new(
+            Code::KindMismatch,
+            format!("cannot use {operation} with bloom filters of different key kinds {a} and {b}"),
+        )
+        .hint("Build both filters from elements of one type, with a cast where they differ.")
+    })
+}
+
+/// Refuses two headers, of which `larger` is one that would fit both.
+pub(crate) fn cannot_merge(
+    a: &Header<'_>,
+    b: &Header<'_>,
+    larger: &Header<'_>,
+    reason: &str,
+    operation: &str,
+) -> Error {
+    Error::new(Code::InvalidParameter, format!("cannot use {operation} with bloom filters of different parameters"))
+        .detail(format!("{} against {}. {reason}", describe(a), describe(b)))
+        .hint(format!(
+            "Build both with the same capacity, rate and layout, for instance capacity {}, rate {} and layout \"{}\".",
+            larger.capacity,
+            larger.fpr,
+            larger.layout.name()
+        ))
+}
+
+/// ORs D(view), spread to `blocks` blocks, into a dense payload.
+pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
+    let h = &view.header;
+    if h.is_unsized() {
+        return;
+    }
+    let q = blocks / h.blocks;
+    match view.body {
+        Body::Dense(bits) => h.layout.spread(bits, payload, h.blocks, q),
+        Body::Sparse(entries) if q == 1 => insert_entries(payload, h, entries),
+        Body::Sparse([]) => {}
+        Body::Sparse(entries) => {
+            let mut own = memory::zeroed(h.payload_bytes() as usize);
+            insert_entries(&mut own, h, entries);
+            h.layout.spread(&own, payload, h.blocks, q);
+        }
+    }
+}
+
+/// The union of two filters.
+///
+/// # Errors
+/// Those of [`merged_header`]; [`Code::TooLarge`] if the result has more than `limit` bytes and is larger than both filters.
+pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64) -> Result<B> {
+    let header = merged_header(&a.header, &b.header, operation)?;
+    match (a.header.is_unsized(), b.header.is_unsized()) {
+        (true, true) => return Ok(header.sparse(0)),
+        (true, false) => return Ok(b.to_buffer()),
+        (false, true) => return Ok(a.to_buffer()),
+        (false, false) => {}
+    }
+    let given = a.payload_bytes().max(b.payload_bytes()) as u64;
+    if a.header.blocks == b.header.blocks
+        && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
+    {
+        let distinct = if header.fits_sparse(x.len() + y.len()) { 0 } else { sparse::union(x, y).count() };
+        if header.fits_sparse(distinct) {
+            let mut value: B = header.sparse(x.len() + y.len());
+            let written = write_hashes(payload_mut(&mut value, &header), sparse::union(x, y));
+            header.check_growth(written as u64 * 8, given, limit)?;
+            value.truncate(header.prefix_bytes() + written * 8);
+            return Ok(value);
+        }
+    }
+    header.check_growth(header.payload_bytes(), given, limit)?;
+    let mut value: B = header.dense();
+    let payload = payload_mut(&mut value, &header);
+    or_into(payload, header.blocks, a);
+    or_into(payload, header.blocks, b);
+    Ok(value)
+}
+
+/// The filter of the elements that both may have. A filter of no size has none. It is never larger than both.
+///
+/// # Errors
+/// Those of [`merged_header`].
+pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<B> {
+    let header = merged_header(&a.header, &b.header, operation)?;
+    if a.header.is_unsized() || b.header.is_unsized() {
+        return Ok(header.sparse(0));
+    }
+    let (entries, other) = match (a.body, b.body) {
+        (Body::Sparse(x), Body::Sparse(y)) if y.len() < x.len() => (y, a),
+        (Body::Sparse(x), _) => (x, b),
+        (_, Body::Sparse(y)) => (y, a),
+        (Body::Dense(_), Body::Dense(_)) => {
+            let mut value: B = header.dense();
+            let payload = payload_mut(&mut value, &header);
+            or_into(payload, header.blocks, a);
+            let mut spread = memory::zeroed(payload.len());
+            or_into(&mut spread, header.blocks, b);
+            and_bytes(payload, &spread);
+            return Ok(value);
+        }
+    };
+    let mut value: B = header.sparse(entries.len());
+    let common = sparse::values(entries).filter(|&hash| contains(other, hash));
+    let written = write_hashes(payload_mut(&mut value, &header), common);
+    value.truncate(header.prefix_bytes() + written * 8);
+    Ok(value)
+}
+
+#[cfg(test)]
+pub(super) mod tests;

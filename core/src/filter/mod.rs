@@ -1,0 +1,34 @@
+//! Filters: their stored form, how they are made, asked, merged and resized, and what they say about themselves.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`header`] | the stored form: what a filter is, apart from its elements |
+//! | [`buffer`] | memory that the caller owns and results are written to |
+//! | [`check`] | what a stored value must be: the one validating parser |
+//! | [`view`] | a stored filter, read in place |
+//! | [`sparse`] | lists of hashes |
+//! | [`slices`] | asking a filter of which only slices are read |
+//! | [`build`] | filters from hashes; adding to a filter |
+//! | [`merge`] | union and intersection of two filters |
+//! | [`set`] | of many, in any order |
+//! | [`mod@fold`], [`mod@resize`] | other sizes for a filter that is there |
+//! | [`estimate`] | cardinality, present rate |
+//! | [`overfull`] | whether that rate is more than chance above the promise |
+
+pub mod buffer;
+pub mod build;
+pub(crate) mod check;
+pub mod estimate;
+pub mod fold;
+pub mod header;
+pub mod merge;
+pub mod overfull;
+pub mod resize;
+pub mod set;
+pub mod slices;
+pub mod sparse;
+pub mod view;
+
+pub use buffer::Buffer;
+pub use header::{HEADER_BYTES, Header, VERSION, capacity_for_bytes};
+pub use view::{Body, View};

@@ -1,0 +1,93 @@
+use super::*;
+use crate::kind::{Kind, Tag};
+use crate::sizing::{self, Size};
+
+const ONE_IN_A_HUNDRED: Tail = Tail { probability: 0.01, deviate: 2.3263, half_deviate: 2.5758 };
+
+/// The rates of dense filters of `elements` elements each, of as many sets.
+fn rates(size: &Size, elements: u64, sets: u64) -> Vec<f64> {
+    let header = Header::sized(*size, Kind::of(Tag::Numeric));
+    let mut bits = vec![0; header.payload_bytes() as usize];
+    (0..sets)
+        .map(|set| {
+            let seed = crate::hash::word(set, elements as u32);
+            let hashes: Vec<u64> = (0..elements).map(|i| crate::hash::word(seed.wrapping_add(i << 20), 1)).collect();
+            bits.fill(0);
+            size.layout.insert_all(&mut bits, size.hashes, size.blocks, &hashes);
+            estimate::rate_of_bits(&header, &bits)
+        })
+        .collect()
+}
+
+/// Of many filters at capacity as many exceed the limit for one in a hundred, at most, and some do; none exceeds the one that
+/// is used.
+#[test]
+fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
+    for layout in Layout::ALL {
+        let (mut beyond, mut all) = (0, 0);
+        for fpr in [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-6] {
+            for (capacity, sets) in [(15, 4000), (51, 4000), (105, 4000), (300, 2000), (1600, 1000), (20_000, 100)] {
+                let size = sizing::size(layout, capacity, fpr).unwrap();
+                let [often, never] = [ONE_IN_A_HUNDRED, ONE_IN_A_BILLION]
+                    .map(|tail| quantile(layout, size.hashes, size.blocks, capacity, tail));
+                let rates = rates(&size, capacity, sets);
+                let found = rates.iter().filter(|&&rate| rate > often).count();
+                let label = format!("{layout:?} {fpr:e} {capacity}: {found} of {sets} beyond {often:e}");
+                let expected = sets as f64 / 100.0;
+                assert!(found as f64 <= expected + 5.0 * expected.sqrt(), "{label}");
+                assert!(often <= never && rates.iter().all(|&rate| rate <= never), "{label}, {never:e}");
+                (beyond, all) = (beyond + found as u64, all + sets);
+            }
+        }
+        assert!(beyond * 1000 > all, "{layout:?}: {beyond} of {all}");
+    }
+}
+
+/// The limits are not far above the rates: those of the contract's sizes, and of large filters.
+#[test]
+fn limits_are_close_to_the_promise() {
+    let limit = |layout, capacity, fpr| {
+        let size = sizing::size(layout, capacity, fpr).unwrap();
+        quantile(layout, size.hashes, size.blocks, capacity, ONE_IN_A_BILLION) / fpr
+    };
+    assert!((1.17..1.5).contains(&limit(Layout::Blocked, 1600, 0.01)));
+    assert!((1.56..2.3).contains(&limit(Layout::Blocked, 51, 0.01)));
+    for layout in Layout::ALL {
+        for (capacity, fpr, most) in [(20_000, 0.01, 1.15), (1_000_000, 0.01, 1.02), (1_000_000, 1e-4, 1.1)] {
+            let found = limit(layout, capacity, fpr);
+            assert!(found < most, "{layout:?} {capacity} {fpr:e}: {found}");
+        }
+    }
+    // Whatever a header says, an answer comes.
+    for (blocks, elements) in [(1, i64::MAX as u64), (1, 1), (2, 1), (1 << 20, 1), (1 << 20, 1 << 24), (3, 20_000)] {
+        for (layout, hashes) in
+            [(Layout::Blocked, 1), (Layout::Blocked, 64), (Layout::Classic, 64), (Layout::Parquet, 8)]
+        {
+            let found = quantile(layout, hashes, blocks, elements, ONE_IN_A_BILLION);
+            assert!((0.0..=1.0).contains(&found), "{layout:?} {hashes} {blocks} {elements}: {found}");
+        }
+    }
+}
+
+fn built(layout: Layout, capacity: u64, fpr: f64, elements: u64) -> Option<Overfull> {
+    let size = sizing::size(layout, capacity, fpr).unwrap();
+    let mut hashes: Vec<u64> = (0..elements).map(|i| crate::hash::word(i, 3)).collect();
+    hashes.sort_unstable();
+    let value: Vec<u8> =
+        crate::filter::build::from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &hashes, u64::MAX).unwrap();
+    overfull(&View::parse(&value).unwrap())
+}
+
+#[test]
+fn twice_the_capacity_is_overfull_and_the_capacity_is_not() {
+    for layout in Layout::ALL {
+        for capacity in [300, 2000, 100_000] {
+            assert_eq!(built(layout, capacity, 0.01, capacity), None, "{layout:?} {capacity}");
+            let over = built(layout, capacity, 0.01, capacity * 2).expect("twice the capacity is overfull");
+            assert!((over.cardinality / (capacity * 2) as f64 - 1.0).abs() < 0.25 && over.capacity == capacity);
+            assert!(over.current_fpr > 0.05 && over.fpr == 0.01);
+        }
+    }
+    // A list is not, however many elements it has.
+    assert_eq!(built(Layout::Blocked, 100, 1e-9, 105), None);
+}

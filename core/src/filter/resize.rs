@@ -1,0 +1,270 @@
+//! Other sizes for a filter that is there.
+//!
+//! ```text
+//! list   ──▶  what a build with the other capacity makes of these elements
+//! bits   ──▶  spread to a size that is a multiple, or folded to one that divides
+//! ```
+//!
+//! Bits were set by a number of hashes that no resizing changes. Where that is not the one that capacity and rate ask
+//! for, as in a filter that was folded to another rate, the size is the smallest by powers of two from its own that
+//! keeps the rate.
+
+use super::buffer::Buffer;
+use super::build::{Request, insert_entries, settle};
+use super::header::{Header, payload_mut};
+use super::merge::{gcd, or_into};
+use super::view::{Body, View};
+use crate::error::{Code, Error, Result};
+use crate::kind::Kind;
+use crate::sizing::{self, Size};
+
+/// The filter as if made for `capacity` elements at its own rate; without a capacity, sized for the elements of the list
+/// that it must be then.
+///
+/// # Errors
+/// [`Code::InvalidParameter`] for bits whose size neither divides nor is divided by the new one, and for bits without a
+/// capacity; [`Code::TooLarge`] if it would grow to more than `limit` bytes; those of [`sizing::size`].
+pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
+    match (view.body, capacity) {
+        (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),
+        (Body::Dense(_), Some(capacity)) => resize_bits(view, capacity, limit),
+        (Body::Dense(_), None) => {
+            Err(Error::new(Code::InvalidParameter, "a dense bloom filter cannot be resized without a capacity")
+                .detail("Its bits don't tell how many elements it has.")
+                .hint("Give the number of distinct elements to make room for."))
+        }
+    }
+}
+
+fn resize_list<B: Buffer>(h: &Header<'_>, entries: &[[u8; 8]], capacity: Option<u64>, limit: u64) -> Result<B> {
+    let header = match capacity {
+        Some(capacity) => Header::sized(sizing::size(h.layout, capacity, h.fpr)?, h.kind),
+        None => {
+            let kind = if entries.is_empty() { Kind::NONE } else { h.kind };
+            let unsized_ = Request { capacity: None, fpr: h.fpr, layout: h.layout }.header(limit)?;
+            settle(&Header { kind, ..unsized_ }, entries.len(), u64::MAX)?
+        }
+    };
+    if header.blocks > h.blocks {
+        header.check_size(limit)?;
+    }
+    if header.fits_sparse(entries.len()) {
+        return Ok(View { header, body: Body::Sparse(entries) }.to_buffer());
+    }
+    let mut value: B = header.dense();
+    insert_entries(payload_mut(&mut value, &header), &header, entries);
+    Ok(value)
+}
+
+fn resize_bits<B: Buffer>(view: &View<'_>, capacity: u64, limit: u64) -> Result<B> {
+    let h = &view.header;
+    let Body::Dense(bits) = view.body else { return Ok(view.to_buffer()) };
+    let blocks = blocks_for(h, capacity)?;
+    let header = Header { blocks, base_blocks: gcd(h.base_blocks, blocks), capacity, ..*h };
+    if blocks > h.blocks {
+        header.check_size(limit)?;
+    }
+    if !blocks.is_multiple_of(h.blocks) && !h.blocks.is_multiple_of(blocks) {
+        return Err(does_not_divide(h, capacity, blocks));
+    }
+    let mut value: B = header.dense();
+    let payload = payload_mut(&mut value, &header);
+    if blocks >= h.blocks {
+        or_into(payload, blocks, view);
+    } else {
+        h.layout.fold(bits, payload, blocks, h.blocks / blocks);
+    }
+    Ok(value)
+}
+
+/// The blocks of a filter with the hashes and the rate of this one, for so many elements.
+fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
+    let size: Size = sizing::size(h.layout, capacity, h.fpr)?;
+    if size.hashes == h.hashes {
+        return Ok(size.blocks);
+    }
+    let holds = |blocks| sizing::capacity_of(h.layout, h.hashes, blocks, h.fpr) >= capacity;
+    let mut blocks = h.blocks;
+    while !holds(blocks) {
+        blocks *= 2;
+        Header { blocks, capacity, ..*h }.check_size(crate::sizing::limits::MAX_STORED_BYTES)?;
+    }
+    while blocks.is_multiple_of(2) && holds(blocks / 2) {
+        blocks /= 2;
+    }
+    Ok(blocks)
+}
+
+#[cold]
+fn does_not_divide(h: &Header<'_>, capacity: u64, blocks: u64) -> Error {
+    let unit = if h.layout.block_bits() == 1 { "bits" } else { "blocks" };
+    let error =
+        Error::new(Code::InvalidParameter, format!("cannot resize a dense bloom filter to capacity {capacity}"))
+            .detail(format!(
+                "It has {} {unit}, and that capacity at rate {} has {blocks}: neither is a multiple of the other.",
+                h.blocks, h.fpr
+            ));
+    match capacity_that_fits(h, blocks) {
+        Some(fits) => error.hint(format!("Use capacity {fits}, or build the filter from its elements.")),
+        None => error.hint("Build the filter from its elements."),
+    }
+}
+
+/// The capacity of a size to which bits can be resized, the next from `wanted` blocks up where there is one.
+fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
+    let mut blocks = h.blocks;
+    while blocks < wanted {
+        blocks *= 2;
+    }
+    while blocks.is_multiple_of(2) && blocks / 2 >= wanted {
+        blocks /= 2;
+    }
+    [blocks, h.blocks].into_iter().find_map(|blocks| {
+        let most = sizing::capacity_of(h.layout, h.hashes, blocks, h.fpr);
+        // A size may be a little larger than the least that keeps the rate.
+        [0, 1, 5, 20, 50].into_iter().map(|less| most - most.saturating_mul(less).div_ceil(1000)).find(|&capacity| {
+            blocks_for(h, capacity).is_ok_and(|found| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::build::{contains, from_hashes};
+    use crate::filter::{estimate, sparse};
+    use crate::hash::word;
+    use crate::kind::Tag;
+    use crate::layout::Layout;
+    use proptest::prelude::*;
+
+    const NO_LIMIT: u64 = u64::MAX;
+
+    fn hashes(seed: u64, count: usize) -> Vec<u64> {
+        let mut hashes: Vec<u64> = (0..count as u32).map(|i| word(seed, i)).collect();
+        let distinct = sparse::sort_distinct(&mut hashes, 0);
+        hashes.truncate(distinct);
+        hashes
+    }
+
+    fn build(layout: Layout, capacity: Option<u64>, hashes: &[u64]) -> Vec<u8> {
+        let kind = if hashes.is_empty() { Kind::NONE } else { Kind::of(Tag::Numeric) };
+        let header = Request { capacity, fpr: 0.01, layout }.header(NO_LIMIT).unwrap();
+        from_hashes(&Header { kind, ..header }, hashes, NO_LIMIT).unwrap()
+    }
+
+    fn resized(value: &[u8], capacity: Option<u64>) -> Result<Vec<u8>> {
+        let result: Vec<u8> = resize(&View::parse(value).unwrap(), capacity, NO_LIMIT)?;
+        View::parse(&result).unwrap();
+        Ok(result)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// A list becomes what a build with the other capacity gives, be that a list, bits or of a power of two.
+        #[test]
+        fn a_list_has_every_size(
+            layout in prop::sample::select(&Layout::ALL),
+            count in 0usize..300,
+            capacity in prop::option::of(1u64..5000),
+            seed: u64,
+        ) {
+            let hashes = hashes(seed, count);
+            let given = build(layout, Some(100_000), &hashes);
+            prop_assert!(matches!(View::parse(&given).unwrap().body, Body::Sparse(_)));
+            prop_assert_eq!(resized(&given, capacity).unwrap(), build(layout, capacity, &hashes));
+        }
+
+        /// Bits are those of a build at the other size where that is smaller, spread where it is larger; else there is
+        /// an error whose capacity works.
+        #[test]
+        fn bits_have_sizes_that_divide(
+            layout in prop::sample::select(&Layout::ALL),
+            own in 1u64..3000,
+            capacity in prop_oneof![1u64..3000, 3000u64..60_000],
+            seed: u64,
+        ) {
+            let hashes = hashes(seed, own as usize);
+            let given = build(layout, Some(own), &hashes);
+            let view = View::parse(&given).unwrap();
+            prop_assume!(matches!(view.body, Body::Dense(_)));
+            let size = sizing::size(layout, capacity, 0.01).unwrap();
+            let (small, large) = (size.blocks.min(view.header.blocks), size.blocks.max(view.header.blocks));
+            match resized(&given, Some(capacity)) {
+                Ok(result) => {
+                    prop_assert!(large.is_multiple_of(small));
+                    let after = View::parse(&result).unwrap();
+                    prop_assert_eq!(after.header, Header { base_blocks: small, ..Header::sized(size, view.header.kind) });
+                    prop_assert!(hashes.iter().all(|&hash| contains(&after, hash)));
+                    if size.blocks <= view.header.blocks {
+                        let mut expected: Vec<u8> = after.header.dense();
+                        let payload = payload_mut(&mut expected, &after.header);
+                        layout.insert_all(payload, after.header.hashes, after.header.blocks, &hashes);
+                        prop_assert_eq!(&result, &expected);
+                    } else {
+                        prop_assert_eq!(estimate::cardinality(&after), estimate::cardinality(&view));
+                        prop_assert_eq!(resized(&result, Some(own)).unwrap(), given);
+                    }
+                }
+                Err(error) => {
+                    prop_assert!(!large.is_multiple_of(small));
+                    prop_assert_eq!(error.code, Code::InvalidParameter);
+                    let detail = error.detail.clone().unwrap();
+                    prop_assert!(detail.contains(&small.to_string()) && detail.contains(&large.to_string()), "{}", detail);
+                    let hint = error.hint.clone().unwrap();
+                    let fits = hint.strip_prefix("Use capacity ").and_then(|rest| rest.split(',').next()?.parse().ok());
+                    if size.blocks >= 64 && view.header.blocks >= 64 {
+                        prop_assert!(fits.is_some(), "{}", hint);
+                    }
+                    if let Some(fits) = fits {
+                        prop_assert!(resized(&given, Some(fits)).is_ok(), "{}", hint);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A filter that was folded has the number of hashes of another rate, and keeps it.
+    #[test]
+    fn a_folded_filter_is_resized_by_powers_of_two() {
+        // In `parquet` every rate has eight hashes.
+        for layout in [Layout::Blocked, Layout::Classic] {
+            let hashes = hashes(1, 3000);
+            let given = build(layout, Some(40_000), &hashes);
+            let folded: Vec<u8> = crate::filter::fold::fold(&View::parse(&given).unwrap(), 0.1).unwrap();
+            let before = View::parse(&folded).unwrap().header;
+            assert!(before.blocks < View::parse(&given).unwrap().header.blocks);
+            // A little less than four times as many: few blocks hold a little more at this rate than their share.
+            let wanted = before.capacity * 7 / 2;
+            let larger = resized(&folded, Some(wanted)).unwrap();
+            let after = View::parse(&larger).unwrap();
+            assert_eq!(after.header, Header { blocks: before.blocks * 4, capacity: wanted, ..before });
+            assert!(hashes.iter().all(|&hash| contains(&after, hash)));
+            assert_eq!(resized(&larger, Some(before.capacity)).unwrap(), folded);
+        }
+    }
+
+    #[test]
+    fn what_grows_beyond_the_limit_is_refused() {
+        let hashes = hashes(2, 1000);
+        for layout in Layout::ALL {
+            let (list, bits) = (build(layout, Some(100_000), &hashes), build(layout, Some(1000), &hashes));
+            for (value, capacity, fails) in [(&list, 200_000, true), (&list, 1000, false), (&bits, 8000, true)] {
+                let result = resize::<Vec<u8>>(&View::parse(value).unwrap(), Some(capacity), 1500);
+                assert_eq!(result.err().map(|error| error.code), fails.then_some(Code::TooLarge), "{layout:?}");
+            }
+            let same = resize::<Vec<u8>>(&View::parse(&bits).unwrap(), Some(1000), 1).unwrap();
+            assert_eq!(same, bits);
+        }
+    }
+
+    #[test]
+    fn bits_need_a_capacity() {
+        let error = resized(&build(Layout::Blocked, Some(1000), &hashes(3, 4000)), None).unwrap_err();
+        assert_eq!(error.code, Code::InvalidParameter);
+        let none = build(Layout::Classic, None, &[]);
+        assert_eq!(resized(&none, None).unwrap(), none);
+        assert_eq!(resized(&none, Some(77)).unwrap(), build(Layout::Classic, Some(77), &[]));
+    }
+}

@@ -1,0 +1,158 @@
+//! What the filters of one size have together: a list while all are lists, else bits.
+
+use super::store::{List, Memory};
+use crate::filter::header::Header;
+use crate::filter::merge::{compare, or_into};
+use crate::filter::sparse;
+use crate::filter::view::{Body, View};
+use crate::interrupt;
+use crate::kind::Kind;
+use crate::layout::and_bytes;
+use std::cmp::Ordering;
+
+/// What the filters of one size have together.
+pub(super) enum Held<M: Memory> {
+    Bits(M::Bits),
+    /// Hashes, of which the first so many ascend strictly.
+    Hashes(M::List<u64>, usize),
+    /// Nothing is kept: an intersection has its hashes elsewhere.
+    Nothing,
+}
+
+/// One size.
+pub(super) struct Member<M: Memory> {
+    /// The largest header of this size, without a kind and with its own base.
+    pub(super) header: Header<'static>,
+    pub(super) held: Held<M>,
+}
+
+pub(super) fn without_kind(header: &Header<'_>) -> Header<'static> {
+    Header { kind: Kind::NONE, ..*header }
+}
+
+/// Hashes as a list.
+pub(super) fn list<M: Memory>(memory: &mut M, hashes: impl ExactSizeIterator<Item = u64>) -> M::List<u64> {
+    let mut list = memory.list(hashes.len());
+    append(&mut list, hashes);
+    list
+}
+
+fn append(list: &mut impl List<u64>, hashes: impl Iterator<Item = u64>) {
+    for (i, hash) in hashes.enumerate() {
+        list.push(hash);
+        if i % interrupt::STRIDE == interrupt::STRIDE - 1 {
+            interrupt::check();
+        }
+    }
+}
+
+/// Keeps those hashes of a list for which `keep` holds.
+pub(super) fn retain(list: &mut impl List<u64>, keep: impl Fn(u64) -> bool) {
+    let mut kept = 0;
+    for i in 0..list.len() {
+        if keep(list[i]) {
+            list[kept] = list[i];
+            kept += 1;
+        }
+        if i % interrupt::STRIDE == interrupt::STRIDE - 1 {
+            interrupt::check();
+        }
+    }
+    list.truncate(kept);
+}
+
+impl<M: Memory> Member<M> {
+    pub(super) fn of(memory: &mut M, view: &View<'_>) -> Member<M> {
+        let held = match view.body {
+            Body::Dense(bits) => Held::Bits(memory.copied(bits)),
+            Body::Sparse(entries) => Held::Hashes(list(memory, sparse::values(entries)), entries.len()),
+        };
+        Member { header: without_kind(&view.header), held }
+    }
+
+    pub(super) fn take_header(&mut self, header: &Header<'_>) {
+        if compare(&self.header, header) == Ordering::Less {
+            self.header = without_kind(header);
+        }
+    }
+
+    /// Sorts a list and drops repeated hashes.
+    pub(super) fn sort(&mut self) {
+        if let Held::Hashes(hashes, sorted) = &mut self.held {
+            *sorted = sparse::sort_distinct(hashes, *sorted);
+            hashes.truncate(*sorted);
+        }
+    }
+
+    /// The bits, which a list becomes.
+    pub(super) fn bits(&mut self, memory: &mut M) -> &mut [u8] {
+        let h = self.header;
+        if !matches!(self.held, Held::Bits(_)) {
+            let mut bits = memory.zeroed(h.payload_bytes() as usize);
+            if let Held::Hashes(hashes, _) = std::mem::replace(&mut self.held, Held::Nothing) {
+                h.layout.insert_all(&mut bits, h.hashes, h.blocks, &hashes);
+                hashes.free();
+            }
+            self.held = Held::Bits(bits);
+        }
+        match &mut self.held {
+            Held::Bits(bits) => bits,
+            _ => unreachable!("it was made one of bits"),
+        }
+    }
+
+    pub(super) fn forget(&mut self, memory: &mut M) {
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::Bits(bits) => memory.free(bits),
+            Held::Hashes(hashes, _) => hashes.free(),
+            Held::Nothing => {}
+        }
+    }
+
+    /// Adds a filter of the same size, as long as that is a list.
+    pub(super) fn unite(&mut self, memory: &mut M, view: &View<'_>) {
+        self.take_header(&view.header);
+        let most = self.header.payload_bytes() / 8;
+        if let (Held::Hashes(hashes, sorted), Body::Sparse(entries)) = (&mut self.held, view.body) {
+            append(hashes, sparse::values(entries));
+            // Sorting once in a while costs a logarithm, and drops what is repeated.
+            if hashes.len() > (*sorted * 2).max(64) || hashes.len() as u64 > most {
+                self.sort();
+            }
+            if matches!(&self.held, Held::Hashes(hashes, _) if hashes.len() as u64 > most) {
+                self.bits(memory);
+            }
+            return;
+        }
+        or_into(self.bits(memory), view.header.blocks, view);
+    }
+
+    /// ORs what is held, spread to `blocks` blocks, into a dense payload.
+    pub(super) fn or_to(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
+        let h = self.header;
+        match &self.held {
+            Held::Hashes(hashes, _) if h.blocks == blocks => {
+                h.layout.insert_all(payload, h.hashes, blocks, hashes);
+            }
+            _ => h.layout.spread(self.bits(memory), payload, h.blocks, blocks / h.blocks),
+        }
+    }
+
+    /// ANDs what is held, spread to `blocks` blocks, into a dense payload.
+    pub(super) fn and_to(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
+        let header = self.header;
+        let bits = self.bits(memory);
+        and_into(memory, payload, blocks, &View { header, body: Body::Dense(bits) });
+    }
+}
+
+/// ANDs D(view), spread to `blocks` blocks, into a dense payload.
+pub(super) fn and_into<M: Memory>(memory: &mut M, payload: &mut [u8], blocks: u64, view: &View<'_>) {
+    if let (Body::Dense(bits), true) = (view.body, view.header.blocks == blocks) {
+        return and_bytes(payload, bits);
+    }
+    let mut spread = memory.zeroed(payload.len());
+    or_into(&mut spread, blocks, view);
+    and_bytes(payload, &spread);
+    memory.free(spread);
+}

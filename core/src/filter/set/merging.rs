@@ -1,0 +1,298 @@
+//! The set itself: what was merged so far, and what is kept apart.
+
+use super::member::{Held, Member, and_into, list, retain, without_kind};
+use super::operation::Operation;
+use super::parts::Parts;
+use super::store::{List, Memory};
+use crate::error::{Error, Result};
+use crate::filter::buffer::Buffer;
+use crate::filter::build::{contains, write_hashes};
+use crate::filter::header::{Header, payload_mut};
+use crate::filter::merge::{NO_MULTIPLE, cannot_merge, compare, gcd, merged_kind, or_into, reason_against};
+use crate::filter::sparse;
+use crate::filter::view::{Body, View};
+use crate::kind::{Kind, Tag};
+use crate::layout::Layout;
+use crate::sizing::limits::DEFAULT_FPR;
+use crate::sizing::limits::MAX_STORED_BYTES;
+use std::cmp::Ordering;
+
+/// The filters that came so far.
+pub struct Set<M: Memory> {
+    pub(super) operation: Operation,
+    /// The kind of the elements.
+    pub(super) tag: Tag,
+    pub(super) name: M::List<u8>,
+    /// Ascending by block count.
+    pub(super) members: M::List<Member<M>>,
+    /// The largest header of a filter of no size.
+    pub(super) no_size: Option<Header<'static>>,
+    /// The hashes that all filters of an intersection have, once one was a list.
+    pub(super) common: Option<M::List<u64>>,
+    /// The greatest common divisor of all base blocks.
+    pub(super) base: u64,
+    /// The least common multiple of all block counts.
+    pub(super) multiple: u64,
+    /// Bytes of the largest payload that came.
+    pub(super) given: u64,
+}
+
+impl<M: Memory> Set<M> {
+    /// A set without filters.
+    pub fn new(memory: &mut M, operation: Operation) -> Set<M> {
+        Set {
+            operation,
+            tag: Tag::None,
+            name: memory.list(0),
+            members: memory.list(1),
+            no_size: None,
+            common: None,
+            base: 0,
+            multiple: 1,
+            given: 0,
+        }
+    }
+
+    /// The kind of the elements.
+    pub(super) fn kind(&self) -> Kind<'_> {
+        Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
+    }
+
+    /// Takes a filter. Bits larger than `limit` bytes are made only where a filter had as many.
+    ///
+    /// # Errors
+    /// [`crate::Code::KindMismatch`] for another kind, [`crate::Code::InvalidParameter`] for another layout, other hashes,
+    /// or a size with which the set can't be merged any more.
+    pub fn take(&mut self, memory: &mut M, view: &View<'_>, limit: u64) -> Result<()> {
+        self.given = self.given.max(view.payload_bytes() as u64);
+        self.take_part(memory, view, limit)
+    }
+
+    /// Takes what another process made of its filters.
+    ///
+    /// # Errors
+    /// Those of [`Set::take`].
+    pub fn take_parts(&mut self, memory: &mut M, parts: &Parts<'_>, limit: u64) -> Result<()> {
+        self.given = self.given.max(parts.given());
+        let Some(last) = parts.views().last() else { return Ok(()) };
+        self.take_part(memory, &last, limit)?;
+        let is_list = self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
+        for view in parts.views().take(parts.len() - 1) {
+            if is_list {
+                // The hashes that all have were with the last header.
+                self.meet(&view.header)?;
+                self.take_header(memory, &view.header);
+            } else {
+                self.take_part(memory, &view, limit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_part(&mut self, memory: &mut M, view: &View<'_>, limit: u64) -> Result<()> {
+        self.meet(&view.header)?;
+        match self.operation {
+            Operation::Union => self.unite(memory, view, limit),
+            Operation::Intersection => self.intersect(memory, view),
+        }
+        Ok(())
+    }
+
+    /// Checks a header against those that came, and takes from it what they have in common.
+    fn meet(&mut self, header: &Header<'_>) -> Result<()> {
+        let operation = self.operation.name();
+        merged_kind(self.kind(), header.kind, operation)?;
+        if self.tag == Tag::None {
+            self.tag = header.kind.tag;
+            header.kind.name.bytes().for_each(|byte| self.name.push(byte));
+        }
+        self.base = gcd(self.base, header.base_blocks);
+        if header.is_unsized() {
+            if self.no_size.as_ref().is_none_or(|own| compare(own, header) == Ordering::Less) {
+                self.no_size = Some(without_kind(header));
+            }
+            return Ok(());
+        }
+        if let Some(Member { header: own, .. }) = self.members.last() {
+            let reason = reason_against(own, header);
+            if !reason.is_empty() {
+                return Err(refuse(own, header, reason, operation));
+            }
+        }
+        let multiple = (self.multiple / gcd(self.multiple, header.blocks)).checked_mul(header.blocks);
+        match multiple.filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES) {
+            Some(multiple) => self.multiple = multiple,
+            // Some member and this one don't divide each other, or the multiple would be one of them.
+            None => self.require_multiple_of_all(header)?,
+        }
+        Ok(())
+    }
+
+    /// Refuses the first member that neither divides nor is divided by this size.
+    fn require_multiple_of_all(&self, header: &Header<'_>) -> Result<()> {
+        let apart =
+            |own: &Header<'_>| !own.blocks.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own.blocks);
+        match self.members.iter().find(|member| apart(&member.header)) {
+            Some(member) => Err(refuse(&member.header, header, NO_MULTIPLE, self.operation.name())),
+            None => Ok(()),
+        }
+    }
+
+    /// Where a filter of so many blocks belongs: the member of that size, or the place of a new one.
+    fn place(&self, blocks: u64) -> std::result::Result<usize, usize> {
+        self.members.binary_search_by_key(&blocks, |member| member.header.blocks)
+    }
+
+    fn unite(&mut self, memory: &mut M, view: &View<'_>, limit: u64) {
+        let header = &view.header;
+        if header.is_unsized() {
+            return;
+        }
+        let place = self.place(header.blocks);
+        if let Ok(own) = place {
+            self.members[own].unite(memory, view);
+        } else if let Some(multiple) = self.multiple_of(header.blocks, limit) {
+            let member = &mut self.members[multiple];
+            let blocks = member.header.blocks;
+            or_into(member.bits(memory), blocks, view);
+            return;
+        } else if let Err(new) = place {
+            self.members.insert(new, Member::of(memory, view));
+        }
+        self.gather(memory, limit);
+    }
+
+    /// The first member of a size that is a multiple of another and whose bits may be made.
+    fn multiple_of(&self, blocks: u64, limit: u64) -> Option<usize> {
+        self.members.iter().position(|Member { header, held }| {
+            let may_be_made = match held {
+                Held::Bits(_) => true,
+                Held::Hashes(..) => header.payload_bytes() <= self.given || header.dense_bytes() <= limit,
+                Held::Nothing => self.common.is_some(),
+            };
+            may_be_made && header.blocks > blocks && header.blocks.is_multiple_of(blocks)
+        })
+    }
+
+    /// Moves each member into one of a multiple of its size, if there is one.
+    fn gather(&mut self, memory: &mut M, limit: u64) {
+        let mut i = 0;
+        while i + 1 < self.members.len() {
+            let Some(multiple) = self.multiple_of(self.members[i].header.blocks, limit) else {
+                i += 1;
+                continue;
+            };
+            let mut member = self.members.remove(i);
+            let into = &mut self.members[multiple - 1];
+            if self.common.is_none() {
+                let blocks = into.header.blocks;
+                let bits = into.bits(memory);
+                match self.operation {
+                    Operation::Union => member.or_to(memory, bits, blocks),
+                    Operation::Intersection => member.and_to(memory, bits, blocks),
+                }
+            }
+            member.forget(memory);
+        }
+    }
+
+    fn intersect(&mut self, memory: &mut M, view: &View<'_>) {
+        match (&mut self.common, view.body) {
+            (Some(common), _) => retain(common, |hash| contains(view, hash)),
+            (None, Body::Sparse(entries)) => {
+                let mut common = list(memory, sparse::values(entries));
+                for member in self.members.iter_mut() {
+                    let header = member.header;
+                    let own = View { header, body: Body::Dense(member.bits(memory)) };
+                    retain(&mut common, |hash| contains(&own, hash));
+                    member.forget(memory);
+                }
+                self.common = Some(common);
+            }
+            (None, Body::Dense(_)) => return self.intersect_bits(memory, view),
+        }
+        self.take_header(memory, &view.header);
+    }
+
+    /// Takes the bits of an intersection of bits.
+    fn intersect_bits(&mut self, memory: &mut M, view: &View<'_>) {
+        match self.place(view.header.blocks) {
+            Ok(own) => {
+                let member = &mut self.members[own];
+                member.take_header(&view.header);
+                let blocks = member.header.blocks;
+                let bits = member.bits(memory);
+                and_into(memory, bits, blocks, view);
+            }
+            Err(new) => {
+                self.members.insert(new, Member::of(memory, view));
+                self.gather(memory, 0);
+            }
+        }
+    }
+
+    /// Takes the header of a filter whose elements are accounted for.
+    fn take_header(&mut self, memory: &mut M, header: &Header<'_>) {
+        if header.is_unsized() {
+            return;
+        }
+        match self.place(header.blocks) {
+            Ok(own) => self.members[own].take_header(header),
+            Err(new) => {
+                self.members.insert(new, Member { header: without_kind(header), held: Held::Nothing });
+                self.gather(memory, 0);
+            }
+        }
+    }
+
+    /// The filter that all make together. More filters can come afterwards.
+    ///
+    /// # Errors
+    /// [`crate::Code::InvalidParameter`] if the largest size is no multiple of another; [`crate::Code::TooLarge`] if the result
+    /// has more than `limit` bytes and is larger than every filter that came.
+    pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
+        self.members.iter_mut().for_each(Member::sort);
+        let Some((largest, others)) = self.members.split_last() else {
+            // No filter had a size; there is one, or there would be no set.
+            let header = self.no_size.unwrap_or(Header::unsized_(Layout::Blocked, DEFAULT_FPR));
+            return Ok(header.sparse(0));
+        };
+        if let Some(other) = others.iter().find(|other| !largest.header.blocks.is_multiple_of(other.header.blocks)) {
+            return Err(refuse(&other.header, &largest.header, NO_MULTIPLE, self.operation.name()));
+        }
+        let header = Header { kind: self.kind(), base_blocks: self.base, ..largest.header };
+        if let Some(hashes) = self.only_hashes() {
+            header.check_growth(size_of_val(hashes) as u64, self.given, limit)?;
+            let mut value: B = header.sparse(hashes.len());
+            write_hashes(payload_mut(&mut value, &header), hashes.iter().copied());
+            return Ok(value);
+        }
+        header.check_growth(header.payload_bytes(), self.given, limit)?;
+        let mut value: B = header.dense();
+        let payload = payload_mut(&mut value, &header);
+        let blocks = header.blocks;
+        for (i, member) in self.members.iter_mut().rev().enumerate() {
+            match self.operation {
+                Operation::Intersection if i > 0 => member.and_to(memory, payload, blocks),
+                _ => member.or_to(memory, payload, blocks),
+            }
+        }
+        Ok(value)
+    }
+
+    /// The hashes of a result that is a list: of lists of one size, or those that all filters of an intersection have.
+    fn only_hashes(&self) -> Option<&[u64]> {
+        match (&self.common, self.operation, &self.members[..]) {
+            (Some(common), ..) if self.no_size.is_none() => Some(common),
+            (_, Operation::Intersection, _) if self.no_size.is_some() => Some(&[]),
+            (None, Operation::Union, [Member { held: Held::Hashes(hashes, _), .. }]) => Some(hashes),
+            _ => None,
+        }
+    }
+}
+
+/// Refuses two headers.
+fn refuse(a: &Header<'_>, b: &Header<'_>, reason: &str, operation: &str) -> Error {
+    let larger = if compare(a, b) == Ordering::Less { b } else { a };
+    cannot_merge(a, b, larger, reason, operation)
+}

@@ -1,0 +1,126 @@
+//! What one process hands to another of the filters that it merged: a filter for each size.
+//!
+//! ```text
+//!  0  u8    0: no filter has this version, so no way in takes it for one
+//!  1  u8    1 union, 2 intersection
+//!  2  u16   0
+//!  4  u32   filters that follow, at least 1
+//!  8  u64   bytes of the largest payload that came
+//! 16        for each filter: its length (u64), its stored form, zeros up to a multiple of 8
+//! ```
+//!
+//! The filters ascend by block count; the first may have no size. All have one layout, number of hashes, kind and base.
+//! Those of an intersection are dense, or all are empty lists but the last, which has the hashes that all of them have.
+
+use super::operation::Operation;
+use crate::error::Result;
+use crate::filter::check::{invalid, require};
+use crate::filter::view::{Body, View};
+use crate::sizing::limits::MAX_STORED_BYTES;
+
+/// Bytes before the first filter.
+pub(super) const START: usize = 16;
+/// The most bytes that all filters together may take: what fits a value of PostgreSQL.
+pub(super) const MOST_BYTES: usize = (1 << 30) - 64;
+
+/// What another process handed over, checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    operation: Operation,
+    given: u64,
+    count: usize,
+    filters: &'a [u8],
+}
+
+/// The next of several filters, and what follows it.
+fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let cut_off = || invalid("a filter of a partial state is cut off");
+    let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut_off)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok().filter(|&n| n <= rest.len()).ok_or_else(cut_off)?;
+    let (filter, rest) = rest.split_at(length);
+    let padding = rest.get(..length.next_multiple_of(8) - length).ok_or_else(cut_off)?;
+    require(padding.iter().all(|&byte| byte == 0), || "padding of a partial state is not zero".into())?;
+    Ok((filter, &rest[padding.len()..]))
+}
+
+impl<'a> Parts<'a> {
+    /// Reads what [`super::Set::to_parts`] wrote.
+    ///
+    /// # Errors
+    /// [`crate::Code::InvalidBinary`] for anything else.
+    pub fn parse(bytes: &'a [u8]) -> Result<Parts<'a>> {
+        let (start, filters) =
+            bytes.split_first_chunk::<START>().ok_or_else(|| invalid("a partial state is cut off"))?;
+        let operation = match start[..4] {
+            [0, 1, 0, 0] => Operation::Union,
+            [0, 2, 0, 0] => Operation::Intersection,
+            _ => return Err(invalid("it is no partial state of a merge")),
+        };
+        let (count, given) = start[4..].split_at(4);
+        let count = u32::from_le_bytes(count.try_into().unwrap_or_default()) as usize;
+        let given = u64::from_le_bytes(given.try_into().unwrap_or_default());
+        require(count > 0, || "a partial state has no filters".into())?;
+        require(given <= MAX_STORED_BYTES, || format!("a filter of {given} bytes was merged"))?;
+        let parts = Parts { operation, given, count, filters };
+        let (mut rest, mut before) = (filters, None);
+        for i in 0..count {
+            let filter;
+            (filter, rest) = split(rest)?;
+            let view = View::parse(filter)?;
+            parts.check(&view, before.as_ref(), i + 1 == count)?;
+            before = Some(view);
+        }
+        require(rest.is_empty(), || "a partial state is too long".into())?;
+        Ok(parts)
+    }
+
+    /// Checks a filter against the one before.
+    fn check(&self, view: &View<'_>, before: Option<&View<'_>>, is_last: bool) -> Result<()> {
+        let h = &view.header;
+        if let Some(View { header: b, .. }) = before {
+            require(b.blocks < h.blocks, || "the filters of a partial state do not ascend".into())?;
+            require(
+                b.is_unsized()
+                    || (b.layout, b.hashes, b.kind, b.base_blocks) == (h.layout, h.hashes, h.kind, h.base_blocks),
+                || "the filters of a partial state differ".into(),
+            )?;
+        }
+        let hashes = match view.body {
+            Body::Sparse(entries) => Some(entries.len()),
+            Body::Dense(_) => None,
+        };
+        let as_before = before.is_none_or(|before| matches!(before.body, Body::Sparse(_)) == hashes.is_some());
+        require(
+            self.operation == Operation::Union
+                || (as_before && (is_last || hashes.is_none_or(|n| n == 0)))
+                || h.is_unsized(),
+            || "an intersection of bits and hashes".into(),
+        )
+    }
+
+    /// How the filters are merged.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Bytes of the largest payload that came.
+    pub(super) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// How many filters there are.
+    #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The filters, ascending by block count.
+    pub fn views(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
+        let mut rest = self.filters;
+        std::iter::from_fn(move || {
+            let (filter, after) = split(rest).ok()?;
+            rest = after;
+            View::parse_trusted(filter).ok()
+        })
+    }
+}

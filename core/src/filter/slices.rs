@@ -1,0 +1,186 @@
+//! Asking a stored filter of which only slices are read: what one element needs, and not the whole value.
+//!
+//! ```text
+//! dense    | header |  …  | block |  …                 |      one slice
+//! classic  | header |  .    .        .   .             |      a byte at a time until a bit is missing
+//! sparse   | header |      | window |  …               |      windows of hashes by interpolation
+//! ```
+
+use super::check::{invalid, parse_start};
+use super::header::{HEADER_BYTES, Header};
+use super::sparse;
+use crate::error::Result;
+use crate::kind::MAX_NAME;
+use crate::layout::Layout;
+
+/// Bytes from the start of a value that are sure to have its whole header, if it has as many.
+pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME;
+/// Hashes of a sparse filter that are read at once: as many as one slice costs little more than a single one for.
+const WINDOW: usize = 256;
+
+/// A filter of which the start was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// What it is.
+    pub header: Header<'a>,
+    /// How many hashes it has, if it is sparse.
+    hashes: Option<usize>,
+}
+
+impl<'a> Start<'a> {
+    /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes.
+    ///
+    /// # Errors
+    /// Those of [`crate::View::parse`], as far as they show.
+    pub fn parse(bytes: &'a [u8], length: usize) -> Result<Start<'a>> {
+        let (header, hashes) = parse_start(bytes, length)?;
+        Ok(Start { header, hashes })
+    }
+
+    /// Whether the value is a list of hashes.
+    pub fn is_sparse(&self) -> bool {
+        self.hashes.is_some()
+    }
+
+    /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice of the value.
+    ///
+    /// # Errors
+    /// Those of `read`; [`crate::Code::InvalidBinary`] if it gives fewer bytes than there must be.
+    pub fn contains<E: From<crate::Error>, B: AsRef<[u8]>>(
+        &self,
+        hash: u64,
+        mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+    ) -> std::result::Result<bool, E> {
+        let first = self.header.prefix_bytes();
+        let mut read = |from: usize, length: usize| {
+            let bytes = read(first + from, length)?;
+            if bytes.as_ref().len() == length { Ok(bytes) } else { Err(E::from(invalid("it is cut off"))) }
+        };
+        let Header { layout, hashes, blocks, .. } = self.header;
+        match (self.hashes, layout) {
+            (Some(count), _) => contains_sparse(count, hash, read),
+            (None, Layout::Classic) => {
+                for bit in Layout::bits(hashes, blocks, hash) {
+                    if read((bit >> 3) as usize, 1)?.as_ref()[0] >> (bit & 7) & 1 == 0 {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (None, _) => {
+                let bytes = (layout.block_bits() / 8) as usize;
+                let block = read(layout.block_of(blocks, hash) as usize * bytes, bytes)?;
+                // Positions in a block don't depend on how many blocks there are.
+                Ok(layout.contains(block.as_ref(), hashes, 1, hash))
+            }
+        }
+    }
+}
+
+/// Looks for a hash in a sorted list of `count` by windows: where it should be if hashes are uniform, as they are, and
+/// then, lest a list made to mislead takes many steps, in the middle of what is left.
+fn contains_sparse<E, B: AsRef<[u8]>>(
+    count: usize,
+    hash: u64,
+    mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+) -> std::result::Result<bool, E> {
+    // Hashes low..high may be it; those before `low` are less than or equal to `least`, those from `high` on `most` or more.
+    let (mut low, mut high) = (0, count);
+    let (mut least, mut most) = (0u64, u64::MAX);
+    let mut halve = false;
+    while low < high {
+        let middle = if halve {
+            low + (high - low) / 2
+        } else {
+            let share = u128::from(hash - least) * (high - low) as u128 / (u128::from(most - least) + 1);
+            low + share as usize
+        };
+        halve = !halve;
+        let from = middle.saturating_sub(WINDOW / 2).max(low);
+        let to = (from + WINDOW).min(high);
+        let bytes = read(from * 8, (to - from) * 8)?;
+        let window = bytes.as_ref().as_chunks::<8>().0;
+        let (first, last) = (sparse::value(&window[0]), sparse::value(&window[window.len() - 1]));
+        if hash < first {
+            (high, most) = (from, first);
+        } else if hash > last {
+            (low, least) = (to, last);
+        } else {
+            return Ok(sparse::contains(window, hash));
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::filter::build::{Request, contains, from_hashes};
+    use crate::filter::view::View;
+    use crate::hash::word;
+    use crate::kind::{Kind, Tag};
+
+    fn filter(request: Request, elements: u32) -> Vec<u8> {
+        let kind = Kind { tag: Tag::Text, name: "" };
+        let kind = if request.layout == Layout::Parquet { Kind { tag: Tag::ParquetInt64, name: "" } } else { kind };
+        let header = Header { kind, ..request.header(u64::MAX).expect("a possible request") };
+        let mut hashes: Vec<u64> = (0..elements).map(|i| word(5, i)).collect();
+        let distinct = sparse::sort_distinct(&mut hashes, 0);
+        from_hashes::<Vec<u8>>(&header, &hashes[..distinct], u64::MAX).expect("a possible filter")
+    }
+
+    #[test]
+    fn slices_answer_as_the_whole_does() {
+        for layout in Layout::ALL {
+            for (capacity, elements) in [(100, 0), (1_000, 10), (20_000, 30_000), (400_000, 5_000)] {
+                let value = filter(Request { capacity: Some(capacity), fpr: 0.01, layout }, elements);
+                let start = Start::parse(&value[..START_BYTES.min(value.len())], value.len()).unwrap();
+                let view = View::parse(&value).unwrap();
+                assert_eq!(start.header, view.header);
+                let (mut slices, mut asked) = (0, 0);
+                for i in 0..2 * elements.max(50) {
+                    let read = |from: usize, length: usize| {
+                        slices += 1;
+                        Ok::<_, Error>(&value[from..from + length])
+                    };
+                    asked += 1;
+                    assert_eq!(start.contains(word(5, i), read).unwrap(), contains(&view, word(5, i)));
+                }
+                assert!(slices <= asked * 7, "{slices} slices for {asked} probes");
+            }
+        }
+    }
+
+    #[test]
+    fn the_start_has_the_longest_name() {
+        let name = "n".repeat(MAX_NAME);
+        let request = Request { capacity: Some(10_000), fpr: 0.01, layout: Layout::Blocked };
+        let header = Header { kind: Kind::other(&name), ..request.header(u64::MAX).unwrap() };
+        let value: Vec<u8> = header.dense();
+        assert_eq!(Start::parse(&value[..START_BYTES], value.len()).map(|start| start.header), Ok(header));
+    }
+
+    #[test]
+    fn a_list_made_to_mislead_ends() {
+        let list: Vec<[u8; 8]> = (0..100_000u64).map(|i| (u64::MAX - 99_999 + i).to_le_bytes()).collect();
+        for hash in [0, 5, u64::MAX - 100_000, u64::MAX - 99_999, u64::MAX - 50_000, u64::MAX] {
+            let mut slices = 0;
+            let read = |from: usize, length: usize| {
+                slices += 1;
+                Ok::<_, Error>(&list.as_flattened()[from..from + length])
+            };
+            let found = contains_sparse(list.len(), hash, read).unwrap();
+            assert_eq!(found, hash >= u64::MAX - 99_999);
+            assert!(slices < 40, "{slices} slices");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_an_error() {
+        let value = filter(Request { capacity: Some(100_000), fpr: 0.01, layout: Layout::Blocked }, 100_000);
+        assert!(Start::parse(&value[..START_BYTES], value.len() - 1).is_err());
+        let start = Start::parse(&value[..START_BYTES], value.len()).unwrap();
+        assert!(start.contains(word(5, 1), |_, _| Ok::<_, Error>([0u8; 3])).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! A stored filter, read in place.
+
+use super::buffer::Buffer;
+use super::check::{check_bits, check_dense, check_foldable, check_sparse, invalid, parse_header, require};
+use super::header::{DENSE, Header};
+use super::sparse;
+use crate::error::Result;
+use crate::interrupt;
+
+/// The elements of a filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Body<'a> {
+    /// Their hashes, eight bytes each, ascending.
+    Sparse(&'a [[u8; 8]]),
+    /// Their bits.
+    Dense(&'a [u8]),
+}
+
+/// A stored filter that was validated, read in place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View<'a> {
+    /// What it is.
+    pub header: Header<'a>,
+    /// What it holds.
+    pub body: Body<'a>,
+}
+
+impl<'a> View<'a> {
+    /// Reads a stored filter.
+    ///
+    /// # Errors
+    /// [`Code::InvalidBinary`] for anything that no operation of this crate would have written.
+    pub fn parse(bytes: &'a [u8]) -> Result<View<'a>> {
+        let view = View::parse_state(bytes)?;
+        if view.header.is_unsized() && view != (View { body: Body::Sparse(&[]), ..view }) {
+            return Err(invalid("a filter of no size holds elements"));
+        }
+        if view.header.is_unsized() && !view.header.kind.is_none() {
+            return Err(invalid("a filter of no size has a key kind"));
+        }
+        require(view.header.is_unsized() || view.header.capacity > 0, || "capacity is 0".into())?;
+        Ok(view)
+    }
+
+    /// Reads a stored filter or the serialised state of an unsized aggregate: a filter of no size with hashes.
+    ///
+    /// # Errors
+    /// As [`View::parse`].
+    pub fn parse_state(bytes: &'a [u8]) -> Result<View<'a>> {
+        let view = View::parse_trusted(bytes)?;
+        match view.body {
+            Body::Sparse(hashes) => {
+                require(sparse::is_ascending(hashes), || "hashes are not in ascending order".into())?;
+                let h = &view.header;
+                require(!h.is_unsized() || h.kind.is_none() || !hashes.is_empty(), || {
+                    "a filter of no size has a key kind but no elements".into()
+                })?;
+            }
+            // Two empty filters of different sizes merge to one that is dense and has no kind yet.
+            Body::Dense(bits) => {
+                require(!view.header.kind.is_none() || interrupt::is_zero(bits), || {
+                    "bits of elements without a key kind are set".into()
+                })?;
+                if view.header.is_to_be_sized() {
+                    check_foldable(&view.header)?;
+                }
+            }
+        }
+        Ok(view)
+    }
+
+    /// Reads a value whose bytes a parser accepted before: everything is checked but the order of a sparse filter's
+    /// hashes and the zeros of one without a kind, which takes time that grows with the filter. Reading other bytes can give wrong answers but nothing worse.
+    ///
+    /// # Errors
+    /// As [`View::parse`].
+    #[inline]
+    pub fn parse_trusted(bytes: &'a [u8]) -> Result<View<'a>> {
+        let (header, representation) = parse_header(bytes, check_bits)?;
+        let payload = &bytes[header.prefix_bytes()..];
+        let body = match representation {
+            DENSE => Body::Dense(check_dense(&header, payload)?),
+            _ => Body::Sparse(check_sparse(&header, payload)?),
+        };
+        Ok(View { header, body })
+    }
+
+    /// How many bytes the payload has as stored.
+    pub fn payload_bytes(&self) -> usize {
+        match self.body {
+            Body::Sparse(hashes) => hashes.len() * 8,
+            Body::Dense(bits) => bits.len(),
+        }
+    }
+
+    /// How many bytes the stored form has.
+    pub fn stored_bytes(&self) -> usize {
+        self.header.prefix_bytes() + self.payload_bytes()
+    }
+
+    /// A copy of the stored form.
+    pub fn to_buffer<B: Buffer>(&self) -> B {
+        let prefix = self.header.prefix_bytes();
+        match self.body {
+            Body::Sparse(hashes) => {
+                let mut value: B = self.header.sparse(hashes.len());
+                interrupt::copy(&mut value.bytes_mut()[prefix..], hashes.as_flattened());
+                value
+            }
+            Body::Dense(bits) => {
+                let mut value: B = self.header.dense();
+                interrupt::copy(&mut value.bytes_mut()[prefix..], bits);
+                value
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Filters as Parquet files keep them: a header in Thrift's compact protocol, then the bits, which are those of the layout
+//! `parquet` (parquet-format, BloomFilter.md and parquet.thrift).
+//!
+//! ```text
+//! struct BloomFilterHeader              15 xx…        numBytes, zigzag varint: bytes of the bits
+//!   1: required i32 numBytes            1c 1c 00 00   algorithm    BLOCK         = struct {}
+//!   2: required union algorithm         1c 1c 00 00   hash         XXHASH        = struct {}
+//!   3: required union hash              1c 1c 00 00   compression  UNCOMPRESSED  = struct {}
+//!   4: required union compression       00
+//! ```
+//!
+//! **Floats.** SQL holds -0 and 0 equal, and all NaNs; Parquet's writers hash the bytes as they are, so a filter from a file
+//! may have -0 where we ask for 0. A filter of ours has the canonical one alone, and another program may ask it for -0.
+//! So filters of FLOAT and DOUBLE are completed on their way, which no other kind needs:
+//!
+//! | way | if the filter may have | the bits are set of |
+//! |---|---|---|
+//! | [`import`] | -0 | 0 |
+//! | [`import`] | anything at all | the canonical NaN, since some other NaN may be in it |
+//! | [`export`] | 0 | -0 |
+//! | [`export`] | the canonical NaN | the same NaN with the other sign |
+//!
+//! **Capacity.** A file doesn't say what its filter was made for. What is imported has the rate 0.01, or the one that it
+//! has now if that is greater, and the capacity of its size at that rate.
+
+mod thrift;
+
+use crate::canonical::scalar;
+use crate::error::{Code, Error, Result};
+use crate::filter::buffer::Buffer;
+use crate::filter::build::{contains, insert_entries};
+use crate::filter::estimate;
+use crate::filter::header::{Header, capacity_for_bytes, payload_mut};
+use crate::filter::view::{Body, View};
+use crate::hash::hash;
+use crate::kind::{Kind, Tag};
+use crate::layout::{Layout, PARQUET_HASHES};
+use crate::sizing::limits::DEFAULT_FPR;
+use crate::{interrupt, sizing};
+use thrift::{Field, Malformed, Read, Reader, write_i32, write_stop, write_struct};
+
+/// Bytes of a block.
+const BLOCK_BYTES: usize = 32;
+/// The longest header that is read. One without fields that are unknown to us has 20 bytes or fewer.
+const MAX_HEADER_BYTES: usize = 64 << 10;
+
+/// The header before so many bytes of bits.
+fn header(bits: i32) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(20);
+    write_i32(&mut bytes, bits);
+    for _union in ["algorithm", "hash", "compression"] {
+        write_struct(&mut bytes);
+        write_struct(&mut bytes);
+        write_stop(&mut bytes);
+        write_stop(&mut bytes);
+    }
+    write_stop(&mut bytes);
+    bytes
+}
+
+/// A union of which only the first member is known, an empty struct.
+fn read_union(reader: &mut Reader<'_>, field: Field, name: &str, member: &str) -> Read<()> {
+    if !field.is_struct() {
+        return thrift::invalid(format!("{name} has type {}", field.wire_type));
+    }
+    let mut last = 0;
+    match reader.field(&mut last)? {
+        Some(found) if found.id == 1 && found.is_struct() => reader.skip(found, 2)?,
+        Some(found) => return thrift::invalid(format!("{name} {} is unknown; only {member} (1) is", found.id)),
+        None => return thrift::invalid(format!("{name} has no value")),
+    }
+    match reader.field(&mut last)? {
+        None => Ok(()),
+        Some(_) => thrift::invalid(format!("{name} has several values")),
+    }
+}
+
+/// Reads a header: how many bytes of bits follow it.
+fn read_header(reader: &mut Reader<'_>) -> Read<i32> {
+    const UNIONS: [(&str, &str); 3] = [("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")];
+    let (mut last, mut bits, mut found) = (0, None, [false; 3]);
+    while let Some(field) = reader.field(&mut last)? {
+        match field.id {
+            1 if field.is_i32() => bits = Some(reader.i32()?),
+            1 => return thrift::invalid(format!("numBytes has type {}", field.wire_type)),
+            2..=4 => {
+                let union = field.id as usize - 2;
+                read_union(reader, field, UNIONS[union].0, UNIONS[union].1)?;
+                found[union] = true;
+            }
+            _ => reader.skip(field, 1)?,
+        }
+    }
+    if let Some(missing) = found.iter().position(|&found| !found) {
+        return thrift::invalid(format!("{} is missing", UNIONS[missing].0));
+    }
+    bits.map_or_else(|| thrift::invalid("numBytes is missing"), Ok)
+}
+
+fn invalid(detail: impl Into<String>) -> Error {
+    Error::new(Code::InvalidBinary, "invalid Parquet bloom filter")
+        .detail(detail)
+        .hint("It is the header and the bits: bloom_filter_length bytes of a file from bloom_filter_offset on.")
+}
+
+/// The bits of a filter as a Parquet file has it.
+///
+/// # Errors
+/// [`Code::InvalidBinary`] for anything else.
+pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
+    let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
+    let mut reader = Reader::new(start);
+    let length = read_header(&mut reader).map_err(|malformed| match malformed {
+        Malformed::Invalid(detail) => invalid(format!("The header is damaged: {detail}.")),
+        Malformed::CutOff if start.len() < bytes.len() => {
+            invalid(format!("The header has more than {MAX_HEADER_BYTES} bytes."))
+        }
+        Malformed::CutOff => invalid(format!("The header is cut off after {} bytes.", bytes.len())),
+    })?;
+    let header = start.len() - reader.rest().len();
+    let bits = &bytes[header..];
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|&length| length > 0 && length.is_multiple_of(BLOCK_BYTES))
+        .ok_or_else(|| invalid(format!("{length} bytes of bits are no blocks of {BLOCK_BYTES}.")))?;
+    if bits.len() != length {
+        return Err(invalid(format!(
+            "The header of {header} bytes says that {length} bytes of bits follow, but {} do.",
+            bits.len()
+        )));
+    }
+    Ok(bits)
+}
+
+/// The hashes of those floats that are equal in SQL and not in Parquet.
+struct Floats {
+    zeros: [u64; 2],
+    nans: [u64; 2],
+}
+
+/// The hashes of the floats of this kind that the way in and out looks after, the canonical ones first.
+fn floats(tag: Tag) -> Option<Floats> {
+    match tag {
+        Tag::ParquetFloat => {
+            let pair = |canonical: [u8; 4]| [canonical, (u32::from_le_bytes(canonical) | 1 << 31).to_le_bytes()];
+            let hashes = |value| pair(scalar::float32(value)).map(|bytes| hash(&bytes));
+            Some(Floats { zeros: hashes(0.0), nans: hashes(f32::NAN) })
+        }
+        Tag::ParquetDouble => {
+            let pair = |canonical: [u8; 8]| [canonical, (u64::from_le_bytes(canonical) | 1 << 63).to_le_bytes()];
+            let hashes = |value| pair(scalar::float(value)).map(|bytes| hash(&bytes));
+            Some(Floats { zeros: hashes(0.0), nans: hashes(f64::NAN) })
+        }
+        _ => None,
+    }
+}
+
+/// The filter of a Parquet file as one of ours, dense, whose elements have this kind.
+///
+/// # Errors
+/// [`Code::InvalidBinary`] for bytes that are none; [`Code::TooLarge`] if it would have more than `limit` bytes;
+/// [`Code::InvalidParameter`] for a kind that Parquet doesn't have.
+pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
+    if !tag.is_parquet() {
+        return Err(Error::new(
+            Code::InvalidParameter,
+            format!("bloom filters of Parquet files have no elements of kind {}", tag.name()),
+        )
+        .detail("No writer of Parquet hashes elements of this kind as pg_bloom does.")
+        .hint("Name the type of the Parquet column, for instance text or bigint."));
+    }
+    let bits = decode(bytes)?;
+    let blocks = (bits.len() / BLOCK_BYTES) as u64;
+    let header = Header {
+        layout: Layout::Parquet,
+        hashes: PARQUET_HASHES,
+        blocks,
+        base_blocks: blocks,
+        capacity: 1,
+        fpr: DEFAULT_FPR,
+        kind: Kind::of(tag),
+    };
+    check_stored(&header, limit)?;
+    let mut value: B = header.dense();
+    let payload = payload_mut(&mut value, &header);
+    interrupt::copy(payload, bits);
+    if let Some(Floats { zeros, nans }) = floats(tag) {
+        let has = |hash| header.layout.contains(bits, header.hashes, blocks, hash);
+        let add = |payload: &mut [u8], hash| header.layout.insert_all(payload, header.hashes, blocks, &[hash]);
+        if has(zeros[1]) {
+            add(payload, zeros[0]);
+        }
+        if estimate::count_ones(bits) > 0 {
+            add(payload, nans[0]);
+        }
+    }
+    let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
+    // One for which we would make this size, where we make such sizes.
+    let capacity = capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?;
+    Header { capacity, fpr, ..header }.rewrite_dense(value.bytes_mut());
+    Ok(value)
+}
+
+/// Checks the size of a filter that nobody gave a capacity.
+fn check_stored(header: &Header<'_>, limit: u64) -> Result<()> {
+    let bytes = header.dense_bytes();
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(Error::new(Code::TooLarge, format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"))
+        .detail(format!("It has {} bytes of bits.", header.payload_bytes()))
+        .hint(if bytes <= crate::sizing::limits::MAX_STORED_BYTES {
+            "Raise pg_bloom.max_filter_size."
+        } else {
+            "Ask each file's own filter, or have the files written with smaller ones."
+        }))
+}
+
+/// A filter as Parquet files have it. One of no size becomes one block without elements.
+///
+/// # Errors
+/// [`Code::InvalidParameter`] for another layout, and for a kind that Parquet doesn't have; [`Code::TooLarge`] if a sparse
+/// filter would have more than `limit` bytes when dense.
+pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
+    let h = &view.header;
+    if !h.is_unsized() && h.layout != Layout::Parquet {
+        return Err(Error::new(
+            Code::InvalidParameter,
+            format!("bloom filter of layout \"{}\" cannot be written to Parquet", h.layout.name()),
+        )
+        .detail("Parquet has filters of layout \"parquet\" only.")
+        .hint("Build it with layout 'parquet', for instance bloom_agg(x, capacity, fpr, 'parquet')."));
+    }
+    if !(h.kind.is_none() || h.kind.tag.is_parquet()) {
+        return Err(Error::new(
+            Code::InvalidParameter,
+            format!("bloom filter of kind {} cannot be written to Parquet", h.kind),
+        )
+        .detail("No reader of Parquet hashes elements of this kind as pg_bloom does.")
+        .hint("Cast the elements to the type of the Parquet column, for instance text or bigint."));
+    }
+    if matches!(view.body, Body::Sparse(_)) {
+        h.check_size(limit)?;
+    }
+    let bits = if h.is_unsized() { BLOCK_BYTES } else { h.payload_bytes() as usize };
+    let start = header(bits as i32);
+    let mut result = B::zeroed(start.len() + bits);
+    let (prefix, payload) = result.bytes_mut().split_at_mut(start.len());
+    prefix.copy_from_slice(&start);
+    match view.body {
+        Body::Dense(bits) => interrupt::copy(payload, bits),
+        Body::Sparse(entries) => insert_entries(payload, h, entries),
+    }
+    if let Some(Floats { zeros, nans }) = floats(h.kind.tag) {
+        for [canonical, other] in [zeros, nans] {
+            if contains(view, canonical) {
+                h.layout.insert_all(payload, h.hashes, h.blocks, &[other]);
+            }
+        }
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! How many hashes and blocks a capacity needs at a rate, and the way back.
+//!
+//! # Hashes and bits per element
+//!
+//! Both depend on layout and rate alone, so that all filters of one layout and rate can be merged. For k hashes:
+//!
+//! | layout | bits per element b(k) |
+//! |---|---|
+//! | classic | -k / ln(1 - fpr^(1/k)) |
+//! | blocked, parquet | w / λ, where w is 512 or 256 bits and λ the largest load at which [`crate::sizing::rate::at_load`] meets the rate |
+//!
+//! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ elements miss the rate by
+//! [`crate::sizing::rate::expected`], b(k) is raised by one part in 100,000. k is the number from 1 to 64 (in `parquet` 8)
+//! with the least b(k). The lookup table ([`crate::sizing::table`]) says where to look for it; b(k) refines between its rows
+//! (9.6 bits rather than 10).
+//!
+//! # Blocks
+//!
+//! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough for
+//! 1,024 bits:
+//!
+//! ```text
+//! load l = k / b(k)     clear c = e^-l     variance v = c · (1 - (1 + l) · c)
+//! surplus = exp((k(k-1)/2 · v / (1-c)² / (k · l · c / (1-c)) + 0.51) / 1024)
+//! ```
+//!
+//! | `needed` | blocks |
+//! |---|---|
+//! | below 64 (`classic`: 1,024) | the fewest that meet the rate by [`crate::sizing::rate::expected`] |
+//! | from there up | `needed`, rounded up to `m · 2^e` with m from 64 to 126, or 128 |
+//!
+//! ```text
+//! needed   155.0 blocks      64 ≤ m ≤ 128      155.0 = 77.5 · 2^1  ──▶  78 · 2^1 = 156
+//! capacity doubled: needed doubles, m stays, e grows by one: so block counts in a power-of-two ratio divide
+//! ```
+//!
+//! 127 is left out for the sake of 64: a capacity that needs 63.2 blocks gets 64, and twice as much, which needs 126.4, gets
+//! 128. So capacities in a power-of-two ratio always divide where both have 64 blocks or more, at 1.6 % more than the least at most
+//! (in `classic`, whose surplus stays the same share of larger sizes, up to 2.1 % at 1e-6 and 2.3 % at 1e-9).
+//! Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
+
+use crate::error::{Code, Error, Result};
+use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
+
+use super::limits::check_fpr;
+use super::{rate, table};
+use std::cell::Cell;
+
+/// The least m of the grid.
+const GRID: f64 = 64.0;
+/// From this many blocks up sizes are on the grid.
+const LEAST_ON_GRID: f64 = 64.0;
+/// The same in `classic`, where a block is a bit.
+const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
+
+/// Size of a filter: what [`crate::format::Header`] is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Size {
+    /// The layout.
+    pub layout: Layout,
+    /// Hashes an element (k).
+    pub hashes: u32,
+    /// Blocks of the payload.
+    pub blocks: u64,
+    /// How many distinct elements it holds at its rate.
+    pub capacity: u64,
+    /// The false positive rate promised at that capacity.
+    pub fpr: f64,
+}
+
+/// Hashes an element and the bits an element costs, at one rate in the limit of many blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Density {
+    /// Hashes an element (k).
+    pub hashes: u32,
+    /// Bits an element.
+    pub bits: f64,
+}
+
+/// The hashes and bits an element that `layout` needs for `fpr`.
+///
+/// # Errors
+/// Those of [`check_fpr`].
+pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
+    thread_local! {
+        /// The last answer: a query asks for the same one again and again.
+        static LAST: Cell<Option<(Layout, u64, Density)>> = const { Cell::new(None) };
+    }
+    check_fpr(layout, fpr)?;
+    if let Some((l, f, density)) = LAST.get()
+        && (l, f) == (layout, fpr.to_bits())
+    {
+        return Ok(density);
+    }
+    let density = find_density(layout, fpr);
+    LAST.set(Some((layout, fpr.to_bits(), density)));
+    Ok(density)
+}
+
+fn find_density(layout: Layout, fpr: f64) -> Density {
+    let candidates = if layout == Layout::Parquet {
+        PARQUET_HASHES..=PARQUET_HASHES
+    } else {
+        let guess = table::best_row(layout, fpr).map_or(MAX_HASHES, |row| row.best_hashes());
+        guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
+    };
+    candidates
+        .map(|hashes| Density { hashes, bits: bits_per_element(layout, hashes, fpr) })
+        .min_by(|a, b| a.bits.total_cmp(&b.bits))
+        .expect("there is at least one candidate")
+}
+
+/// Bits an element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of them.
+fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
+    let k = f64::from(hashes);
+    if layout == Layout::Classic {
+        // ln(1 - fpr^(1/k)).
+        return -k / (-(fpr.ln() / k).exp_m1()).ln();
+    }
+    let bits = layout.block_bits() as f64;
+    // Between two rows of the table, from small loads up: a large one costs a long occupancy chain.
+    let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
+    let (mut enough, mut too_few) = (bits / row / 2.0, bits / row);
+    while rate::at_load(layout, hashes, too_few) <= fpr {
+        (enough, too_few) = (too_few, too_few * 1.5);
+    }
+    while rate::at_load(layout, hashes, enough) > fpr {
+        (enough, too_few) = (enough / 2.0, enough);
+    }
+    // `enough` and `too_few` are elements a block: the load that keeps the rate and one that doesn't.
+    while too_few / enough > 1.0 + 1e-12 {
+        let middle = (enough * too_few).sqrt();
+        if rate::at_load(layout, hashes, middle) <= fpr {
+            enough = middle;
+        } else {
+            too_few = middle;
+        }
+    }
+    // Rates above a quarter are a little lower in the limit of many blocks than in a few.
+    let mut density = bits / enough;
+    while rate::expected(layout, hashes, GRID as u64, GRID * bits / density) > fpr {
+        density *= 1.0 + 1e-5;
+    }
+    density
+}
+
+/// By how many bits a small `classic` filter needs more than the limit of many bits says: the variance of its fill raises the
+/// logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent. Half a bit
+/// more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than the terms left out.
+fn classic_extra_bits(density: Density) -> f64 {
+    let k = f64::from(density.hashes);
+    let load = k / density.bits;
+    let empty = (-load).exp();
+    let variance = empty * (1.0 - (1.0 + load) * empty);
+    let raised = k * (k - 1.0) / 2.0 * variance / ((1.0 - empty) * (1.0 - empty));
+    let slope = k * load * empty / (1.0 - empty);
+    raised / slope + 0.51
+}
+
+/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor.
+fn classic_surplus(density: Density) -> f64 {
+    (classic_extra_bits(density) / LEAST_CLASSIC_ON_GRID).exp()
+}
+
+/// From how many blocks up sizes are on the grid.
+fn least_on_grid(layout: Layout) -> f64 {
+    if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { LEAST_ON_GRID }
+}
+
+/// The smallest `m · 2^e ≥ needed` with m from 64 to 126, or 128, for `needed ≥ 64`.
+fn round_up_to_grid(needed: f64) -> f64 {
+    let step = (needed / GRID).log2().floor().exp2();
+    let m = (needed / step).ceil();
+    if m == 127.0 { 128.0 * step } else { m * step }
+}
+
+/// The largest `m · 2^e ≤ blocks` with m from 64 to 126, for `blocks ≥ 64`.
+fn round_down_to_grid(blocks: f64) -> f64 {
+    let step = (blocks / GRID).log2().floor().exp2();
+    (blocks / step).floor().clamp(GRID, 126.0) * step
+}
+
+/// Blocks that the limit of many blocks asks for.
+fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
+    let surplus = if layout == Layout::Classic { classic_surplus(density) } else { 1.0 };
+    capacity * density.bits * surplus / layout.block_bits() as f64
+}
+
+fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 {
+    let needed = needed(layout, density, capacity);
+    if needed >= least_on_grid(layout) {
+        return round_up_to_grid(needed);
+    }
+    let extra = if layout == Layout::Classic { classic_extra_bits(density) } else { 0.0 };
+    let guess = (capacity * density.bits + extra) / layout.block_bits() as f64;
+    let meets = |blocks| rate::expected(layout, density.hashes, blocks, capacity) <= fpr;
+    first(guess.ceil() as u64, meets) as f64
+}
+
+/// The first number from 1 on for which something holds that holds from there on. It is looked for around `guess`, by
+/// steps that double.
+fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let guess = guess.max(1);
+    let (mut no, mut yes, mut step) = (0, guess, 1);
+    if holds(guess) {
+        while yes > step {
+            if !holds(yes - step) {
+                no = yes - step;
+                break;
+            }
+            yes -= step;
+            step *= 2;
+        }
+    } else {
+        no = guess;
+        yes = guess.saturating_add(step);
+        while yes < u64::MAX && !holds(yes) {
+            step *= 2;
+            (no, yes) = (yes, yes.saturating_add(step));
+        }
+    }
+    while yes - no > 1 {
+        let middle = no + (yes - no) / 2;
+        if holds(middle) {
+            yes = middle;
+        } else {
+            no = middle;
+        }
+    }
+    yes
+}
+
+/// The size of a filter for `capacity` elements at `fpr`.
+///
+/// # Errors
+/// [`Code::InvalidParameter`] for a rate that the layout can't keep; [`Code::TooLarge`] when the number of bits is no 63-bit
+/// number. Whether the filter may be stored is not asked here.
+pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
+    let density = density(layout, fpr)?;
+    let blocks = blocks_for(layout, density, fpr, capacity as f64);
+    if blocks * layout.block_bits() as f64 >= i64::MAX as f64 {
+        return Err(Error::new(
+            Code::TooLarge,
+            format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"),
+        )
+        .hint("Use a smaller capacity."));
+    }
+    Ok(Size { layout, hashes: density.hashes, blocks: blocks as u64, capacity, fpr })
+}
+
+/// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two block count that
+/// keeps the rate, and the capacity that this has.
+///
+/// # Errors
+/// Those of [`density`].
+pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
+    let density = density(layout, fpr)?;
+    let elements = elements.max(1) as f64;
+    let mut blocks = 1u64;
+    while (blocks as f64) < needed(layout, density, elements) / 4.0 {
+        blocks *= 2;
+    }
+    while rate::expected(layout, density.hashes, blocks, elements) > fpr {
+        blocks *= 2;
+    }
+    let capacity = capacity_of(layout, density.hashes, blocks, fpr);
+    Ok(Size { layout, hashes: density.hashes, blocks, capacity, fpr })
+}
+
+/// The most elements that `blocks` blocks hold at `fpr`; at least one.
+pub fn capacity_of(layout: Layout, hashes: u32, blocks: u64, fpr: f64) -> u64 {
+    let k = f64::from(hashes);
+    // By the textbook: the fill whose k-th power is the rate.
+    let share_clear = -(fpr.ln() / k).exp_m1();
+    let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
+    let too_many = first(guess as u64, |n| rate::expected(layout, hashes, blocks, n as f64) > fpr);
+    (too_many - 1).max(1)
+}
+
+/// The largest capacity whose dense payload has at most so many bytes, or none if not even one element fits.
+///
+/// # Errors
+/// Those of [`density`].
+pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Option<u64>> {
+    let density = density(layout, fpr)?;
+    let blocks = match layout {
+        Layout::Classic => bytes.saturating_mul(8),
+        _ => bytes / (layout.block_bits() / 8),
+    };
+    let capacity = largest_fitting(layout, density, fpr, blocks);
+    Ok((capacity >= 1.0).then_some((capacity as u64).min(i64::MAX as u64)))
+}
+
+/// The largest capacity whose filter has at most `blocks` blocks, or 0.
+fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> f64 {
+    let fits = |capacity: f64| blocks_for(layout, density, fpr, capacity) <= blocks as f64;
+    if blocks == 0 || !fits(1.0) {
+        return 0.0;
+    }
+    let estimate = if (blocks as f64) < least_on_grid(layout) {
+        capacity_of(layout, density.hashes, blocks, fpr) as f64
+    } else {
+        round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)
+    };
+    // The estimate is off by no more than its last bits and where the grid begins.
+    let (mut low, mut high) = ((estimate * (1.0 - 1e-12)).floor() - 1.0, (estimate * (1.0 + 1e-12)).ceil() + 1.0);
+    if low < 1.0 || !fits(low) {
+        low = 1.0;
+    }
+    while fits(high) {
+        (low, high) = (high, high * 2.0);
+    }
+    last_that(fits, low, high)
+}
+
+/// The last whole number from `yes` to before `no` for which `holds`, given that it changes once.
+fn last_that(holds: impl Fn(f64) -> bool, mut yes: f64, mut no: f64) -> f64 {
+    while no - yes > 1.0 {
+        let middle = ((yes + no) / 2.0).floor();
+        if middle <= yes || middle >= no {
+            break;
+        }
+        if holds(middle) {
+            yes = middle;
+        } else {
+            no = middle;
+        }
+    }
+    yes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+use super::*;
+use crate::filter::capacity_for_bytes;
+use crate::sizing::limits::{check_capacity, least_fpr};
+use proptest::prelude::*;
+
+const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
+
+/// The fewest blocks that meet the rate exactly, by bisection.
+fn fewest(layout: Layout, hashes: u32, capacity: u64, fpr: f64) -> u64 {
+    let meets = |blocks| rate::expected(layout, hashes, blocks, capacity as f64) <= fpr;
+    let (mut too_few, mut enough) = (0, 1);
+    while !meets(enough) {
+        (too_few, enough) = (enough, enough * 2);
+    }
+    while enough - too_few > 1 {
+        let middle = too_few + (enough - too_few) / 2;
+        if meets(middle) {
+            enough = middle;
+        } else {
+            too_few = middle;
+        }
+    }
+    enough
+}
+
+#[test]
+fn at_capacity_the_rate_is_met_by_the_fewest_blocks_on_the_grid() {
+    for layout in Layout::ALL {
+        for fpr in RATES {
+            for capacity in [1, 10, 100, 1000, 8000, 29_897, 100_000, 1_000_000, 10_000_000, 100_000_000] {
+                let s = size(layout, capacity, fpr).unwrap();
+                let found = rate::expected(layout, s.hashes, s.blocks, capacity as f64);
+                assert!(found <= fpr, "{s:?}: {found}");
+                let least = fewest(layout, s.hashes, capacity, fpr);
+                if least >= 64 {
+                    let extra = s.blocks as f64 / least as f64;
+                    assert!(extra <= 1.02, "{s:?}: {least} would do ({extra})");
+                }
+            }
+        }
+    }
+}
+
+/// Rates from the least to the greatest of a layout, evenly on a logarithmic scale.
+fn rates(layout: Layout, count: u32) -> impl Iterator<Item = f64> {
+    let decades = (0.5 / least_fpr(layout)).log10();
+    (0..=count).map(move |i| (0.5 * 10f64.powf(-decades * f64::from(i) / f64::from(count))).max(least_fpr(layout)))
+}
+
+fn is_on_grid(layout: Layout, blocks: u64) -> bool {
+    blocks as f64 >= least_on_grid(layout)
+}
+
+/// Every capacity up to the grid and beyond: the fewest blocks that meet the rate, and never fewer for more.
+#[test]
+fn below_the_grid_sizes_are_the_least_and_never_fall() {
+    for layout in Layout::ALL {
+        for fpr in rates(layout, 15) {
+            let mut last = 1;
+            for capacity in 1.. {
+                let s = size(layout, capacity, fpr).unwrap();
+                let meets = |blocks| rate::expected(layout, s.hashes, blocks, capacity as f64) <= fpr;
+                assert!(s.blocks >= last, "{s:?} after {last}");
+                assert!(is_on_grid(layout, s.blocks) || meets(s.blocks), "{s:?}");
+                assert!(is_on_grid(layout, s.blocks) || s.blocks == 1 || !meets(s.blocks - 1), "{s:?}");
+                last = s.blocks;
+                if is_on_grid(layout, s.blocks * 2 / 3) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn where_the_grid_begins_every_rate_is_met() {
+    for layout in Layout::ALL {
+        for fpr in rates(layout, 2000) {
+            let density = density(layout, fpr).unwrap();
+            let first = (least_on_grid(layout) / needed(layout, density, 1.0)) as u64;
+            let mut last = 1;
+            for capacity in first.max(4) - 3..first + 4 {
+                let s = size(layout, capacity, fpr).unwrap();
+                let found = rate::expected(layout, s.hashes, s.blocks, capacity as f64);
+                assert!(found <= fpr && s.blocks >= last, "{s:?}: {found:e}, after {last}");
+                last = s.blocks;
+            }
+        }
+    }
+}
+
+/// The sizes that once jumped: by capacity, at 1 % in `blocked`.
+#[test]
+fn small_sizes_are_steady() {
+    let blocks = |capacity| size(Layout::Blocked, capacity, 0.01).unwrap().blocks;
+    assert_eq!([53, 54, 102, 103, 1361, 1600, 3200].map(blocks), [1, 2, 2, 2, 27, 31, 62]);
+}
+
+#[test]
+fn filters_of_few_blocks_meet_every_rate() {
+    for layout in [Layout::Blocked, Layout::Parquet] {
+        for fpr in (1..=100).map(|i| f64::from(i) / 200.0) {
+            let density = density(layout, fpr).unwrap();
+            let load = layout.block_bits() as f64 / density.bits;
+            for blocks in [64, 65, 100, 1000] {
+                let found = rate::expected(layout, density.hashes, blocks, load * blocks as f64);
+                assert!(found <= fpr, "{layout:?} {fpr}: {found} in {blocks}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_other_number_of_hashes_needs_fewer_bits() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        for fpr in RATES.into_iter().chain([0.5, 0.3, 1e-9]) {
+            let best = density(layout, fpr).unwrap();
+            for hashes in 1..=36 {
+                assert!(bits_per_element(layout, hashes, fpr) >= best.bits, "{layout:?} {fpr} {hashes} {best:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn densities_are_those_promised() {
+    for (layout, fpr, bits, hashes) in [
+        (Layout::Blocked, 0.01, 9.92, 6),
+        (Layout::Blocked, 1e-3, 15.55, 9),
+        (Layout::Blocked, 1e-4, 22.03, 12),
+        (Layout::Blocked, 1e-6, 38.8, 18),
+        (Layout::Classic, 0.01, 9.59, 7),
+        (Layout::Classic, 1e-3, 14.38, 10),
+        (Layout::Classic, 1e-4, 19.17, 13),
+        (Layout::Parquet, 0.01, 10.53, 8),
+        (Layout::Parquet, 1e-3, 16.89, 8),
+        (Layout::Parquet, 1e-4, 26.34, 8),
+        (Layout::Parquet, 1e-6, 64.7, 8),
+    ] {
+        let found = density(layout, fpr).unwrap();
+        assert!((found.bits - bits).abs() < 0.051, "{layout:?} {fpr}: {found:?}");
+        if fpr > 1e-5 {
+            assert_eq!(found.hashes, hashes, "{layout:?} {fpr}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_rate_or_capacity_is_refused() {
+    for layout in Layout::ALL {
+        for fpr in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e-12, 0.5 + f64::EPSILON, least_fpr(layout) * 0.999] {
+            let error = size(layout, 100, fpr).unwrap_err();
+            assert_eq!(error.code, Code::InvalidParameter);
+            assert!(error.hint.is_some());
+        }
+        for fpr in [0.5, least_fpr(layout)] {
+            assert_eq!(size(layout, 100, fpr).unwrap().fpr, fpr);
+        }
+    }
+    assert!(check_capacity(0).is_err() && check_capacity(-1).is_err() && check_capacity(i64::MIN).is_err());
+    assert_eq!(check_capacity(7).unwrap(), 7);
+    assert_eq!(size(Layout::Blocked, i64::MAX as u64, 0.01).unwrap_err().code, Code::TooLarge);
+}
+
+#[test]
+fn unsized_builds_take_the_smallest_power_of_two() {
+    for layout in Layout::ALL {
+        for fpr in [0.1, 0.01, 1e-4] {
+            for elements in [0, 1, 7, 50, 1000, 29_897, 10_000_000] {
+                let s = power_of_two(layout, elements, fpr).unwrap();
+                assert!(s.blocks.is_power_of_two());
+                assert!(s.capacity >= elements.max(1), "{s:?}");
+                assert!(s.blocks == 1 || rate::expected(layout, s.hashes, s.blocks / 2, elements.max(1) as f64) > fpr);
+                assert!(rate::expected(layout, s.hashes, s.blocks, s.capacity as f64) <= fpr);
+                assert!(rate::expected(layout, s.hashes, s.blocks, s.capacity as f64 + 1.0) > fpr);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn capacities_in_a_power_of_two_ratio_divide(
+        layout in prop::sample::select(&Layout::ALL),
+        blocks in 60.0f64..1e6,
+        exponent in 0.0..1.0,
+        doublings in 1u32..8,
+    ) {
+        let fpr = least_fpr(layout).powf(exponent) * 0.5f64.powf(1.0 - exponent);
+        let blocks = blocks * least_on_grid(layout) / 64.0;
+        let capacity = (blocks / needed(layout, density(layout, fpr).unwrap(), 1.0)) as u64;
+        let (small, large) = (size(layout, capacity, fpr).unwrap(), size(layout, capacity << doublings, fpr).unwrap());
+        prop_assume!(is_on_grid(layout, small.blocks));
+        prop_assert_eq!(large.blocks % small.blocks, 0, "{:?} {:?}", small, large);
+    }
+
+    #[test]
+    fn sizes_never_fall_and_are_close_to_the_least(
+        layout in prop::sample::select(&Layout::ALL),
+        magnitude in 0.0f64..27.0,
+        exponent in 0.0..1.0,
+    ) {
+        let fpr = least_fpr(layout).powf(exponent) * 0.5f64.powf(1.0 - exponent);
+        let capacity = magnitude.exp2() as u64;
+        let s = size(layout, capacity, fpr).unwrap();
+        prop_assert!(size(layout, capacity + 1, fpr).unwrap().blocks >= s.blocks);
+        prop_assert!(rate::expected(layout, s.hashes, s.blocks, capacity as f64) <= fpr);
+        let least = fewest(layout, s.hashes, capacity, fpr) as f64;
+        let most = if !is_on_grid(layout, s.blocks) {
+            least
+        } else if layout == Layout::Classic {
+            // The surplus of 1,024 bits is a share of all sizes.
+            (least + 1.0) * 1.016 * classic_surplus(density(layout, fpr).unwrap())
+        } else {
+            least * 1.016
+        };
+        prop_assert!(s.blocks as f64 <= most, "{:?}: {} would do", s, least);
+    }
+
+    #[test]
+    fn capacity_for_bytes_is_the_inverse(
+        layout in prop::sample::select(&Layout::ALL),
+        exponent in 0.0f64..27.0,
+        fpr in prop::sample::select(&RATES),
+    ) {
+        let capacity = exponent.exp2() as u64;
+        let bytes = |n| crate::filter::HEADER_BYTES as u64 + layout.payload_bytes(size(layout, n, fpr).unwrap().blocks);
+        let given = bytes(capacity);
+        let found = capacity_for_bytes(layout, given, fpr).unwrap();
+        prop_assert!(found >= capacity, "{} for {}", found, capacity);
+        prop_assert!(bytes(found) <= given);
+        // The least that fits a byte less is less.
+        let less = capacity_for_bytes(layout, given - 1, fpr);
+        prop_assert!(less.is_err() || bytes(less.unwrap()) < given);
+    }
+}
+
+#[test]
+fn odd_sizes_end_quickly() {
+    for layout in Layout::ALL {
+        for fpr in [0.5, 0.3, 0.01, 1e-6] {
+            for bytes in [0u64, 43, 44, 45, 100, 5000, 1 << 20, 1 << 40, i64::MAX as u64] {
+                if let Ok(found) = capacity_for_bytes(layout, bytes, fpr)
+                    && let Ok(s) = size(layout, found, fpr)
+                {
+                    assert!(44 + layout.payload_bytes(s.blocks) <= bytes);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_capacity_for_more_bytes_than_there_are_ends() {
+    for layout in Layout::ALL {
+        for fpr in [least_fpr(layout), 0.01, 0.5] {
+            for i in 0..500 {
+                let bytes = crate::hash::word(i, 7) >> (1 + i % 12);
+                let capacity = capacity_for_bytes(layout, bytes, fpr).unwrap();
+                assert!(capacity as f64 > bytes as f64 / 60.0, "{capacity} for {bytes}");
+            }
+        }
+    }
+}
