@@ -4,58 +4,31 @@
 //! Input, output and comparison are in [`crate::datatype`], `@>` and `<@` in [`crate::membership`]: they differ from those of
 //! `bloom` in the parser alone.
 
-mod aggregate;
-
-use crate::build::{Arguments, at_fpr};
-use crate::datum::{Call, Column, PgBuffer, elements, row};
+use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{ElementType, Key, hash_to_add};
-use crate::error::Failure;
-use crate::overfull::check_with;
-use crate::settings;
+use crate::overfull;
+use crate::pg::array::elements;
+use crate::pg::call::Call;
+use crate::pg::error::{Outcome, Result};
+use crate::pg::row::{Column, row};
+use crate::pg::varlena::PgBuffer;
 use pg_bloom_core::counting::{self, Counting};
-use pg_bloom_core::filter::overfull;
 use pg_bloom_core::kind::Kind;
 use pg_bloom_core::{Buffer, Header, filter, memory};
 use pgrx::pg_sys::{Datum, Oid};
 
-type Outcome = Result<Option<Datum>, Failure>;
-
-/// The header that the arguments ask for, with the defaults.
-///
-/// # Errors
-/// 22023 for a capacity or rate that can't be, or no capacity; 54000 for a filter that would be too large.
-fn sized_header(arguments: &Arguments) -> Result<Header<'static>, Failure> {
-    let capacity = counting::check_capacity(arguments.capacity())?;
-    let fpr = crate::build::request(arguments)?.fpr;
-    Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
-}
-
-/// The filter without elements and without a size: what aggregates give for no rows.
-fn nothing() -> Result<Datum, Failure> {
-    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::default_fpr())?).into_datum())
-}
-
-/// Warns about an overfull filter, or fails.
-///
-/// # Errors
-/// 22023 when `pg_bloom.overfill` is `error`; 22P03 for a damaged value.
-pub fn warn_of_overfull(call: &Call, filter: &[u8]) -> Result<(), Failure> {
-    let filter = Counting::parse_trusted(filter)?;
-    check_with(call, "Build it with a larger capacity, or remove elements.", || filter.with_bits(overfull::overfull))
-}
-
 /// Warns about an overfull filter, or fails, and makes it the result.
 fn finish(call: &Call, filter: PgBuffer) -> Outcome {
-    warn_of_overfull(call, filter.bytes())?;
+    overfull::check_counting(call, filter.bytes())?;
     Ok(Some(filter.into_datum()))
 }
 
 /// `counting_bloom_empty()`, `counting_bloom_empty(capacity, fpr)`.
 fn empty(call: &Call) -> Outcome {
     if call.nargs() == 0 {
-        return nothing().map(Some);
+        return empty_counting().map(Some);
     }
-    Ok(Some(counting::empty::<PgBuffer>(&sized_header(&Arguments::of(call, 0))?).into_datum()))
+    Ok(Some(counting::empty::<PgBuffer>(&counting_header(&Arguments::of(call, 0))?).into_datum()))
 }
 
 /// `counting_bloom_empty(capacity, fpr)` with a rate.
@@ -90,7 +63,7 @@ fn array_hashes<'a>(
     header: &Header<'a>,
     (element, oid): &'a (ElementType, Oid),
     operation: &str,
-) -> Result<(Kind<'a>, Vec<u64>), Failure> {
+) -> Result<(Kind<'a>, Vec<u64>)> {
     let key: Key<'a> = element.key(header, operation)?;
     let hashes = elements(call, 1, *oid).into_iter().map(|element| hash_to_add(&key, element));
     Ok((key.kind, memory::try_collect(hashes)?))

@@ -4,14 +4,14 @@
 //! parser, [`View::parse`]. The type `counting_bloom` differs in its parser, [`Counting::parse`], and in nothing else: so
 //! its other functions are these.
 
-use crate::datum::{Call, PgBuffer, Value, catalog};
-use crate::error::Failure;
+use crate::pg::call::Call;
+use crate::pg::encoding;
+use crate::pg::error::{Error, Outcome, Result, SqlState};
+use crate::pg::varlena::{PgBuffer, Value, c_string};
 use pg_bloom_core::counting::Counting;
-use pg_bloom_core::{Buffer, Code, Error, View, hash, interrupt};
+use pg_bloom_core::{Buffer, View, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
-
-type Outcome = Result<Option<Datum>, Failure>;
 
 /// A type whose values are filters.
 trait Type {
@@ -19,7 +19,7 @@ trait Type {
     const NAME: &'static str;
 
     /// Checks that bytes are a value of it.
-    fn check(bytes: &[u8]) -> Result<(), Error>;
+    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()>;
 }
 
 /// The type `bloom`.
@@ -28,7 +28,7 @@ enum Bloom {}
 impl Type for Bloom {
     const NAME: &'static str = "bloom";
 
-    fn check(bytes: &[u8]) -> Result<(), Error> {
+    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
         View::parse(bytes).map(drop)
     }
 }
@@ -39,7 +39,7 @@ enum CountingBloom {}
 impl Type for CountingBloom {
     const NAME: &'static str = "counting_bloom";
 
-    fn check(bytes: &[u8]) -> Result<(), Error> {
+    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
         Counting::parse(bytes).map(drop)
     }
 }
@@ -48,19 +48,19 @@ impl Type for CountingBloom {
 fn input<T: Type>(call: &Call) -> Outcome {
     let text = call.cstring(0).to_bytes();
     let filter = decode(text).ok_or_else(|| {
-        Failure::MalformedText(
-            Error::new(Code::InvalidBinary, format!("invalid input syntax for type {}: \"{}\"", T::NAME, shown(text)))
-                .hint("A bloom filter is written as \\x and an even number of hexadecimal digits."),
-        )
+        let message = format!("invalid input syntax for type {}: \"{}\"", T::NAME, shown(text));
+        Error::new(SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION, message)
+            .hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
     })?;
-    T::check(filter.bytes()).map_err(Failure::MalformedText)?;
+    T::check(filter.bytes())
+        .map_err(|error| Error::from(error).with_sqlstate(SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION))?;
     Ok(Some(filter.into_datum()))
 }
 
 /// The start of a text, for a message.
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
-    let start = catalog::start_of(text);
+    let start = encoding::start_of(text);
     if start.chars().count() > MOST { start.chars().take(MOST).chain("...".chars()).collect() } else { start }
 }
 
@@ -87,7 +87,7 @@ fn output(call: &Call) -> Outcome {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let Some(filter) = call.value(0) else { return Ok(None) };
     let bytes = filter.bytes();
-    Ok(Some(crate::datum::c_string(2 + bytes.len() * 2, |text| {
+    Ok(Some(c_string(2 + bytes.len() * 2, |text| {
         text[..2].copy_from_slice(b"\\x");
         let pairs = text[2..].as_chunks_mut::<2>().0;
         for (pairs, bytes) in pairs.chunks_mut(interrupt::STRIDE).zip(bytes.chunks(interrupt::STRIDE)) {
@@ -123,7 +123,7 @@ fn to_bytea(call: &Call) -> Outcome {
 }
 
 /// Compares two filters by their stored bytes: equal if and only if they are the same filter.
-fn compare(call: &Call) -> Result<Option<Ordering>, Failure> {
+fn compare(call: &Call) -> Result<Option<Ordering>> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     Ok(Some(compare_bytes(a, b)))
 }

@@ -1,12 +1,12 @@
 //! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two filters together.
 
-use crate::datum::{Call, Column, row, start};
-use crate::error::Failure;
+use crate::pg::call::Call;
+use crate::pg::error::{Outcome, Result};
+use crate::pg::row::{Column, row};
+use crate::probe::start;
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::{Body, Header, View, filter};
 use pgrx::pg_sys::Datum;
-
-type Outcome = Result<Option<Datum>, Failure>;
 
 fn float(value: f64) -> Option<Datum> {
     Some(Datum::from(value.to_bits()))
@@ -25,7 +25,7 @@ fn fpr(call: &Call) -> Outcome {
 }
 
 /// The estimated cardinalities of two filters and of their union.
-fn cardinalities(call: &Call, operation: &str) -> Result<Option<(f64, f64, f64)>, Failure> {
+fn cardinalities(call: &Call, operation: &str) -> Result<Option<(f64, f64, f64)>> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
     let union = estimate::union_cardinality(&a, &b, operation)?;

@@ -6,20 +6,28 @@
 //!
 //! | file | SQL objects |
 //! |---|---|
-//! | [`datatype`] | the type `bloom`: input, output, casts, comparison |
-//! | [`element`] | which values may be elements, and how they are hashed |
-//! | [`aggregate`] | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg` |
-//! | [`build`] | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all` |
+//! | [`datatype`] | the types `bloom` and `counting_bloom`: input, output, casts, comparison |
+//! | [`build`] | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`, `bloom_shard` |
 //! | [`membership`] | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
 //! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
 //! | [`inspect`] | `bloom_info`, `bloom_header`, cardinalities, rates |
-//! | [`counting`] | `counting_bloom`: filters from which elements can be removed |
+//! | [`counting`] | `counting_bloom_…`: filters from which elements can be removed |
 //! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
 //! | [`parquet`] | `bloom_to_parquet`, `bloom_from_parquet` |
-//! | [`overfull`] | warnings about filters that hold too much |
+//! | [`aggregate`] | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
+//! | [`planner`] | selectivity and cost |
 //! | [`settings`] | `pg_bloom.default_fpr` and the other settings |
 //!
-//! All unsafe code about datums is in [`datum`].
+//! They rest on these, of which each uses only those below it:
+//!
+//! | room | what it knows |
+//! |---|---|
+//! | [`probe`] | querying stored filters: slices, the cache of a call site |
+//! | [`overfull`], [`arguments`] | warnings about filters that hold too much; what a call asks for |
+//! | [`filter_type`] | what tells `counting_bloom` from `bloom` |
+//! | [`element`] | which values may be elements, and how they become hashes |
+//! | [`error`] | SQL's words for the core's errors |
+//! | [`pg`] | safe faces of PostgreSQL; knows no filter |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(missing_docs)]
@@ -28,34 +36,33 @@
 compile_error!("a panic must become a PostgreSQL error: build with panic = \"unwind\"");
 
 #[macro_use]
-pub mod datum;
+mod pg;
 
-mod allocator;
-
-pub mod aggregate;
-pub mod build;
-pub mod counting;
-pub mod datatype;
-pub mod element;
-pub mod error;
-pub mod inspect;
-pub mod membership;
-pub mod merge;
-pub mod overfull;
-pub mod panics;
-pub mod parquet;
-pub mod planner;
-pub mod settings;
-pub mod sizing;
-pub mod support;
+mod aggregate;
+mod arguments;
+mod build;
+mod counting;
+mod datatype;
+mod element;
+mod error;
+mod filter_type;
+mod inspect;
+mod membership;
+mod merge;
+mod overfull;
+mod parquet;
+mod planner;
+mod probe;
+mod settings;
+mod sizing;
 
 pgrx::pg_module_magic!(name, version);
 
 /// Called by PostgreSQL when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    panics::install_hook();
+    pg::panics::install_hook();
     settings::define();
-    pg_bloom_core::interrupt::install(datum::check_for_interrupts);
-    pg_bloom_core::memory::install(error::out_of_memory);
+    pg_bloom_core::interrupt::install(pg::interrupt::check_for_interrupts);
+    pg_bloom_core::memory::install(pg::error::out_of_memory);
 }

@@ -1,63 +1,67 @@
 //! Asking a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
 //! `bloom_present`, `bloom_absent`, `bloom_query`.
 
-use crate::datum::{Bits, Call, Column, Counters, Element, Sort, Stored, array_of, catalog, elements, expression, row};
-use crate::element::{ElementType, Reading};
-use crate::error::Failure;
+use crate::element::{ElementType, Hasher};
+use crate::filter_type::{Bloom, CountingBloom, FilterType};
+use crate::pg::array::{array_of, elements};
+use crate::pg::call::{Call, Element};
+use crate::pg::catalog;
+use crate::pg::error::{Outcome, Result};
+use crate::pg::expression;
+use crate::pg::row::{Column, row};
+use crate::probe::FilterCache;
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::{View, memory};
 use pgrx::pg_sys::{Datum, Oid};
 
-type Outcome = Result<Option<Datum>, Failure>;
-
 /// What a call site that asks for one element remembers.
-struct Site<S: Sort> {
+struct Site<S: FilterType> {
     element: ElementType,
-    filters: Stored<S>,
+    filters: FilterCache<S>,
     /// Whether the element is a constant.
     is_constant: bool,
     /// Whether the element is none, and of a type that can't be altered: how it is read stays the same.
     is_plain: bool,
     /// The hash of a constant, and how it was read.
-    constant: Option<(Reading, Option<u64>)>,
+    constant: Option<(Hasher, Option<u64>)>,
 }
 
-impl<S: Sort> Site<S> {
-    fn new(call: &Call, element: usize) -> Result<Site<S>, Failure> {
+impl<S: FilterType> Site<S> {
+    fn new(call: &Call, element: usize) -> Result<Site<S>> {
         let is_constant = expression::is_constant(call, element);
         let element = ElementType::of_argument(call, element)?;
         let is_plain = !is_constant && !element.is_alterable();
-        Ok(Site { element, filters: Stored::default(), is_constant, is_plain, constant: None })
+        Ok(Site { element, filters: FilterCache::default(), is_constant, is_plain, constant: None })
     }
 }
 
 /// Whether argument `element` may be in the filter that argument `filter` is.
 #[inline(always)]
-fn probe<S: Sort>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
+fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>> {
     let site = call.remembered(|| Site::<S>::new(call, element))?;
     if site.is_plain
-        && let Some((view, reading)) = site.filters.last(call, filter)
+        && let Some((view, hasher)) = site.filters.last(call, filter)
         && let Some(element) = call.element(element)
     {
-        return Ok(Some(reading.hash(element).is_some_and(|hash| S::contains(view, hash))));
+        return Ok(Some(hasher.hash(element).is_some_and(|hash| S::contains(view, hash))));
     }
     probe_any(call, site, filter, element)
 }
 
 /// The same for a filter that was not the last one asked, or that is passed whole.
 #[inline(never)]
-fn probe_any<S: Sort>(call: &Call, site: &mut Site<S>, filter: usize, element: usize) -> Result<Option<bool>, Failure> {
+fn probe_any<S: FilterType>(call: &Call, site: &mut Site<S>, filter: usize, element: usize) -> Result<Option<bool>> {
     let Site { element: type_of_element, filters, is_constant, constant, .. } = site;
     let Some(element) = call.element(element) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
     type_of_element.refresh(call)?;
-    let reading = type_of_element.key(filter.header(), S::OPERATION)?.reading();
+    let hasher = type_of_element.key(filter.header(), S::OPERATION)?.hasher();
     let hash = match constant {
-        Some((known, hash)) if *known == reading => *hash,
+        Some((known, hash)) if *known == hasher => *hash,
         _ => {
-            let hash = reading.hash(element);
+            let hash = hasher.hash(element);
             if *is_constant {
-                *constant = Some((reading.clone(), hash));
+                *constant = Some((hasher.clone(), hash));
             }
             hash
         }
@@ -67,18 +71,18 @@ fn probe_any<S: Sort>(call: &Call, site: &mut Site<S>, filter: usize, element: u
         None => false,
     };
     if filter.is_remembered() {
-        filters.remember_reading(reading);
+        filters.remember_hasher(hasher);
     }
     Ok(Some(found))
 }
 
 /// `bloom_contains(filter, element)`, `filter @> element`; the same of a `counting_bloom`.
-fn contains<S: Sort>(call: &Call) -> Outcome {
+fn contains<S: FilterType>(call: &Call) -> Outcome {
     Ok(probe::<S>(call, 0, 1)?.map(Datum::from))
 }
 
 /// `element <@ filter`; the same of a `counting_bloom`.
-fn contained<S: Sort>(call: &Call) -> Outcome {
+fn contained<S: FilterType>(call: &Call) -> Outcome {
     Ok(probe::<S>(call, 1, 0)?.map(Datum::from))
 }
 
@@ -89,7 +93,7 @@ struct ArraySite {
     array: Oid,
     /// Type of its elements.
     oid: Oid,
-    filters: Stored<Bits>,
+    filters: FilterCache<Bloom>,
 }
 
 /// An array that was asked for.
@@ -105,16 +109,16 @@ struct Probed {
 
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument 0;
 /// `until` is an answer after which no more are needed. `None` if the filter is NULL.
-fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>, Failure> {
+fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>> {
     let site = call.remembered(|| {
         let (element, oid) = ElementType::of_array(call, 1)?;
         let array = catalog::base_type(call.argument_type(1)?);
-        Ok(ArraySite { element, array, oid, filters: Stored::default() })
+        Ok(ArraySite { element, array, oid, filters: FilterCache::default() })
     })?;
     site.element.refresh(call)?;
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
-    let key = site.element.key(filter.header(), Bits::OPERATION)?;
+    let key = site.element.key(filter.header(), Bloom::OPERATION)?;
     let hashes = memory::collect(elements.iter().map(|&element| key.hash(element)));
     let answers = filter.contains_each(&hashes, until)?;
     Ok(Some(Probed { array: site.array, oid: site.oid, elements, answers }))
@@ -152,17 +156,17 @@ fn absent(call: &Call) -> Outcome {
 
 /// `bloom_query(filter, element)`.
 fn query(call: &Call) -> Outcome {
-    let Some(yes) = probe::<Bits>(call, 0, 1)? else { return Ok(None) };
+    let Some(yes) = probe::<Bloom>(call, 0, 1)? else { return Ok(None) };
     let Some(filter) = call.value(0) else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&View::parse_trusted(filter.bytes())?) } else { 1.0 };
     Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
 }
 
 pg_functions! {
-    bloom_contains => contains::<Bits>;
-    bloom_contained => contained::<Bits>;
-    counting_bloom_contains => contains::<Counters>;
-    counting_bloom_contained => contained::<Counters>;
+    bloom_contains => contains::<Bloom>;
+    bloom_contained => contained::<Bloom>;
+    counting_bloom_contains => contains::<CountingBloom>;
+    counting_bloom_contained => contained::<CountingBloom>;
     bloom_contains_any => contains_any;
     bloom_contains_all => contains_all;
     bloom_present => present;

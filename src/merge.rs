@@ -1,21 +1,17 @@
 //! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`, `bloom_resize`.
 
-use crate::build::finish;
-use crate::datum::{Call, PgBuffer};
-use crate::error::Failure;
-use crate::overfull::{BUILT, MERGED};
-use crate::settings;
+use crate::pg::call::Call;
+use crate::pg::error::Outcome;
+use crate::pg::varlena::PgBuffer;
+use crate::{overfull, settings};
 use pg_bloom_core::filter::{fold, merge, resize};
 use pg_bloom_core::{View, sizing};
-use pgrx::pg_sys::Datum;
-
-type Outcome = Result<Option<Datum>, Failure>;
 
 /// `bloom_union(filter, filter)`, `filter | filter`.
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    finish(call, MERGED, merge::union(&a, &b, "bloom_union", settings::max_filter_bytes())?)
+    overfull::finish(call, overfull::MERGED, merge::union(&a, &b, "bloom_union", settings::max_filter_bytes())?)
 }
 
 /// `bloom_intersection(filter, filter)`, `filter & filter`.
@@ -37,7 +33,10 @@ fn fold(call: &Call) -> Outcome {
 fn resize(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
-    finish(call, BUILT, resize::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?)
+    overfull::finish(
+        call,
+        resize::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?,
+    )
 }
 
 pg_functions! {

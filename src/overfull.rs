@@ -1,11 +1,16 @@
 //! Warnings about overfull filters, or errors, as `pg_bloom.overfill` says.
 
-use crate::datum::{Call, once};
-use crate::error::{Failure, invalid_parameter, warn};
+use crate::error::invalid_parameter;
+use crate::pg::call::Call;
+use crate::pg::error::{Error, Outcome, Result, warn};
+use crate::pg::once;
+use crate::pg::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
+use pg_bloom_core::Buffer;
+use pg_bloom_core::View;
+use pg_bloom_core::counting::Counting;
 use pg_bloom_core::filter::overfull;
 use pg_bloom_core::filter::overfull::Overfull;
-use pg_bloom_core::{Error, View};
 
 /// What to do about an overfull filter that was built of its elements.
 pub const BUILT: &str = "Build it with a larger capacity, or with none to size it for what it sees.";
@@ -20,7 +25,7 @@ const OTHERS: &str = "Only the first such filter of a call is reported in a stat
 ///
 /// # Errors
 /// 22023 when `pg_bloom.overfill` is `error`.
-pub fn check(call: &Call, advice: &str, view: &View<'_>) -> Result<(), Failure> {
+pub fn check(call: &Call, advice: &str, view: &View<'_>) -> Result<()> {
     check_with(call, advice, || overfull::overfull(view))
 }
 
@@ -28,14 +33,14 @@ pub fn check(call: &Call, advice: &str, view: &View<'_>) -> Result<(), Failure> 
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_with(call: &Call, advice: &str, find: impl FnOnce() -> Option<Overfull>) -> Result<(), Failure> {
+fn check_with(call: &Call, advice: &str, find: impl FnOnce() -> Option<Overfull>) -> Result<()> {
     let overfill = settings::overfill();
     if overfill == Overfill::Ignore || (overfill == Overfill::Warn && once::was_done(call)) {
         return Ok(());
     }
     let Some(over) = find() else { return Ok(()) };
     if overfill == Overfill::Error {
-        return Err(describe(&over, advice, "").into());
+        return Err(describe(&over, advice, ""));
     }
     once::done(call);
     warn(describe(&over, advice, OTHERS));
@@ -68,4 +73,22 @@ fn significant(rate: f64) -> String {
         let digits = (1 - rate.log10().floor() as i32).clamp(1, 8) as usize;
         format!("{rate:.digits$}")
     }
+}
+
+/// Warns about an overfull filter, or fails.
+///
+/// # Errors
+/// 22023 when `pg_bloom.overfill` is `error`; 22P03 for a damaged value.
+pub fn check_counting(call: &Call, filter: &[u8]) -> Result<()> {
+    let filter = Counting::parse_trusted(filter)?;
+    check_with(call, "Build it with a larger capacity, or remove elements.", || filter.with_bits(overfull::overfull))
+}
+
+/// Warns about an overfull filter, or fails, and makes it the result.
+///
+/// # Errors
+/// 22023 when `pg_bloom.overfill` is `error`.
+pub fn finish(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
+    check(call, advice, &View::parse_trusted(filter.bytes())?)?;
+    Ok(Some(filter.into_datum()))
 }

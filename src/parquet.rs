@@ -1,13 +1,11 @@
 //! Exchange with Parquet files: `bloom_to_parquet`, `bloom_from_parquet`.
 
-use crate::datum::{Call, PgBuffer};
 use crate::element::parquet_tag;
-use crate::error::Failure;
+use crate::pg::call::Call;
+use crate::pg::error::Outcome;
+use crate::pg::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::{View, parquet};
-use pgrx::pg_sys::Datum;
-
-type Outcome = Result<Option<Datum>, Failure>;
 
 /// `bloom_to_parquet(filter)`: header and bits as a Parquet file has them.
 fn to_parquet(call: &Call) -> Outcome {

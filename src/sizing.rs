@@ -1,9 +1,11 @@
 //! How large a filter must be: `bloom_parameters`, `bloom_capacity`, `bloom_expected_fpr`, and the lookup table with
 //! `bloom_best_practices` and `bloom_sizing_table`.
 
-use crate::build::{Arguments, at_fpr, request};
-use crate::datum::{Call, Column, Rows, row};
-use crate::error::{Failure, invalid_parameter};
+use crate::arguments::{Arguments, at_fpr, request};
+use crate::error::invalid_parameter;
+use crate::pg::call::Call;
+use crate::pg::error::{Outcome, Result};
+use crate::pg::row::{Column, Rows, row};
 use pg_bloom_core::filter;
 use pg_bloom_core::kind::Kind;
 use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};
@@ -11,9 +13,7 @@ use pg_bloom_core::sizing::{rate, table};
 use pg_bloom_core::{Header, Layout, sizing};
 use pgrx::pg_sys::Datum;
 
-type Outcome = Result<Option<Datum>, Failure>;
-
-fn layout(call: &Call, i: usize) -> Result<Layout, Failure> {
+fn layout(call: &Call, i: usize) -> Result<Layout> {
     Ok(Layout::parse(&call.word(i).unwrap_or_default())?)
 }
 

@@ -1,0 +1,95 @@
+//! Dense states: the hashes that arrived last are a batch, whose bits are set together.
+//!
+//! ```text
+//! dense:  | params | dense | … | len | room |  batch                     |
+//! large:  | params | dense | … | -   | room |  128 lengths | 128 batches |     for a payload that exceeds the cache
+//! ```
+//!
+//! The memory that a hash needs is asked for when it arrives, long before its bits are set with those of the others. A payload
+//! larger than the cache has a batch for each of 128 ranges of hashes, whose blocks are neighbours: setting the bits of
+//! a full one misses few lines of the cache and few entries of the page table.
+
+use super::state::{Head, State};
+use crate::pg::error::Result;
+use pg_bloom_core::Layout;
+
+/// Bytes of a dense state, without its bits.
+const BATCH_BYTES: usize = 4096;
+/// Ranges of hashes of a large dense state, by their highest bits.
+const PARTS: usize = 128;
+/// Payloads from this many bytes on get a batch for each range.
+const LARGE_BYTES: u64 = 1 << 20;
+/// The most hashes of a range's batch.
+const MOST_OF_PART: u64 = 8192;
+
+impl State {
+    /// The length of a range's batch, and its first hash.
+    #[inline(always)]
+    fn part(&mut self, part: usize) -> (*mut u32, *mut u64) {
+        debug_assert!(self.head().in_parts && part < PARTS);
+        let room = self.head().room as usize;
+        // SAFETY: after the head there are the lengths of all batches, then `room` hashes for each.
+        unsafe {
+            let lengths: *mut u32 = self.head.add(1).cast();
+            (lengths.add(part), lengths.add(PARTS).cast::<u64>().add(part * room))
+        }
+    }
+
+    #[inline(always)]
+    pub fn push_to_part(&mut self, hash: u64) {
+        let part = (hash >> (u64::BITS - PARTS.trailing_zeros())) as usize;
+        let (len, hashes) = self.part(part);
+        // SAFETY: a batch is emptied when it is full, so there is room for another hash.
+        let is_full = unsafe {
+            hashes.add(*len as usize).write(hash);
+            *len += 1;
+            *len == self.head().room
+        };
+        if is_full {
+            self.flush_part(part);
+        }
+    }
+
+    #[inline(never)]
+    fn flush_part(&mut self, part: usize) {
+        let header = self.params().header;
+        let (len, hashes) = self.part(part);
+        // SAFETY: that many hashes were written to the batch.
+        let hashes = unsafe { std::slice::from_raw_parts(hashes, std::mem::take(&mut *len) as usize) };
+        header.layout.insert_all(&mut self.payload(), header.hashes, header.blocks, hashes);
+    }
+
+    /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        let header = &self.params().header;
+        header.layout.prefetch(&self.payload(), header.blocks, hash);
+    }
+
+    /// Sets the bits of the batch.
+    pub fn flush(&mut self) {
+        if self.head().in_parts {
+            (0..PARTS).for_each(|part| self.flush_part(part));
+            return;
+        }
+        let header = self.params().header;
+        header.layout.insert_all(&mut self.payload(), header.hashes, header.blocks, self.hashes());
+        self.head_mut().len = 0;
+    }
+
+    /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
+    pub fn make_batch(&mut self) -> Result<()> {
+        let payload_bytes = self.payload().len() as u64;
+        if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic {
+            return self.resize(BATCH_BYTES);
+        }
+        let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
+        self.resize(size_of::<Head>() + PARTS * (size_of::<u32>() + room * 8))?;
+        (self.head_mut().room, self.head_mut().in_parts) = (room as u32, true);
+        for part in 0..PARTS {
+            // SAFETY: there is room for the lengths of all batches.
+            unsafe { *self.part(part).0 = 0 };
+        }
+        Ok(())
+    }
+}

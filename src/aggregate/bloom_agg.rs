@@ -1,0 +1,89 @@
+//! `bloom_agg`, whose state is [`State`].
+//!
+//! ```text
+//! rows ──transition──▶ state ──serialise──▶ bytes ──deserialise──▶ state ──combine──▶ state ──final──▶ bloom
+//! ```
+
+use super::parameters::Shared;
+use super::site::{Aggregate, Site, same_parameters};
+use super::state::State;
+use crate::arguments::{Arguments, empty_bloom, request};
+use crate::pg::call::Call;
+use crate::pg::error::{Outcome, Result};
+use crate::settings;
+use pg_bloom_core::Header;
+
+/// The aggregate `bloom_agg`.
+enum BloomAgg {}
+
+impl Aggregate for BloomAgg {
+    const NAME: &'static str = "bloom_agg";
+
+    fn requested(arguments: &Arguments) -> Result<Header<'static>> {
+        Ok(request(arguments)?.header(settings::max_filter_bytes())?)
+    }
+}
+
+/// `bloom_agg_transition(state, element, …)`.
+fn transition(call: &Call) -> Outcome {
+    let site = call.remembered(|| Site::<BloomAgg>::new(call))?;
+    site.begin_row(call)?;
+    let mut state = match State::argument(call, 0) {
+        Some(state) => {
+            site.check(state.params())?;
+            state
+        }
+        None => {
+            let (shared, header) = site.for_new_state();
+            State::new(call, shared, &header)?
+        }
+    };
+    if let Some(hash) = site.hash(call, state.params())? {
+        state.push(call, hash)?;
+    }
+    Ok(Some(state.into_datum()))
+}
+
+/// `bloom_agg_combine(state, state)`.
+fn combine(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    let (first, second) = (State::argument(call, 0), State::argument(call, 1));
+    let Some(second) = second else {
+        return Ok(first.map(State::into_datum));
+    };
+    if let Some(first) = &first {
+        same_parameters::<BloomAgg>(&first.params().header, &second.params().header)?;
+    }
+    let shared = call.remembered(|| Ok(Shared::new()))?;
+    Ok(Some(State::combine(call, shared, first, second)?.into_datum()))
+}
+
+/// `bloom_agg_serialise(state)`.
+fn serialise(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    State::argument(call, 0).map(|mut state| state.serialise(call)).transpose()
+}
+
+/// `bloom_agg_deserialise(bytes, internal)`.
+fn deserialise(call: &Call) -> Outcome {
+    let Some(bytes) = call.value(0) else { return Ok(None) };
+    let shared = call.remembered(|| Ok(Shared::short_lived()))?;
+    Ok(Some(State::deserialised(call, shared, bytes)?.into_datum()))
+}
+
+/// `bloom_agg_final(state)`.
+fn finish(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    match State::argument(call, 0) {
+        Some(mut state) => state.finish(call).map(Some),
+        None => empty_bloom().map(Some),
+    }
+}
+
+pg_functions! {
+    bloom_agg_transition => transition;
+    bloom_agg_combine => combine;
+    bloom_agg_serialise => serialise;
+    bloom_agg_deserialise => deserialise;
+    bloom_agg_final => finish;
+}

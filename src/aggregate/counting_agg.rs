@@ -1,0 +1,123 @@
+//! `counting_bloom_agg` and `counting_bloom_union_agg`: both keep the same state, [`CountingState`], and differ in what they add
+//! to it.
+
+use super::counting_state::CountingState;
+use super::parameters::Shared;
+use super::site::{Aggregate, Site, same_parameters};
+use crate::arguments::{Arguments, counting_header, empty_counting};
+use crate::pg::call::Call;
+use crate::pg::error::{Outcome, Result};
+use pg_bloom_core::Header;
+use pg_bloom_core::counting::Counting;
+
+/// The aggregate `counting_bloom_agg`.
+enum CountingBloomAgg {}
+
+impl Aggregate for CountingBloomAgg {
+    const NAME: &'static str = "counting_bloom_agg";
+
+    fn requested(arguments: &Arguments) -> Result<Header<'static>> {
+        counting_header(arguments)
+    }
+}
+
+/// `counting_bloom_agg_transition(state, element, capacity, fpr)`.
+fn transition(call: &Call) -> Outcome {
+    let site = call.remembered(|| Site::<CountingBloomAgg>::new(call))?;
+    site.begin_row(call)?;
+    let mut state = match CountingState::argument(call, 0) {
+        Some(state) => {
+            site.check(state.params())?;
+            state
+        }
+        None => {
+            let (shared, header) = site.for_new_state();
+            CountingState::new(call, shared, &header)?
+        }
+    };
+    if let Some(hash) = site.hash(call, state.params())? {
+        state.push(call, hash)?;
+    }
+    Ok(Some(state.into_datum()))
+}
+
+/// `counting_bloom_union_agg_transition(state, filter)`.
+fn union_transition(call: &Call) -> Outcome {
+    let state = CountingState::argument(call, 0);
+    if state.is_none() {
+        call.require_aggregate()?;
+    }
+    let Some(filter) = call.value(1) else {
+        return Ok(state.map(CountingState::into_datum));
+    };
+    let filter = Counting::parse_trusted(filter.bytes())?;
+    let shared = call.remembered(|| Ok(Shared::new()))?;
+    let mut state = match state {
+        Some(state) => state,
+        None => CountingState::new(call, shared, &filter.header)?,
+    };
+    state.absorb(call, shared, &filter, "counting_bloom_union_agg")?;
+    Ok(Some(state.into_datum()))
+}
+
+fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
+    call.require_aggregate()?;
+    let (first, second) = (CountingState::argument(call, 0), CountingState::argument(call, 1));
+    let Some(second) = second else {
+        return Ok(first.map(CountingState::into_datum));
+    };
+    let shared = call.remembered(|| Ok(Shared::new()))?;
+    let mut first = match first {
+        Some(first) => {
+            if same {
+                same_parameters::<CountingBloomAgg>(&first.params().header, &second.params().header)?;
+            }
+            first
+        }
+        None => CountingState::new(call, shared, &second.params().header)?,
+    };
+    first.absorb_state(call, shared, second, operation)?;
+    Ok(Some(first.into_datum()))
+}
+
+/// `counting_bloom_agg_combine(state, state)`.
+fn combine(call: &Call) -> Outcome {
+    combine_states(call, "counting_bloom_agg", true)
+}
+
+/// `counting_bloom_union_agg_combine(state, state)`.
+fn union_combine(call: &Call) -> Outcome {
+    combine_states(call, "counting_bloom_union_agg", false)
+}
+
+/// `counting_bloom_agg_serialise(state)`.
+fn serialise(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    Ok(CountingState::argument(call, 0).map(|mut state| state.filter()))
+}
+
+/// `counting_bloom_agg_deserialise(bytes, internal)`.
+fn deserialise(call: &Call) -> Outcome {
+    let Some(bytes) = call.value(0) else { return Ok(None) };
+    let shared = call.remembered(|| Ok(Shared::short_lived()))?;
+    Ok(Some(CountingState::borrowed(call, shared, bytes)?.into_datum()))
+}
+
+/// `counting_bloom_agg_final(state)`.
+fn finish(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    match CountingState::argument(call, 0) {
+        Some(mut state) => state.finish(call).map(Some),
+        None => empty_counting().map(Some),
+    }
+}
+
+pg_functions! {
+    counting_bloom_agg_transition => transition;
+    counting_bloom_agg_combine => combine;
+    counting_bloom_agg_serialise => serialise;
+    counting_bloom_agg_deserialise => deserialise;
+    counting_bloom_agg_final => finish;
+    counting_bloom_union_agg_transition => union_transition;
+    counting_bloom_union_agg_combine => union_combine;
+}

@@ -1,0 +1,222 @@
+//! The state of `counting_bloom_agg` and `counting_bloom_union_agg`, in the aggregate's own memory.
+//!
+//! ```text
+//! | params | value | len | batch of hashes |        value ──▶ | stored header | counters |
+//! ```
+//!
+//! The counters are there from the first element on. Hashes are counted in batches: the memory that a hash needs is asked for
+//! when it arrives, its counters go up with those of the others.
+
+use super::parameters::{Params, Shared};
+use crate::overfull;
+use crate::pg::call::Call;
+use crate::pg::error::Result;
+use crate::pg::varlena::{PgBuffer, Value};
+use pg_bloom_core::counting::{self, Counting, counters};
+use pg_bloom_core::{Buffer, Header, Kind};
+use pgrx::pg_sys;
+
+/// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
+const BATCH: usize = 32;
+
+#[repr(C)]
+struct Head {
+    /// The header of the filter; its kind is that of the elements, even if there are none yet.
+    params: *const Params,
+    /// The stored value being built; null as long as there is no element.
+    value: *mut pg_sys::varlena,
+    /// Hashes in the batch.
+    len: usize,
+    batch: [u64; BATCH],
+}
+
+/// A state.
+pub struct CountingState {
+    head: *mut Head,
+}
+
+impl CountingState {
+    /// Argument `i` of a support function, a state; `None` if there is none yet.
+    #[inline(always)]
+    pub fn argument(call: &Call, i: usize) -> Option<CountingState> {
+        call.internal(i).map(|head| CountingState { head })
+    }
+
+    /// A state without elements.
+    ///
+    /// # Errors
+    /// 55000 for a call by hand.
+    pub fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<CountingState> {
+        let params = shared.params(call, header)?;
+        let context = shared.context(call)?;
+        // SAFETY: the allocation has room for the head, which is written whole.
+        unsafe {
+            let head: *mut Head = pg_sys::MemoryContextAlloc(context, size_of::<Head>()).cast();
+            head.write(Head { params, value: std::ptr::null_mut(), len: 0, batch: [0; BATCH] });
+            Ok(CountingState { head })
+        }
+    }
+
+    /// A state that another process serialised, to be read while `value` is there.
+    ///
+    /// # Errors
+    /// 22P03 for bytes that are no state; 55000 for a call by hand.
+    pub fn borrowed(call: &Call, shared: &mut Shared, value: Value<'_>) -> Result<CountingState> {
+        let filter = Counting::parse(value.bytes())?;
+        let mut state = CountingState::new(call, shared, &filter.header)?;
+        if !filter.header.kind.is_none() {
+            state.head_mut().value = value.into_datum().cast_mut_ptr();
+        }
+        Ok(state)
+    }
+
+    #[inline(always)]
+    fn head(&self) -> &Head {
+        // SAFETY: the state is alive, and borrowed.
+        unsafe { &*self.head }
+    }
+
+    #[inline(always)]
+    fn head_mut(&mut self) -> &mut Head {
+        // SAFETY: the state is alive, and borrowed for writing.
+        unsafe { &mut *self.head }
+    }
+
+    /// The parameters.
+    #[inline(always)]
+    pub fn params(&self) -> &Params {
+        // SAFETY: parameters live at least as long as the states that have them.
+        unsafe { &*self.head().params }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.head().value.is_null()
+    }
+
+    /// The header of the filter as it is: without a kind as long as there are no elements.
+    fn header(&self) -> Header<'static> {
+        let header = self.params().header;
+        if self.is_empty() { Header { kind: Kind::NONE, ..header } } else { header }
+    }
+
+    /// The value being built, of a state with elements that is not a borrowed one.
+    #[inline(always)]
+    fn value(&self) -> PgBuffer {
+        debug_assert!(!self.is_empty());
+        // SAFETY: the buffer is this state's own, and lives as long.
+        unsafe { PgBuffer::from_pointer(self.head().value) }
+    }
+
+    /// Adds a copy of an element.
+    ///
+    /// # Errors
+    /// 55000 for a call by hand.
+    #[inline(always)]
+    pub fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
+        if self.is_empty() {
+            self.make_counters(call.require_aggregate()?);
+        }
+        let header = &self.params().header;
+        counters::prefetch(&self.value().bytes()[header.prefix_bytes()..], header.blocks, hash);
+        let head = self.head_mut();
+        head.batch[head.len] = hash;
+        head.len += 1;
+        if head.len == BATCH {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    /// Makes counters for the first elements.
+    #[inline(never)]
+    fn make_counters(&mut self, context: pg_sys::MemoryContext) {
+        let bytes = counting::stored_bytes(&self.params().header) as usize;
+        self.head_mut().value = PgBuffer::zeroed_in(context, bytes).into_pointer();
+    }
+
+    /// Counts the hashes of the batch.
+    #[inline(never)]
+    fn flush(&mut self) {
+        let hashes = self.head().batch;
+        let len = std::mem::take(&mut self.head_mut().len);
+        if len > 0 {
+            let header = self.params().header;
+            let mut value = self.value();
+            counting::add_all(&mut value.bytes_mut()[header.prefix_bytes()..], &header, &hashes[..len]);
+        }
+    }
+
+    /// Adds a filter.
+    ///
+    /// # Errors
+    /// Those of a sum.
+    pub fn absorb(&mut self, call: &Call, shared: &mut Shared, filter: &Counting<'_>, operation: &str) -> Result<()> {
+        let summed = counting::summed_header(&self.header(), &filter.header, operation)?;
+        let has_elements = !filter.header.kind.is_none();
+        // Parameters keep the kind of the elements that are still to come.
+        let kind = if summed.kind.is_none() { self.params().header.kind } else { summed.kind };
+        let header = Header { kind, ..summed };
+        if self.params().header != header {
+            self.head_mut().params = shared.params(call, &header)?;
+        }
+        if has_elements {
+            if self.is_empty() {
+                self.make_counters(shared.context(call)?);
+            }
+            counters::sum_into(&mut self.value().bytes_mut()[header.prefix_bytes()..], filter.counters);
+        }
+        Ok(())
+    }
+
+    /// Adds another state.
+    ///
+    /// # Errors
+    /// Those of a sum.
+    pub fn absorb_state(
+        &mut self,
+        call: &Call,
+        shared: &mut Shared,
+        mut other: CountingState,
+        operation: &str,
+    ) -> Result<()> {
+        other.flush();
+        let header = other.header();
+        if other.is_empty() {
+            return self.absorb(call, shared, &Counting { header, counters: &[] }, operation);
+        }
+        // SAFETY: a value of variable length, its own or a borrowed one, which is there as long as the other state.
+        let value = unsafe { Value::detoast(other.head().value.into()) };
+        let counters = &value.bytes()[header.prefix_bytes()..];
+        self.absorb(call, shared, &Counting { header, counters }, operation)
+    }
+
+    /// The filter as it is: what the aggregate ends with, or another process goes on with. The state stays what it is.
+    pub fn filter(&mut self) -> pg_sys::Datum {
+        self.flush();
+        let header = self.header();
+        if self.is_empty() {
+            return counting::empty::<PgBuffer>(&header).into_datum();
+        }
+        let mut value = self.value();
+        counting::rewrite(&header, value.bytes_mut());
+        value.into_datum()
+    }
+
+    /// The finished filter.
+    ///
+    /// # Errors
+    /// 22023 for one that is overfull, if the setting says so.
+    pub fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+        let datum = self.filter();
+        // SAFETY: a value of variable length that was just made.
+        let value = unsafe { Value::detoast(datum) };
+        overfull::check_counting(call, value.bytes())?;
+        Ok(datum)
+    }
+
+    /// The state as the result of a support function.
+    #[inline(always)]
+    pub fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.head)
+    }
+}

@@ -1,0 +1,99 @@
+//! A list that grows, in a memory context.
+
+use pg_bloom_core::filter::set::List;
+use pgrx::pg_sys;
+use std::ops::{Deref, DerefMut};
+
+/// Items in a memory context, which live until they are freed or it ends. Nothing is dropped, so no item may need it.
+pub struct PgList<T> {
+    context: pg_sys::MemoryContext,
+    items: *mut T,
+    len: usize,
+    room: usize,
+}
+
+impl<T> PgList<T> {
+    /// An empty list with room for so many items, in a context that is there as long as the list.
+    pub fn new_in(context: pg_sys::MemoryContext, room: usize) -> PgList<T> {
+        const { assert!(!std::mem::needs_drop::<T>()) };
+        let mut list = PgList { context, items: std::ptr::null_mut(), len: 0, room: 0 };
+        if room > 0 {
+            list.grow(room);
+        }
+        list
+    }
+
+    /// Makes room for so many items.
+    #[inline(never)]
+    fn grow(&mut self, room: usize) {
+        let bytes = room * size_of::<T>();
+        // SAFETY: the context is there; what was allocated in it before keeps its bytes. Both raise an error where there
+        // is no memory.
+        self.items = unsafe {
+            if self.items.is_null() {
+                pg_sys::MemoryContextAllocHuge(self.context, bytes).cast()
+            } else {
+                pg_sys::repalloc_huge(self.items.cast(), bytes).cast()
+            }
+        };
+        self.room = room;
+    }
+}
+
+impl<T> Deref for PgList<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: that many items were written.
+        unsafe { std::slice::from_raw_parts(self.items, self.len) }
+    }
+}
+
+impl<T> DerefMut for PgList<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        if self.len == 0 {
+            return &mut [];
+        }
+        // SAFETY: as in `deref`, and the list is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.items, self.len) }
+    }
+}
+
+impl<T> List<T> for PgList<T> {
+    #[inline]
+    fn push(&mut self, item: T) {
+        if self.len == self.room {
+            self.grow((self.room * 2).max(4));
+        }
+        // SAFETY: there is room for another item after `len` ones.
+        unsafe { self.items.add(self.len).write(item) };
+        self.len += 1;
+    }
+
+    fn insert(&mut self, at: usize, item: T) {
+        assert!(at <= self.len);
+        self.push(item);
+        self[at..].rotate_right(1);
+    }
+
+    fn remove(&mut self, at: usize) -> T {
+        self[at..].rotate_left(1);
+        self.len -= 1;
+        // SAFETY: the item after the last one is that which was taken out, and is not part of the list any more.
+        unsafe { self.items.add(self.len).read() }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    fn free(self) {
+        if !self.items.is_null() {
+            // SAFETY: it came from palloc, and this was its only owner.
+            unsafe { pg_sys::pfree(self.items.cast()) };
+        }
+    }
+}

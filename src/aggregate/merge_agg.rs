@@ -1,0 +1,98 @@
+//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. Both keep a [`SetState`], whose result does
+//! not depend on the order in which filters come, nor on the processes that they come to.
+
+use super::set_state::SetState;
+use crate::arguments::empty_bloom;
+use crate::overfull;
+use crate::pg::call::Call;
+use crate::pg::error::Outcome;
+use pg_bloom_core::View;
+use pg_bloom_core::filter::set::Operation;
+
+fn transition(call: &Call, operation: Operation) -> Outcome {
+    let state = SetState::argument(call, 0);
+    call.require_aggregate()?;
+    let Some(filter) = call.value(1) else {
+        return Ok(state.map(SetState::into_datum));
+    };
+    let view = View::parse_trusted(filter.bytes())?;
+    let mut state = match state {
+        Some(state) => state,
+        None => SetState::new(call, operation)?,
+    };
+    state.take(call, &view)?;
+    Ok(Some(state.into_datum()))
+}
+
+/// `bloom_union_agg_transition(state, filter)`.
+fn union(call: &Call) -> Outcome {
+    transition(call, Operation::Union)
+}
+
+/// `bloom_intersection_agg_transition(state, filter)`.
+fn intersection(call: &Call) -> Outcome {
+    transition(call, Operation::Intersection)
+}
+
+fn combine(call: &Call, operation: Operation) -> Outcome {
+    call.require_aggregate()?;
+    let (first, second) = (SetState::argument(call, 0), SetState::argument(call, 1));
+    let Some(second) = second else {
+        return Ok(first.map(SetState::into_datum));
+    };
+    let mut state = match first {
+        Some(state) => state,
+        None => SetState::new(call, operation)?,
+    };
+    state.take_state(call, second)?;
+    Ok(Some(state.into_datum()))
+}
+
+/// `bloom_union_agg_combine(state, state)`.
+fn combine_unions(call: &Call) -> Outcome {
+    combine(call, Operation::Union)
+}
+
+/// `bloom_intersection_agg_combine(state, state)`.
+fn combine_intersections(call: &Call) -> Outcome {
+    combine(call, Operation::Intersection)
+}
+
+/// `bloom_merge_agg_serialise(state)`.
+fn serialise(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    SetState::argument(call, 0).map(|mut state| state.serialise(call)).transpose()
+}
+
+/// `bloom_merge_agg_deserialise(bytes, internal)`.
+fn deserialise(call: &Call) -> Outcome {
+    let Some(bytes) = call.value(0) else { return Ok(None) };
+    Ok(Some(SetState::handed(call, bytes)?.into_datum()))
+}
+
+/// `bloom_union_agg_final(state)`.
+fn finish_union(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    match SetState::argument(call, 0) {
+        Some(mut state) => overfull::finish(call, overfull::MERGED, state.finish(call)?),
+        None => empty_bloom().map(Some),
+    }
+}
+
+/// `bloom_intersection_agg_final(state)`.
+fn finish_intersection(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    let state = SetState::argument(call, 0);
+    state.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
+}
+
+pg_functions! {
+    bloom_union_agg_transition => union;
+    bloom_union_agg_combine => combine_unions;
+    bloom_union_agg_final => finish_union;
+    bloom_intersection_agg_transition => intersection;
+    bloom_intersection_agg_combine => combine_intersections;
+    bloom_intersection_agg_final => finish_intersection;
+    bloom_merge_agg_serialise => serialise;
+    bloom_merge_agg_deserialise => deserialise;
+}

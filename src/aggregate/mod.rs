@@ -1,0 +1,26 @@
+//! Aggregates.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `bloom_agg`, `merge_agg`, `counting_agg` | the SQL functions of the aggregates |
+//! | `site`, `parameters` | what a call site remembers, and what its groups have in common |
+//! | `state`, `batch`, `spill`, `merge_state` | the state of `bloom_agg`: how it grows, merges and ends |
+//! | `handover` | how a state gets from one part of a plan to another |
+//! | `set_state`, `list` | that of `bloom_union_agg` and `bloom_intersection_agg` |
+//! | `counting_state` | that of `counting_bloom_agg` and `counting_bloom_union_agg` |
+//! | `payload` | the bits that a state builds |
+
+mod batch;
+mod bloom_agg;
+mod counting_agg;
+mod counting_state;
+mod handover;
+mod list;
+mod merge_agg;
+mod merge_state;
+mod parameters;
+mod payload;
+mod set_state;
+mod site;
+mod spill;
+mod state;

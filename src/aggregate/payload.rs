@@ -1,0 +1,95 @@
+//! The payload of a filter that an aggregate is building.
+//!
+//! ```text
+//! | unused | memory | length | block 0 | block 1 | …
+//!                            ▲ a cache line begins
+//! ```
+//!
+//! In a stored value blocks begin where the header ends, and nearly always lie on two cache lines each. While
+//! bits are set each is on one: half as many misses. The payload is copied behind its header when the filter is finished.
+
+use crate::pg::memory;
+use pg_bloom_core::interrupt;
+use pgrx::pg_sys;
+use std::ops::{Deref, DerefMut};
+
+/// What lies before the payload.
+#[repr(C)]
+struct Prefix {
+    /// What was allocated.
+    memory: *mut u8,
+    /// Bytes of the payload.
+    len: usize,
+}
+
+/// A payload, which lives until it is freed or its memory context ends.
+pub struct Payload {
+    first: *mut u8,
+}
+
+impl Payload {
+    /// `len` zero bytes.
+    pub fn zeroed_in(context: pg_sys::MemoryContext, len: usize) -> Payload {
+        let mut payload = Payload::allocate_in(context, len);
+        interrupt::zero(&mut payload);
+        payload
+    }
+
+    /// A copy of these bytes.
+    pub fn copied_in(context: pg_sys::MemoryContext, bytes: &[u8]) -> Payload {
+        let mut payload = Payload::allocate_in(context, bytes.len());
+        interrupt::copy(&mut payload, bytes);
+        payload
+    }
+
+    /// `len` bytes that are still to be written.
+    fn allocate_in(context: pg_sys::MemoryContext, len: usize) -> Payload {
+        let (memory, prefix) = memory::allocate_aligned(context, size_of::<Prefix>() + len, size_of::<Prefix>());
+        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, the payload.
+        unsafe {
+            prefix.cast::<Prefix>().write(Prefix { memory, len });
+            Payload { first: prefix.add(size_of::<Prefix>()) }
+        }
+    }
+
+    /// # Safety
+    /// The pointer must come from [`Payload::into_pointer`], and the payload be neither freed nor in use elsewhere.
+    #[inline(always)]
+    pub unsafe fn from_pointer(first: *mut u8) -> Payload {
+        Payload { first }
+    }
+
+    pub fn into_pointer(self) -> *mut u8 {
+        self.first
+    }
+
+    #[inline(always)]
+    fn prefix(&self) -> &Prefix {
+        // SAFETY: it was written before the payload when that was made.
+        unsafe { &*self.first.sub(size_of::<Prefix>()).cast() }
+    }
+
+    /// Gives the memory back before its context is.
+    pub fn free(self) {
+        // SAFETY: what `allocate_in` got from palloc, and this was its only owner in use.
+        unsafe { pg_sys::pfree(self.prefix().memory.cast()) };
+    }
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: that many bytes were allocated, and written when the payload was made.
+        unsafe { std::slice::from_raw_parts(self.first, self.prefix().len) }
+    }
+}
+
+impl DerefMut for Payload {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and the payload is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.first, self.prefix().len) }
+    }
+}

@@ -1,0 +1,166 @@
+//! The state of `bloom_union_agg` and `bloom_intersection_agg`: the filters that came, merged as far as they can be yet,
+//! in the aggregate's own memory. What that means is in [`pg_bloom_core::filter::set`].
+
+use super::list::PgList;
+use super::payload::Payload;
+use crate::pg::call::Call;
+use crate::pg::error::Result;
+use crate::pg::varlena::{PgBuffer, Value};
+use crate::settings;
+use pg_bloom_core::filter::set::{Memory, Operation, Parts, Set};
+use pg_bloom_core::{Buffer, View};
+use pgrx::pg_sys;
+
+/// A memory context.
+struct Context(pg_sys::MemoryContext);
+
+impl Memory for Context {
+    type Bits = Payload;
+    type List<T> = PgList<T>;
+
+    fn zeroed(&mut self, len: usize) -> Payload {
+        Payload::zeroed_in(self.0, len)
+    }
+
+    fn copied(&mut self, bytes: &[u8]) -> Payload {
+        Payload::copied_in(self.0, bytes)
+    }
+
+    fn free(&mut self, bits: Payload) {
+        bits.free();
+    }
+
+    fn list<T>(&mut self, room: usize) -> PgList<T> {
+        PgList::new_in(self.0, room)
+    }
+}
+
+enum Head {
+    /// What came to this process.
+    Own(Set<Context>),
+    /// What another process handed over, to be read as long as these bytes are there.
+    Handed(*mut pg_sys::varlena),
+}
+
+/// The state of one group.
+pub struct SetState {
+    head: *mut Head,
+}
+
+impl SetState {
+    /// Argument `i` of a support function.
+    pub fn argument(call: &Call, i: usize) -> Option<SetState> {
+        call.internal(i).map(|head| SetState { head })
+    }
+
+    /// A state without filters.
+    ///
+    /// # Errors
+    /// 55000 for a call by hand.
+    pub fn new(call: &Call, operation: Operation) -> Result<SetState> {
+        let context = call.require_aggregate()?;
+        Ok(SetState::allocate(context, Head::Own(Set::new(&mut Context(context), operation))))
+    }
+
+    /// A state that another process serialised, to be read while `value` is there.
+    ///
+    /// # Errors
+    /// 22P03 for bytes that are no state; 55000 for a call by hand.
+    pub fn handed(call: &Call, value: Value<'_>) -> Result<SetState> {
+        call.require_aggregate()?;
+        Parts::parse(&value)?;
+        // SAFETY: hasher a global that is always set.
+        let context = unsafe { pg_sys::CurrentMemoryContext };
+        Ok(SetState::allocate(context, Head::Handed(value.into_datum().cast_mut_ptr())))
+    }
+
+    fn allocate(context: pg_sys::MemoryContext, state: Head) -> SetState {
+        const { assert!(!std::mem::needs_drop::<Head>()) };
+        // SAFETY: the allocation has room for the state, which is written whole.
+        unsafe {
+            let head: *mut Head = pg_sys::MemoryContextAlloc(context, size_of::<Head>()).cast();
+            head.write(state);
+            SetState { head }
+        }
+    }
+
+    fn head(&mut self) -> &mut Head {
+        // SAFETY: the state is alive, and borrowed for writing.
+        unsafe { &mut *self.head }
+    }
+
+    /// The filters of this state, and the memory for more. One that was handed over becomes this process's own first.
+    fn set(&mut self, call: &Call) -> Result<(&mut Set<Context>, Context)> {
+        let context = call.require_aggregate()?;
+        if let Some(parts) = self.parts()? {
+            let mut set = Set::new(&mut Context(context), parts.operation());
+            set.take_parts(&mut Context(context), &parts, settings::max_filter_bytes())?;
+            *self = SetState::allocate(context, Head::Own(set));
+        }
+        match self.head() {
+            Head::Own(set) => Ok((set, Context(context))),
+            Head::Handed(_) => unreachable!("it has become this process's own"),
+        }
+    }
+
+    /// What another process handed over, if this is that.
+    fn parts<'a>(&self) -> Result<Option<Parts<'a>>> {
+        // SAFETY: the state is alive.
+        match unsafe { &*self.head } {
+            Head::Own(_) => Ok(None),
+            Head::Handed(value) => {
+                // SAFETY: a value of variable length, which is there as long as the state.
+                let value = unsafe { Value::detoast((*value).into()) };
+                Ok(Some(Parts::parse(value.bytes())?))
+            }
+        }
+    }
+
+    /// Takes a filter.
+    ///
+    /// # Errors
+    /// Those of a union, but for sizes that others may still be multiples of.
+    pub fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
+        let (set, mut memory) = self.set(call)?;
+        Ok(set.take(&mut memory, view, settings::max_filter_bytes())?)
+    }
+
+    /// Takes what another process made of its filters.
+    ///
+    /// # Errors
+    /// As [`SetState::take`]; 22P03 for bytes that are no state.
+    pub fn take_state(&mut self, call: &Call, other: SetState) -> Result<()> {
+        let (set, mut memory) = self.set(call)?;
+        let limit = settings::max_filter_bytes();
+        match other.parts()? {
+            Some(parts) => set.take_parts(&mut memory, &parts, limit)?,
+            None => {
+                let bytes: PgBuffer = SetState { head: other.head }.set(call)?.0.to_parts()?;
+                set.take_parts(&mut memory, &Parts::parse(bytes.bytes())?, limit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What another process goes on with, as bytes.
+    ///
+    /// # Errors
+    /// 54000 for filters that are too many bytes together.
+    pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+        Ok(self.set(call)?.0.to_parts::<PgBuffer>()?.into_datum())
+    }
+
+    /// The filter that all make together. More can come afterwards.
+    ///
+    /// # Errors
+    /// 22023 for filters that can't be merged, 54000 for a result that is too large.
+    pub fn finish(&mut self, call: &Call) -> Result<PgBuffer> {
+        let (set, mut memory) = self.set(call)?;
+        Ok(set.finish(&mut memory, settings::max_filter_bytes())?)
+    }
+
+    /// The state as the result of a support function.
+    pub fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.head)
+    }
+}

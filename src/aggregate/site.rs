@@ -1,0 +1,134 @@
+//! What a call site of an aggregate over elements remembers between rows.
+
+use super::parameters::{Params, Shared};
+use crate::arguments::Arguments;
+use crate::element::{ElementType, Hasher, out_of_range};
+use crate::error::invalid_parameter;
+use crate::pg::call::Call;
+use crate::pg::error::{Error, Result};
+use crate::pg::expression;
+use pg_bloom_core::Header;
+use pg_bloom_core::filter::build::meet_kind;
+use std::marker::PhantomData;
+
+/// What tells one aggregate over elements from another.
+pub trait Aggregate {
+    /// Its name, for messages.
+    const NAME: &'static str;
+
+    /// The header that its arguments ask for, without a kind.
+    ///
+    /// # Errors
+    /// 22023 and 54000 for arguments that can't be.
+    fn requested(arguments: &Arguments) -> Result<Header<'static>>;
+}
+
+/// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.
+pub struct Site<A: Aggregate> {
+    element: ElementType,
+    arguments: Arguments,
+    /// The header that the arguments ask for, without a kind.
+    header: Header<'static>,
+    shared: Shared,
+    /// How elements are hashed for that layout.
+    hasher: Hasher,
+    /// Whether no row can have other arguments than the first, nor elements that are made of something else.
+    is_fixed: bool,
+    /// The parameters of the last state, which had those of `header`.
+    seen: *const Params,
+    aggregate: PhantomData<A>,
+}
+
+impl<A: Aggregate> Site<A> {
+    /// The site of a transition function whose arguments are a state, an element, and what [`Arguments`] reads.
+    ///
+    /// # Errors
+    /// 0A000 for a type that can't be an element; 55000 for a call by hand; those of [`Aggregate::requested`].
+    pub fn new(call: &Call) -> Result<Site<A>> {
+        call.require_aggregate()?;
+        let element = ElementType::of_argument(call, 1)?;
+        let arguments = Arguments::of(call, 2);
+        let header = A::requested(&arguments)?;
+        let hasher = element.hasher(header.layout);
+        let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| expression::is_fixed(call, i));
+        let (shared, seen) = (Shared::new(), std::ptr::null());
+        Ok(Site { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })
+    }
+
+    /// Looks whether this row has the arguments of the one before, unless it must.
+    ///
+    /// # Errors
+    /// Those of [`Aggregate::requested`].
+    #[inline(always)]
+    pub fn begin_row(&mut self, call: &Call) -> Result<()> {
+        if self.is_fixed { Ok(()) } else { self.read_arguments(call) }
+    }
+
+    #[inline(never)]
+    fn read_arguments(&mut self, call: &Call) -> Result<()> {
+        if let Some(before) = self.element.refresh(call)? {
+            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout), A::NAME)?;
+            self.hasher = self.element.hasher(self.header.layout);
+        }
+        if !self.arguments.are_those_of(call, 2) {
+            self.arguments = Arguments::of(call, 2);
+            self.header = A::requested(&self.arguments)?;
+            self.hasher = self.element.hasher(self.header.layout);
+            self.seen = std::ptr::null();
+        }
+        Ok(())
+    }
+
+    /// The parameters of new states, and where those that they have in common are kept.
+    pub fn for_new_state(&mut self) -> (&mut Shared, Header<'_>) {
+        let kind = self.element.kind(self.header.layout);
+        (&mut self.shared, Header { kind, ..self.header })
+    }
+
+    /// Checks that a state has this row's parameters.
+    ///
+    /// # Errors
+    /// 22023 if it doesn't.
+    #[inline(always)]
+    pub fn check(&mut self, params: &Params) -> Result<()> {
+        if std::ptr::eq(params, self.seen) { Ok(()) } else { self.check_unseen(params) }
+    }
+
+    #[inline(never)]
+    fn check_unseen(&mut self, params: &Params) -> Result<()> {
+        same_parameters::<A>(&params.header, &self.header)?;
+        self.seen = params;
+        Ok(())
+    }
+
+    /// The hash of the row's element, for a state with these parameters; `None` for NULL.
+    ///
+    /// # Errors
+    /// 22023 for a number that the filter's kind does not have.
+    #[inline(always)]
+    pub fn hash(&self, call: &Call, params: &Params) -> Result<Option<u64>> {
+        let Some(element) = call.element(1) else { return Ok(None) };
+        Ok(Some(self.hasher.hash(element).ok_or_else(|| out_of_range(params.header.kind))?))
+    }
+}
+
+/// Refuses parameters that differ within one aggregate.
+///
+/// # Errors
+/// 22023 if they do.
+pub fn same_parameters<A: Aggregate>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
+    let same = a.layout == b.layout && a.fpr == b.fpr && a.capacity == b.capacity;
+    if same { Ok(()) } else { Err(parameters_differ(a, b, A::NAME)) }
+}
+
+#[cold]
+fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Error {
+    let describe = |h: &Header<'_>| {
+        let capacity = if h.is_to_be_sized() { "none".into() } else { h.capacity.to_string() };
+        format!("capacity {capacity}, rate {}, layout \"{}\"", h.fpr, h.layout.name())
+    };
+    invalid_parameter(format!("parameters of {aggregate} must be the same for all rows of a group"))
+        .detail(format!("{} against {}.", describe(a), describe(b)))
+        .hint("Use constants, or group by what decides the parameters.")
+        .into()
+}

@@ -1,0 +1,377 @@
+//! The state of `bloom_agg`, in the aggregate's own memory.
+//!
+//! ```text
+//! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
+//! dense:  | params | dense | … | len | -      | room |  batch       |      dense ──▶ | payload |
+//! ```
+//!
+//! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
+//! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be set
+//! ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of `work_mem` go to
+//! a temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
+//!
+//! This file is how a state grows; [`super::merge_state`] is how states merge and end.
+
+use super::parameters::{Params, Shared};
+use super::payload::Payload;
+use super::spill::{Spill, with_entries};
+use crate::pg::call::Call;
+use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::memory;
+use crate::pg::varlena::Value;
+use crate::settings;
+use pg_bloom_core::filter::merge::or_into;
+use pg_bloom_core::filter::{estimate, sparse};
+use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
+use pgrx::pg_sys;
+
+/// Bytes of a new state.
+const FIRST_BYTES: usize = 64;
+/// Bytes of hashes that are worth a file.
+const WORTH_A_FILE: usize = 128 << 10;
+/// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
+const MANY: u32 = 8192;
+
+#[repr(C)]
+pub struct Head {
+    pub params: *const Params,
+    /// The payload being built, once dense; or a value of someone else's, of variable length.
+    pub dense: *mut u8,
+    /// More hashes of an unsized build, in a file.
+    pub spill: *mut Spill,
+    /// Hashes there are.
+    pub len: u32,
+    /// How many of them, from the first, ascend strictly.
+    pub sorted: u32,
+    /// Hashes there is room for.
+    pub room: u32,
+    /// Whether the parameters' kind is that of the filter even without an element.
+    pub has_kind: bool,
+    /// Whether there is a batch for each range of hashes.
+    pub in_parts: bool,
+    /// Whether there is a value of someone else's, dense or sparse, which is to be read only.
+    pub is_borrowed: bool,
+    /// Whether another aggregate of this process made the state, and has no more use of it.
+    pub is_handed: bool,
+}
+
+/// The state of one group.
+pub struct State {
+    pub head: *mut Head,
+}
+
+impl State {
+    /// Argument `i` of a support function.
+    #[inline(always)]
+    pub fn argument(call: &Call, i: usize) -> Option<State> {
+        call.internal(i).map(|head| State { head })
+    }
+
+    /// A state without elements, with this header.
+    ///
+    /// # Errors
+    /// 55000 for a call by hand.
+    pub fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<State> {
+        let context = shared.context(call)?;
+        let params = shared.params(call, header)?;
+        // SAFETY: the allocation has room for the head, which is written whole.
+        unsafe {
+            let head: *mut Head = pg_sys::MemoryContextAlloc(context, FIRST_BYTES).cast();
+            let room = room_of(FIRST_BYTES);
+            head.write(Head {
+                params,
+                dense: std::ptr::null_mut(),
+                spill: std::ptr::null_mut(),
+                len: 0,
+                sorted: 0,
+                room,
+                has_kind: false,
+                in_parts: false,
+                is_borrowed: false,
+                is_handed: false,
+            });
+            Ok(State { head })
+        }
+    }
+
+    #[inline(always)]
+    pub fn head(&self) -> &Head {
+        // SAFETY: the state is alive, and borrowed.
+        unsafe { &*self.head }
+    }
+
+    #[inline(always)]
+    pub fn head_mut(&mut self) -> &mut Head {
+        // SAFETY: the state is alive, and borrowed for writing.
+        unsafe { &mut *self.head }
+    }
+
+    /// The parameters.
+    #[inline(always)]
+    pub fn params(&self) -> &Params {
+        // SAFETY: parameters live at least as long as the states that have them.
+        unsafe { &*self.head().params }
+    }
+
+    pub fn hashes(&mut self) -> &mut [u64] {
+        let len = self.head().len as usize;
+        // SAFETY: `len` hashes were written after the head.
+        unsafe { std::slice::from_raw_parts_mut(self.head.add(1).cast(), len) }
+    }
+
+    /// Whether there is no element yet, nor bits that may be of one.
+    pub fn is_empty(&self) -> bool {
+        self.head().len == 0 && !self.is_dense() && self.head().spill.is_null()
+    }
+
+    pub fn is_dense(&self) -> bool {
+        !self.head().dense.is_null()
+    }
+
+    /// The payload being built, of a dense state.
+    #[inline(always)]
+    pub fn payload(&self) -> Payload {
+        debug_assert!(self.is_dense() && !self.head().is_borrowed);
+        // SAFETY: the payload is this state's own, and lives as long.
+        unsafe { Payload::from_pointer(self.head().dense) }
+    }
+
+    /// The hashes in a file, and those in memory, which ascend.
+    pub fn spilled(&mut self) -> Option<(&mut Spill, &[u64])> {
+        if self.head().spill.is_null() {
+            return None;
+        }
+        self.sort();
+        // SAFETY: a file that lives as long as the aggregate; the hashes are no part of it.
+        let spill = unsafe { &mut *self.head().spill };
+        Some((spill, self.hashes()))
+    }
+
+    /// The number of hashes of a state that is not dense, in memory and in the file, repetitions included.
+    pub fn count(&self) -> usize {
+        // SAFETY: null, or a file that lives as long as the aggregate.
+        let in_file = unsafe { self.head().spill.as_ref() }.map_or(0, Spill::written);
+        in_file + self.head().len as usize
+    }
+
+    /// The header of the filter as it is: without a kind as long as there are no elements.
+    pub fn header(&self) -> Header<'static> {
+        let header = self.params().header;
+        let without_kind = self.is_empty() && !self.head().has_kind;
+        if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
+    }
+
+    /// Adds an element.
+    ///
+    /// # Errors
+    /// 54000 when there is no room for more.
+    #[inline(always)]
+    pub fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
+        if self.head().in_parts {
+            self.push_to_part(hash);
+            return Ok(());
+        }
+        if self.head().len == self.head().room {
+            self.make_room(call)?;
+            if self.head().in_parts {
+                self.push_to_part(hash);
+                return Ok(());
+            }
+        }
+        if self.is_dense() {
+            self.prefetch(hash);
+        }
+        let len = self.head().len;
+        // SAFETY: there is room for another hash after `len` ones.
+        unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
+        self.head_mut().len = len + 1;
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn make_room(&mut self, call: &Call) -> Result<()> {
+        if self.is_dense() {
+            self.flush();
+        } else if self.params().header.is_unsized() {
+            self.grow_unsized(call)?;
+        } else {
+            self.grow_sized(call)?;
+        }
+        // What became dense keeps no memory for hashes before there is one.
+        if self.head().room == 0 { self.make_batch() } else { Ok(()) }
+    }
+
+    /// Makes room for more hashes of a build with a capacity, or goes dense.
+    fn grow_sized(&mut self, call: &Call) -> Result<()> {
+        let header = self.params().header;
+        let most = header.payload_bytes() as usize / 8;
+        let (len, room) = (self.head().len, self.head().room);
+        if len as usize > most {
+            let mostly_new = self.head().sorted < len / 2;
+            if mostly_new && self.go_dense_if_surely_more_than(call, most)? {
+                return Ok(());
+            }
+            self.sort();
+            if self.head().len as usize > most {
+                self.go_dense(call.require_aggregate()?, header.blocks)?;
+            }
+            return Ok(());
+        }
+        if self.still_full_without_repetitions(room) {
+            // An eighth above the limit is enough to be sure of having passed it.
+            self.resize((bytes_of(room) * 2).min(bytes_of((most + most / 8 + 64) as u32)))?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for more hashes of a build without a capacity, in memory or in a file.
+    fn grow_unsized(&mut self, call: &Call) -> Result<()> {
+        let room = self.head().room;
+        if !self.still_full_without_repetitions(room) {
+            return Ok(());
+        }
+        if bytes_of(room) * 2 <= most_in_memory() {
+            return self.resize(bytes_of(room) * 2);
+        }
+        self.spill_hashes(call)
+    }
+
+    /// Drops repeated hashes, unless there are many hashes and few repeated ones; says whether to make room for more.
+    fn still_full_without_repetitions(&mut self, room: u32) -> bool {
+        if room < MANY || !sparse::has_few_repetitions(self.hashes()) {
+            self.sort();
+        }
+        self.head().len > room / 2
+    }
+
+    /// Moves the hashes to the file.
+    pub fn spill_hashes(&mut self, call: &Call) -> Result<()> {
+        if self.head().sorted < self.head().len {
+            Spill::group(self.hashes());
+        }
+        let spill = self.spill_to(call)?;
+        with_entries(self.hashes(), |entries| spill.write(entries))?;
+        let head = self.head_mut();
+        (head.len, head.sorted) = (0, 0);
+        Ok(())
+    }
+
+    /// The file for more hashes.
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the hashes in memory are no part of it, and a state is used by one call at a time"
+    )]
+    pub fn spill_to<'s>(&mut self, call: &Call) -> Result<&'s mut Spill> {
+        if self.head().spill.is_null() {
+            self.head_mut().spill = Spill::new(call)?;
+        }
+        // SAFETY: a file that lives as long as the aggregate, and of which the state has the only pointer.
+        Ok(unsafe { &mut *self.head().spill })
+    }
+
+    /// Goes dense if the bits of the hashes prove, without sorting them, that more than `most` are distinct: an element sets
+    /// no more than k bits.
+    fn go_dense_if_surely_more_than(&mut self, call: &Call, most: usize) -> Result<bool> {
+        let header = self.params().header;
+        header.check_size(settings::max_filter_bytes())?;
+        let mut payload = Payload::zeroed_in(call.require_aggregate()?, header.payload_bytes() as usize);
+        header.layout.insert_all(&mut payload, header.hashes, header.blocks, self.hashes());
+        if estimate::count_ones(&payload) > most as u64 * u64::from(header.hashes) {
+            self.become_dense(payload)?;
+            return Ok(true);
+        }
+        payload.free();
+        Ok(false)
+    }
+
+    /// Sorts the hashes and drops repeated ones.
+    pub fn sort(&mut self) {
+        let sorted = self.head().sorted as usize;
+        let distinct = sparse::sort_distinct(self.hashes(), sorted) as u32;
+        let head = self.head_mut();
+        (head.len, head.sorted) = (distinct, distinct);
+    }
+
+    pub fn resize(&mut self, bytes: usize) -> Result<()> {
+        if bytes / 8 > u32::MAX as usize {
+            return Err(too_many());
+        }
+        // SAFETY: the state came from palloc, which keeps its memory context; its hashes fit the new size.
+        self.head = unsafe { pg_sys::repalloc_huge(self.head.cast(), bytes).cast() };
+        memory::prefer_huge_pages(self.head.cast(), bytes);
+        self.head_mut().room = room_of(bytes);
+        Ok(())
+    }
+
+    /// Makes the state dense with `blocks` blocks, a multiple of those it has.
+    pub fn go_dense(&mut self, context: pg_sys::MemoryContext, blocks: u64) -> Result<()> {
+        let own = self.params().header;
+        if self.is_dense() && own.blocks == blocks {
+            return Ok(());
+        }
+        let header = Header { blocks, ..own };
+        // What will be folded in the end may be larger until then.
+        header.check_size(if own.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
+        let mut payload = Payload::zeroed_in(context, header.payload_bytes() as usize);
+        self.with_view(|view| or_into(&mut payload, blocks, view));
+        self.become_dense(payload)
+    }
+
+    /// Takes a payload that has the bits of all elements.
+    pub fn become_dense(&mut self, payload: Payload) -> Result<()> {
+        let was_dense = self.is_dense().then(|| self.payload());
+        let head = self.head_mut();
+        head.dense = payload.into_pointer();
+        (head.len, head.sorted) = (0, 0);
+        match was_dense {
+            Some(old) => old.free(),
+            None => self.resize(size_of::<Head>())?,
+        }
+        Ok(())
+    }
+
+    /// Shows the state as a filter, which may have no size and hashes nevertheless. Hashes in a file are not shown.
+    pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
+        if self.head().is_borrowed {
+            // SAFETY: a value of variable length, which is there as long as the state.
+            let value = unsafe { Value::detoast(self.head().dense.into()) };
+            let view = View::parse_trusted(&value).expect("the bytes were checked when the state was made");
+            return use_view(&view);
+        }
+        if self.is_dense() {
+            self.flush();
+            let header = self.params().header;
+            return use_view(&View { header, body: Body::Dense(&self.payload()) });
+        }
+        self.sort();
+        let header = self.header();
+        with_entries(self.hashes(), |entries| use_view(&View { header, body: Body::Sparse(entries) }))
+    }
+
+    /// The state as the result of a support function.
+    #[inline(always)]
+    pub fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.head)
+    }
+}
+
+/// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may use, but never so few that
+/// the file and its buffer of 8 kB would cost more than they save.
+pub fn most_in_memory() -> usize {
+    // SAFETY: hasher a setting of the process.
+    (unsafe { pg_sys::work_mem as usize } * 1024 / 2).max(WORTH_A_FILE)
+}
+
+fn room_of(bytes: usize) -> u32 {
+    ((bytes - size_of::<Head>()) / 8) as u32
+}
+
+fn bytes_of(room: u32) -> usize {
+    room as usize * 8 + size_of::<Head>()
+}
+
+/// Refuses a state that would outgrow any filter.
+pub fn too_many() -> Error {
+    Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "too many elements for a bloom filter without a capacity")
+        .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
+}

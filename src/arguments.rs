@@ -1,0 +1,93 @@
+//! What a call asks for: capacity, rate and layout, with the defaults.
+
+use crate::pg::call::Call;
+use crate::pg::error::{Error, Outcome, Result, SqlState};
+use crate::pg::varlena::PgBuffer;
+use crate::settings;
+use pg_bloom_core::filter::build::{self, Request};
+use pg_bloom_core::{Header, Layout, counting, sizing};
+use pgrx::pg_sys::Datum;
+
+/// The arguments `capacity`, `fpr` and `layout` of a call, as given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arguments {
+    capacity: Option<i64>,
+    fpr: Option<f64>,
+    layout: Option<String>,
+}
+
+impl Arguments {
+    /// The arguments from number `first` on; those that the function doesn't have are NULL.
+    pub fn of(call: &Call, first: usize) -> Arguments {
+        Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.word(first + 2) }
+    }
+
+    /// The capacity.
+    pub fn capacity(&self) -> Option<i64> {
+        self.capacity
+    }
+
+    /// The same without a capacity.
+    pub fn without_capacity(self) -> Arguments {
+        Arguments { capacity: None, ..self }
+    }
+
+    /// Whether a call has these arguments.
+    pub fn are_those_of(&self, call: &Call, first: usize) -> bool {
+        self.capacity == call.i64(first)
+            && self.fpr.map(f64::to_bits) == call.f64(first + 1).map(f64::to_bits)
+            && match (&self.layout, call.value(first + 2)) {
+                (None, None) => true,
+                (Some(layout), Some(given)) => layout.as_bytes() == given.bytes(),
+                _ => false,
+            }
+    }
+}
+
+/// Calls a function whose result no setting decides, because a rate is given: as argument `i`.
+///
+/// # Errors
+/// 22004 for a NULL rate, and those of the function.
+pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) -> Outcome {
+    if call.f64(i).is_none() {
+        return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "false positive rate must not be null")
+            .hint("Leave it out for pg_bloom.default_fpr."));
+    }
+    function(call)
+}
+
+/// What the arguments ask for, with the defaults.
+///
+/// # Errors
+/// 22023 for a capacity, rate or layout that can't be.
+pub fn request(arguments: &Arguments) -> Result<Request> {
+    let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
+    let fpr = arguments.fpr.unwrap_or_else(settings::default_fpr);
+    let layout = arguments.layout.as_deref().map_or(Ok(Layout::Blocked), Layout::parse)?;
+    sizing::check_fpr(layout, fpr)?;
+    Ok(Request { capacity, fpr, layout })
+}
+
+/// The filter without elements and without a size: what aggregates give for no rows.
+///
+/// # Errors
+/// 22023 if the default rate can't be.
+pub fn empty_bloom() -> Result<Datum> {
+    let header = Request { capacity: None, fpr: settings::default_fpr(), layout: Layout::Blocked }.header(u64::MAX)?;
+    Ok(build::empty::<PgBuffer>(&header).into_datum())
+}
+
+/// The header that the arguments ask for, with the defaults.
+///
+/// # Errors
+/// 22023 for a capacity or rate that can't be, or no capacity; 54000 for a filter that would be too large.
+pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
+    let capacity = counting::check_capacity(arguments.capacity())?;
+    let fpr = request(arguments)?.fpr;
+    Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
+}
+
+/// The filter without elements and without a size: what aggregates give for no rows.
+pub fn empty_counting() -> Result<Datum> {
+    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::default_fpr())?).into_datum())
+}

@@ -1,0 +1,266 @@
+//! Elements: which SQL values may be added and asked for, and as which key kind.
+//!
+//! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under a nondeterministic
+//! collation; `citext`, which compares by its own rules; names of objects, which are kept as identifiers that a dump doesn't
+//! keep; a `bloom` itself, which would be a filter of filters where a merge was meant; and what is made of any of these.
+
+use super::hasher::{Form, Hasher};
+use super::members::Reader;
+use super::resolve::{Resolved, Resolver, built_in, refuse_string};
+use crate::error::{invalid_parameter, unsupported};
+use crate::pg::call::{Call, Element};
+use crate::pg::catalog::{self, Shape};
+use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::expression;
+use crate::pg::row_type::version;
+use pg_bloom_core::filter::build::meet_kind;
+use pg_bloom_core::kind::{Kind, Tag};
+use pg_bloom_core::{Header, Layout, memory};
+use pgrx::pg_sys::Oid;
+
+/// A type of elements, resolved once for a call site.
+pub struct ElementType {
+    oid: Oid,
+    reader: Reader,
+    tag: Tag,
+    /// The kind in a filter of the `parquet` layout.
+    parquet: Tag,
+    /// The name of the kind, for those that have one.
+    name: String,
+    /// The types of rows that the elements are made of, and their versions.
+    rows: Vec<(Oid, u64)>,
+}
+
+/// How elements of one type go into, or are looked for in, one filter.
+#[derive(Clone)]
+pub struct Key<'a> {
+    /// The kind that the filter has, or gets.
+    pub kind: Kind<'a>,
+    hasher: Hasher,
+}
+
+impl Key<'_> {
+    /// How the elements are hashed.
+    #[inline(always)]
+    pub fn hasher(self) -> Hasher {
+        self.hasher
+    }
+
+    /// The hash of an element; `None` if no filter of this kind can hold it.
+    #[inline(always)]
+    pub fn hash(&self, element: Element) -> Option<u64> {
+        self.hasher.hash(element)
+    }
+}
+
+impl ElementType {
+    /// The type of argument `i`, an element.
+    ///
+    /// # Errors
+    /// 0A000 for a type or collation that can't be an element.
+    pub fn of_argument(call: &Call, i: usize) -> Result<ElementType> {
+        let oid = existing_type(call, i)?;
+        resolve(call, i, oid)
+    }
+
+    /// This type, of elements that the call has not as an argument, compared under the collation of the call.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn of_type(call: &Call, oid: Oid) -> Result<ElementType> {
+        resolve(call, 0, oid)
+    }
+
+    /// The type of the elements of argument `i`, an array, and its object identifier.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn of_array(call: &Call, i: usize) -> Result<(ElementType, Oid)> {
+        let array = catalog::base_type(existing_type(call, i)?);
+        let element = catalog::element_type(array).ok_or_else(|| {
+            unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
+        })?;
+        Ok((resolve(call, i, element)?, element))
+    }
+
+    /// Elements of a type that is no domain.
+    ///
+    /// # Errors
+    /// 0A000 for a type that can't be an element.
+    fn of_base_type(call: &Call, oid: Oid) -> Result<ElementType> {
+        let mut resolver = Resolver::new(call, oid);
+        let Resolved { reader, tag, parquet, name } = resolver.part(oid)?;
+        Ok(ElementType { oid, reader, tag, parquet, name, rows: resolver.rows() })
+    }
+
+    /// Whether what these elements are made of can be altered.
+    pub fn is_alterable(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// Looks again what the elements are made of, if that was altered since. Returns what it was before in that case.
+    ///
+    /// # Errors
+    /// 0A000 for a type that can't be an element any more.
+    #[inline]
+    pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
+        if self.rows.iter().all(|&(oid, known)| version(oid) == known) {
+            return Ok(None);
+        }
+        let now = ElementType::of_base_type(call, self.oid)?;
+        Ok(Some(std::mem::replace(self, now)))
+    }
+
+    /// The type of argument `i`, an element, as this call site remembers it.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
+        let element = call.remembered(|| ElementType::of_argument(call, i))?;
+        element.refresh(call)?;
+        Ok(element)
+    }
+
+    /// The type of the elements of argument `i`, an array, and its object identifier, as this call site remembers them.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
+    pub fn remembered_of_array(call: &Call, i: usize) -> Result<&(ElementType, Oid)> {
+        let types = call.remembered(|| ElementType::of_array(call, i))?;
+        types.0.refresh(call)?;
+        Ok(types)
+    }
+
+    /// The kind that elements of this type have in a new filter.
+    pub fn kind(&self, layout: Layout) -> Kind<'_> {
+        let tag = if layout == Layout::Parquet { self.parquet } else { self.tag };
+        Kind { tag, name: &self.name }
+    }
+
+    /// How elements of this type go into, or are looked for in, a filter.
+    ///
+    /// # Errors
+    /// 42804 when the filter holds elements of another kind.
+    pub fn key<'a>(&'a self, filter: &Header<'a>, operation: &str) -> Result<Key<'a>> {
+        let own = self.kind(filter.layout);
+        let kind = if filter.kind.is_none() { own } else { filter.kind };
+        if let Some(form) = self.other_form(kind.tag) {
+            return Ok(Key { kind, hasher: Hasher::new(self.reader.clone(), form) });
+        }
+        let kind = meet_kind(kind, own, operation)?;
+        Ok(Key { kind, hasher: self.hasher(filter.layout) })
+    }
+
+    /// How elements of this type are hashed for a new filter of this layout.
+    pub fn hasher(&self, layout: Layout) -> Hasher {
+        let form = match self.kind(layout).tag {
+            Tag::ParquetInt32 => Form::Int32,
+            Tag::ParquetFloat => Form::Float32,
+            _ => Form::General,
+        };
+        Hasher::new(self.reader.clone(), form)
+    }
+
+    /// Kinds of the `parquet` layout that are not this type's own but compare with it.
+    fn other_form(&self, tag: Tag) -> Option<Form> {
+        match (self.tag, tag) {
+            (Tag::Integer, Tag::ParquetInt32) => Some(Form::Int32),
+            (Tag::Integer, Tag::ParquetInt64) | (Tag::Float, Tag::ParquetDouble) => Some(Form::General),
+            (Tag::Float, Tag::ParquetFloat) => Some(Form::Float32),
+            _ => None,
+        }
+    }
+}
+
+/// The kind that elements of a type have in the filters of Parquet files.
+///
+/// # Errors
+/// 22023 for a type that has no form there, and for what is no type.
+pub fn parquet_tag(oid: Oid) -> Result<Tag> {
+    let (tag, name) = if catalog::is_type(oid) {
+        let base = catalog::base_type(oid);
+        let tag = match built_in(base) {
+            Some((_, _, tag)) => Some(tag),
+            None => (catalog::shape(base) == Shape::Enum).then_some(Tag::ParquetByteArray),
+        };
+        (tag, catalog::display_name(oid))
+    } else {
+        (None, oid.to_u32().to_string())
+    };
+    tag.filter(|tag| tag.is_parquet()).ok_or_else(|| {
+        invalid_parameter(format!("bloom filters of Parquet files have no elements of type {name}"))
+        .hint(
+            "Give the type that the column's values are stored as: integer, bigint, real, double precision, text, bytea, uuid, date, timestamp or timestamptz.",
+        )
+        .into()
+    })
+}
+
+/// The type of argument `i`, which a plan of PL/pgSQL may still name when it was dropped.
+fn existing_type(call: &Call, i: usize) -> Result<Oid> {
+    let oid = call.argument_type(i)?;
+    if catalog::is_type(oid) {
+        return Ok(oid);
+    }
+    let message = format!("type with identifier {} does not exist", oid.to_u32());
+    Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
+}
+
+/// What elements of type `oid` are, which are argument `i` or in it.
+fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
+    if let Some(source) = expression::quiet_string(call, i) {
+        return Err(refuse_string(source));
+    }
+    let oid = catalog::base_type(oid);
+    for collation in expression::collations(call, i) {
+        check_collation(call, oid, collation)?;
+    }
+    ElementType::of_base_type(call, oid)
+}
+
+/// Refuses elements of type `oid` with a collation that does not compare bytes.
+///
+/// # Errors
+/// 0A000 for such a collation; 42P22 for none, unless who calls the function has no expression that could have one.
+fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
+    if call.is_prepared() && catalog::is_collatable(oid) && collation == Oid::INVALID {
+        let message = "could not determine which collation to use for elements of a bloom filter";
+        return Err(Error::new(SqlState::ERRCODE_INDETERMINATE_COLLATION, message)
+            .hint("Use the COLLATE clause on the element."));
+    }
+    if !catalog::is_deterministic(collation) {
+        return Err(unsupported(
+            "a nondeterministic collation cannot be used for elements of a bloom filter",
+            "Values that it holds equal have different bytes. Use another collation, for instance COLLATE \"C\".",
+        ));
+    }
+    Ok(())
+}
+
+/// The hashes of the elements of argument `i`, an array, ascending and without repetition.
+///
+/// # Errors
+/// 22023 for a number that the filter's kind does not have.
+pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
+    let mut hashes = memory::try_collect(elements.iter().map(|&e| hash_to_add(key, e)))?;
+    let distinct = pg_bloom_core::filter::sparse::sort_distinct(&mut hashes, 0);
+    hashes.truncate(distinct);
+    Ok(hashes)
+}
+
+/// The hash of an element that is added: unlike one that is asked for, it must be one that the filter can hold.
+///
+/// # Errors
+/// 22023 for a number that the filter's kind does not have.
+#[inline(always)]
+pub fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64> {
+    key.hash(element).ok_or_else(|| out_of_range(key.kind))
+}
+
+/// Refuses a number that the filter's kind does not have.
+#[cold]
+pub fn out_of_range(kind: Kind<'_>) -> Error {
+    invalid_parameter(format!("element is out of range for a bloom filter of kind {kind}"))
+        .hint("Build the filter from elements of the wider type.")
+        .into()
+}

@@ -1,0 +1,206 @@
+//! A jsonb as PostgreSQL stores it, walked without recursion: it may be nested as deep as it is long.
+//!
+//! ```text
+//! container   header u32 (count and what it is), entries u32 each, then their values
+//! array       an entry per element; an array that stands for a scalar has just that
+//! object      the entries of all keys, then those of all values
+//! entry       type, and the length of its value or where that ends
+//! ```
+
+use super::numeric;
+use crate::pg::encoding;
+use crate::pg::error::{Error, SqlState, raise};
+use pg_bloom_core::canonical::{Sink, json};
+use pg_bloom_core::memory;
+
+/// Bits of a container's header.
+const COUNT: u32 = 0x0FFF_FFFF;
+const IS_SCALAR: u32 = 0x1000_0000;
+const IS_OBJECT: u32 = 0x2000_0000;
+/// Bits of an entry.
+const LENGTH: u32 = 0x0FFF_FFFF;
+const TYPE: u32 = 0x7000_0000;
+const IS_END: u32 = 0x8000_0000;
+/// Bytes of a header or an entry, and what numbers and containers are aligned to.
+const WORD: usize = 4;
+
+/// Writes the canonical bytes of a jsonb, given without the length before it, whose strings must be converted to UTF-8
+/// if `convert`.
+pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
+    let mut open = Vec::new();
+    enter(jsonb, convert, &mut open, into);
+    while let Some(level) = open.last_mut() {
+        let Some((key, value)) = level.members.next() else {
+            into.write(level.closing);
+            open.pop();
+            continue;
+        };
+        if level.is_started {
+            into.write(b",");
+        }
+        level.is_started = true;
+        if let Some(key) = key {
+            write_string(&key, into);
+            into.write(b":");
+        }
+        match value {
+            Item::Null => into.write(b"null"),
+            Item::False => into.write(b"false"),
+            Item::True => into.write(b"true"),
+            Item::Number(number) => numeric::write(number, into),
+            Item::String(bytes) => write_string(&Text { bytes, convert }, into),
+            Item::Container(container) => enter(container, convert, &mut open, into),
+        }
+    }
+}
+
+/// Opens a container.
+fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into: &mut impl Sink) {
+    let header = word(container, 0);
+    let count = (header & COUNT) as usize;
+    let (opening, closing, members): (&[u8], &[u8], _) = if header & IS_OBJECT != 0 {
+        (b"{", b"}", Members::of_object(container, count, convert))
+    } else {
+        let elements = Entries { container, entries: count, next: 0, until: count, at: 0 };
+        let is_scalar = header & IS_SCALAR != 0;
+        (if is_scalar { b"" } else { b"[" }, if is_scalar { b"" } else { b"]" }, Members::Array(elements))
+    };
+    into.write(opening);
+    let level = Level { closing, is_started: false, members };
+    memory::push(open, level);
+}
+
+/// A container of which some members were written.
+struct Level<'a> {
+    closing: &'static [u8],
+    is_started: bool,
+    members: Members<'a>,
+}
+
+/// The members of a container that are still to be written.
+enum Members<'a> {
+    Array(Entries<'a>),
+    /// In the order in which they are stored.
+    Object(Entries<'a>, Entries<'a>, bool),
+    /// In an order of their own.
+    Sorted(std::vec::IntoIter<(Text<'a>, Item<'a>)>),
+}
+
+impl<'a> Members<'a> {
+    fn of_object(container: &'a [u8], count: usize, convert: bool) -> Members<'a> {
+        let keys = Entries { container, entries: 2 * count, next: 0, until: count, at: 0 };
+        let mut passed = keys.clone();
+        let is_ascii = passed.by_ref().all(|key| matches!(key, Item::String(bytes) if bytes.is_ascii()));
+        passed.by_ref().for_each(drop);
+        let values = Entries { until: 2 * count, ..passed };
+        if !convert || is_ascii {
+            return Members::Object(keys, values, convert);
+        }
+        // Keys are stored in the order of their bytes, which is another in UTF-8.
+        let mut members = memory::list(count);
+        members.extend(keys.map(|key| Text { bytes: key.string(), convert }).zip(values));
+        members.sort_by(|(a, _), (b, _)| a.with(|a| b.with(|b| json::key_order(a, b))));
+        Members::Sorted(members.into_iter())
+    }
+
+    fn next(&mut self) -> Option<(Option<Text<'a>>, Item<'a>)> {
+        match self {
+            Members::Array(elements) => elements.next().map(|element| (None, element)),
+            Members::Object(keys, values, convert) => {
+                let key = Text { bytes: keys.next()?.string(), convert: *convert };
+                Some((Some(key), values.next()?))
+            }
+            Members::Sorted(members) => members.next().map(|(key, value)| (Some(key), value)),
+        }
+    }
+}
+
+/// A string in the encoding of the database.
+struct Text<'a> {
+    bytes: &'a [u8],
+    convert: bool,
+}
+
+impl Text<'_> {
+    /// What `work` makes of it in UTF-8.
+    fn with<T>(&self, work: impl FnOnce(&[u8]) -> T) -> T {
+        if self.convert { encoding::with_utf8(self.bytes, work) } else { work(self.bytes) }
+    }
+}
+
+fn write_string(text: &Text<'_>, into: &mut impl Sink) {
+    text.with(|text| json::string(text, into));
+}
+
+/// A value in a container, or a key.
+#[derive(Clone, Copy)]
+enum Item<'a> {
+    Null,
+    False,
+    True,
+    Number(&'a [u8]),
+    String(&'a [u8]),
+    Container(&'a [u8]),
+}
+
+impl<'a> Item<'a> {
+    fn string(self) -> &'a [u8] {
+        match self {
+            Item::String(bytes) => bytes,
+            _ => damaged(),
+        }
+    }
+}
+
+/// The entries of a container from one on, with their values.
+#[derive(Clone)]
+struct Entries<'a> {
+    container: &'a [u8],
+    /// How many entries there are in all.
+    entries: usize,
+    next: usize,
+    until: usize,
+    /// Where the next value starts, after the entries.
+    at: usize,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Item<'a>;
+
+    fn next(&mut self) -> Option<Item<'a>> {
+        if self.next == self.until {
+            return None;
+        }
+        let entry = word(self.container, WORD * (1 + self.next));
+        self.next += 1;
+        let length = (entry & LENGTH) as usize;
+        let (from, to) = (self.at, if entry & IS_END != 0 { length } else { self.at + length });
+        self.at = to;
+        let values = WORD * (1 + self.entries);
+        let bytes = |from: usize| self.container.get(values + from..values + to).unwrap_or_else(|| damaged());
+        Some(match (entry & TYPE) >> 28 {
+            0 => Item::String(bytes(from)),
+            1 => Item::Number(without_length(bytes(from.next_multiple_of(WORD)))),
+            2 => Item::False,
+            3 => Item::True,
+            4 => Item::Null,
+            5 => Item::Container(bytes(from.next_multiple_of(WORD))),
+            _ => damaged(),
+        })
+    }
+}
+
+/// What follows the length of a value of variable length, which here always has four bytes.
+fn without_length(value: &[u8]) -> &[u8] {
+    value.get(WORD..).unwrap_or_else(|| damaged())
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>());
+    u32::from_ne_bytes(*word.unwrap_or_else(|| damaged()))
+}
+
+#[cold]
+fn damaged() -> ! {
+    raise(Error::new(SqlState::ERRCODE_DATA_CORRUPTED, "invalid jsonb").detail("The value is damaged."))
+}

@@ -1,0 +1,190 @@
+//! Elements that are made of others: arrays, rows, ranges and multiranges.
+
+use super::scalar::{ScalarReader, with_value};
+use crate::pg::array::each_element;
+use crate::pg::call::Element;
+use crate::pg::catalog::Storage;
+use crate::pg::interrupt;
+use crate::pg::range::{Bounds, Multirange, RangeEntry};
+use crate::pg::row_type::RowType;
+use crate::pg::varlena::Value;
+use pg_bloom_core::canonical::members::{self, flags};
+use pg_bloom_core::canonical::{Count, Sink};
+use pg_bloom_core::hash::Stream;
+use pgrx::pg_sys;
+use std::rc::Rc;
+
+/// How the elements of one type are read.
+#[derive(Clone)]
+pub enum Reader {
+    /// They are not made of others.
+    Scalar(ScalarReader),
+    /// They are made of these parts.
+    Composite(Rc<Parts>),
+}
+
+impl PartialEq for Reader {
+    fn eq(&self, other: &Reader) -> bool {
+        match (self, other) {
+            (Reader::Scalar(own), Reader::Scalar(others)) => own == others,
+            (Reader::Composite(own), Reader::Composite(others)) => Rc::ptr_eq(own, others),
+            _ => false,
+        }
+    }
+}
+
+impl Reader {
+    /// For elements that are made of others.
+    pub fn composite(parts: Parts) -> Reader {
+        Reader::Composite(Rc::new(parts))
+    }
+
+    /// Writes an element that is a member of another.
+    fn write_member(&self, element: Element, into: &mut Stream) {
+        match self {
+            Reader::Scalar(reader) if reader.is_long() => with_value(element, |value| {
+                members::value(Count::of(|count| reader.write_long(value, count)), into);
+                reader.write_long(value, into);
+            }),
+            Reader::Scalar(reader) => reader.with_bytes(element, |bytes| members::whole_value(bytes, into)),
+            Reader::Composite(parts) => {
+                members::composite(into);
+                parts.write(element, into);
+            }
+        }
+    }
+}
+
+/// What the values of a type are made of.
+pub enum Parts {
+    /// An array of these elements.
+    Array(Member),
+    /// A row of these columns, as many as its type has; there is none for a column that was dropped.
+    Row(RowType, Vec<Option<Member>>),
+    /// A range.
+    Range(RangeType),
+    /// A multirange of these ranges.
+    Multirange(RangeType),
+}
+
+/// Members of one type.
+pub struct Member {
+    reader: Reader,
+    storage: Storage,
+}
+
+/// A type of ranges.
+pub struct RangeType {
+    entry: RangeEntry,
+    bound: Member,
+}
+
+impl Parts {
+    /// Writes the canonical bytes of an element that is made of these parts.
+    pub fn write(&self, element: Element, into: &mut Stream) {
+        interrupt::check_stack_depth();
+        // SAFETY: values made of others are of variable length. Each is read as what its type says.
+        unsafe {
+            if let Parts::Row(row, _) = self {
+                row.check(element.datum);
+            }
+            let value = Value::detoast_aligned(element.datum);
+            match self {
+                Parts::Array(member) => write_array(value.pointer().cast(), member, into),
+                Parts::Row(row, columns) => {
+                    row.each_column(value.pointer().cast(), |i, datum| {
+                        if let Some(member) = &columns[i] {
+                            member.write(datum, into);
+                        }
+                    });
+                }
+                Parts::Range(range) => range.write(value.pointer().cast(), into),
+                Parts::Multirange(range) => range.write_many(value.pointer().cast(), into),
+            }
+            value.free();
+        }
+    }
+}
+
+impl Member {
+    /// Members that are read like this and kept like that.
+    pub fn new(reader: Reader, storage: Storage) -> Member {
+        Member { reader, storage }
+    }
+
+    /// Writes a member; `None` is NULL.
+    fn write(&self, datum: Option<pg_sys::Datum>, into: &mut Stream) {
+        match datum {
+            Some(datum) => self.reader.write_member(Element { datum }, into),
+            None => members::null(into),
+        }
+    }
+}
+
+/// Writes the canonical bytes of an array.
+///
+/// # Safety
+/// `array` must be a whole, aligned array of such members.
+unsafe fn write_array(array: *const pg_sys::ArrayType, member: &Member, into: &mut Stream) {
+    let start = |into: &mut Stream, lengths: &[i32], lower_bounds: &[i32]| {
+        members::array(lengths.iter().copied().zip(lower_bounds.iter().copied()), into);
+    };
+    // SAFETY: promised by the caller.
+    unsafe { each_element(array, member.storage, into, start, |into, datum| member.write(datum, into)) };
+}
+
+impl RangeType {
+    /// The type `oid` of ranges with such bounds.
+    pub fn of_range(oid: pg_sys::Oid, bound: Member) -> RangeType {
+        RangeType { entry: RangeEntry::of(oid), bound }
+    }
+
+    /// Writes the canonical bytes of a range.
+    ///
+    /// # Safety
+    /// `range` must be a whole, aligned one of this type.
+    unsafe fn write(&self, range: *const pg_sys::RangeType, into: &mut Stream) {
+        // SAFETY: promised by the caller.
+        match unsafe { self.entry.bounds(range) } {
+            Some(bounds) => self.write_bounds(&bounds, into),
+            None => into.write(&[flags::EMPTY]),
+        }
+    }
+
+    /// Writes the canonical bytes of a multirange.
+    ///
+    /// # Safety
+    /// `multirange` must be a whole, aligned one of ranges of this type.
+    #[cfg(not(feature = "pg13"))]
+    unsafe fn write_many(&self, multirange: *const Multirange, into: &mut Stream) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let count = RangeEntry::count(multirange);
+            members::multirange(count, into);
+            for i in 0..count {
+                self.write_bounds(&self.entry.bounds_in(multirange, i), into);
+            }
+        }
+    }
+
+    /// There are none in this version.
+    #[cfg(feature = "pg13")]
+    unsafe fn write_many(&self, _multirange: *const Multirange, _into: &mut Stream) {}
+
+    fn write_bounds(&self, bounds: &Bounds, into: &mut Stream) {
+        let Bounds { lower, upper } = bounds;
+        let mut set = 0;
+        for (is_set, flag) in [
+            (lower.infinite, flags::NO_LOWER),
+            (upper.infinite, flags::NO_UPPER),
+            (lower.inclusive, flags::LOWER_IN),
+            (upper.inclusive, flags::UPPER_IN),
+        ] {
+            set |= if is_set { flag } else { 0 };
+        }
+        into.write(&[set]);
+        for bound in [lower, upper].into_iter().filter(|bound| !bound.infinite) {
+            self.bound.write(Some(bound.val), into);
+        }
+    }
+}

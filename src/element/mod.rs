@@ -1,0 +1,21 @@
+//! Elements: which SQL values may be added and looked for, and how they become hashes.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `element_type` | a type of elements, resolved once for a call site; its key in a filter |
+//! | `resolve` | what each type is as an element: how it is read, and its key kind |
+//! | `scalar`, `numeric`, `jsonb` | from a datum to canonical bytes |
+//! | `members` | the same for arrays, rows, ranges and multiranges |
+//! | `hasher` | from an element to its hash |
+
+mod element_type;
+mod hasher;
+mod jsonb;
+mod members;
+mod numeric;
+mod resolve;
+mod scalar;
+
+pub use element_type::{ElementType, Key, hash_to_add, hashes, out_of_range, parquet_tag};
+pub use hasher::Hasher;
+pub use resolve::refuse_string;

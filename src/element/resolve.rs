@@ -1,0 +1,280 @@
+//! What each type is as an element, or as a part of one: how it is read, and its key kind.
+
+use super::members::{Member, Parts, RangeType, Reader};
+use super::scalar::{ScalarReader, Source};
+use crate::error::unsupported;
+use crate::pg::call::Call;
+use crate::pg::catalog::{self, Shape, Storage};
+use crate::pg::error::{Error, Result};
+use crate::pg::row_type::{RowType, version};
+use crate::pg::{encoding, interrupt};
+use pg_bloom_core::kind::{Tag, fit};
+use pgrx::pg_sys::{BuiltinOid, Oid};
+use std::collections::HashMap;
+
+/// How each type that is not "other" is read, and its kinds: in general, and in the `parquet` layout.
+pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
+    let general = |source, tag| (source, tag, tag);
+    Some(match BuiltinOid::try_from(oid).ok()? {
+        BuiltinOid::INT2OID => (Source::Int2, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT4OID => (Source::Int4, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT8OID => (Source::Int8, Tag::Integer, Tag::ParquetInt64),
+        BuiltinOid::FLOAT4OID => (Source::Float4, Tag::Float, Tag::ParquetFloat),
+        BuiltinOid::FLOAT8OID => (Source::Float8, Tag::Float, Tag::ParquetDouble),
+        BuiltinOid::NUMERICOID => general(Source::Numeric, Tag::Numeric),
+        BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => (Source::Text, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::BPCHAROID => (Source::Bpchar, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::CHAROID => (Source::Char, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::NAMEOID => (Source::Name, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::BYTEAOID => (Source::Bytea, Tag::Bytea, Tag::ParquetByteArray),
+        BuiltinOid::UUIDOID => (Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
+        BuiltinOid::DATEOID => (Source::Date, Tag::Date, Tag::ParquetDate),
+        BuiltinOid::TIMESTAMPOID => (Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp),
+        BuiltinOid::TIMESTAMPTZOID => (Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz),
+        BuiltinOid::BOOLOID => general(Source::Bool, Tag::Boolean),
+        BuiltinOid::TIMEOID => general(Source::Time, Tag::Time),
+        BuiltinOid::TIMETZOID => general(Source::Timetz, Tag::Timetz),
+        BuiltinOid::INTERVALOID => general(Source::Interval, Tag::Interval),
+        #[cfg(feature = "pg13")]
+        BuiltinOid::LSNOID => general(Source::Unsigned, Tag::PgLsn),
+        #[cfg(not(feature = "pg13"))]
+        BuiltinOid::PG_LSNOID => general(Source::Unsigned, Tag::PgLsn),
+        BuiltinOid::XID8OID => general(Source::Unsigned, Tag::Xid8),
+        BuiltinOid::JSONBOID => general(Source::Jsonb, Tag::Jsonb),
+        _ => return None,
+    })
+}
+
+/// What a type is as an element.
+#[derive(Clone)]
+pub struct Resolved {
+    pub reader: Reader,
+    pub tag: Tag,
+    /// The kind in a filter of the `parquet` layout.
+    pub parquet: Tag,
+    /// The name of the kind, for those that have one.
+    pub name: String,
+}
+
+impl Resolved {
+    /// Of a type whose kinds have no name.
+    fn plain(source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Option<Resolved> {
+        Some(Resolved { reader: Reader::Scalar(ScalarReader::new(source, oid)?), tag, parquet, name: String::new() })
+    }
+
+    /// Of a type that is made of others.
+    fn composite(parts: Parts, tag: Tag, name: String) -> Resolved {
+        Resolved { reader: Reader::composite(parts), tag, parquet: tag, name: fit(name) }
+    }
+
+    /// What the kind is called.
+    fn kind(&self) -> &str {
+        if self.tag.has_name() { &self.name } else { self.tag.name() }
+    }
+}
+
+/// Finds out what a type is, and all that it is made of.
+pub struct Resolver<'a> {
+    call: &'a Call,
+    /// What the user sees.
+    whole: Oid,
+    /// What is known so far, so that types with parts in common take no longer than they are many; nothing yet of a type
+    /// that is being looked at.
+    known: HashMap<Oid, Option<Resolved>>,
+    rows: Vec<(Oid, u64)>,
+}
+
+impl<'a> Resolver<'a> {
+    /// For elements of type `whole`.
+    pub fn new(call: &'a Call, whole: Oid) -> Resolver<'a> {
+        Resolver { call, whole, known: HashMap::new(), rows: Vec::new() }
+    }
+
+    /// The types of rows that were found, and their versions.
+    pub fn rows(self) -> Vec<(Oid, u64)> {
+        self.rows
+    }
+
+    /// What a type is.
+    ///
+    /// # Errors
+    /// 0A000 for one that can't be an element, or a part of one; 54001 for one that is too complex.
+    pub fn part(&mut self, oid: Oid) -> Result<Resolved> {
+        interrupt::check_stack_depth();
+        let oid = catalog::base_type(oid);
+        if let Some((source, tag, parquet)) = built_in(oid) {
+            return Resolved::plain(source, tag, parquet, oid).ok_or_else(|| self.refuse_unhashable(oid));
+        }
+        if let Some(known) = self.known.get(&oid) {
+            return known.clone().ok_or_else(|| self.refuse_unhashable(oid));
+        }
+        self.known.insert(oid, None);
+        let resolved = self.made_of_parts(oid)?;
+        self.known.insert(oid, Some(resolved.clone()));
+        Ok(resolved)
+    }
+
+    fn made_of_parts(&mut self, oid: Oid) -> Result<Resolved> {
+        match catalog::shape(oid) {
+            Shape::Enum => Resolved::plain(Source::Enum, Tag::Text, Tag::ParquetByteArray, oid)
+                .ok_or_else(|| self.refuse_unhashable(oid)),
+            Shape::Domain(base) => self.part(base),
+            Shape::Array(element) => {
+                let (kind, member) = self.member(element, catalog::storage(element))?;
+                Ok(Resolved::composite(Parts::Array(member), Tag::Array, format!("array of {kind}")))
+            }
+            Shape::Range(..) => {
+                let (kind, range) = self.range(oid)?;
+                let name = format!("{} of {kind}", catalog::qualified_name(oid));
+                Ok(Resolved::composite(Parts::Range(range), Tag::Range, name))
+            }
+            Shape::Multirange(range) => {
+                let (kind, range) = self.range(range)?;
+                let name = format!("{} of {kind}", catalog::qualified_name(oid));
+                Ok(Resolved::composite(Parts::Multirange(range), Tag::Multirange, name))
+            }
+            Shape::Composite => self.row(oid),
+            Shape::AnonymousRow => Err(unsupported(
+                "an anonymous row cannot be an element of a bloom filter",
+                "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
+            )),
+            Shape::ForeignString if oid == self.whole => Err(refuse_string(oid)),
+            Shape::ForeignString => Err(self.refuse(format!(
+                "It has {} in it, which compares by rules that a hash of its bytes does not follow. Cast that to text.",
+                catalog::display_name(oid)
+            ))),
+            Shape::ObjectName => Err(self.refuse(
+                "The hash of an object's name depends on object identifiers, which a dump does not keep. Cast it to text.",
+            )),
+            Shape::Base => self.other(oid),
+        }
+    }
+
+    /// The kind of members of a type, and how they are read when they are kept like this.
+    fn member(&mut self, oid: Oid, storage: Storage) -> Result<(String, Member)> {
+        let resolved = self.part(oid)?;
+        Ok((resolved.kind().to_owned(), Member::new(resolved.reader, storage)))
+    }
+
+    /// The kind of the bounds of a range type, and how it is read.
+    fn range(&mut self, oid: Oid) -> Result<(String, RangeType)> {
+        let Shape::Range(subtype, collation) = catalog::shape(oid) else {
+            return Err(self.refuse_unhashable(oid));
+        };
+        self.check_collation(collation)?;
+        if !catalog::compares_as_its_bounds(oid, subtype) {
+            return Err(self.refuse(format!(
+                "Type {} compares its bounds by an operator class that is not the default of their type. Cast it to text.",
+                catalog::display_name(oid)
+            )));
+        }
+        let (kind, bound) = self.member(subtype, catalog::storage(subtype))?;
+        Ok((kind, RangeType::of_range(oid, bound)))
+    }
+
+    /// Row types are told apart by their names and the names and kinds of their columns, in order. The name of a column is the
+    /// one thing that tells it from another that was dropped, and that a dump keeps.
+    fn row(&mut self, oid: Oid) -> Result<Resolved> {
+        self.rows.push((oid, version(oid)));
+        let row = RowType::new(oid);
+        let (mut members, mut kinds) = (Vec::new(), Vec::new());
+        for column in row.columns() {
+            let Some(column) = column else {
+                members.push(None);
+                continue;
+            };
+            self.check_collation(column.collation)?;
+            let (kind, member) = self.member(column.oid, column.storage)?;
+            kinds.push(format!("{} {kind}", catalog::quoted(&column.name)));
+            members.push(Some(member));
+        }
+        let name = format!("{}({})", catalog::qualified_name(oid), kinds.join(", "));
+        Ok(Resolved::composite(Parts::Row(row, members), Tag::Row, name))
+    }
+
+    /// A type that is known by its name and its own hash only.
+    fn other(&self, oid: Oid) -> Result<Resolved> {
+        self.refuse_filter(oid)?;
+        let reader = Reader::Scalar(ScalarReader::new(Source::Other, oid).ok_or_else(|| self.refuse_unhashable(oid))?);
+        Ok(Resolved { reader, tag: Tag::Other, parquet: Tag::Other, name: fit(other_name(oid)) })
+    }
+
+    /// Refuses a filter as an element, or in one.
+    fn refuse_filter(&self, part: Oid) -> Result<()> {
+        let function = self.call.function()?;
+        let hint = if part == catalog::type_beside(function, c"bloom") {
+            "To merge filters use bloom_union_agg(filter) or filter | filter."
+        } else if part == catalog::type_beside(function, c"counting_bloom") {
+            "To add filters use counting_bloom_union_agg(filter) or filter + filter."
+        } else {
+            return Ok(());
+        };
+        if part == self.whole {
+            return Err(unsupported("a bloom filter cannot be an element of a bloom filter", hint));
+        }
+        Err(self.refuse(hint))
+    }
+
+    fn check_collation(&self, collation: Oid) -> Result<()> {
+        if catalog::is_deterministic(collation) {
+            return Ok(());
+        }
+        Err(self.refuse("It has text with a nondeterministic collation, which holds values equal whose bytes differ."))
+    }
+
+    fn refuse(&self, hint: impl Into<String>) -> Error {
+        unsupported(format!("type {} cannot be an element of a bloom filter", catalog::display_name(self.whole)), hint)
+    }
+
+    fn refuse_unhashable(&self, part: Oid) -> Error {
+        let subject = if part == self.whole {
+            "The type".to_owned()
+        } else {
+            format!("Type {} in it", catalog::display_name(part))
+        };
+        self.refuse(format!(
+            "{subject} has no hash operator class. Cast the element to a type that has one, for instance text."
+        ))
+    }
+}
+
+/// The refusal of a string type of another extension.
+pub fn refuse_string(oid: Oid) -> Error {
+    unsupported(
+        format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
+        "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",
+    )
+}
+
+/// The name that tells a type with a hash of its own from others. Where that hash may depend on the encoding of the database
+/// or on the CPU, so does the name: a filter that was moved then gives an error and no wrong answer.
+fn other_name(oid: Oid) -> String {
+    let mut name = catalog::qualified_name(oid);
+    if let Some(encoding) = encoding::foreign_encoding()
+        && !is_without_text(oid)
+    {
+        name.push('@');
+        name.push_str(encoding);
+    }
+    if cfg!(target_endian = "big") {
+        name.push_str("@big-endian");
+    }
+    name
+}
+
+/// Whether values of a type surely have no text in them: types not known here may.
+fn is_without_text(oid: Oid) -> bool {
+    use BuiltinOid as B;
+    const WITHOUT_TEXT: [BuiltinOid; 9] = [
+        B::INETOID,
+        B::CIDROID,
+        B::MACADDROID,
+        B::MACADDR8OID,
+        B::OIDOID,
+        B::XIDOID,
+        B::CIDOID,
+        B::TIDOID,
+        B::OIDVECTOROID,
+    ];
+    BuiltinOid::try_from(oid).is_ok_and(|known| WITHOUT_TEXT.contains(&known))
+}

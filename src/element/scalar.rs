@@ -1,0 +1,189 @@
+//! Elements that are not made of others: from a datum to canonical bytes.
+
+use super::{jsonb, numeric};
+use crate::pg::call::Element;
+use crate::pg::{catalog, encoding};
+use pg_bloom_core::canonical::{Sink, scalar};
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// How the values of a type are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// smallint.
+    Int2,
+    /// integer.
+    Int4,
+    /// bigint.
+    Int8,
+    /// real.
+    Float4,
+    /// double precision.
+    Float8,
+    /// numeric.
+    Numeric,
+    /// text, varchar.
+    Text,
+    /// char(n).
+    Bpchar,
+    /// "char".
+    Char,
+    /// name.
+    Name,
+    /// An enum.
+    Enum,
+    /// bytea.
+    Bytea,
+    /// uuid.
+    Uuid,
+    /// date.
+    Date,
+    /// timestamp with or without time zone.
+    Timestamp,
+    /// boolean.
+    Bool,
+    /// time without time zone.
+    Time,
+    /// time with time zone.
+    Timetz,
+    /// interval.
+    Interval,
+    /// pg_lsn, xid8.
+    Unsigned,
+    /// jsonb.
+    Jsonb,
+    /// Another type, by its own extended hash.
+    Other,
+}
+
+/// How the elements of one such type are read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalarReader {
+    /// What they are.
+    pub source: Source,
+    /// Text must be converted to UTF-8.
+    convert: bool,
+    /// For [`Source::Other`].
+    extended_hash: *mut pg_sys::FmgrInfo,
+}
+
+impl ScalarReader {
+    /// A reader for elements of type `oid`, which `source` describes; `None` when that is [`Source::Other`] and the type
+    /// has no extended hash.
+    pub fn new(source: Source, oid: pg_sys::Oid) -> Option<ScalarReader> {
+        let extended_hash = match source {
+            Source::Other => catalog::extended_hash(oid)?,
+            _ => std::ptr::null_mut(),
+        };
+        Some(ScalarReader { source, convert: encoding::foreign_encoding().is_some(), extended_hash })
+    }
+
+    /// Whether the canonical bytes may be many more than those of the value: they are written piece by piece.
+    pub fn is_long(&self) -> bool {
+        matches!(self.source, Source::Numeric | Source::Jsonb)
+    }
+
+    /// Writes the canonical bytes of a value that may have many.
+    pub fn write_long(&self, value: &[u8], into: &mut impl Sink) {
+        match self.source {
+            Source::Numeric => numeric::write(value, into),
+            _ => jsonb::write(value, self.convert, into),
+        }
+    }
+
+    /// What `work` makes of the canonical bytes of an element that has no long ones.
+    pub fn with_bytes<T>(&self, element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
+        let datum = element.datum;
+        // SAFETY (of the reads by reference below): the source says how the type's values are kept.
+        match self.source {
+            Source::Text => self.with_text(element, |bytes| bytes, work),
+            Source::Bpchar => self.with_text(element, scalar::without_trailing_blanks, work),
+            Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
+            Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
+            Source::Int8 => work(&scalar::integer(datum.value() as i64)),
+            Source::Float4 => work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32)))),
+            Source::Float8 => work(&scalar::float(f64::from_bits(datum.value() as u64))),
+            Source::Char => {
+                let (bytes, len) = scalar::single_char(datum.value() as u8);
+                work(&bytes[..len])
+            }
+            Source::Name => self.with_c_string(datum.cast_mut_ptr(), work),
+            Source::Enum => {
+                let label = output(pg_sys::enum_out, datum);
+                let result = self.with_c_string(label, work);
+                // SAFETY: the output function allocated it for this call.
+                unsafe { pg_sys::pfree(label.cast()) };
+                result
+            }
+            Source::Bytea => with_value(element, work),
+            Source::Uuid => work(unsafe { &*datum.cast_mut_ptr::<[u8; 16]>() }),
+            Source::Date => work(&scalar::date(datum.value() as i32)),
+            Source::Timestamp => work(&scalar::timestamp(datum.value() as i64)),
+            Source::Bool => work(&scalar::boolean(datum.value() as u8 != 0)),
+            Source::Time => work(&scalar::time(datum.value() as i64)),
+            Source::Timetz => {
+                let pg_sys::TimeTzADT { time, zone } = unsafe { *datum.cast_mut_ptr() };
+                work(&scalar::timetz(time, zone))
+            }
+            Source::Interval => {
+                let pg_sys::Interval { month, day, time } = unsafe { *datum.cast_mut_ptr() };
+                work(&scalar::interval(month, day, time))
+            }
+            Source::Unsigned => work(&scalar::unsigned(datum.value() as u64)),
+            Source::Other | Source::Numeric | Source::Jsonb => work(&self.own_hash(datum).to_le_bytes()),
+        }
+    }
+
+    #[inline(always)]
+    /// What `work` makes of a text in UTF-8, of which `canonical` takes what counts.
+    pub fn with_text<T>(
+        &self,
+        element: Element,
+        canonical: impl Fn(&[u8]) -> &[u8],
+        work: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        with_value(element, |bytes| self.in_utf8(canonical(bytes), work))
+    }
+
+    fn with_c_string<T>(&self, text: *const std::ffi::c_char, work: impl FnOnce(&[u8]) -> T) -> T {
+        // SAFETY: a name, or the output of a type, ends in a zero byte.
+        self.in_utf8(unsafe { CStr::from_ptr(text) }.to_bytes(), work)
+    }
+
+    #[inline(always)]
+    fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+        if self.convert && !text.is_ascii() { encoding::with_utf8(text, work) } else { work(text) }
+    }
+
+    /// The extended hash of the element's type.
+    fn own_hash(&self, datum: pg_sys::Datum) -> u64 {
+        // The hash of a type that can hold text must not depend on a collation that compares by bytes anyway.
+        let collation = pg_sys::Oid::from(pg_sys::C_COLLATION_OID.to_u32());
+        // SAFETY: the type's extended hash takes a value of the type and a seed.
+        unsafe {
+            pg_sys::FunctionCall2Coll(self.extended_hash, collation, datum, pg_sys::Datum::from(0)).value() as u64
+        }
+    }
+}
+
+/// What `work` makes of the bytes of an element, whose type must be of variable length.
+#[inline(always)]
+pub fn with_value<T>(element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the sources that come here are of variable length.
+    let value = unsafe { element.value() };
+    let result = work(value.bytes());
+    value.free();
+    result
+}
+
+/// The text of a value, by its type's output function.
+fn output(
+    function: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    datum: pg_sys::Datum,
+) -> *mut std::ffi::c_char {
+    // SAFETY: the function is the output function of the datum's type and needs no more than the datum.
+    unsafe {
+        pgrx::direct_function_call_as_datum(function, &[Some(datum)])
+            .map_or(c"".as_ptr().cast_mut(), |d| d.cast_mut_ptr())
+    }
+}

@@ -1,0 +1,105 @@
+//! Text in the encoding of the database.
+
+use pg_bloom_core::memory;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// The encoding of the database, unless text in it is UTF-8 or to be taken as is.
+pub fn foreign_encoding() -> Option<&'static str> {
+    // SAFETY: reads a global of the process; the name is a static C string.
+    unsafe {
+        let encoding = pg_sys::GetDatabaseEncoding();
+        if encoding == pg_sys::pg_enc::PG_UTF8 as i32 || encoding == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+            return None;
+        }
+        CStr::from_ptr(pg_sys::GetDatabaseEncodingName()).to_str().ok()
+    }
+}
+
+/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are shown as
+/// `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay different.
+pub fn utf8(bytes: &[u8]) -> String {
+    // SAFETY: reads a global of the process.
+    if unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+        return escaped(bytes);
+    }
+    String::from_utf8_lossy(&to_utf8(bytes)).into_owned()
+}
+
+/// The start of a text of the database as a Rust string, whole if it is short.
+pub fn start_of(bytes: &[u8]) -> String {
+    const MOST_BYTES: usize = 256;
+    if bytes.len() <= MOST_BYTES {
+        return utf8(bytes);
+    }
+    // SAFETY: reads no more than the bytes given, and says how many of them are whole characters.
+    let whole = unsafe { pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, MOST_BYTES as i32) };
+    utf8(&bytes[..whole as usize])
+}
+
+/// Bytes as a string, with an escape for each that is no UTF-8.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid();
+        for (at, character) in valid.char_indices() {
+            let looks_escaped = valid.as_bytes()[at..].starts_with(b"\\x")
+                && valid.as_bytes()[at + 2..].iter().take(2).filter(|digit| digit.is_ascii_hexdigit()).count() == 2;
+            if looks_escaped { text.push_str("\\x5c") } else { text.push(character) }
+        }
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
+}
+
+/// Text of the database in UTF-8.
+pub fn to_utf8(bytes: &[u8]) -> Vec<u8> {
+    // SAFETY: reads a global of the process.
+    convert(bytes, unsafe { pg_sys::GetDatabaseEncoding() }, pg_sys::pg_enc::PG_UTF8 as i32)
+}
+
+/// What `work` makes of text of the database in UTF-8.
+pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
+    unsafe {
+        let given = text.as_ptr().cast_mut();
+        let encoding = pg_sys::GetDatabaseEncoding();
+        let converted =
+            pg_sys::pg_do_encoding_conversion(given, text.len() as i32, encoding, pg_sys::pg_enc::PG_UTF8 as i32);
+        if std::ptr::eq(converted, given) {
+            return work(text);
+        }
+        let result = work(CStr::from_ptr(converted.cast()).to_bytes());
+        pg_sys::pfree(converted.cast());
+        result
+    }
+}
+
+/// Text in UTF-8 in the encoding of the database.
+pub fn from_utf8(text: &str) -> Vec<u8> {
+    // SAFETY: reads a global of the process.
+    convert(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, unsafe { pg_sys::GetDatabaseEncoding() })
+}
+
+/// Text in UTF-8 for a message, whose bytes PostgreSQL takes to be in the encoding of the database.
+pub fn message(text: String) -> String {
+    if text.is_ascii() || foreign_encoding().is_none() {
+        return text;
+    }
+    // SAFETY: a report only copies the bytes of its texts to C strings; nothing reads them as characters.
+    unsafe { String::from_utf8_unchecked(from_utf8(&text)) }
+}
+
+fn convert(bytes: &[u8], from: i32, to: i32) -> Vec<u8> {
+    // SAFETY: the conversion reads `bytes` and returns them or a C string in the memory of this call.
+    unsafe {
+        let given = bytes.as_ptr().cast_mut();
+        let converted = pg_sys::pg_do_encoding_conversion(given, bytes.len() as i32, from, to);
+        if std::ptr::eq(converted, given) {
+            return memory::copy(bytes);
+        }
+        let result = memory::copy(CStr::from_ptr(converted.cast()).to_bytes());
+        pg_sys::pfree(converted.cast());
+        result
+    }
+}

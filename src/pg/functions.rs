@@ -1,0 +1,41 @@
+//! Functions of the extension.
+//!
+//! They are plain safe Rust, `fn(&Call) -> Outcome`; the macro `pg_functions!` gives each the symbol and calling convention
+//! that `CREATE FUNCTION … LANGUAGE C` looks for. What makes the safe methods of [`crate::pg::call::Call`] sound is that
+//! PostgreSQL calls a C function with the arguments that `sql/pg_bloom.sql` declares: whoever may create C functions may do
+//! anything already.
+
+/// Defines the C symbols of functions: `pg_functions! { fn name => path; }`.
+macro_rules! pg_functions {
+    ($($name:ident => $function:path;)*) => {
+        /// The C symbols of this file's functions.
+        #[allow(
+            missing_docs,
+            clippy::missing_safety_doc,
+            reason = "each is documented where it is implemented and in sql/pg_bloom.sql; PostgreSQL calls it"
+        )]
+        pub mod symbols {
+            use super::*;
+            $(
+                #[unsafe(no_mangle)]
+                #[pgrx::pg_guard]
+                pub unsafe extern "C-unwind" fn $name(
+                    fcinfo: pgrx::pg_sys::FunctionCallInfo,
+                ) -> pgrx::pg_sys::Datum {
+                    // SAFETY: PostgreSQL passes the information about this call.
+                    let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+                    let result = $function(&call);
+                    call.finish(result)
+                }
+
+                // Tells PostgreSQL that the function follows calling convention 1.
+                const _: () = {
+                    #[unsafe(export_name = concat!("pg_finfo_", stringify!($name)))]
+                    extern "C" fn finfo() -> &'static pgrx::pg_sys::Pg_finfo_record {
+                        &pgrx::pg_sys::Pg_finfo_record { api_version: 1 }
+                    }
+                };
+            )*
+        }
+    };
+}

@@ -1,0 +1,14 @@
+//! What a long operation asks PostgreSQL: whether to stop, and whether the stack has room.
+
+use pgrx::pg_sys;
+
+/// Lets the user cancel: raises an error if that was asked for.
+pub fn check_for_interrupts() {
+    pgrx::check_for_interrupts!();
+}
+
+/// Raises an error where a recursion goes too deep.
+pub fn check_stack_depth() {
+    // SAFETY: it compares the stack pointer with a setting.
+    unsafe { pg_sys::check_stack_depth() };
+}

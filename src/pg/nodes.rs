@@ -1,0 +1,44 @@
+//! Nodes of expressions and lists of them.
+
+use pgrx::pg_sys;
+
+/// An expression that is argument `i` of a call, and the plan whose rows its variables are of, if that is known.
+#[derive(Clone, Copy)]
+pub struct Argument {
+    pub node: *mut pg_sys::Node,
+    pub below: *mut pg_sys::Plan,
+}
+
+/// Argument `i` of the function or operator that an expression calls. The second one of `x operator ANY (array)` is the array.
+///
+/// # Safety
+/// `node` must be a valid expression.
+pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; the node is read as what its tag says.
+    unsafe {
+        match (*node).type_ {
+            pg_sys::NodeTag::T_FuncExpr => nth((*node.cast::<pg_sys::FuncExpr>()).args, i),
+            pg_sys::NodeTag::T_OpExpr => nth((*node.cast::<pg_sys::OpExpr>()).args, i),
+            pg_sys::NodeTag::T_ScalarArrayOpExpr => nth((*node.cast::<pg_sys::ScalarArrayOpExpr>()).args, i),
+            _ => None,
+        }
+    }
+}
+
+/// Item `i` of a list of nodes.
+///
+/// # Safety
+/// `list` must be null or a valid list of pointers.
+pub unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; a list has `length` cells.
+    unsafe { (i < length(list)).then(|| (*(*list).elements.add(i)).ptr_value.cast()) }
+}
+
+/// How many items a list has.
+///
+/// # Safety
+/// `list` must be null or a valid list.
+pub unsafe fn length(list: *mut pg_sys::List) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
+}

@@ -1,0 +1,106 @@
+//! The planner's question what a call costs, and what a filter from a column means for that.
+
+use super::statistics;
+use crate::pg::call::Call;
+use crate::pg::catalog;
+use crate::pg::nodes::argument;
+use pgrx::pg_sys;
+
+/// What the planner wants to know the cost of.
+pub struct CostRequest<'a> {
+    call: &'a Call,
+    request: *mut pg_sys::SupportRequestCost,
+}
+
+/// A column of filters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredColumn {
+    /// Pages of the TOAST table for a row, on average.
+    pub pages: f64,
+    /// What the function costs by declaration.
+    pub function: f64,
+}
+
+/// The planner's question, if argument 0 of a support function is that for a cost.
+pub fn cost_request(call: &Call) -> Option<CostRequest<'_>> {
+    let request = call.internal::<pg_sys::SupportRequestCost>(0)?;
+    // SAFETY: the planner passes a node, which is read as what its tag says.
+    let is_cost = unsafe { (*request).type_ == pg_sys::NodeTag::T_SupportRequestCost };
+    is_cost.then_some(CostRequest { call, request })
+}
+
+impl CostRequest<'_> {
+    /// The column that the filter comes from, if it is one of a table whose filters are out of line.
+    pub fn column(&self) -> Option<StoredColumn> {
+        // SAFETY: the planner passes the query's root, null outside of one, and the call, null if it isn't known.
+        unsafe {
+            let (root, node) = ((*self.request).root, (*self.request).node);
+            if root.is_null() || node.is_null() {
+                return None;
+            }
+            let variable = (0..2).find_map(|i| self.filter_variable(argument(node, i)?))?;
+            let function = catalog::function_cost((*self.request).funcid);
+            Some(StoredColumn { pages: toast_pages(root, variable)?, function })
+        }
+    }
+
+    /// Answers: this for each call.
+    pub fn answer(self, per_call: f64) -> pg_sys::Datum {
+        // SAFETY: the planner's request, which is the answer as well.
+        unsafe {
+            (*self.request).startup = 0.0;
+            (*self.request).per_tuple = per_call;
+        }
+        pg_sys::Datum::from(self.request)
+    }
+
+    /// The column that an expression is, if that has filters.
+    ///
+    /// # Safety
+    /// `node` must be a valid expression.
+    unsafe fn filter_variable(&self, mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
+        // SAFETY: promised by the caller; each node is read as what its tag says.
+        unsafe {
+            while (*node).type_ == pg_sys::NodeTag::T_RelabelType {
+                node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
+            }
+            if (*node).type_ != pg_sys::NodeTag::T_Var {
+                return None;
+            }
+            let variable: *mut pg_sys::Var = node.cast();
+            let is_filter = |name| statistics::is_own(self.call, (*variable).vartype, name);
+            (is_filter(c"bloom") || is_filter(c"counting_bloom")).then_some(variable)
+        }
+    }
+}
+
+/// Pages of the TOAST table of a column's table for each of its rows, if the column's values are out of line: by the
+/// statistics they are as wide in the table as a pointer then, and no filter is so small.
+///
+/// # Safety
+/// `root` must be that of a query that is being planned, and `variable` a column in it.
+unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, variable: *mut pg_sys::Var) -> Option<f64> {
+    /// Bytes of the smallest filter.
+    const SMALLEST: i32 = 48;
+    // SAFETY: promised by the caller. The arrays have as many items as the root says; the planner has the table locked, and a
+    // TOAST table goes with its table.
+    unsafe {
+        let number = usize::try_from((*variable).varno).ok()?;
+        if (*variable).varlevelsup != 0 || number == 0 || number >= (*root).simple_rel_array_size as usize {
+            return None;
+        }
+        let (entry, relation) = (*(*root).simple_rte_array.add(number), *(*root).simple_rel_array.add(number));
+        if entry.is_null() || relation.is_null() || (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
+            return None;
+        }
+        if pg_sys::get_attavgwidth((*entry).relid, (*variable).varattno) >= SMALLEST {
+            return None;
+        }
+        let toast = catalog::toast_table((*entry).relid)?;
+        let toast = pg_sys::table_open(toast, pg_sys::AccessShareLock as i32);
+        let pages = pg_sys::RelationGetNumberOfBlocksInFork(toast, pg_sys::ForkNumber::MAIN_FORKNUM);
+        pg_sys::table_close(toast, pg_sys::AccessShareLock as i32);
+        let rows = (*relation).tuples.max(1.0);
+        (pages > 0).then_some(f64::from(pages) / rows)
+    }
+}

@@ -1,0 +1,15 @@
+//! What the planner is told.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `functions` | the SQL functions: selectivity and cost |
+//! | `statistics` | what the statistics of a column say about a filter |
+//! | `cost` | the planner's question what a call costs |
+//! | `effort` | what estimates may cost |
+//! | `support` | support functions of functions with an element |
+
+mod cost;
+mod effort;
+mod functions;
+mod statistics;
+mod support;

@@ -1,0 +1,248 @@
+//! What the statistics of a column say about a filter that is known when a query is planned.
+//!
+//! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has: each
+//! value is read only if its type says that it is a filter, and nothing here is an error.
+
+use super::effort::Effort;
+use crate::pg::call::{Call, Element};
+use crate::pg::catalog;
+use crate::pg::interrupt::check_for_interrupts;
+use crate::pg::nodes::nth;
+use crate::pg::varlena::Value;
+use pgrx::{pg_sys, varatt_is_1b_e};
+use std::ffi::CStr;
+
+/// The fewest bounds of a histogram that say anything.
+const FEWEST_BOUNDS: usize = 10;
+/// Values of one kind of statistics that are asked for in one estimate, about.
+const SAMPLE: usize = 500;
+/// Bytes of a value out of line that are fetched for an estimate.
+const MOST_BYTES: usize = 1 << 20;
+/// Probes between two looks whether to stop.
+const CHECK_EVERY: usize = 256;
+
+/// On which side of the operator the filter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `filter @> element`
+    Left,
+    /// `element <@ filter`
+    Right,
+}
+
+/// What the clause of an operator is.
+pub enum Clause<T> {
+    /// No constant filter and a column, or none that can be asked about it.
+    Unknown,
+    /// The filter is NULL.
+    Null,
+    /// A constant filter and a column, and what was made of them.
+    Known(T),
+}
+
+/// A filter that the planner knows, and a column of elements.
+pub struct Column<'a> {
+    /// The stored bytes of the filter.
+    pub filter: &'a [u8],
+    /// The type of the elements in the clause.
+    pub element: pg_sys::Oid,
+    /// What may still be spent.
+    pub effort: Effort,
+    statistics: &'a pg_sys::VariableStatData,
+    /// Whether the user may know what is in the column.
+    may_look: bool,
+}
+
+/// For a restriction estimator: what `ask` says about a constant filter, of the extension's type with this name, and a
+/// column of elements.
+pub fn clause<T>(
+    call: &Call,
+    filter: Side,
+    filter_type: &CStr,
+    ask: impl FnOnce(&Column<'_>) -> Option<T>,
+) -> Clause<T> {
+    let (Some(root), Some(operator), Some(arguments), Some(relation)) =
+        (call.internal(0), call.oid(1), call.internal(2), call.i32(3))
+    else {
+        return Clause::Unknown;
+    };
+    let mut statistics = pg_sys::VariableStatData::default();
+    let (mut other, mut column_is_left) = (std::ptr::null_mut(), false);
+    check_for_interrupts();
+    // SAFETY: the planner passes the query's root, the clause's operator, arguments and relation. What is found is
+    // given back below, in every case but an error, after which the planner's memory goes.
+    unsafe {
+        let Some(effort) = Effort::of(root) else { return Clause::Unknown };
+        let found = pg_sys::get_restriction_variable(
+            root,
+            arguments,
+            relation,
+            &mut statistics,
+            &mut other,
+            &mut column_is_left,
+        );
+        if !found {
+            return Clause::Unknown;
+        }
+        let is_elements = column_is_left == (filter == Side::Right);
+        let clause = match constant(call, other, filter_type) {
+            Some(None) if is_elements => Clause::Null,
+            Some(Some(value)) if is_elements => {
+                let element = nth(arguments, usize::from(!column_is_left))
+                    .map_or(pg_sys::InvalidOid, |node| pg_sys::exprType(node));
+                let may_look = !statistics.statsTuple.is_null()
+                    && pg_sys::statistic_proc_security_check(&mut statistics, pg_sys::get_opcode(operator));
+                let filter = value.bytes();
+                let column = Column { filter, element, effort, statistics: &statistics, may_look };
+                ask(&column).map_or(Clause::Unknown, Clause::Known)
+            }
+            _ => Clause::Unknown,
+        };
+        if let (false, Some(free)) = (statistics.statsTuple.is_null(), statistics.freefunc) {
+            free(statistics.statsTuple);
+        }
+        clause
+    }
+}
+
+/// The value of an expression that is a constant of the extension's type with this name, or a domain over it: `Some(None)`
+/// is a NULL. A large value out of line is left where it is.
+///
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn constant<'a>(call: &'a Call, node: *mut pg_sys::Node, type_name: &CStr) -> Option<Option<Value<'a>>> {
+    // SAFETY: promised by the caller; the node is read as what its tag says, the value as what its type is.
+    unsafe {
+        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_Const {
+            return None;
+        }
+        let constant: *const pg_sys::Const = node.cast();
+        if !is_own(call, (*constant).consttype, type_name) {
+            return None;
+        }
+        if (*constant).constisnull {
+            return Some(None);
+        }
+        let datum = (*constant).constvalue;
+        let is_out_of_line = varatt_is_1b_e(datum.cast_mut_ptr());
+        if is_out_of_line && pg_sys::toast_raw_datum_size(datum) > MOST_BYTES {
+            return None;
+        }
+        Some(Some(Value::detoast(datum)))
+    }
+}
+
+/// Whether values of a type are those of the extension's own type with this name.
+pub fn is_own(call: &Call, oid: pg_sys::Oid, type_name: &CStr) -> bool {
+    oid != pg_sys::InvalidOid
+        && call.function().is_ok_and(|function| catalog::base_type(oid) == catalog::type_beside(function, type_name))
+}
+
+impl Column<'_> {
+    /// Of the most common values those for which `contains` says so, and all of them: as shares of all rows.
+    pub fn common(&self, contains: impl Fn(Element) -> bool) -> (f64, f64) {
+        let flags = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
+        self.with_slot(pg_sys::STATISTIC_KIND_MCV, flags, |values, shares| {
+            // The most common first, each by itself; of the rest one stands for its neighbours.
+            let (each, rest) = shares.split_at(shares.len().min(SAMPLE));
+            let stride = rest.len().div_ceil(SAMPLE).max(1);
+            let weights = each.chunks(1).chain(rest.chunks(stride));
+            let (mut found, mut all, mut first) = (0.0, 0.0, 0);
+            for (i, shares) in weights.enumerate() {
+                let weight: f64 = shares.iter().map(|&share| f64::from(share)).sum();
+                all += weight;
+                if self.probe(i, || contains(Element { datum: values[first] })) {
+                    found += weight;
+                }
+                first += shares.len();
+            }
+            Some((found, all))
+        })
+        .unwrap_or((0.0, 0.0))
+    }
+
+    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None` if there are too few.
+    pub fn bounds(&self, contains: impl Fn(Element) -> bool) -> Option<(f64, usize)> {
+        self.with_slot(pg_sys::STATISTIC_KIND_HISTOGRAM, pg_sys::ATTSTATSSLOT_VALUES, |values, _| {
+            if values.len() < FEWEST_BOUNDS {
+                return None;
+            }
+            // The extremes are no sample.
+            let inner = &values[1..values.len() - 1];
+            let sample = inner.iter().step_by(inner.len().div_ceil(SAMPLE));
+            let asked = sample.len() as f64;
+            let found =
+                sample.enumerate().filter(|&(i, &value)| self.probe(i, || contains(Element { datum: value }))).count();
+            Some((found as f64 / asked, values.len()))
+        })
+    }
+
+    /// Share of NULLs.
+    pub fn nulls(&self) -> f64 {
+        let row = self.statistics.statsTuple;
+        if row.is_null() {
+            return 0.0;
+        }
+        // SAFETY: a row of `pg_statistic`; the fixed columns follow the tuple's header.
+        unsafe {
+            let data = (*row).t_data;
+            let fixed: *const pg_sys::FormData_pg_statistic = data.cast::<u8>().add(usize::from((*data).t_hoff)).cast();
+            f64::from((*fixed).stanullfrac)
+        }
+    }
+
+    /// Distinct values, if that is known.
+    pub fn distinct(&self) -> Option<f64> {
+        let mut is_default = false;
+        // SAFETY: the function reads what was found about the column.
+        let distinct = unsafe {
+            pg_sys::get_variable_numdistinct(std::ptr::from_ref(self.statistics).cast_mut(), &mut is_default)
+        };
+        (!is_default).then_some(distinct)
+    }
+
+    /// Probe number `i` of a loop.
+    fn probe(&self, i: usize, contains: impl FnOnce() -> bool) -> bool {
+        if i.is_multiple_of(CHECK_EVERY) {
+            check_for_interrupts();
+        }
+        self.effort.spend(1);
+        contains()
+    }
+
+    /// What `read` makes of the values of one kind of statistics, and of the numbers with them, if there are any that
+    /// may be read as elements of the clause.
+    fn with_slot<T>(
+        &self,
+        kind: u32,
+        flags: u32,
+        read: impl FnOnce(&[pg_sys::Datum], &[f32]) -> Option<T>,
+    ) -> Option<T> {
+        if !self.may_look {
+            return None;
+        }
+        let mut slot = pg_sys::AttStatsSlot::default();
+        let statistics = self.statistics.statsTuple;
+        // SAFETY: the row is there; the slot has as many values and numbers as it says, which live until it is freed. The
+        // column's values are of the clause's type but for relabelling.
+        unsafe {
+            if !pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, pg_sys::InvalidOid, flags as i32) {
+                return None;
+            }
+            self.effort.spend(slot.nvalues as usize);
+            let readable = slot.nvalues > 0 && pg_sys::IsBinaryCoercible(slot.valuetype, self.element);
+            let result = if readable {
+                let values = std::slice::from_raw_parts(slot.values, slot.nvalues as usize);
+                let numbers = match slot.nnumbers {
+                    0 => &[][..],
+                    n => std::slice::from_raw_parts(slot.numbers, (n as usize).min(values.len())),
+                };
+                read(values, numbers)
+            } else {
+                None
+            };
+            pg_sys::free_attstatsslot(&mut slot);
+            result
+        }
+    }
+}

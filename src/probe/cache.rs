@@ -1,0 +1,288 @@
+//! Filters that a call site asks, most of them stored out of line (TOAST), remembered between its calls.
+//!
+//! ```text
+//! asked for the first time ──▶ start of the value ──▶ slices, what each element needs ──▶ the whole value
+//!                              (or all of it, if short)    until they have cost as much as
+//! ```
+//!
+//! A value out of line is known by its TOAST identity: a value that is updated gets another one. Only bytes are kept, in
+//! the memory of the call site; a few filters at a time, and of large ones just the last.
+
+use crate::element::Hasher;
+use crate::filter_type::FilterType;
+use crate::pg::call::Call;
+use crate::pg::error::Result;
+use crate::pg::interrupt::check_for_interrupts;
+use crate::pg::memory;
+use crate::pg::toast::{Identity, fetch_pieces, identity, is_compressed, slice};
+use crate::pg::varlena::Value;
+use pg_bloom_core::Header;
+use pg_bloom_core::filter::slices::START_BYTES;
+use pgrx::pg_sys;
+
+/// Filters that a call site remembers.
+const PLACES: usize = 4;
+/// Values up to this many bytes are fetched at once: a slice costs as much.
+const SHORT_BYTES: usize = 16 << 10;
+/// Bytes of a value that take as long to fetch with the rest of it as one slice does alone: of 12 MB a slice took 2.4 µs
+/// and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
+const SLICE_BYTES: usize = 4 << 10;
+/// Bytes of filters to remember; one alone may have more.
+const MOST_BYTES: usize = 64 << 20;
+/// How many elements ahead of the one being asked for memory is requested.
+const AHEAD: usize = 16;
+/// Elements between two looks whether to stop.
+const CHECK_EVERY: usize = 4096;
+
+/// The filters of one call site.
+pub struct FilterCache<S: FilterType> {
+    places: [Option<CachedFilter<S>>; PLACES],
+    /// The place asked last.
+    last: usize,
+}
+
+impl<S: FilterType> Default for FilterCache<S> {
+    fn default() -> Self {
+        FilterCache { places: std::array::from_fn(|_| None), last: 0 }
+    }
+}
+
+/// A filter out of line.
+struct CachedFilter<S: FilterType> {
+    identity: Identity,
+    /// Bytes of the value.
+    length: usize,
+    /// The start of the value or, if that is short or compressed, all of it: in the memory of the call site, freed with
+    /// the place.
+    value: Value<'static>,
+    /// The memory of all of it, once it was fetched later.
+    whole: *mut u8,
+    /// Its first byte.
+    first: *mut u8,
+    /// Slices fetched so far.
+    slices: usize,
+    /// What the whole value is.
+    view: Option<S::Whole<'static>>,
+    /// How elements are read for this filter, once that is known.
+    hasher: Option<Hasher>,
+}
+
+/// A filter to ask.
+pub enum Filter<'a, S: FilterType> {
+    /// All of it was passed.
+    Passed(S::Whole<'a>),
+    /// All of it is remembered.
+    Whole(&'a S::Whole<'static>),
+    /// Slices of it can be fetched.
+    Slices(Slices<'a, S>),
+}
+
+/// A filter out of line of which only the start is there.
+pub struct Slices<'a, S: FilterType> {
+    start: S::Start<'a>,
+    pointer: *mut pg_sys::varlena,
+    slices: &'a mut usize,
+}
+
+impl<'a, S: FilterType> Filter<'a, S> {
+    /// What the filter is.
+    #[inline(always)]
+    pub fn header(&self) -> &Header<'_> {
+        match self {
+            Filter::Passed(view) => S::header(view),
+            Filter::Whole(view) => S::header(view),
+            Filter::Slices(slices) => S::start_header(&slices.start),
+        }
+    }
+
+    /// Whether the call site remembers it.
+    pub fn is_remembered(&self) -> bool {
+        !matches!(self, Filter::Passed(_))
+    }
+
+    /// For each of these hashes in turn whether the filter may have its element; `None` is one that it can't have. Ends
+    /// after the answer `until`.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>> {
+        let mut answers = pg_bloom_core::memory::list(hashes.len());
+        for (i, &hash) in hashes.iter().enumerate() {
+            match (&self, hashes.get(i + AHEAD)) {
+                (Filter::Whole(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
+                (Filter::Passed(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
+                _ => {}
+            }
+            let answer = match hash {
+                Some(hash) => self.contains(hash)?,
+                None => false,
+            };
+            answers.push(answer);
+            if until == Some(answer) {
+                break;
+            }
+            if i % CHECK_EVERY == 0 {
+                check_for_interrupts();
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Whether the element with this hash may be in the filter.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    #[inline(always)]
+    pub fn contains(&mut self, hash: u64) -> Result<bool> {
+        match self {
+            Filter::Passed(view) => Ok(S::contains(view, hash)),
+            Filter::Whole(view) => Ok(S::contains(view, hash)),
+            Filter::Slices(slices) => slices.contains(hash),
+        }
+    }
+}
+
+impl<S: FilterType> Slices<'_, S> {
+    #[inline(never)]
+    fn contains(&mut self, hash: u64) -> Result<bool> {
+        let Slices { start, pointer, slices } = self;
+        S::contains_in_slices(start, hash, |from, length| {
+            **slices += 1;
+            // SAFETY: the pointer is the argument of this call.
+            Ok(unsafe { Value::owned(slice(*pointer, from, length)?) })
+        })
+    }
+}
+
+impl<S: FilterType> FilterCache<S> {
+    /// Argument `i`, a filter that will be asked for `probes` elements; `None` when it is NULL.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged value.
+    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a, S>>> {
+        let Some(datum) = call.datum(i) else { return Ok(None) };
+        // SAFETY: by declaration the argument is of variable length.
+        let Some(identity) = (unsafe { identity(datum) }) else {
+            let Some(value) = call.value(i) else { return Ok(None) };
+            return Ok(Some(Filter::Passed(S::whole(value.bytes())?)));
+        };
+        let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
+        if !known {
+            self.find_or_make(call, datum, identity)?;
+        }
+        let place = self.places[self.last].as_ref().expect("the place was found or made");
+        if place.view.is_none() && (probes + place.slices) * SLICE_BYTES >= place.length {
+            self.fetch_whole(call, datum)?;
+        }
+        self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
+    }
+
+    /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. What most
+    /// calls need, and nothing else.
+    #[inline(always)]
+    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'static>, &Hasher)> {
+        // SAFETY: by declaration the argument is of variable length.
+        let identity = unsafe { identity(call.datum(i)?)? };
+        let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
+        Some((place.view.as_ref()?, place.hasher.as_ref()?))
+    }
+
+    /// Remembers how elements are read for the filter asked last.
+    pub fn remember_hasher(&mut self, hasher: Hasher) {
+        if let Some(place) = self.places[self.last].as_mut() {
+            place.hasher = Some(hasher);
+        }
+    }
+
+    /// Makes the place of a value the last one asked.
+    #[inline(never)]
+    fn find_or_make(&mut self, call: &Call, datum: pg_sys::Datum, identity: Identity) -> Result<()> {
+        let found = self.places.iter().position(|p| p.as_ref().is_some_and(|place| place.identity == identity));
+        if let Some(found) = found {
+            self.last = found;
+            return Ok(());
+        }
+        self.last = (self.last + 1) % PLACES;
+        self.forget(self.last);
+        // SAFETY: the datum is a pointer to a value out of line; its raw size includes the length before it.
+        let external = unsafe { std::ptr::read_unaligned(identity.as_ptr().cast::<pg_sys::varatt_external>()) };
+        let length = (external.va_rawsize as usize).saturating_sub(size_of::<u32>());
+        let context = call.site_context()?;
+        let is_whole = length <= SHORT_BYTES || is_compressed(&external);
+        // SAFETY: as above; the value is copied to the memory of the call site.
+        let value = unsafe {
+            let copy = memory::in_context(context, || {
+                let pointer = datum.cast_mut_ptr();
+                if is_whole { Ok(pg_sys::pg_detoast_datum(pointer)) } else { slice(pointer, 0, START_BYTES) }
+            });
+            Value::owned(copy?)
+        };
+        let view = if is_whole { Some(S::whole(value.bytes())?) } else { None };
+        if view.is_none() {
+            S::start(value.bytes(), length)?;
+        }
+        let (whole, first) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let place = CachedFilter { identity, length, value, whole, first, slices: 1, view, hasher: None };
+        self.places[self.last] = Some(place);
+        self.make_room();
+        Ok(())
+    }
+
+    /// Fetches all of the value asked last.
+    #[inline(never)]
+    fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
+        let context = call.site_context()?;
+        let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
+        let prefix = S::start_header(&S::start(place.value.bytes(), place.length)?).prefix_bytes();
+        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place. Memory is
+        // there already if an error that was caught ended an attempt before this.
+        let bytes = unsafe {
+            if place.whole.is_null() {
+                (place.whole, place.first) = memory::allocate_aligned(context, place.length, prefix);
+            }
+            let first = place.first;
+            fetch_pieces(datum.cast_mut_ptr(), first, place.length)?;
+            std::slice::from_raw_parts(first, place.length)
+        };
+        place.view = Some(S::whole(bytes)?);
+        self.make_room();
+        Ok(())
+    }
+
+    /// Forgets others than the filter asked last, if all together are too many bytes.
+    fn make_room(&mut self) {
+        let bytes: usize = self.places.iter().flatten().map(CachedFilter::bytes).sum();
+        if bytes > MOST_BYTES {
+            let last = self.last;
+            (0..PLACES).filter(|&i| i != last).for_each(|i| self.forget(i));
+        }
+    }
+
+    fn forget(&mut self, place: usize) {
+        if let Some(place) = self.places[place].take() {
+            place.value.free();
+            if !place.whole.is_null() {
+                // SAFETY: it came from palloc, and the place that it was for is gone.
+                unsafe { pg_sys::pfree(place.whole.cast()) };
+            }
+        }
+    }
+}
+
+impl<S: FilterType> CachedFilter<S> {
+    /// Bytes that are kept of the value.
+    fn bytes(&self) -> usize {
+        if self.whole.is_null() { self.value.len() } else { self.length }
+    }
+
+    fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>> {
+        if let Some(view) = &self.view {
+            return Ok(Filter::Whole(view));
+        }
+        Ok(Filter::Slices(Slices {
+            start: S::start(self.value.bytes(), self.length)?,
+            pointer: datum.cast_mut_ptr(),
+            slices: &mut self.slices,
+        }))
+    }
+}
