@@ -1,5 +1,5 @@
-//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`; spreading elements over
-//! several with `bloom_shard`.
+//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`; spreading elements
+//! over several with `bloom_shard`.
 
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, hash_to_add, hashes};

@@ -1,8 +1,8 @@
 //! `counting_bloom`: filters from which elements can be removed. `counting_bloom_empty`, `…_add` and `||`, `…_remove`,
 //! `…_union` and `+`, what they say about themselves, and the cast to `bloom`.
 //!
-//! Input, output and comparison are in [`crate::datatype`], `@>` and `<@` in [`crate::membership`]: they differ from those of
-//! `bloom` in the parser alone.
+//! Input, output and comparison are in [`crate::datatype`], `@>` and `<@` in [`crate::membership`]: they differ from
+//! those of `bloom` in the parser alone.
 
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{ElementType, Key, hash_to_add};

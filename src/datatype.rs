@@ -1,8 +1,8 @@
 //! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison.
 //!
-//! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the one
-//! parser, [`View::parse`]. The type `counting_bloom` differs in its parser, [`Counting::parse`], and in nothing else: so
-//! its other functions are these.
+//! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the
+//! one parser, [`View::parse`]. The type `counting_bloom` differs in its parser, [`Counting::parse`], and in nothing
+//! else: so its other functions are these.
 
 use crate::pg::call::Call;
 use crate::pg::encoding;

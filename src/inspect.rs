@@ -1,4 +1,5 @@
-//! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two filters together.
+//! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two
+//! filters together.
 
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};

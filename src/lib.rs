@@ -1,8 +1,8 @@
 //! `pg_bloom`: Bloom filters as a PostgreSQL data type.
 //!
-//! Everything about filters is in the crate `pg_bloom_core`; this one is the glue: it turns datums into element bytes and
-//! stored bytes into datums. The SQL objects are declared by hand in `sql/pg_bloom.sql`; each C function there has the
-//! name of a function here, in the file that says what it is about:
+//! Everything about filters is in the crate `pg_bloom_core`; this one is the glue: it turns datums into element bytes
+//! and stored bytes into datums. The SQL objects are declared by hand in `sql/pg_bloom.sql`; each C function there has
+//! the name of a function here, in the file that says what it is about:
 //!
 //! | file | SQL objects |
 //! |---|---|

@@ -107,8 +107,8 @@ struct Probed {
     answers: Vec<bool>,
 }
 
-/// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument 0;
-/// `until` is an answer after which no more are needed. `None` if the filter is NULL.
+/// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument
+/// 0; `until` is an answer after which no more are needed. `None` if the filter is NULL.
 fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>> {
     let site = call.remembered(|| {
         let (element, oid) = ElementType::of_array(call, 1)?;

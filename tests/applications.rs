@@ -1,8 +1,8 @@
 //! The programs of docs/applications.md run, with real drivers, and print what the page says.
 //!
-//! The Python blocks of a section are one program. Each is run in a database of its own that has the page's tables, and then all
-//! in one after another, as a reader would. Their drivers are in
-//! `target/python`, where `scripts/setup python` puts them.
+//! The Python blocks of a section are one program. Each is run in a database of its own that has the page's tables, and
+//! then all in one after another, as a reader would. Their drivers are in `target/python`, where `scripts/setup python`
+//! puts them.
 
 mod common;
 

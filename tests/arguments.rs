@@ -10,8 +10,9 @@ use postgres::Client;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// What a function may answer to odd arguments: a value, or one of these errors. 22004 is for a NULL rate, 22P02 and 22P03
-/// are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor may call.
+/// What a function may answer to odd arguments: a value, or one of these errors. 22004 is for a NULL rate, 22P02 and
+/// 22P03 are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor
+/// may call.
 const ANSWERS: [&str; 8] = ["00000", "0A000", "22004", "22023", "22P02", "22P03", "42804", "54000"];
 
 /// What the newest releases of PostgreSQL answer to a NULL of type internal.
@@ -96,8 +97,8 @@ impl Function {
     }
 }
 
-/// Runs the calls that `make` gives of every function, and asserts that each gave one of these answers. Returns those that
-/// were given, and how many calls there were.
+/// Runs the calls that `make` gives of every function, and asserts that each gave one of these answers. Returns those
+/// that were given, and how many calls there were.
 fn call_everything(
     client: &mut Client,
     allowed: &[&str],
@@ -136,8 +137,8 @@ fn odd_arguments_give_a_value_or_a_clean_error() {
     assert!(number >= 20_000, "only {number} calls");
 }
 
-/// Arguments of any type whatever: beside the other answers, there is no such function or more than one, or it is one of
-/// PostgreSQL's own, which has its own errors.
+/// Arguments of any type whatever: beside the other answers, there is no such function or more than one, or it is one
+/// of PostgreSQL's own, which has its own errors.
 #[test]
 fn arguments_of_other_types_give_a_value_or_a_clean_error() {
     const OF_POSTGRESQL: [&str; 10] =
@@ -208,8 +209,8 @@ fn functions_of_aggregates_refuse_to_be_called_by_hand() {
         .map(|call| format!("SELECT {call} IS NULL")),
     );
     for call in calls {
-        // PostgreSQL lets nobody write a value of type internal, the newest not even a NULL; the functions would refuse it
-        // themselves with 55000.
+        // PostgreSQL lets nobody write a value of type internal, the newest not even a NULL; the functions would refuse
+        // it themselves with 55000.
         let state = sqlstate(&mut client, &call);
         assert!(["0A000", "55000", NO_CAST].contains(&state.as_str()), "{state} for {call}");
     }

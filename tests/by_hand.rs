@@ -1,5 +1,6 @@
 //! The functions of the aggregates, called by hand as Citus calls them to spread an aggregate over nodes: see
-//! `tests/distributed/by_hand.c`. What they remember of a call ends with the row, and no expression tells them about types.
+//! `tests/distributed/by_hand.c`. What they remember of a call ends with the row, and no expression tells them about
+//! types.
 
 mod common;
 

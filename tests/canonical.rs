@@ -166,8 +166,8 @@ fn numbers_are_hashed_as_plain_text() {
     assert_eq!(hash_of(&mut client, "x::numeric", &format!("{small}00")), hash(small.as_bytes()));
 }
 
-/// Types that are made of others, and expressions that give few values of them, so that many are equal: of numbers `a`, `b`
-/// and `c` from 0 to 2.
+/// Types that are made of others, and expressions that give few values of them, so that many are equal: of numbers `a`,
+/// `b` and `c` from 0 to 2.
 const MADE_OF_PARTS: [(&str, &str); 22] = [
     ("integer[]", "array_fill(a, ARRAY[b, c], ARRAY[1, c])"),
     ("integer[]", "CASE a WHEN 0 THEN ARRAY[b, NULL] WHEN 1 THEN ARRAY[NULL, b] ELSE ARRAY[b, c] END"),

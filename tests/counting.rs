@@ -161,8 +161,8 @@ const USES: [&str; 20] = [
     "(SELECT count(*) FROM (SELECT h FROM unnest(ARRAY[f, g, f]) AS h GROUP BY h) AS groups)",
 ];
 
-/// Makes the function `try(given, g)` for a type of `given`. It returns what happened: first how the value was received,
-/// then the errors and wrong answers of what was done with it.
+/// Makes the function `try(given, g)` for a type of `given`. It returns what happened: first how the value was
+/// received, then the errors and wrong answers of what was done with it.
 fn make_try(client: &mut Client, argument: &str) {
     let uses: String = USES
         .iter()

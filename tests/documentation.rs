@@ -1,8 +1,8 @@
 //! The documentation is true: psql runs every SQL block of it, and prints what the document says.
 //!
-//! A document's blocks run in order, in one session of psql and in a database of its own. A block in a `text` fence that
-//! follows an `sql` block with nothing but blank lines between is what psql prints for it, errors and warnings included.
-//! An `sql` block without one must run without any.
+//! A document's blocks run in order, in one session of psql and in a database of its own. A block in a `text` fence
+//! that follows an `sql` block with nothing but blank lines between is what psql prints for it, errors and warnings
+//! included. An `sql` block without one must run without any.
 //!
 //! With `DOCUMENTATION=write` in the environment the outputs are written into the documents instead, and the test fails
 //! where that changed one, so that somebody reads the difference.

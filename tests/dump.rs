@@ -1,4 +1,5 @@
-//! Filters that leave a database and come back, by dump, COPY or crash, are the same filters and find the same elements.
+//! Filters that leave a database and come back, by dump, COPY or crash, are the same filters and find the same
+//! elements.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The functions that the planner calls, where they are not expected: as estimators of operators over other types, about
-//! filters that can't be asked, thousands of times in one statement. And what they say a stored filter costs.
+//! The functions that the planner calls, where they are not expected: as estimators of operators over other types,
+//! about filters that can't be asked, thousands of times in one statement. And what they say a stored filter costs.
 
 mod common;
 

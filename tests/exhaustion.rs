@@ -1,4 +1,5 @@
-//! Where there is no more memory a statement fails with 53200, and nothing else happens: the session goes on, and all others.
+//! Where there is no more memory a statement fails with 53200, and nothing else happens: the session goes on, and all
+//! others.
 
 mod common;
 
@@ -14,8 +15,8 @@ const LARGE: &str = "
            counting_bloom_empty(50000000) || 1 AS c, ARRAY(SELECT generate_series(1, 3000000)) AS many
     FROM (SELECT bloom_empty(200000000) AS empty) AS e;";
 
-/// The process of a session, which can be told how much address space it may have; by another session, since the server's user may not
-/// be ours.
+/// The process of a session, which can be told how much address space it may have; by another session, since the
+/// server's user may not be ours.
 struct Process {
     pid: i32,
     other: Client,

@@ -1,5 +1,5 @@
-//! The extension's life: who may create it and where, what moves and is dropped with it, its settings, and what becomes of
-//! it in a database that others prepared.
+//! The extension's life: who may create it and where, what moves and is dropped with it, its settings, and what becomes
+//! of it in a database that others prepared.
 
 mod common;
 

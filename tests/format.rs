@@ -86,7 +86,8 @@ fn the_reader_refuses_what_the_server_refuses() {
     }
 }
 
-/// Damages each of the first bytes of a value, and asserts that the reader takes the result if and only if the server does.
+/// Damages each of the first bytes of a value, and asserts that the reader takes the result if and only if the server
+/// does.
 fn refuses_the_same(client: &mut Client, sql_type: &str, good: &[u8]) {
     let damage = |byte: usize| -> String {
         good.iter().enumerate().map(|(i, b)| format!("{:02x}", b ^ u8::from(i == byte))).collect()

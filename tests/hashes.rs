@@ -1,7 +1,7 @@
 //! Hashes of elements are the same in every version of PostgreSQL, on every machine.
 //!
-//! Canonical bytes are frozen. Those of kind "other" come from PostgreSQL's own functions, which nobody promises will stay what
-//! they are: these are their values in PostgreSQL 15; a version in which one differs fails here.
+//! Canonical bytes are frozen. Those of kind "other" come from PostgreSQL's own functions, which nobody promises will
+//! stay what they are: these are their values in PostgreSQL 15; a version in which one differs fails here.
 
 mod common;
 

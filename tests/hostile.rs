@@ -70,8 +70,8 @@ const USES: [&str; 36] = [
     "(SELECT count(*) FROM (SELECT h FROM unnest(ARRAY[f, g, f]) AS h GROUP BY h) AS groups)",
 ];
 
-/// A session in a new database with the functions `try_bytea(bytea, bloom)` and `try_text(text, bloom)`. Both return what
-/// happened: first how the value was received, then the errors and wrong answers of what was done with it.
+/// A session in a new database with the functions `try_bytea(bytea, bloom)` and `try_text(text, bloom)`. Both return
+/// what happened: first how the value was received, then the errors and wrong answers of what was done with it.
 fn session(name: &str) -> Client {
     static SERVER: OnceLock<Server> = OnceLock::new();
     let mut client = SERVER.get_or_init(|| Server::start("max_connections = 20")).database(name);

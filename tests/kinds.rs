@@ -1,5 +1,6 @@
-//! Filters of every kind: those of random types that are made of others, and of all types that are not. The writer in Python,
-//! written from docs/format.md alone, makes the bytes that the server makes, and the reader answers as the server does.
+//! Filters of every kind: those of random types that are made of others, and of all types that are not. The writer in
+//! Python, written from docs/format.md alone, makes the bytes that the server makes, and the reader answers as the
+//! server does.
 
 mod common;
 
@@ -74,8 +75,8 @@ impl Making {
     }
 }
 
-/// Compares what the server says with what the writer writes and the reader reads. Returns the stored bytes, and how many answers
-/// were "yes" and "no".
+/// Compares what the server says with what the writer writes and the reader reads. Returns the stored bytes, and how
+/// many answers were "yes" and "no".
 fn compare(client: &mut Client, cases: &[Case]) -> (Vec<String>, usize, usize) {
     let (mut stored, mut questions, mut answers) = (Vec::new(), String::new(), Vec::new());
     for case in cases {

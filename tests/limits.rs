@@ -118,8 +118,8 @@ fn ten_thousand_failing_statements_leave_no_memory_behind() {
             run(&mut client, "SET pg_bloom.max_filter_size = '200kB'; SET pg_bloom.overfill = error");
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        // The first rounds fill the caches of catalogs and plans. After that the level goes up and down by some megabytes, as
-        // the allocator and pages of 2 MB have it; it was the same after 30,000 statements.
+        // The first rounds fill the caches of catalogs and plans. After that the level goes up and down by some
+        // megabytes, as the allocator and pages of 2 MB have it; it was the same after 30,000 statements.
         if round == 60 {
             first_level = memory(&mut client, "RssAnon:");
         }
@@ -177,8 +177,8 @@ fn processor_time(pid: i32) -> u64 {
 /// How often a statement that is cancelled would do the operation if it were not.
 const REPEATED: usize = 100_000;
 
-/// Cancels an operation that is done again and again, at two points of its way. Returns the most of the processor's time
-/// that it took after it was told.
+/// Cancels an operation that is done again and again, at two points of its way. Returns the most of the processor's
+/// time that it took after it was told.
 fn cancel(client: &mut Client, pid: i32, operation: &str, from: &str) -> u64 {
     let started = Instant::now();
     rows(client, &format!("SELECT ({operation}) IS NULL FROM {from}"));

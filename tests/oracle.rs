@@ -224,7 +224,7 @@ fn the_switch_from_sparse_to_dense_depends_on_the_set_alone() {
         LAYOUTS.iter().flat_map(|l| ["20, 0.05", "90, 0.01", "700, 0.2"].map(|a| (l, a))).enumerate()
     {
         let arguments = format!("{}, '{}'", arguments.1, arguments.0);
-        // A sparse filter takes eight bytes an element, after a header of 44 bytes.
+        // A sparse filter takes eight bytes per element, after a header of 44 bytes.
         let most: i64 = value(&mut client, &format!("SELECT (bytes - 44) / 8 FROM bloom_parameters({arguments})"));
         for elements in [most / 2, most - 1, most, most + 1, most + 2].into_iter().filter(|&n| n > 0) {
             run(&mut client, "TRUNCATE t");

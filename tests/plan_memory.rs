@@ -1,5 +1,5 @@
-//! A build takes the memory of a serial plan in a parallel one, and what PostgreSQL needs to hand over what workers have:
-//! the process that gathers hands nothing over to itself.
+//! A build takes the memory of a serial plan in a parallel one, and what PostgreSQL needs to hand over what workers
+//! have: the process that gathers hands nothing over to itself.
 
 mod common;
 

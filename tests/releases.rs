@@ -1,8 +1,8 @@
 //! A released version can be upgraded to this one, and its scripts stay as they were released.
 //!
-//! `tests/released/` has the installation script of every release, and `SHA256SUMS` what `sha256sum` says of these and of
-//! the upgrade scripts in `sql/` that were released with them: see "Releasing" in CONTRIBUTING.md. As long as nothing was
-//! released, a version made up here shows that the tests would notice.
+//! `tests/released/` has the installation script of every release, and `SHA256SUMS` what `sha256sum` says of these and
+//! of the upgrade scripts in `sql/` that were released with them: see "Releasing" in CONTRIBUTING.md. As long as
+//! nothing was released, a version made up here shows that the tests would notice.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Rows and what else is made of parts: a filter whose elements' type was altered, or made again of something else, refuses
-//! elements rather than missing them; rows that can't be elements are refused altogether.
+//! Rows and what else is made of parts: a filter whose elements' type was altered, or made again of something else,
+//! refuses elements rather than missing them; rows that can't be elements are refused altogether.
 
 mod common;
 
@@ -193,7 +193,8 @@ fn elements_of_types_that_were_changed_are_refused_in_every_way() {
         }
         for asked in ["SELECT ask()", "SELECT ask_again()", "EXECUTE ask"] {
             let state = sqlstate(&mut client, asked);
-            // Values that are written as they were may be malformed now, and a plan of a function may be for a type that is gone.
+            // Values that are written as they were may be malformed now, and a plan of a function may be for a type
+            // that is gone.
             assert!(["42804", "22007", "22P02", "42704"].contains(&state.as_str()), "{change}: {asked}: {state}");
         }
     }

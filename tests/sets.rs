@@ -7,8 +7,8 @@ use common::{LAYOUTS, Server, rows, run, value};
 /// Pairs of sets, and for each so many calls as there are lines in [`PROPERTIES`] and more.
 const PAIRS: usize = 5000;
 
-/// What must be true of a = filter of the set s, b = filter of the set t, both of one size; `either` is the filter of both
-/// sets, x an element of s, and n, fpr and l the parameters of the filters.
+/// What must be true of a = filter of the set s, b = filter of the set t, both of one size; `either` is the filter of
+/// both sets, x an element of s, and n, fpr and l the parameters of the filters.
 const PROPERTIES: [&str; 32] = [
     "bloom_contains_all(a, s) AND bloom_contains_all(b, t)",
     "a @> x AND x <@ a AND bloom_contains(a, x)",
@@ -43,8 +43,8 @@ const PROPERTIES: [&str; 32] = [
     "bloom_jaccard(a, b) BETWEEN 0 AND 1 AND bloom_jaccard(a, a) = 1",
     "(bloom_info(a)).num_bits = (bloom_parameters(n, fpr, l)).num_bits
         AND (bloom_info(a)).num_hashes = (bloom_parameters(n, fpr, l)).num_hashes",
-    // A filter of twice or four times as many bits, which is what so many bytes hold. Classic filters of few bits have sizes
-    // that need not divide.
+    // A filter of twice or four times as many bits, which is what so many bytes hold. Classic filters of few bits have
+    // sizes that need not divide.
     "CASE WHEN l = 'classic' AND (bloom_info(a)).num_bits < 1024 THEN true
         ELSE bloom_contains_all(a | bloom_empty(bloom_capacity(44 + (bloom_info(a)).num_bits / 4, fpr, l), fpr, l), s)
             AND bloom_contains_all(bloom_empty(bloom_capacity(44 + (bloom_info(a)).num_bits / 2, fpr, l), fpr, l) | a, s)

@@ -1,5 +1,5 @@
-//! The rate holds for elements that are alike: small numbers, runs of bits, equal halves, values that differ in one place.
-//! A hash that folds, rotates or adds its parts makes such elements one.
+//! The rate holds for elements that are alike: small numbers, runs of bits, equal halves, values that differ in one
+//! place. A hash that folds, rotates or adds its parts makes such elements one.
 
 mod common;
 
@@ -8,8 +8,8 @@ use common::{Server, bound, major_version, rows, run};
 /// Elements that are added, and as many that are asked for and were not.
 const COUNT: i32 = 20_000;
 
-/// A type, and distinct values of it as an expression of the integer i from 1 to 2 · [`COUNT`], which `h` has in both halves
-/// of its 64 bits.
+/// A type, and distinct values of it as an expression of the integer i from 1 to 2 · [`COUNT`], which `h` has in both
+/// halves of its 64 bits.
 type Family = (&'static str, &'static str);
 
 /// What the tests make for these.

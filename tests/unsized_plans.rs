@@ -1,4 +1,5 @@
-//! An unsized build has its rate and its size whatever a parallel plan does: with any number of workers, planned or started.
+//! An unsized build has its rate and its size whatever a parallel plan does: with any number of workers, planned or
+//! started.
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Filters that `pg_upgrade` moves to another version of PostgreSQL are the same, and find the same elements.
 //!
-//! `UPGRADE_TO=/path/to/pg_config make upgrade-test` upgrades from the PostgreSQL of `PG_CONFIG` to that one. The library
-//! must be built for both: for the new one in the directory `UPGRADE_TARGET_DIR`, where that is set (what
+//! `UPGRADE_TO=/path/to/pg_config make upgrade-test` upgrades from the PostgreSQL of `PG_CONFIG` to that one. The
+//! library must be built for both: for the new one in the directory `UPGRADE_TARGET_DIR`, where that is set (what
 //! `CARGO_TARGET_DIR` was when it was built).
 
 mod common;
@@ -141,8 +141,9 @@ fn filters_survive_pg_upgrade() {
     println!("{from} to {to}: {} filters of {} types, {answers} answers", before.len(), kinds.len());
 }
 
-/// What `scripts/matrix` runs when the test above has failed. A minor version may write what only the new minor versions of
-/// its successors know: then one table fails as well, and there is nothing that a test of filters could show.
+/// What `scripts/matrix` runs when the test above has failed. A minor version may write what only the new minor
+/// versions of its successors know: then one table fails as well, and there is nothing that a test of filters could
+/// show.
 #[test]
 #[ignore = "holds where pg_upgrade can't work: see scripts/matrix"]
 fn pg_upgrade_fails_without_pg_bloom() {

@@ -5,8 +5,8 @@ mod common;
 use common::{LAYOUTS, Random, Server, python, run};
 use postgres::Client;
 
-/// A type of elements: its key kind in general and in the layout `parquet`, as the writer is told, and the text of the i-th
-/// of them, in SQL and for the writer.
+/// A type of elements: its key kind in general and in the layout `parquet`, as the writer is told, and the text of the
+/// i-th of them, in SQL and for the writer.
 struct Element {
     sql_type: &'static str,
     kinds: [&'static str; 2],
@@ -176,8 +176,8 @@ fn stored(client: &mut Client, expressions: &[Expression]) -> Vec<Option<String>
     expressions.iter().map(bytes).collect()
 }
 
-/// Compares what the server and the writer make of expressions. Returns the stored bytes, and how many are sparse, dense or
-/// counters.
+/// Compares what the server and the writer make of expressions. Returns the stored bytes, and how many are sparse,
+/// dense or counters.
 fn compare(client: &mut Client, expressions: &[Expression]) -> (Vec<String>, [usize; 3]) {
     let expected = stored(client, expressions);
     let pairs: Vec<(&Expression, String)> =

@@ -1,5 +1,5 @@
-//! The core against the crates `fastbloom` and `parquet` (`Sbbf`): nanoseconds for one integer to be hashed and added, or
-//! asked for, with as many bits an element, in a filter larger than the cache and in one that fits it.
+//! The core against the crates `fastbloom` and `parquet` (`Sbbf`): nanoseconds for one integer to be hashed and added,
+//! or asked for, with as many bits per element, in a filter larger than the cache and in one that fits it.
 
 use crate::{ROUNDS, Row};
 use fastbloom::BloomFilter;

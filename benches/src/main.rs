@@ -1,7 +1,8 @@
 //! The benchmarks of pg_bloom: one table of medians, ratios and the bars that they have to meet.
 //!
-//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down. Each row measures two things in turn, so
-//! that both see the same weather of a shared machine. The table goes to standard output and to `docs/benchmarks.md`.
+//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down. Each row measures two things in turn,
+//! so that both see the same weather of a shared machine. The table goes to standard output and to
+//! `docs/benchmarks.md`.
 
 mod core;
 mod server;

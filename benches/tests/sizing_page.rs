@@ -1,5 +1,5 @@
-//! What docs/sizing.md says of merging other sizes is what the core computes, and its figures are there. The core's tests have
-//! its tables of sizes.
+//! What docs/sizing.md says of merging other sizes is what the core computes, and its figures are there. The core's
+//! tests have its tables of sizes.
 
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::filter::{Header, View};

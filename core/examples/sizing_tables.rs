@@ -1,7 +1,7 @@
-//! Prints `src/table/data.rs`: every cell computed from the formulas of `rate`.
+//! Prints `src/sizing/table/data.rs`: every cell computed from the formulas of `rate`.
 //!
 //! ```sh
-//! cargo run --release -p pg_bloom_core --example sizing_tables > core/src/table/data.rs
+//! cargo run --release -p pg_bloom_core --example sizing_tables > core/src/sizing/table/data.rs
 //! ```
 
 use pg_bloom_core::layout::{Layout, PARQUET_HASHES};

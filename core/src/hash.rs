@@ -1,7 +1,7 @@
 //! From canonical element bytes to a 64-bit hash, and from that hash to as many fresh bits as a layout wants.
 //!
-//! The hash of an element is XXH64 with seed 0 over its canonical bytes ([`crate::canonical::scalar`]). It is frozen: stored
-//! filters depend on it, so it may depend on nothing but those bytes.
+//! The hash of an element is XXH64 with seed 0 over its canonical bytes ([`crate::canonical::scalar`]). It is frozen:
+//! stored filters depend on it, so it may depend on nothing but those bytes.
 //!
 //! A layout needs more random bits than one hash has, and reusing the same ones shows: plain double hashing over the
 //! 512 positions of a block measured 2.2e-3 where 1e-3 was promised. So word `j` is the hash moved on by `j + 1`

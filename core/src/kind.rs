@@ -169,8 +169,8 @@ impl Tag {
     }
 }
 
-/// A key kind: its tag and, for those that [have one](Tag::has_name), its name: that of the type with its schema, arrays
-/// excepted, and what the values are made of.
+/// A key kind: its tag and, for those that [have one](Tag::has_name), its name: that of the type with its schema,
+/// arrays excepted, and what the values are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind<'a> {
     /// Which kind.

@@ -19,7 +19,7 @@
 //! | [`canonical`] | the canonical bytes of each kind of element |
 //! | [`hash`] | XXH64 and the words drawn from it |
 //! | [`kind`] | key kinds: which elements may meet in one filter |
-//! | [`layout`] | `blocked`, `classic`, `parquet`: which bits an element sets |
+//! | [`layout`] | `blocked`, `classic`, `parquet`: which bits per element sets |
 //! | [`sizing`] | rates, the lookup tables, how many blocks a capacity needs |
 //! | [`filter`] | the stored form; building, asking, merging, resizing, estimating |
 //! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |

@@ -25,7 +25,8 @@ fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
-/// What the table says of a layout at a rate: the least bits per element, those of a million elements, hashes and bytes.
+/// What the table says of a layout at a rate: the least bits per element, those of a million elements, hashes and
+/// bytes.
 fn cell(layout: Layout, fpr: f64) -> String {
     let Ok(size) = size(layout, 1_000_000, fpr) else { return "–".into() };
     let least = density(layout, fpr).expect("a rate that has a size").bits;

@@ -1,7 +1,7 @@
 //! The promised rate, measured: filters filled to capacity, for every layout and rate.
 //!
-//! A rate is measured over several sets and many absent elements. The number of wrong answers of one filter varies more than
-//! a coin's, since filters differ; so what is compared is the mean over sets with its own standard error.
+//! A rate is measured over several sets and many absent elements. The number of wrong answers of one filter varies more
+//! than a coin's, since filters differ; so what is compared is the mean over sets with its own standard error.
 
 use pg_bloom_core::filter::{Header, View};
 use pg_bloom_core::hash::word;
@@ -12,8 +12,8 @@ use pg_bloom_core::sizing::rate;
 
 const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
 
-/// The share of `probes` absent elements that a dense filter of `elements` others finds. Hashes come from SplitMix64, whose
-/// outputs for different counters are different.
+/// The share of `probes` absent elements that a dense filter of `elements` others finds. Hashes come from SplitMix64,
+/// whose outputs for different counters are different.
 fn measure(size: &sizing::Size, elements: u64, set: u64, probes: u64) -> f64 {
     let header = Header::sized(*size, Kind::of(Tag::Numeric));
     let mut value: Vec<u8> = header.dense();

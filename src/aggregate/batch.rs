@@ -5,9 +5,9 @@
 //! large:  | params | dense | … | -   | room |  128 lengths | 128 batches |     for a payload that exceeds the cache
 //! ```
 //!
-//! The memory that a hash needs is asked for when it arrives, long before its bits are set with those of the others. A payload
-//! larger than the cache has a batch for each of 128 ranges of hashes, whose blocks are neighbours: setting the bits of
-//! a full one misses few lines of the cache and few entries of the page table.
+//! The memory that a hash needs is asked for when it arrives, long before its bits are set with those of the others. A
+//! payload larger than the cache has a batch for each of 128 ranges of hashes, whose blocks are neighbours: setting the
+//! bits of a full one misses few lines of the cache and few entries of the page table.
 
 use super::state::{Head, State};
 use crate::pg::error::Result;

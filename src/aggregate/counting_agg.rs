@@ -1,5 +1,5 @@
-//! `counting_bloom_agg` and `counting_bloom_union_agg`: both keep the same state, [`CountingState`], and differ in what they add
-//! to it.
+//! `counting_bloom_agg` and `counting_bloom_union_agg`: both keep the same state, [`CountingState`], and differ in what
+//! they add to it.
 
 use super::counting_state::CountingState;
 use super::parameters::Shared;

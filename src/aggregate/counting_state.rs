@@ -4,8 +4,8 @@
 //! | params | value | len | batch of hashes |        value ──▶ | stored header | counters |
 //! ```
 //!
-//! The counters are there from the first element on. Hashes are counted in batches: the memory that a hash needs is asked for
-//! when it arrives, its counters go up with those of the others.
+//! The counters are there from the first element on. Hashes are counted in batches: the memory that a hash needs is
+//! asked for when it arrives, its counters go up with those of the others.
 
 use super::parameters::{Params, Shared};
 use crate::overfull;

@@ -7,12 +7,13 @@
 //!     Partial Aggregate  ──▶ the state's name     Partial Aggregate  ──▶ the state's bytes
 //! ```
 //!
-//! PostgreSQL wants bytes in either case, and copies them on their way even within one process. The process that gathers
-//! works as well, and does all the work where no planned worker starts: there the bytes are a name of the state, which
-//! is taken over as it is, with its memory and its file, and costs what it costs in a serial plan.
+//! PostgreSQL wants bytes in either case, and copies them on their way even within one process. The process that
+//! gathers works as well, and does all the work where no planned worker starts: there the bytes are a name of the
+//! state, which is taken over as it is, with its memory and its file, and costs what it costs in a serial plan.
 //!
 //! A name is good once, in the process that gave it, and no longer than the state. So it is given only where the plan
-//! shows who takes it, and that nothing which keeps rows, like a sort, lies between: both aggregates are without groups.
+//! shows who takes it, and that nothing which keeps rows, like a sort, lies between: both aggregates are without
+//! groups.
 
 use super::parameters::Shared;
 use super::state::{Head, State};
@@ -136,8 +137,8 @@ fn partial_aggregate(call: &Call) -> Option<*mut pg_sys::AggState> {
     (split == AggSplit::AGGSPLIT_INITIAL_SERIAL).then_some(aggregate)
 }
 
-/// Whether the state of this call is taken over by an aggregate of the same process before the next row is made: the plan
-/// that this process executes has it, with nothing between but what passes rows on.
+/// Whether the state of this call is taken over by an aggregate of the same process before the next row is made: the
+/// plan that this process executes has it, with nothing between but what passes rows on.
 fn is_taken_over(call: &Call) -> bool {
     let Some(aggregate) = partial_aggregate(call) else { return false };
     // SAFETY: the state of an aggregate that is being executed, and the statement that it is a part of.

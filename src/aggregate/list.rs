@@ -27,8 +27,8 @@ impl<T> PgList<T> {
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room * size_of::<T>();
-        // SAFETY: the context is there; what was allocated in it before keeps its bytes. Both raise an error where there
-        // is no memory.
+        // SAFETY: the context is there; what was allocated in it before keeps its bytes. Both raise an error where
+        // there is no memory.
         self.items = unsafe {
             if self.items.is_null() {
                 pg_sys::MemoryContextAllocHuge(self.context, bytes).cast()

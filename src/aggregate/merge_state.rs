@@ -1,9 +1,10 @@
 //! How states of an aggregate merge, travel between processes, and end.
 //!
-//! Nobody knows how many processes an unsized build has, nor how many elements they have together: workers that were planned may
-//! not start, and one process may hand over many states. So what a process hands over is exact, whatever the others have: its hashes, or,
-//! where they would take more bytes, the bits of the largest filter that may be made. Whoever puts states together has hashes as long as it
-//! gets no bits; those are folded to the size that the elements need in the end. Folding is exact, so nothing is lost by the detour.
+//! Nobody knows how many processes an unsized build has, nor how many elements they have together: workers that were
+//! planned may not start, and one process may hand over many states. So what a process hands over is exact, whatever
+//! the others have: its hashes, or, where they would take more bytes, the bits of the largest filter that may be made.
+//! Whoever puts states together has hashes as long as it gets no bits; those are folded to the size that the elements
+//! need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::parameters::Shared;
 use super::payload::Payload;
@@ -287,8 +288,8 @@ impl State {
     }
 }
 
-/// The number of elements that a dense filter is as full as, by its estimate and four standard errors. What fits its size by the
-/// estimate alone is not held to be more: it is as large as a filter may be.
+/// The number of elements that a dense filter is as full as, by its estimate and four standard errors. What fits its
+/// size by the estimate alone is not held to be more: it is as large as a filter may be.
 fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds.
     const MOST: f64 = 1e12;

@@ -27,7 +27,8 @@ impl Params {
     }
 }
 
-/// The parameters that a call site used first, kept as long as the site; others are kept with the state that needs them.
+/// The parameters that a call site used first, kept as long as the site; others are kept with the state that needs
+/// them.
 pub struct Shared {
     first: *const Params,
     /// States are made for the caller to read at once, in the memory of the call.

@@ -5,8 +5,8 @@
 //!                            ▲ a cache line begins
 //! ```
 //!
-//! In a stored value blocks begin where the header ends, and nearly always lie on two cache lines each. While
-//! bits are set each is on one: half as many misses. The payload is copied behind its header when the filter is finished.
+//! In a stored value blocks begin where the header ends, and nearly always lie on two cache lines each. While bits are
+//! set each is on one: half as many misses. The payload is copied behind its header when the filter is finished.
 
 use crate::pg::memory;
 use pg_bloom_core::interrupt;

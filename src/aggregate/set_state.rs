@@ -1,5 +1,5 @@
-//! The state of `bloom_union_agg` and `bloom_intersection_agg`: the filters that came, merged as far as they can be yet,
-//! in the aggregate's own memory. What that means is in [`pg_bloom_core::filter::set`].
+//! The state of `bloom_union_agg` and `bloom_intersection_agg`: the filters that came, merged as far as they can be
+//! yet, in the aggregate's own memory. What that means is in [`pg_bloom_core::filter::set`].
 
 use super::list::PgList;
 use super::payload::Payload;

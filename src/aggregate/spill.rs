@@ -5,9 +5,10 @@
 //!         ◀──────────  run 0  ─────────▶ ◀──────────  run 1  ─────────▶
 //! ```
 //!
-//! Each time that memory is full, its hashes are put in the order of the ranges that they belong to, by their first six bits, and
-//! appended to the file: a run. They are read back range by range, from all runs, so that few hashes at a time are sorted and
-//! counted, and the bits of their elements set in neighbouring blocks. A file that holds many repetitions is rewritten without them.
+//! Each time that memory is full, its hashes are put in the order of the ranges that they belong to, by their first six
+//! bits, and appended to the file: a run. They are read back range by range, from all runs, so that few hashes at a
+//! time are sorted and counted, and the bits of their elements set in neighbouring blocks. A file that holds many
+//! repetitions is rewritten without them.
 
 use crate::pg::call::Call;
 use crate::pg::error::Result;
@@ -91,8 +92,8 @@ impl Spill {
         self.file.len() as usize
     }
 
-    /// Whether fewer than a quarter of the hashes are repetitions, judged by those of one range: all copies of a hash are in it or
-    /// none is.
+    /// Whether fewer than a quarter of the hashes are repetitions, judged by those of one range: all copies of a hash
+    /// are in it or none is.
     fn has_few_repetitions(&mut self) -> Result<bool> {
         let mut hashes = Vec::new();
         self.read(0..1, &[], &mut hashes)?;
@@ -117,8 +118,8 @@ impl Spill {
         Ok(())
     }
 
-    /// Calls `visit` with hashes, those of neighbouring ranges at a time, in any order and with repetitions; the ranges ascend. `own`
-    /// are hashes that are not in the file, ascending.
+    /// Calls `visit` with hashes, those of neighbouring ranges at a time, in any order and with repetitions; the ranges
+    /// ascend. `own` are hashes that are not in the file, ascending.
     pub fn for_each_batch(&mut self, own: &[u64], mut visit: impl FnMut(&mut [u64]) -> Result<()>) -> Result<()> {
         let bytes = (self.written() + own.len()) * 8;
         let batches = bytes.div_ceil(BATCH_BYTES).next_power_of_two().clamp(1, RANGES);

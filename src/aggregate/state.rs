@@ -5,10 +5,10 @@
 //! dense:  | params | dense | … | len | -      | room |  batch       |      dense ──▶ | payload |
 //! ```
 //!
-//! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct ones
-//! take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be set
-//! ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of `work_mem` go to
-//! a temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
+//! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
+//! ones take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be
+//! set ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of
+//! `work_mem` go to a temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
@@ -269,8 +269,8 @@ impl State {
         Ok(unsafe { &mut *self.head().spill })
     }
 
-    /// Goes dense if the bits of the hashes prove, without sorting them, that more than `most` are distinct: an element sets
-    /// no more than k bits.
+    /// Goes dense if the bits of the hashes prove, without sorting them, that more than `most` are distinct: an element
+    /// sets no more than k bits.
     fn go_dense_if_surely_more_than(&mut self, call: &Call, most: usize) -> Result<bool> {
         let header = self.params().header;
         header.check_size(settings::max_filter_bytes())?;
@@ -355,8 +355,8 @@ impl State {
     }
 }
 
-/// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may use, but never so few that
-/// the file and its buffer of 8 kB would cost more than they save.
+/// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may use, but never so
+/// few that the file and its buffer of 8 kB would cost more than they save.
 pub fn most_in_memory() -> usize {
     // SAFETY: hasher a setting of the process.
     (unsafe { pg_sys::work_mem as usize } * 1024 / 2).max(WORTH_A_FILE)

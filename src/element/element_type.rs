@@ -1,8 +1,9 @@
 //! Elements: which SQL values may be added and asked for, and as which key kind.
 //!
 //! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under a nondeterministic
-//! collation; `citext`, which compares by its own rules; names of objects, which are kept as identifiers that a dump doesn't
-//! keep; a `bloom` itself, which would be a filter of filters where a merge was meant; and what is made of any of these.
+//! collation; `citext`, which compares by its own rules; names of objects, which are kept as identifiers that a dump
+//! doesn't keep; a `bloom` itself, which would be a filter of filters where a merge was meant; and what is made of any
+//! of these.
 
 use super::hasher::{Form, Hasher};
 use super::members::Reader;

@@ -78,8 +78,8 @@ pub struct Resolver<'a> {
     call: &'a Call,
     /// What the user sees.
     whole: Oid,
-    /// What is known so far, so that types with parts in common take no longer than they are many; nothing yet of a type
-    /// that is being looked at.
+    /// What is known so far, so that types with parts in common take no longer than they are many; nothing yet of a
+    /// type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
     rows: Vec<(Oid, u64)>,
 }
@@ -172,8 +172,8 @@ impl<'a> Resolver<'a> {
         Ok((kind, RangeType::of_range(oid, bound)))
     }
 
-    /// Row types are told apart by their names and the names and kinds of their columns, in order. The name of a column is the
-    /// one thing that tells it from another that was dropped, and that a dump keeps.
+    /// Row types are told apart by their names and the names and kinds of their columns, in order. The name of a column
+    /// is the one thing that tells it from another that was dropped, and that a dump keeps.
     fn row(&mut self, oid: Oid) -> Result<Resolved> {
         self.rows.push((oid, version(oid)));
         let row = RowType::new(oid);
@@ -246,8 +246,8 @@ pub fn refuse_string(oid: Oid) -> Error {
     )
 }
 
-/// The name that tells a type with a hash of its own from others. Where that hash may depend on the encoding of the database
-/// or on the CPU, so does the name: a filter that was moved then gives an error and no wrong answer.
+/// The name that tells a type with a hash of its own from others. Where that hash may depend on the encoding of the
+/// database or on the CPU, so does the name: a filter that was moved then gives an error and no wrong answer.
 fn other_name(oid: Oid) -> String {
     let mut name = catalog::qualified_name(oid);
     if let Some(encoding) = encoding::foreign_encoding()

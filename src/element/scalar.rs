@@ -68,8 +68,8 @@ pub struct ScalarReader {
 }
 
 impl ScalarReader {
-    /// A reader for elements of type `oid`, which `source` describes; `None` when that is [`Source::Other`] and the type
-    /// has no extended hash.
+    /// A reader for elements of type `oid`, which `source` describes; `None` when that is [`Source::Other`] and the
+    /// type has no extended hash.
     pub fn new(source: Source, oid: pg_sys::Oid) -> Option<ScalarReader> {
         let extended_hash = match source {
             Source::Other => catalog::extended_hash(oid)?,

@@ -1,9 +1,10 @@
 //! Rust's own memory, with a reserve for when there is none.
 //!
-//! What grows with filters comes from PostgreSQL's memory or from [`pg_bloom_core::memory`], and fails with an error. That leaves what is
-//! small: names, messages, the errors themselves. Rust ends the process, and with it all sessions of the server, where it gets no memory for
-//! these; an allocator may neither unwind nor jump. So small requests that the system refuses are served from a reserve: enough
-//! to say that there is no memory. It takes address space only, until it is used.
+//! What grows with filters comes from PostgreSQL's memory or from [`pg_bloom_core::memory`], and fails with an error.
+//! That leaves what is small: names, messages, the errors themselves. Rust ends the process, and with it all sessions
+//! of the server, where it gets no memory for these; an allocator may neither unwind nor jump. So small requests that
+//! the system refuses are served from a reserve: enough to say that there is no memory. It takes address space only,
+//! until it is used.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -67,8 +68,8 @@ impl Reserving {
     }
 }
 
-// SAFETY: memory is the system's or a part of the reserve that nobody else has, aligned and as large as asked for. What goes back to
-// either came from it, as its address tells.
+// SAFETY: memory is the system's or a part of the reserve that nobody else has, aligned and as large as asked for. What
+// goes back to either came from it, as its address tells.
 unsafe impl GlobalAlloc for Reserving {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those of the system's allocator.
@@ -107,8 +108,8 @@ unsafe impl GlobalAlloc for Reserving {
                 return memory;
             }
         }
-        // SAFETY: the caller promises that the new size is possible with this alignment; both places have as many bytes as are copied, and
-        // the old one is given back only once there is a new one.
+        // SAFETY: the caller promises that the new size is possible with this alignment; both places have as many bytes
+        // as are copied, and the old one is given back only once there is a new one.
         unsafe {
             let memory = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !memory.is_null() {

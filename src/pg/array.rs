@@ -5,14 +5,14 @@ use super::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// The elements of argument `i`, an array whose elements have type `element_type`; those that are NULL are left out. Empty
-/// if the argument is NULL.
+/// The elements of argument `i`, an array whose elements have type `element_type`; those that are NULL are left out.
+/// Empty if the argument is NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
     let Some(datum) = call.datum(i) else { return Vec::new() };
     let storage = catalog::storage(element_type);
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: by declaration the argument is an array; its elements' type is the one that the parser says. The results are
-    // arrays of `count` items in the memory of this call.
+    // SAFETY: by declaration the argument is an array; its elements' type is the one that the parser says. The results
+    // are arrays of `count` items in the memory of this call.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
         pg_sys::deconstruct_array(
@@ -42,7 +42,8 @@ pub fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Ve
     }
     let storage = catalog::storage(element_type);
     let mut values: Vec<pg_sys::Datum> = memory::collect(elements.iter().map(|element| element.datum));
-    // SAFETY: the values are of the type, which is kept as `storage` says; their number was that of an array's elements.
+    // SAFETY: the values are of the type, which is kept as `storage` says; their number was that of an array's
+    // elements.
     unsafe {
         let array = pg_sys::construct_array(
             values.as_mut_ptr(),
@@ -84,8 +85,8 @@ unsafe fn dimensions<'a>(array: *const pg_sys::ArrayType) -> (&'a [i32], &'a [i3
     }
 }
 
-/// Calls `start` with length and lower bound of each dimension of an array, then `member` with each of its elements; `None` is
-/// NULL.
+/// Calls `start` with length and lower bound of each dimension of an array, then `member` with each of its elements;
+/// `None` is NULL.
 ///
 /// # Safety
 /// `array` must be a whole, aligned array of elements that are kept as `storage` says.
@@ -96,8 +97,8 @@ pub unsafe fn each_element<C>(
     start: impl FnOnce(&mut C, &[i32], &[i32]),
     mut member: impl FnMut(&mut C, Option<pg_sys::Datum>),
 ) {
-    // SAFETY: promised by the caller. Behind the dimensions are a bit for each element if there are NULLs, then the elements
-    // that are none.
+    // SAFETY: promised by the caller. Behind the dimensions are a bit for each element if there are NULLs, then the
+    // elements that are none.
     unsafe {
         let (lengths, lower_bounds) = dimensions(array);
         start(context, lengths, lower_bounds);

@@ -132,8 +132,8 @@ impl Call {
         Ok(flinfo)
     }
 
-    /// The address of this call site, which no other has while it lives, and memory that lives as long; `None` for a call
-    /// without a site.
+    /// The address of this call site, which no other has while it lives, and memory that lives as long; `None` for a
+    /// call without a site.
     pub fn site(&self) -> Option<(usize, pg_sys::MemoryContext)> {
         let flinfo = self.flinfo().ok()?;
         // SAFETY: not null, and valid for the call.
@@ -211,8 +211,8 @@ impl Call {
         }
     }
 
-    /// Whether the executor prepared this call. Who calls functions of an aggregate by hand, as Citus does to spread it over
-    /// nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
+    /// Whether the executor prepared this call. Who calls functions of an aggregate by hand, as Citus does to spread it
+    /// over nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
     pub fn is_prepared(&self) -> bool {
         // SAFETY: flinfo is valid.
         self.flinfo().is_ok_and(|flinfo| unsafe { !(*flinfo).fn_expr.is_null() })

@@ -191,7 +191,8 @@ pub fn is_collatable(oid: pg_sys::Oid) -> bool {
     unsafe { pg_sys::get_typcollation(oid) != pg_sys::InvalidOid }
 }
 
-/// The entry of a range type in the type cache, with what is needed to read its values. It lives as long as the process.
+/// The entry of a range type in the type cache, with what is needed to read its values. It lives as long as the
+/// process.
 pub fn range_entry(oid: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
     // SAFETY: raises an error if that is no range type.
     unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) }
@@ -211,8 +212,8 @@ pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool 
 /// The schema-qualified name of a type, in UTF-8, as SQL writes names: what is not of lower-case letters, digits and
 /// underscores is quoted. Which words are reserved doesn't matter, nor what the type is called in SQL.
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: reads the catalog; the results are C strings in the memory of this call. The type is there, or the first call
-    // raises an error.
+    // SAFETY: reads the catalog; the results are C strings in the memory of this call. The type is there, or the first
+    // call raises an error.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::TYPEOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {

@@ -1,8 +1,8 @@
 //! What the parser made of an argument without being asked.
 //!
-//! `citext` and its like become `text` quietly, though their values compare by rules of their own. An expression shows it as
-//! long as the conversion is there: of a column or a subquery, within CASE or COALESCE, of each element of an array. It
-//! is gone where the planner computed a constant, and where a cast was written the user knows.
+//! `citext` and its like become `text` quietly, though their values compare by rules of their own. An expression shows
+//! it as long as the conversion is there: of a column or a subquery, within CASE or COALESCE, of each element of an
+//! array. It is gone where the planner computed a constant, and where a cast was written the user knows.
 
 use super::catalog;
 use super::nodes::{Argument, nth};
@@ -16,8 +16,8 @@ use pgrx::pg_sys::NodeTag;
 pub unsafe fn string_type(argument: Argument) -> Option<pg_sys::Oid> {
     let Argument { node, below } = argument;
     let part = |node| Argument { node, below };
-    // SAFETY: promised by the caller; each node is read as what its tag says. Expressions can be deep: the check raises an
-    // error before the stack ends.
+    // SAFETY: promised by the caller; each node is read as what its tag says. Expressions can be deep: the check raises
+    // an error before the stack ends.
     unsafe {
         if node.is_null() {
             return None;
@@ -88,8 +88,8 @@ unsafe fn in_any(list: *mut pg_sys::List, below: *mut pg_sys::Plan) -> Option<pg
     unsafe { (0..).map_while(|i| nth(list, i)).find_map(|node| string_type(Argument { node, below })) }
 }
 
-/// The expression whose value a variable is, if it is one that the plan below computes: what a query groups or sorts by, for
-/// instance.
+/// The expression whose value a variable is, if it is one that the plan below computes: what a query groups or sorts
+/// by, for instance.
 ///
 /// # Safety
 /// As for [`string_type`].

@@ -16,8 +16,9 @@ pub fn foreign_encoding() -> Option<&'static str> {
     }
 }
 
-/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are shown as
-/// `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay different.
+/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are
+/// shown as `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay
+/// different.
 pub fn utf8(bytes: &[u8]) -> String {
     // SAFETY: reads a global of the process.
     if unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_SQL_ASCII as i32 {

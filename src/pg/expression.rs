@@ -5,15 +5,15 @@ use super::nodes::{Argument, argument, length, nth};
 use super::{catalog, coercion};
 use pgrx::pg_sys;
 
-/// The string type of another extension that the parser turned into `text` without being asked, if argument `i` shows one:
-/// `citext`, for instance, whose values compare by other rules.
+/// The string type of another extension that the parser turned into `text` without being asked, if argument `i` shows
+/// one: `citext`, for instance, whose values compare by other rules.
 pub fn quiet_string(call: &Call, i: usize) -> Option<pg_sys::Oid> {
     // SAFETY: the nodes belong to the expression that is being executed.
     arguments(call, i).into_iter().find_map(|argument| unsafe { coercion::string_type(argument) })
 }
 
-/// The collations that argument `i` has by itself, whatever its neighbours have: several if it can't be told which function of
-/// a window is being called. If the argument can't be seen, the collation of the call.
+/// The collations that argument `i` has by itself, whatever its neighbours have: several if it can't be told which
+/// function of a window is being called. If the argument can't be seen, the collation of the call.
 pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
     let arguments = arguments(call, i);
     if arguments.is_empty() {
@@ -43,8 +43,8 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
         })
 }
 
-/// Whether argument `i` of a function or operator in an expression is a constant. A parameter is none: PL/pgSQL changes its
-/// value without a new call site. Nothing is constant in a call on behalf of an aggregate or a window.
+/// Whether argument `i` of a function or operator in an expression is a constant. A parameter is none: PL/pgSQL changes
+/// its value without a new call site. Nothing is constant in a call on behalf of an aggregate or a window.
 pub fn is_constant(call: &Call, i: usize) -> bool {
     let Some(node) = call.expression().filter(|_| call.aggregate_state().is_none() && call.window().is_none()) else {
         return false;
@@ -56,10 +56,12 @@ pub fn is_constant(call: &Call, i: usize) -> bool {
     }
 }
 
-/// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a window.
+/// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
+/// window.
 fn arguments(call: &Call, i: usize) -> Vec<Argument> {
     let nowhere = std::ptr::null_mut();
-    // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to that.
+    // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to
+    // that.
     unsafe {
         let Some(node) = call.expression() else { return Vec::new() };
         if let Some(window) = call.window() {
@@ -79,7 +81,8 @@ fn arguments(call: &Call, i: usize) -> Vec<Argument> {
 /// # Safety
 /// `state` must be that of the aggregate's node, on whose behalf the function is being called.
 unsafe fn argument_of_aggregate(call: &Call, state: *mut pg_sys::AggState, i: usize) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; the arguments of an aggregate are entries of a target list, direct ones expressions.
+    // SAFETY: promised by the caller; the arguments of an aggregate are entries of a target list, direct ones
+    // expressions.
     unsafe {
         let aggregate = pg_sys::AggGetAggref(call.fcinfo());
         let is_final = !(*state).curperagg.is_null();

@@ -1,8 +1,9 @@
 //! Memory for filters.
 //!
-//! Each element touches a random cache line of its filter, so a filter of many megabytes costs a miss of the page table an
-//! element as well, which can take longer than the miss of the cache. Large allocations therefore ask the kernel for
-//! huge pages, of 2 MB where others have 4 kB. Where it gives them only on request, a probe of 12 MB took 7 % less time.
+//! Each element touches a random cache line of its filter, so a filter of many megabytes costs a miss of the page table
+//! an element as well, which can take longer than the miss of the cache. Large allocations therefore ask the kernel for
+//! huge pages, of 2 MB where others have 4 kB. Where it gives them only on request, a probe of 12 MB took 7 % less
+//! time.
 
 use pgrx::pg_sys;
 
@@ -17,7 +18,8 @@ const CACHE_LINE_BYTES: usize = 64;
 
 /// `len` bytes in a memory context, not written yet; more than a gigabyte is refused with an error.
 pub fn allocate(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
-    // SAFETY: the context is there, as everywhere in this folder; the function raises an error where there is no memory.
+    // SAFETY: the context is there, as everywhere in this folder; the function raises an error where there is no
+    // memory.
     let pointer: *mut u8 = unsafe { pg_sys::MemoryContextAlloc(context, len).cast() };
     prefer_huge_pages(pointer, len);
     pointer
@@ -52,7 +54,8 @@ pub unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() 
     }
 }
 
-/// Asks for huge pages behind these bytes, if they are many. They take no more memory than bytes that are all written to.
+/// Asks for huge pages behind these bytes, if they are many. They take no more memory than bytes that are all written
+/// to.
 #[cfg(target_os = "linux")]
 pub fn prefer_huge_pages(pointer: *mut u8, len: usize) {
     if len < LARGE_BYTES {
@@ -60,8 +63,8 @@ pub fn prefer_huge_pages(pointer: *mut u8, len: usize) {
     }
     let skip = pointer.align_offset(PAGE_BYTES);
     let whole_pages = (len - skip) / PAGE_BYTES * PAGE_BYTES;
-    // SAFETY: whole pages within the allocation; the advice doesn't change what is in them. Where the kernel has no such
-    // pages or larger ones, it says so and does nothing: nothing depends on it.
+    // SAFETY: whole pages within the allocation; the advice doesn't change what is in them. Where the kernel has no
+    // such pages or larger ones, it says so and does nothing: nothing depends on it.
     unsafe { libc::madvise(pointer.add(skip).cast(), whole_pages, libc::MADV_HUGEPAGE) };
 }
 

@@ -9,7 +9,8 @@ pub struct Argument {
     pub below: *mut pg_sys::Plan,
 }
 
-/// Argument `i` of the function or operator that an expression calls. The second one of `x operator ANY (array)` is the array.
+/// Argument `i` of the function or operator that an expression calls. The second one of `x operator ANY (array)` is the
+/// array.
 ///
 /// # Safety
 /// `node` must be a valid expression.

@@ -1,10 +1,10 @@
 //! What a call site does at most once in a statement.
 //!
-//! A call site is what PostgreSQL prepares: the place of a function in an expression, or of an aggregate in a plan. It may live for
-//! shorter than what the client sent as a statement (a statement in a function, executed for each row, is prepared each time), and for
-//! longer (an expression of PL/pgSQL lives for the transaction). So what was done is forgotten when either ends: the site's memory, or that
-//! of the portal that runs the statement. Where there is no portal, as in parallel workers, the transaction's memory
-//! stands for it.
+//! A call site is what PostgreSQL prepares: the place of a function in an expression, or of an aggregate in a plan. It
+//! may live for shorter than what the client sent as a statement (a statement in a function, executed for each row, is
+//! prepared each time), and for longer (an expression of PL/pgSQL lives for the transaction). So what was done is
+//! forgotten when either ends: the site's memory, or that of the portal that runs the statement. Where there is no
+//! portal, as in parallel workers, the transaction's memory stands for it.
 
 use super::call::Call;
 use pgrx::PgMemoryContexts;

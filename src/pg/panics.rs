@@ -1,8 +1,8 @@
 //! What is shown of a panic: its message to the user, where it happened to the server's log.
 //!
-//! Errors travel through Rust as panics, PostgreSQL's own included. pgrx's hook notes a backtrace of each where `RUST_BACKTRACE`
-//! asks for one, and adds it to the error's DETAIL: the frames and paths of this library, sent to whoever runs a statement into its
-//! timeout. So pgrx's hook is replaced.
+//! Errors travel through Rust as panics, PostgreSQL's own included. pgrx's hook notes a backtrace of each where
+//! `RUST_BACKTRACE` asks for one, and adds it to the error's DETAIL: the frames and paths of this library, sent to
+//! whoever runs a statement into its timeout. So pgrx's hook is replaced.
 
 use super::call::Call;
 use super::error::Outcome;

@@ -1,8 +1,8 @@
 //! Parameters that the planner is about to replace with their values.
 //!
 //! A plan made for certain values of its parameters has constants in their place, and a `citext` that the parser made a
-//! `text` of is then a constant of type text, as any other. The planner asks a function's support function to simplify a call
-//! when that is done, but still has the query as it was parsed.
+//! `text` of is then a constant of type text, as any other. The planner asks a function's support function to simplify
+//! a call when that is done, but still has the query as it was parsed.
 
 use super::call::Call;
 use super::nodes::{self, Argument};
@@ -19,12 +19,12 @@ struct Search {
     found: Option<Oid>,
 }
 
-/// The string type of another extension that a parameter has from which the query makes an argument of the function quietly, if
-/// argument 0 of a support function is the planner's request to simplify a call.
+/// The string type of another extension that a parameter has from which the query makes an argument of the function
+/// quietly, if argument 0 of a support function is the planner's request to simplify a call.
 pub fn quiet_parameter(call: &Call) -> Option<Oid> {
     let request = call.internal::<pg_sys::SupportRequestSimplify>(0)?;
-    // SAFETY: the planner passes a node, which is read as what its tag says, with a call, and the root of the query if there
-    // is one. The query is only read.
+    // SAFETY: the planner passes a node, which is read as what its tag says, with a call, and the root of the query if
+    // there is one. The query is only read.
     unsafe {
         if (*request).type_ != NodeTag::T_SupportRequestSimplify || (*request).root.is_null() {
             return None;
@@ -58,8 +58,8 @@ unsafe fn may_have_quiet(params: pg_sys::ParamListInfo) -> bool {
     }
 }
 
-/// Looks for a call of the function with a parameter that was converted quietly, in a query but not in its subqueries: these are
-/// planned by themselves.
+/// Looks for a call of the function with a parameter that was converted quietly, in a query but not in its subqueries:
+/// these are planned by themselves.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn find_call(node: *mut Node, context: *mut c_void) -> bool {
     // SAFETY: the walker passes null or a node of the query, and what it was given for context.

@@ -67,8 +67,8 @@ impl Rows {
     /// Those of `make`.
     pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<Column>>>) -> Result<Option<pg_sys::Datum>> {
         let fcinfo = call.fcinfo();
-        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: fn_extra is null at the first,
-        // and what is kept between calls lives in the context that init_MultiFuncCall makes.
+        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: fn_extra is null at the
+        // first, and what is kept between calls lives in the context that init_MultiFuncCall makes.
         unsafe {
             let first = (*(*fcinfo).flinfo).fn_extra.is_null();
             if first {

@@ -29,8 +29,8 @@ impl RowType {
     /// The composite type `oid`.
     pub fn new(oid: pg_sys::Oid) -> RowType {
         let version = version(oid);
-        // SAFETY: a composite type has a row descriptor. The copy has the defaults of its columns, and is in memory that lives as
-        // long as the process.
+        // SAFETY: a composite type has a row descriptor. The copy has the defaults of its columns, and is in memory
+        // that lives as long as the process.
         let descriptor = unsafe {
             let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
             let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(oid, -1);

@@ -1,9 +1,9 @@
 //! Temporary files that belong to a memory context.
 //!
-//! A file is closed with the context, whose owner need not know of it. But PostgreSQL's resource owner closes it as well, when
-//! a transaction or subtransaction ends, and the context may outlive that: a cursor that failed in a subtransaction keeps its
-//! memory until it is closed. So a file of an owner that is being released counts as closed, and none is closed while a
-//! transaction is being rolled back.
+//! A file is closed with the context, whose owner need not know of it. But PostgreSQL's resource owner closes it as
+//! well, when a transaction or subtransaction ends, and the context may outlive that: a cursor that failed in a
+//! subtransaction keeps its memory until it is closed. So a file of an owner that is being released counts as closed,
+//! and none is closed while a transaction is being rolled back.
 
 use super::error::{Error, Result, SqlState};
 use super::memory;
@@ -21,8 +21,8 @@ thread_local! {
     static MADE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A temporary file of hashes, closed and so deleted when it is dropped. It must be dropped with, or before, the memory context
-/// that it was made for.
+/// A temporary file of hashes, closed and so deleted when it is dropped. It must be dropped with, or before, the memory
+/// context that it was made for.
 pub struct Temporary {
     file: *mut pg_sys::BufFile,
     key: Key,
@@ -34,8 +34,8 @@ impl Temporary {
     /// An empty file.
     pub fn new(context: pg_sys::MemoryContext) -> Temporary {
         let number = MADE.get();
-        // SAFETY: within a transaction, as all aggregates are; the context is there. The callback is a function of this library,
-        // which is never unloaded.
+        // SAFETY: within a transaction, as all aggregates are; the context is there. The callback is a function of this
+        // library, which is never unloaded.
         let (file, owner) = unsafe {
             if number == 0 {
                 pg_sys::RegisterResourceReleaseCallback(Some(release), std::ptr::null_mut());
@@ -66,8 +66,8 @@ impl Temporary {
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
         let bytes = hashes.as_flattened();
-        // SAFETY: the file is open as long as it is used; it is given these bytes to read. Hasher nothing writes what is buffered:
-        // then nothing is left that closing could fail to write.
+        // SAFETY: the file is open as long as it is used; it is given these bytes to read. Hasher nothing writes what
+        // is buffered: then nothing is left that closing could fail to write.
         unsafe {
             pg_sys::BufFileWrite(self.file, bytes.as_ptr().cast_mut().cast(), bytes.len());
             pg_sys::BufFileRead(self.file, std::ptr::null_mut(), 0);
@@ -108,8 +108,8 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         let is_open = OPEN.with_borrow_mut(|open| open.remove(&self.key));
-        // SAFETY: the file is open, and its memory is that of a context which is still there. After an error the resource owner
-        // closes it, as PostgreSQL's code relies on as well.
+        // SAFETY: the file is open, and its memory is that of a context which is still there. After an error the
+        // resource owner closes it, as PostgreSQL's code relies on as well.
         unsafe {
             if is_open && !std::thread::panicking() && pg_sys::IsTransactionState() {
                 pg_sys::BufFileClose(self.file);

@@ -177,8 +177,8 @@ impl Buffer for PgBuffer {
 
 /// A C string of `len` bytes as a result, which `write` fills.
 pub fn c_string(len: usize, write: impl FnOnce(&mut [u8])) -> pg_sys::Datum {
-    // SAFETY: one byte more than the text was allocated, and is made zero with it; twice the largest value may be more than
-    // a gigabyte.
+    // SAFETY: one byte more than the text was allocated, and is made zero with it; twice the largest value may be more
+    // than a gigabyte.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
         let flags = pg_sys::MCXT_ALLOC_HUGE as i32;

@@ -82,8 +82,8 @@ impl CostRequest<'_> {
 unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, variable: *mut pg_sys::Var) -> Option<f64> {
     /// Bytes of the smallest filter.
     const SMALLEST: i32 = 48;
-    // SAFETY: promised by the caller. The arrays have as many items as the root says; the planner has the table locked, and a
-    // TOAST table goes with its table.
+    // SAFETY: promised by the caller. The arrays have as many items as the root says; the planner has the table locked,
+    // and a TOAST table goes with its table.
     unsafe {
         let number = usize::try_from((*variable).varno).ok()?;
         if (*variable).varlevelsup != 0 || number == 0 || number >= (*root).simple_rel_array_size as usize {

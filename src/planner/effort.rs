@@ -1,5 +1,5 @@
-//! What estimates may cost in one planning of a statement. The planner asks for one estimate after another: for `x <@ ANY
-//! (array)` as many as the array has filters, each of which could be asked about every value in the statistics.
+//! What estimates may cost in one planning of a statement. The planner asks for one estimate after another: for `x <@
+//! ANY (array)` as many as the array has filters, each of which could be asked about every value in the statistics.
 
 use pgrx::pg_sys;
 use std::ffi::c_void;
@@ -26,8 +26,8 @@ impl Effort {
     /// # Safety
     /// `root` must be that of a query that is being planned.
     pub unsafe fn of(root: *mut pg_sys::PlannerInfo) -> Option<Effort> {
-        // SAFETY: promised by the caller; all queries of a statement share what is global. The callback's memory goes with
-        // the context that calls it.
+        // SAFETY: promised by the caller; all queries of a statement share what is global. The callback's memory goes
+        // with the context that calls it.
         unsafe {
             let planning = (*root).glob;
             if planning.is_null() || (*root).planner_cxt.is_null() {

@@ -2,8 +2,9 @@
 //!
 //! # Rows
 //!
-//! With a filter that is known when the query is planned, and a column of elements that was analysed, the filter itself is
-//! asked: about the column's most common values, and about the bounds of its histogram, which are a sample of the others.
+//! With a filter that is known when the query is planned, and a column of elements that was analysed, the filter itself
+//! is asked: about the column's most common values, and about the bounds of its histogram, which are a sample of the
+//! others.
 //!
 //! ```text
 //! share of rows = common values that are in the filter
@@ -11,13 +12,14 @@
 //! ```
 //!
 //! with N elements in the filter and p its present rate: no more of the column's distinct values can be in it. In all
-//! other cases, as with a filter from a table, or of another kind than the column, a tenth of the rows is expected. About
-//! a thousand values are asked for in an estimate, and a planning has an end of estimates: see `src/datum/effort.rs`.
+//! other cases, as with a filter from a table, or of another kind than the column, a tenth of the rows is expected.
+//! About a thousand values are asked for in an estimate, and a planning has an end of estimates: see
+//! `src/datum/effort.rs`.
 //!
 //! # Cost
 //!
-//! A call costs what the script declares, unless the filter is a column whose values are out of line. Then, for `p` pages of TOAST
-//! a row,
+//! A call costs what the script declares, unless the filter is a column whose values are out of line. Then, for `p`
+//! pages of TOAST a row,
 //!
 //! ```text
 //! a probe, p ≤ 2 (the whole value is fetched)   p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
@@ -25,8 +27,9 @@
 //! what reads all of it                          p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! ```
 //!
-//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a value of 12 kB 13 µs, one of
-//! 12 MB 4.5 to 7 ms, so 3 to 4.5 µs a page, where PostgreSQL's cheapest operators, which cost `cpu_operator_cost`, take 25 ns.
+//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a value of 12 kB 13
+//! µs, one of 12 MB 4.5 to 7 ms, so 3 to 4.5 µs a page, where PostgreSQL's cheapest operators, which cost
+//! `cpu_operator_cost`, take 25 ns.
 
 use super::cost::{StoredColumn, cost_request};
 use super::statistics::Column;
@@ -79,8 +82,8 @@ impl Known for CountingBloom {
     }
 }
 
-/// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or not
-/// for the rows of the statistics.
+/// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or
+/// not for the rows of the statistics.
 fn selectivity<S: Known>(call: &Call, filter: Side) -> f64 {
     match clause(call, filter, S::TYPE, |column| share::<S>(call, column)) {
         Clause::Unknown => DEFAULT,

@@ -1,7 +1,7 @@
 //! What the statistics of a column say about a filter that is known when a query is planned.
 //!
-//! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has: each
-//! value is read only if its type says that it is a filter, and nothing here is an error.
+//! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has:
+//! each value is read only if its type says that it is a filter, and nothing here is an error.
 
 use super::effort::Effort;
 use crate::pg::call::{Call, Element};
@@ -105,8 +105,8 @@ pub fn clause<T>(
     }
 }
 
-/// The value of an expression that is a constant of the extension's type with this name, or a domain over it: `Some(None)`
-/// is a NULL. A large value out of line is left where it is.
+/// The value of an expression that is a constant of the extension's type with this name, or a domain over it:
+/// `Some(None)` is a NULL. A large value out of line is left where it is.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -161,7 +161,8 @@ impl Column<'_> {
         .unwrap_or((0.0, 0.0))
     }
 
-    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None` if there are too few.
+    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None` if there are too
+    /// few.
     pub fn bounds(&self, contains: impl Fn(Element) -> bool) -> Option<(f64, usize)> {
         self.with_slot(pg_sys::STATISTIC_KIND_HISTOGRAM, pg_sys::ATTSTATSSLOT_VALUES, |values, _| {
             if values.len() < FEWEST_BOUNDS {
@@ -223,8 +224,8 @@ impl Column<'_> {
         }
         let mut slot = pg_sys::AttStatsSlot::default();
         let statistics = self.statistics.statsTuple;
-        // SAFETY: the row is there; the slot has as many values and numbers as it says, which live until it is freed. The
-        // column's values are of the clause's type but for relabelling.
+        // SAFETY: the row is there; the slot has as many values and numbers as it says, which live until it is freed.
+        // The column's values are of the clause's type but for relabelling.
         unsafe {
             if !pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, pg_sys::InvalidOid, flags as i32) {
                 return None;

@@ -1,5 +1,6 @@
-//! What the planner is told of calls with an element, before it puts values in the place of parameters. A function has one support
-//! function: another one, of a function with an element that is a text, begins with [`refuse_quiet_parameter`] as well.
+//! What the planner is told of calls with an element, before it puts values in the place of parameters. A function has
+//! one support function: another one, of a function with an element that is a text, begins with
+//! [`refuse_quiet_parameter`] as well.
 
 use crate::element::refuse_string;
 use crate::pg::call::Call;
@@ -7,8 +8,8 @@ use crate::pg::error::{Outcome, Result};
 use crate::pg::parameter::quiet_parameter;
 use pgrx::pg_sys::Datum;
 
-/// Refuses a call with a parameter of `citext` or its like that the parser made a `text` of, if the planner asks to simplify it: the
-/// value that it puts there doesn't show that.
+/// Refuses a call with a parameter of `citext` or its like that the parser made a `text` of, if the planner asks to
+/// simplify it: the value that it puts there doesn't show that.
 ///
 /// # Errors
 /// 0A000 for such a parameter.

@@ -5,8 +5,8 @@
 //!                              (or all of it, if short)    until they have cost as much as
 //! ```
 //!
-//! A value out of line is known by its TOAST identity: a value that is updated gets another one. Only bytes are kept, in
-//! the memory of the call site; a few filters at a time, and of large ones just the last.
+//! A value out of line is known by its TOAST identity: a value that is updated gets another one. Only bytes are kept,
+//! in the memory of the call site; a few filters at a time, and of large ones just the last.
 
 use crate::element::Hasher;
 use crate::filter_type::FilterType;
@@ -24,8 +24,8 @@ use pgrx::pg_sys;
 const PLACES: usize = 4;
 /// Values up to this many bytes are fetched at once: a slice costs as much.
 const SHORT_BYTES: usize = 16 << 10;
-/// Bytes of a value that take as long to fetch with the rest of it as one slice does alone: of 12 MB a slice took 2.4 µs
-/// and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
+/// Bytes of a value that take as long to fetch with the rest of it as one slice does alone: of 12 MB a slice took 2.4
+/// µs and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
 const SLICE_BYTES: usize = 4 << 10;
 /// Bytes of filters to remember; one alone may have more.
 const MOST_BYTES: usize = 64 << 20;
@@ -234,8 +234,8 @@ impl<S: FilterType> FilterCache<S> {
         let context = call.site_context()?;
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
         let prefix = S::start_header(&S::start(place.value.bytes(), place.length)?).prefix_bytes();
-        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place. Memory is
-        // there already if an error that was caught ended an attempt before this.
+        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place.
+        // Memory is there already if an error that was caught ended an attempt before this.
         let bytes = unsafe {
             if place.whole.is_null() {
                 (place.whole, place.first) = memory::allocate_aligned(context, place.length, prefix);

@@ -6,8 +6,8 @@ use crate::pg::varlena::Value;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u};
 
-/// Reads argument `i`, a filter, as far as its header goes: that and the bytes of the whole value, or `None` if it is NULL.
-/// Of a value out of line only the first slice is fetched, of a compressed one only the start is made.
+/// Reads argument `i`, a filter, as far as its header goes: that and the bytes of the whole value, or `None` if it is
+/// NULL. Of a value out of line only the first slice is fetched, of a compressed one only the start is made.
 ///
 /// # Errors
 /// 22P03 for a damaged value.

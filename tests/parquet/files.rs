@@ -14,7 +14,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The column chunks of a file: row group, column, the physical type, the bytes of the filter and the other program's reading.
+/// The column chunks of a file: row group, column, the physical type, the bytes of the filter and the other program's
+/// reading.
 pub fn chunks(path: &Path) -> Vec<(usize, &'static Column, Type, Vec<u8>, Sbbf)> {
     let bytes = std::fs::read(path).expect("the file is there");
     let properties = ReaderProperties::builder().set_read_bloom_filter(true).build();

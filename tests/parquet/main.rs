@@ -1,7 +1,8 @@
-//! Filters of Parquet files: those that other programs wrote are read, and ours are read by another program, with the same
-//! answers for each element.
+//! Filters of Parquet files: those that other programs wrote are read, and ours are read by another program, with the
+//! same answers for each element.
 //!
-//! The other program is the crate `parquet`. The files of tests/data/parquet are by DuckDB and pyarrow: scripts/parquet-samples.
+//! The other program is the crate `parquet`. The files of tests/data/parquet are by DuckDB and pyarrow:
+//! scripts/parquet-samples.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -46,7 +47,8 @@ fn answers(client: &mut Client, column: &Column, filter: &str, bytes: &[u8], unt
     found.iter().map(|row| row.get(0)).collect()
 }
 
-/// Reads every filter of a file and compares answers; each of the first `present` elements must be in one of its row groups.
+/// Reads every filter of a file and compares answers; each of the first `present` elements must be in one of its row
+/// groups.
 fn compare_file(client: &mut Client, path: &Path, present: i64) {
     let chunks = chunks(path);
     for column in &COLUMNS {
@@ -114,7 +116,8 @@ fn files_of_the_parquet_crate_are_read() {
     }
 }
 
-/// What the other program writes of a filter of ours: of its bits, or if it is sparse of these elements in as many blocks.
+/// What the other program writes of a filter of ours: of its bits, or if it is sparse of these elements in as many
+/// blocks.
 fn written_by_the_crate(stored: &[u8], elements: &[Plain], physical: Type) -> Vec<u8> {
     let mut filter = if stored[3] == 0 {
         let blocks = u64::from_le_bytes(stored[8..16].try_into().expect("eight bytes"));

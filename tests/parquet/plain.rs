@@ -3,7 +3,8 @@
 use parquet::basic::Type;
 use parquet::bloom_filter::Sbbf;
 
-/// A column: its name, the SQL type of its elements, element number i as SQL, and the same x as Parquet stores it, as bytea.
+/// A column: its name, the SQL type of its elements, element number i as SQL, and the same x as Parquet stores it, as
+/// bytea.
 pub struct Column {
     pub name: &'static str,
     pub sql_type: &'static str,
@@ -100,8 +101,8 @@ impl Plain {
     }
 }
 
-/// A filter of a file as it must be after reading: with 0 if it may have -0, and with NaN if it has anything. Nothing but
-/// floats needs that.
+/// A filter of a file as it must be after reading: with 0 if it may have -0, and with NaN if it has anything. Nothing
+/// but floats needs that.
 pub fn completed(theirs: &Sbbf, physical: Type) -> Sbbf {
     let mut filter = theirs.clone();
     let is_empty = theirs.estimated_fpp() == 0.0;

@@ -1,5 +1,5 @@
-//! Counting filters: what the parser accepts is what docs/format.md says, and every operation on it does what plain arithmetic
-//! with an array of numbers does.
+//! Counting filters: what the parser accepts is what docs/format.md says, and every operation on it does what plain
+//! arithmetic with an array of numbers does.
 
 use super::forge::{HEADER, Input, damaged, mend, mend_counting, with_field};
 use super::oracle;
@@ -48,8 +48,8 @@ pub fn run(data: &[u8]) {
     add_three(&a, &b, &c);
 }
 
-/// Whether bytes are a counting filter: the checks of docs/format.md, sections 8 and 11, one after the other, but the last for
-/// those that are trusted.
+/// Whether bytes are a counting filter: the checks of docs/format.md, sections 8 and 11, one after the other, but the
+/// last for those that are trusted.
 fn allowed(bytes: &[u8], trusted: bool) -> bool {
     if bytes.len() < HEADER || bytes.len() as u64 > MAX_STORED_BYTES {
         return false;
@@ -286,7 +286,8 @@ fn refusal(a: &Header<'_>, b: &Header<'_>) -> Option<Code> {
     (both && (a.hashes, a.blocks) != (b.hashes, b.blocks)).then_some(Code::InvalidParameter)
 }
 
-/// The header of a sum but for its kind: docs/format.md, section 7. Rates are positive, so their bits are in their order.
+/// The header of a sum but for its kind: docs/format.md, section 7. Rates are positive, so their bits are in their
+/// order.
 fn larger<'a>(a: &Header<'a>, b: &Header<'a>) -> Header<'a> {
     let is_plain = |h: &Header<'_>| h.is_unsized() && h.fpr == 0.01;
     let order = |h: &Header<'_>| (h.blocks, h.capacity, !is_plain(h), h.fpr.to_bits());

@@ -229,7 +229,8 @@ fn mend_hashes(value: &mut Vec<u8>, layout: Layout, payload: usize) {
     value.extend(hashes.iter().take(kept).flat_map(|hash| hash.to_le_bytes()));
 }
 
-/// `bytes` as a filter that may be merged with `like`: of its layout, hashes and kind, and a multiple or a part of its size.
+/// `bytes` as a filter that may be merged with `like`: of its layout, hashes and kind, and a multiple or a part of its
+/// size.
 pub fn mend_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
     let mut value = bytes.to_vec();
     let name = usize::from(u16::from_le_bytes([like[6], like[7]])).next_multiple_of(8);
@@ -262,8 +263,8 @@ pub fn mend_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
     mend(&value, false)
 }
 
-/// Changes as little as it can to make `bytes` a counting filter of few blocks: docs/format.md, section 11. With `like`, one that
-/// may be added to that filter, unless `ratio` has it otherwise.
+/// Changes as little as it can to make `bytes` a counting filter of few blocks: docs/format.md, section 11. With
+/// `like`, one that may be added to that filter, unless `ratio` has it otherwise.
 pub fn mend_counting(bytes: &[u8], like: Option<(&[u8], u8)>) -> Vec<u8> {
     let mut value = bytes.to_vec();
     value.resize(value.len().max(HEADER), 0);

@@ -93,7 +93,8 @@ pub fn fold(layout: Layout, bits: &[bool], q: u64) -> Vec<bool> {
     folded
 }
 
-/// How many bits are set. The sum wraps so that the compiler can add many at once; there are too few bits for that to happen.
+/// How many bits are set. The sum wraps so that the compiler can add many at once; there are too few bits for that to
+/// happen.
 pub fn ones(bits: &[bool]) -> u64 {
     bits.iter().fold(0, |ones: u64, &bit| ones.wrapping_add(u64::from(bit)))
 }

@@ -57,7 +57,8 @@ fn forged(data: &[u8]) -> (Vec<u8>, Vec<u8>, bool) {
     (header, bits, allowed && bytes > 0 && bytes.is_multiple_of(BLOCK))
 }
 
-/// Hashes of zero, of the other zero, of the NaN that stands for all, and of the same with its sign: docs/format.md has them.
+/// Hashes of zero, of the other zero, of the NaN that stands for all, and of the same with its sign: docs/format.md has
+/// them.
 fn floats(tag: Tag) -> Option<[u64; 4]> {
     match tag {
         Tag::ParquetFloat => {

@@ -63,8 +63,8 @@ fn practice(layout: Layout, fpr: f64) {
     assert!(table::rows(layout).all(|row| row.bits >= found.bits || !meets(&row)), "{found:?}");
 }
 
-/// A filter for a capacity keeps its rate at it, is the smallest below 64 blocks and close to it above, and none for more
-/// elements is smaller.
+/// A filter for a capacity keeps its rate at it, is the smallest below 64 blocks and close to it above, and none for
+/// more elements is smaller.
 fn size(layout: Layout, capacity: u64, fpr: f64) {
     let size = match sizing::size(layout, capacity, fpr) {
         Ok(size) => size,

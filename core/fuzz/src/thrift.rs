@@ -1,5 +1,5 @@
-//! Headers of filters in Parquet files (docs/format.md, section 12): written in every way that a reader must take, and read
-//! by the plainest reader there is, which shares nothing with the one that it judges.
+//! Headers of filters in Parquet files (docs/format.md, section 12): written in every way that a reader must take, and
+//! read by the plainest reader there is, which shares nothing with the one that it judges.
 
 use super::forge::Input;
 
@@ -22,7 +22,7 @@ pub fn plain(bits: usize) -> Vec<u8> {
     header
 }
 
-/// A number, seven bits a byte, in up to `longer` bytes more than it needs.
+/// A number, seven bits per byte, in up to `longer` bytes more than it needs.
 fn push_varint(out: &mut Vec<u8>, mut number: u64, longer: u8) {
     let needed = (64 - number.leading_zeros()).div_ceil(7).max(1);
     for _ in 1..(needed + u32::from(longer)).min(10) {
@@ -47,8 +47,8 @@ pub struct Writer<'a, 'b> {
 }
 
 impl<'a, 'b> Writer<'a, 'b> {
-    /// A header before so many bytes of bits: the four fields in any order and some more than once, among fields that nobody
-    /// knows. Says whether a reader must take it: nothing nests too deep, and no field is broken.
+    /// A header before so many bytes of bits: the four fields in any order and some more than once, among fields that
+    /// nobody knows. Says whether a reader must take it: nothing nests too deep, and no field is broken.
     pub fn header(input: &'b mut Input<'a>, bits: usize) -> (Vec<u8>, bool) {
         let mut writer = Writer { input, out: Vec::new(), deepest: 0, broken: false };
         let (mut last, mut right, mut unions) = (0, false, [false; 3]);
@@ -130,7 +130,8 @@ impl<'a, 'b> Writer<'a, 'b> {
         }
     }
 
-    /// A union of which the first member is set, a struct of anything; now and then another or several, which breaks it.
+    /// A union of which the first member is set, a struct of anything; now and then another or several, which breaks
+    /// it.
     fn union(&mut self, last: &mut i16, id: i16, choice: u8) {
         self.start(last, id, STRUCT, choice & 1 > 0);
         let members: &[i16] = match choice {

@@ -1,8 +1,8 @@
 //! Replays the inputs that fuzzing found to reach something, and those that were defects, through the functions that it
 //! calls: `make fuzz` looks for more.
 //!
-//! `corpus/TARGET.tar.gz` has the fewest inputs that reach all that was reached. `regressions/TARGET/` has the inputs that
-//! broke a promise once, each named after the defect.
+//! `corpus/TARGET.tar.gz` has the fewest inputs that reach all that was reached. `regressions/TARGET/` has the inputs
+//! that broke a promise once, each named after the defect.
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@
 use super::sink::Sink;
 use std::cmp::Ordering;
 
-/// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes below 32, these as `\b`,
-/// `\f`, `\n`, `\r`, `\t` or `\u00xx` in lower case.
+/// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes below 32, these as
+/// `\b`, `\f`, `\n`, `\r`, `\t` or `\u00xx` in lower case.
 pub fn string(text: &[u8], into: &mut impl Sink) {
     into.write(b"\"");
     let mut rest = text;

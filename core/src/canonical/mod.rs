@@ -1,5 +1,5 @@
-//! Canonical bytes that are written piece by piece, because they may be many: decimals, JSON, and values made of others.
-//! Those of the other kinds are in [`scalar`].
+//! Canonical bytes that are written piece by piece, because they may be many: decimals, JSON, and values made of
+//! others. Those of the other kinds are in [`scalar`].
 //!
 //! | key kind | canonical bytes |
 //! |---|---|

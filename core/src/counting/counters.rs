@@ -8,8 +8,8 @@
 //! byte         0          1          2
 //! ```
 //!
-//! A counter that is 15 stands for 15 or more: it is never counted down, so that no element is lost. Counting up and adding
-//! stop at 15, which makes both commutative and associative: any order gives min(number of increments, 15).
+//! A counter that is 15 stands for 15 or more: it is never counted down, so that no element is lost. Counting up and
+//! adding stop at 15, which makes both commutative and associative: any order gives min(number of increments, 15).
 
 use crate::hash::reduce;
 use crate::interrupt;
@@ -38,8 +38,8 @@ fn block_of(payload: &mut [u8], blocks: u64, hash: u64) -> &mut [u8; BLOCK_BYTES
     &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, blocks) as usize]
 }
 
-/// The positions of an element in its block, as set bits: those that it has in a blocked filter. One that it has twice is
-/// there once, and so is counted once.
+/// The positions of an element in its block, as set bits: those that it has in a blocked filter. One that it has twice
+/// is there once, and so is counted once.
 #[inline(always)]
 fn positions(hashes: u32, hash: u64) -> [u64; 8] {
     let mut block = [0u8; Blocked::BLOCK_BITS as usize / 8];
@@ -100,8 +100,8 @@ pub fn add(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
     });
 }
 
-/// Counts one copy of an element less, where its counters are not saturated; nothing if one of them is zero, since then it
-/// is not there. Says which.
+/// Counts one copy of an element less, where its counters are not saturated; nothing if one of them is zero, since then
+/// it is not there. Says which.
 #[inline]
 pub fn remove(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) -> bool {
     let block = block_of(payload, blocks, hash);

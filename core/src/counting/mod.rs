@@ -1,7 +1,7 @@
 //! Counting filters: counters in place of bits, so that elements can be removed.
 //!
-//! A counting filter is a multiset. Every bit of a `blocked` filter becomes a counter of four bits, which says how many of
-//! the copies of elements that were added and not yet removed have it:
+//! A counting filter is a multiset. Every bit of a `blocked` filter becomes a counter of four bits, which says how many
+//! of the copies of elements that were added and not yet removed have it:
 //!
 //! ```text
 //! add x      +1 at each of x's positions            the positions are those of the blocked layout
@@ -10,19 +10,22 @@
 //! bits       counter > 0  ──▶  1                    the dense payload of the filter of what is left
 //! ```
 //!
-//! **15 means 15 or more.** Such a counter is never counted down, since nobody knows how often it would have to be: elements
-//! can stay for ever because of it, but none is ever lost. That is the only difference to counters without an end: as long as
-//! none is saturated, adding and removing is exact, and a filter from which everything was removed is the empty one again.
+//! **15 means 15 or more.** Such a counter is never counted down, since nobody knows how often it would have to be:
+//! elements can stay for ever because of it, but none is ever lost. That is the only difference to counters without an
+//! end: as long as none is saturated, adding and removing is exact, and a filter from which everything was removed is
+//! the empty one again.
 //!
-//! What no counting filter can do is notice that an element which was never added, and is a false positive, is removed. That
-//! takes away counts of other elements, and they may be missed afterwards. Removing only what was added is up to the user.
+//! What no counting filter can do is notice that an element which was never added, and is a false positive, is removed.
+//! That takes away counts of other elements, and they may be missed afterwards. Removing only what was added is up to
+//! the user.
 //!
-//! **Always dense.** There is no list of hashes for small sets: of two hashes in it nobody could tell which counters they
-//! share, and saturation would depend on when the counters came. A filter takes its 4 bits a counter from the start.
+//! **Always dense.** There is no list of hashes for small sets: of two hashes in it nobody could tell which counters
+//! they share, and saturation would depend on when the counters came. A filter takes its 4 bits per counter from the
+//! start.
 //!
-//! The stored form is that of a `blocked` filter ([`mod@crate::format`]) with representation 2, and counters for bits. A filter
-//! has a key kind if and only if a counter is not zero, so a value has one canonical form here too. A filter of no size is the
-//! identity of `+`; it takes no elements, since it can't know how many will come.
+//! The stored form is that of a `blocked` filter ([`mod@crate::filter::header`]) with representation 2, and counters
+//! for bits. A filter has a key kind if and only if a counter is not zero, so a value has one canonical form here too.
+//! A filter of no size is the identity of `+`; it takes no elements, since it can't know how many will come.
 
 pub mod counters;
 
@@ -179,8 +182,8 @@ impl<'a> Counting<'a> {
         Ok(filter)
     }
 
-    /// Reads a value whose bytes [`Counting::parse`] accepted before: everything is checked but what takes time that grows
-    /// with the filter. Reading other bytes can give wrong answers but nothing worse.
+    /// Reads a value whose bytes [`Counting::parse`] accepted before: everything is checked but what takes time that
+    /// grows with the filter. Reading other bytes can give wrong answers but nothing worse.
     ///
     /// # Errors
     /// As [`Counting::parse`].
@@ -219,7 +222,8 @@ impl<'a> Counting<'a> {
         Ok(value)
     }
 
-    /// The filter with one copy less for each of these hashes in turn that it may contain; `None` if that is none of them.
+    /// The filter with one copy less for each of these hashes in turn that it may contain; `None` if that is none of
+    /// them.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
         // Counting down makes no element appear.
         if !hashes.iter().any(|&hash| self.contains(hash)) {
@@ -252,8 +256,8 @@ impl<'a> Counting<'a> {
         use_view(&View { header: self.header, body: Body::Dense(&bits) })
     }
 
-    /// The filter of bits: dense, and the very bits that a build of the elements has, unless a counter is saturated. One
-    /// without elements is the empty filter, which is sparse.
+    /// The filter of bits: dense, and the very bits that a build of the elements has, unless a counter is saturated.
+    /// One without elements is the empty filter, which is sparse.
     pub fn to_bloom<B: Buffer>(&self) -> B {
         if self.header.kind.is_none() {
             return self.header.sparse(0);
@@ -313,7 +317,8 @@ fn no_size(operation: &str) -> Error {
 /// The header of the sum of two filters.
 ///
 /// # Errors
-/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other hashes or another number of counters.
+/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other hashes or another number of
+/// counters.
 pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
     let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
     if sizes_differ && a.hashes == b.hashes && a.kind.meet(b.kind).is_some() {

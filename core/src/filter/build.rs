@@ -59,8 +59,9 @@ pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<He
     Ok(settled)
 }
 
-/// The header of an unsized build that went dense before all elements were there: of the most blocks, a power of two, that a filter
-/// of at most `limit` bytes can have. However many elements come, it can be folded to the size that they need.
+/// The header of an unsized build that went dense before all elements were there: of the most blocks, a power of two,
+/// that a filter of at most `limit` bytes can have. However many elements come, it can be folded to the size that they
+/// need.
 ///
 /// # Errors
 /// Those of [`sizing::power_of_two`]; [`Code::TooLarge`] if not even the smallest filter fits.
@@ -198,8 +199,8 @@ fn advice(held: Kind<'_>, given: Kind<'_>, operation: &str) -> String {
     format!("To use the array's members, call {calls}.")
 }
 
-/// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size takes the one
-/// that these elements need.
+/// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size takes the
+/// one that these elements need.
 ///
 /// # Errors
 /// [`Code::KindMismatch`]; [`Code::TooLarge`] if it would grow to more than `limit` bytes.

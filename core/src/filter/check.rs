@@ -1,5 +1,5 @@
-//! What a stored value must be: length first, then version, then every field, then what must follow from them. All ways in
-//! come through here.
+//! What a stored value must be: length first, then version, then every field, then what must follow from them. All ways
+//! in come through here.
 
 use super::header::{COUNTERS, DENSE, HEADER_BYTES, Header, Raw, VERSION};
 use crate::error::{Code, Error, Result};

@@ -1,5 +1,5 @@
-//! What a filter says about itself: how many elements, and at what rate it answers wrongly now. Whether that is more than it
-//! was made for is in [`crate::filter::overfull`].
+//! What a filter says about itself: how many elements, and at what rate it answers wrongly now. Whether that is more
+//! than it was made for is in [`crate::filter::overfull`].
 //!
 //! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the clear share is
 //! (1 - a)^n on average, and n is estimated as ln(clear) / ln(1 - a):
@@ -10,10 +10,11 @@
 //! | blocked | (1 - (1 - 1/512)^k) / B |
 //! | parquet | 1 / (32 · B) |
 //!
-//! Spreading a small filter into a large one repeats its bits, which would count several times; folding to the greatest common
-//! divisor of the block counts ever merged (the base) undoes that. But a small filter that held next to nothing may be full, as a
-//! base, of the other's elements. So the answer is the estimate at the finest size that agrees with those at all coarser ones. Here
-//! 50,000 elements at capacity 64,000 were merged with an empty filter of capacity 2,000:
+//! Spreading a small filter into a large one repeats its bits, which would count several times; folding to the greatest
+//! common divisor of the block counts ever merged (the base) undoes that. But a small filter that held next to nothing
+//! may be full, as a base, of the other's elements. So the answer is the estimate at the finest size that agrees with
+//! those at all coarser ones. Here 50,000 elements at capacity 64,000 were merged with an empty filter of capacity
+//! 2,000:
 //!
 //! ```text
 //! capacity   estimate
@@ -22,13 +23,13 @@
 //!    8,000    50,003
 //!   16,000    49,997
 //!   32,000    50,071
-//!   64,000    50,087    the answer; had the small filter been full, it would be far too high, and 4,000 the last that agrees
+//!   64,000    50,087    the answer; had the small filter been full, 4,000 would be the last that agrees
 //! ```
 //!
 //! A sparse filter knows its number exactly.
 //!
-//! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since an
-//! absent element asks one bit of each.
+//! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since
+//! an absent element asks one bit of each.
 
 use super::build::insert_entries;
 use super::header::Header;
@@ -247,8 +248,8 @@ fn smallest_factor(n: u64) -> u64 {
     (2..).take_while(|factor| factor * factor <= n).find(|&factor| n.is_multiple_of(factor)).unwrap_or(n)
 }
 
-/// The estimate at the finest size that agrees with those at all coarser ones. The finer, the less it varies, and the more it is
-/// too high for what was spread. A full size agrees with everything.
+/// The estimate at the finest size that agrees with those at all coarser ones. The finer, the less it varies, and the
+/// more it is too high for what was spread. A full size agrees with everything.
 fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     let mut coarser: Vec<(f64, f64)> = Vec::new();
     for &(blocks, elements) in sizes.iter().rev() {
@@ -261,8 +262,9 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     coarser.last().map_or(0.0, |&(elements, _)| elements)
 }
 
-/// The estimated number of distinct elements of two filters together: that of their union. Where that would be much larger
-/// than both it is not made, and sparse filters are counted by their hashes, or folded to the size of the dense one.
+/// The estimated number of distinct elements of two filters together: that of their union. Where that would be much
+/// larger than both it is not made, and sparse filters are counted by their hashes, or folded to the size of the dense
+/// one.
 ///
 /// # Errors
 /// Those of a union but for its size.
@@ -304,8 +306,8 @@ pub fn present(view: &View<'_>) -> f64 {
 
 /// The standard error of the estimate for a filter that holds `elements`, from the variance of its clear share.
 ///
-/// In the block layouts the loads of blocks vary too: with λ elements a block, `E[z]` = exp(-λ(1-q)) for one clear bit and
-/// exp(-λ(1-q₂)) for two of them, and what follows from the total being `elements` is taken off.
+/// In the block layouts the loads of blocks vary too: with λ elements per block, `E[z]` = exp(-λ(1-q)) for one clear
+/// bit and exp(-λ(1-q₂)) for two of them, and what follows from the total being `elements` is taken off.
 pub fn standard_error(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 {
     let (k, b) = (f64::from(hashes), blocks as f64);
     let load = elements / b;
@@ -350,8 +352,8 @@ pub fn info(view: &View<'_>) -> Info {
     }
 }
 
-/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. With a saturated filter there is nothing to
-/// tell it from: not a number.
+/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. Not a number if a filter is saturated,
+/// since it can't be estimated then.
 pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
     if union.is_infinite() {
         return f64::NAN;

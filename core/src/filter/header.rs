@@ -20,8 +20,8 @@
 //! With PostgreSQL's four-byte length before it, the payload starts at a multiple of eight.
 //!
 //! A value has one canonical form: a set that was never merged across sizes is sparse if and only if its hashes take no
-//! more bytes than the dense payload would. A filter of no size (`blocks` 0) has no elements: it is `bloom_empty()`, the
-//! identity of union.
+//! more bytes than the dense payload would. A filter of no size (`blocks` 0) has no elements: it is `bloom_empty()`,
+//! the identity of union.
 //!
 //! The state of an unsized aggregate has two more forms ([`View::parse_state`]): no size but hashes nevertheless, or a
 //! dense payload of more blocks than will be needed and capacity 0, to be folded at the end.
@@ -67,11 +67,12 @@ pub(super) struct Raw {
 pub struct Header<'a> {
     /// The layout.
     pub layout: Layout,
-    /// Hashes an element (k); 0 in a filter of no size.
+    /// Hashes per element (k); 0 in a filter of no size.
     pub hashes: u32,
     /// Blocks of the dense payload; 0 in a filter of no size.
     pub blocks: u64,
-    /// The greatest common divisor of the block counts ever merged into it: of sizes that divide each other, the smallest.
+    /// The greatest common divisor of the block counts ever merged into it: of sizes that divide each other, the
+    /// smallest.
     pub base_blocks: u64,
     /// Elements it was made for; 0 in a filter of no size.
     pub capacity: u64,
@@ -168,8 +169,9 @@ impl<'a> Header<'a> {
         )))
     }
 
-    /// Checks that a result has not grown beyond what is allowed: one with a payload of `payload` bytes, made of filters of
-    /// which the largest payload has `given`. What exists may be larger than the limit, and what is made of it as large.
+    /// Checks that a result has not grown beyond what is allowed: one with a payload of `payload` bytes, made of
+    /// filters of which the largest payload has `given`. What exists may be larger than the limit, and what is made of
+    /// it as large.
     ///
     /// # Errors
     /// [`Code::TooLarge`] if it is larger than all of these and than `limit` bytes as a whole.

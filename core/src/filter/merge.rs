@@ -1,7 +1,7 @@
 //! Union, intersection, and the resizing that they rest on.
 //!
-//! Two filters may be merged when layout, hashes and key kind agree and one block count divides the other. With D(v) the
-//! dense form of v at its own block count:
+//! Two filters may be merged when layout, hashes and key kind agree and one block count divides the other. With D(v)
+//! the dense form of v at its own block count:
 //!
 //! ```text
 //! D(a | b) = spread(D(a)) | spread(D(b))        spread: block i ──▶ blocks q·i … q·i + q - 1
@@ -12,8 +12,8 @@
 //! Union is a commutative, idempotent monoid, bit for bit. That is why a union stays sparse only when both inputs are
 //! sparse at the same block count: resizing a sparse filter losslessly looks tempting and breaks associativity.
 //!
-//! An intersection with a sparse filter is sparse: those of its hashes that the other filter has too. Since a filter has
-//! a hash if and only if its spread form does, intersection is commutative and associative as well.
+//! An intersection with a sparse filter is sparse: those of its hashes that the other filter has too. Since a filter
+//! has a hash if and only if its spread form does, intersection is commutative and associative as well.
 
 use super::buffer::Buffer;
 use super::build::{contains, insert_entries, write_hashes};
@@ -62,8 +62,8 @@ fn describe(h: &Header<'_>) -> String {
 /// The header of two filters merged.
 ///
 /// # Errors
-/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other layouts or hashes or block counts that
-/// don't divide.
+/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other layouts or hashes or block
+/// counts that don't divide.
 pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
     let kind = merged_kind(a.kind, b.kind, operation)?;
     let larger = if compare(a, b) == Ordering::Less { b } else { a };
@@ -144,7 +144,8 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
 /// The union of two filters.
 ///
 /// # Errors
-/// Those of [`merged_header`]; [`Code::TooLarge`] if the result has more than `limit` bytes and is larger than both filters.
+/// Those of [`merged_header`]; [`Code::TooLarge`] if the result has more than `limit` bytes and is larger than both
+/// filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header, operation)?;
     match (a.header.is_unsized(), b.header.is_unsized()) {

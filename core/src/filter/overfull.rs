@@ -1,18 +1,19 @@
 //! Whether a filter answers wrongly more often than it was made for.
 //!
-//! The rate that a filter has now varies from set to set: of filters in `blocked` with exactly the 1,600 elements of their
-//! capacity, 42 % are above their promise, by up to 1.17 times. So a filter is overfull where its rate is above its promise
-//! *and* above what filters with exactly their capacity exceed with a probability of one in a billion. One that is
-//! a list is never overfull.
+//! The rate that a filter has now varies from set to set: of filters in `blocked` with exactly the 1,600 elements of
+//! their capacity, 42 % are above their promise, by up to 1.17 times. So a filter is overfull where its rate is above
+//! its promise *and* above what filters with exactly their capacity exceed with a probability of one in a billion. One
+//! that is a list is never overfull.
 //!
 //! # That rate
 //!
-//! `n` elements in `B` blocks. Block i has J elements and, given those, the random rate Y (rate.rs); the filter's rate is
-//! R = ΣY / B, under the condition ΣJ = n. With J ~ Poisson(n/B) independently, and that condition taken into account
-//! by tilting (J's mean must stay n/B), the logarithm of E[e^(tΣY)] is
+//! `n` elements in `B` blocks. Block i has J elements and, given those, the random rate Y (rate.rs); the filter's rate
+//! is R = ΣY / B, under the condition ΣJ = n. With J ~ Poisson(n/B) independently, and that condition taken into
+//! account by tilting (J's mean must stay n/B), the logarithm of E[e^(tΣY)] is
 //!
 //! ```text
-//! B·K(t) + ln(λ/v)/2     K(t) = min over s of ln E[e^(tY - s(J - λ))],   λ = n/B,   v = the variance of J where it is least
+//! B·K(t) + ln(λ/v)/2     K(t) = min over s of ln E[e^(tY - s(J - λ))],   λ = n/B
+//! v = the variance of J where it is least
 //! ```
 //!
 //! and R exceeds x with a probability of at most about Φ(-√(2I)) where I(x) = max over t of t·B·x - B·K(t) - ln(λ/v)/2
@@ -23,15 +24,15 @@
 //! min over t of (I + B·K(t) + ln(λ/v)/2) / (t·B),   I = z²/2,   z = 6.109: Φ(-z) = 5e-10
 //! ```
 //!
-//! over a geometric sequence of t, which is close: any t gives a limit that is high enough. The other 5e-10 are for blocks as
-//! full as next to none is: those that B blocks have with that probability or less are left out of K, which they would
-//! decide otherwise. For many blocks the limit is the mean and six standard deviations; for few blocks and low rates
-//! much more, since few full blocks decide the rate.
+//! over a geometric sequence of t, which is close: any t gives a limit that is high enough. The other 5e-10 are for
+//! blocks as full as next to none is: those that B blocks have with that probability or less are left out of K, which
+//! they would decide otherwise. For many blocks the limit is the mean and six standard deviations; for few blocks and
+//! low rates much more, since few full blocks decide the rate.
 //!
-//! In `classic`, and in `blocked` with one block, there is one number of hit cells, X. Up to 1,024 cells its distribution is
-//! the occupancy chain's, and the limit is that of the largest number that is exceeded with a probability above 1e-9. For
-//! more cells X is normal but for its skewness, which shifts the quantile by less than (z² - 1)/6 < 6 cells: it is a sum
-//! of independent zeros and ones, whose third cumulant is at most their variance.
+//! In `classic`, and in `blocked` with one block, there is one number of hit cells, X. Up to 1,024 cells its
+//! distribution is the occupancy chain's, and the limit is that of the largest number that is exceeded with a
+//! probability above 1e-9. For more cells X is normal but for its skewness, which shifts the quantile by less than (z²
+//! - 1)/6 < 6 cells: it is a sum of independent zeros and ones, whose third cumulant is at most their variance.
 
 use super::estimate;
 use super::header::Header;

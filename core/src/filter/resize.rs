@@ -18,8 +18,8 @@ use crate::error::{Code, Error, Result};
 use crate::kind::Kind;
 use crate::sizing::{self, Size};
 
-/// The filter as if made for `capacity` elements at its own rate; without a capacity, sized for the elements of the list
-/// that it must be then.
+/// The filter as if made for `capacity` elements at its own rate; without a capacity, sized for the elements of the
+/// list that it must be then.
 ///
 /// # Errors
 /// [`Code::InvalidParameter`] for bits whose size neither divides nor is divided by the new one, and for bits without a

@@ -9,7 +9,7 @@
 use super::check::{invalid, parse_start};
 use super::header::{HEADER_BYTES, Header};
 use super::sparse;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kind::MAX_NAME;
 use crate::layout::Layout;
 
@@ -46,7 +46,7 @@ impl<'a> Start<'a> {
     ///
     /// # Errors
     /// Those of `read`; [`crate::Code::InvalidBinary`] if it gives fewer bytes than there must be.
-    pub fn contains<E: From<crate::Error>, B: AsRef<[u8]>>(
+    pub fn contains<E: From<Error>, B: AsRef<[u8]>>(
         &self,
         hash: u64,
         mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
@@ -84,7 +84,8 @@ fn contains_sparse<E, B: AsRef<[u8]>>(
     hash: u64,
     mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
 ) -> std::result::Result<bool, E> {
-    // Hashes low..high may be it; those before `low` are less than or equal to `least`, those from `high` on `most` or more.
+    // Hashes low..high may be it; those before `low` are less than or equal to `least`, those from `high` on `most` or
+    // more.
     let (mut low, mut high) = (0, count);
     let (mut least, mut most) = (0u64, u64::MAX);
     let mut halve = false;

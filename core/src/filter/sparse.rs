@@ -22,8 +22,8 @@ pub fn is_ascending(list: &[[u8; 8]]) -> bool {
     })
 }
 
-/// Whether a hash is in the list: by interpolation, since hashes are uniform, falling back to halving so that no list takes
-/// more than about twice the steps of a binary search.
+/// Whether a hash is in the list: by interpolation, since hashes are uniform, falling back to halving so that no list
+/// takes more than about twice the steps of a binary search.
 pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     let (mut low, mut high) = (0, list.len());
     let mut halve = false;
@@ -70,8 +70,8 @@ pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     dedup(hashes)
 }
 
-/// Merges two ascending runs, of which the first has `sorted` hashes: from their ends, with the second out of the way. Where there is
-/// no memory for that, the list is sorted in place.
+/// Merges two ascending runs, of which the first has `sorted` hashes: from their ends, with the second out of the way.
+/// Where there is no memory for that, the list is sorted in place.
 fn merge_runs(hashes: &mut [u64], sorted: usize) {
     let mut new = Vec::new();
     if new.try_reserve_exact(hashes.len() - sorted).is_err() {
@@ -129,8 +129,8 @@ fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
     hashes.split_at_mut(without)
 }
 
-/// Whether fewer than one hash in eight is a repetition, judged by some 256 of them, those that end in enough zero bits:
-/// all copies of one hash are in that sample or none is, unless it is full. Too small a sample is no judgement.
+/// Whether fewer than one hash in eight is a repetition, judged by some 256 of them, those that end in enough zero
+/// bits: all copies of one hash are in that sample or none is, unless it is full. Too small a sample is no judgement.
 pub fn has_few_repetitions(hashes: &[u64]) -> bool {
     let mask = (hashes.len() as u64 / 256).next_power_of_two() - 1;
     let mut sample = [0; 1024];

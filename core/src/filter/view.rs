@@ -70,7 +70,8 @@ impl<'a> View<'a> {
     }
 
     /// Reads a value whose bytes a parser accepted before: everything is checked but the order of a sparse filter's
-    /// hashes and the zeros of one without a kind, which takes time that grows with the filter. Reading other bytes can give wrong answers but nothing worse.
+    /// hashes and the zeros of one without a kind, which takes time that grows with the filter. Reading other bytes can
+    /// give wrong answers but nothing worse.
     ///
     /// # Errors
     /// As [`View::parse`].

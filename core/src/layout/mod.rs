@@ -6,8 +6,9 @@
 //! | [`Classic`] | one bit | k bits anywhere |
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
-//! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift ([`crate::hash::reduce`]),
-//! so block `i` of a filter with `B` blocks holds just the elements of blocks `q·i … q·i + q - 1` of one with `q·B`.
+//! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
+//! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks holds just the elements of blocks `q·i … q·i + q
+//! - 1` of one with `q·B`.
 
 mod blocked;
 mod classic;

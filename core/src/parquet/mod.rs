@@ -1,5 +1,5 @@
-//! Filters as Parquet files keep them: a header in Thrift's compact protocol, then the bits, which are those of the layout
-//! `parquet` (parquet-format, BloomFilter.md and parquet.thrift).
+//! Filters as Parquet files keep them: a header in Thrift's compact protocol, then the bits, which are those of the
+//! layout `parquet` (parquet-format, BloomFilter.md and parquet.thrift).
 //!
 //! ```text
 //! struct BloomFilterHeader              15 xx…        numBytes, zigzag varint: bytes of the bits
@@ -9,9 +9,9 @@
 //!   4: required union compression       00
 //! ```
 //!
-//! **Floats.** SQL holds -0 and 0 equal, and all NaNs; Parquet's writers hash the bytes as they are, so a filter from a file
-//! may have -0 where we ask for 0. A filter of ours has the canonical one alone, and another program may ask it for -0.
-//! So filters of FLOAT and DOUBLE are completed on their way, which no other kind needs:
+//! **Floats.** SQL holds -0 and 0 equal, and all NaNs; Parquet's writers hash the bytes as they are, so a filter from a
+//! file may have -0 where we ask for 0. A filter of ours has the canonical one alone, and another program may ask it
+//! for -0. So filters of FLOAT and DOUBLE are completed on their way, which no other kind needs:
 //!
 //! | way | if the filter may have | the bits are set of |
 //! |---|---|---|
@@ -20,8 +20,8 @@
 //! | [`export`] | 0 | -0 |
 //! | [`export`] | the canonical NaN | the same NaN with the other sign |
 //!
-//! **Capacity.** A file doesn't say what its filter was made for. What is imported has the rate 0.01, or the one that it
-//! has now if that is greater, and the capacity of its size at that rate.
+//! **Capacity.** A file doesn't say what its filter was made for. What is imported has the rate 0.01, or the one that
+//! it has now if that is greater, and the capacity of its size at that rate.
 
 mod thrift;
 
@@ -219,8 +219,8 @@ fn check_stored(header: &Header<'_>, limit: u64) -> Result<()> {
 /// A filter as Parquet files have it. One of no size becomes one block without elements.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] for another layout, and for a kind that Parquet doesn't have; [`Code::TooLarge`] if a sparse
-/// filter would have more than `limit` bytes when dense.
+/// [`Code::InvalidParameter`] for another layout, and for a kind that Parquet doesn't have; [`Code::TooLarge`] if a
+/// sparse filter would have more than `limit` bytes when dense.
 pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     let h = &view.header;
     if !h.is_unsized() && h.layout != Layout::Parquet {

@@ -5,13 +5,13 @@
 //! struct   field* 00
 //! field    dddd tttt value             d > 0: its number is d more than that of the field before; t: its type
 //!          0000 tttt number value      the number in full, as a zigzag varint
-//! varint   seven bits a byte, least significant first, the eighth says that more follow
+//! varint   seven bits per byte, least significant first, the eighth says that more follow
 //! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
 //! ```
 //!
-//! A reader must pass over fields that it doesn't know, of whatever type: [`Reader::skip`]. Every value but a boolean field
-//! takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so that reading takes no more steps than there
-//! are bytes.
+//! A reader must pass over fields that it doesn't know, of whatever type: [`Reader::skip`]. Every value but a boolean
+//! field takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so that reading takes no more steps
+//! than there are bytes.
 
 /// How deep values that are passed over may nest: what Thrift's own readers allow.
 pub const MAX_DEPTH: u32 = 64;

@@ -22,7 +22,7 @@ pub enum Defect {
     WrongLength {
         /// Bytes it has.
         found: usize,
-        /// Bytes a page has.
+        /// Bytes per page has.
         expected: usize,
     },
     /// It is all zero, or behind the end of the file, where there must be something.

@@ -32,7 +32,7 @@ pub struct Options {
     pub fpr: f64,
     /// Heap pages of a range, at least one.
     pub pages_per_range: u32,
-    /// How many distinct elements a range is taken to have while none was seen.
+    /// How many distinct elements per range is taken to have while none was seen.
     pub guess: u32,
 }
 

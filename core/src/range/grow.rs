@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A small table has narrow tiles, since a tile has its full size from the start: 8, 32, 128 would be one page less for
-//! every question of every table that was appended, and at 60,000 rows, 65 a page, 5.2 bytes a row where these are 4.6.
-//! A tile that would end after the first 512 ranges has a slot in level 1. There the widths double, as eight tiles of
-//! level 0 need a tile of some 80 pages above them, and 128 one of 1,300. Tiles never move and are never widened:
+//! every question of every table that was appended, and at 60,000 rows, 65 a page, 5.2 bytes per row where these are
+//! 4.6. A tile that would end after the first 512 ranges has a slot in level 1. There the widths double, as eight tiles
+//! of level 0 need a tile of some 80 pages above them, and 128 one of 1,300. Tiles never move and are never widened:
 //! REINDEX makes them wide.
 //!
 //! A tile is made for what the one before it holds, of which up to 16 pages are read: for the exact rates of those of

@@ -13,7 +13,7 @@
 //! level 0      ┌─▼─┐ ┌─▼─┐          ┌─▼─ tile ───┐       slot = range
 //!              └───┘ └───┘          │ 0 1 2 … 127│       one page of each that may: which ranges?
 //!                                   └─│─────────│┘
-//! heap         ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░       8 pages a range
+//! heap         ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░       8 pages per range
 //! ```
 //!
 //! | file | what it knows |
@@ -49,11 +49,11 @@
 //!
 //! # Figures
 //!
-//! By `cargo run --release -p pg_bloom_core --example range_figures`: 65 rows a page, 8 pages a range, all elements
+//! By `cargo run --release -p pg_bloom_core --example range_figures`: 65 rows per page, 8 pages per range, all elements
 //! different, the default rate of 2e-5. Pages include the metapage. "Beside" is how many ranges a present key reads
 //! besides its own: those of its tile at the rate of level 0, and all others at the rate of the index.
 //!
-//! | rows | | bytes a row | pages, absent key | expected | rate | ranges beside | runs |
+//! | rows | | bytes per row | pages, absent key | expected | rate | ranges beside | runs |
 //! |---:|---|---:|---:|---:|---:|---:|---:|
 //! | 60,000 | built | 3.96 | 2.00 | 2.00 | 1.5e-5 | 0.002 | 1 |
 //! | | appended | 4.23 | 5.00 | 5.00 | 1.4e-5 | 0.002 | 3 |
@@ -70,9 +70,10 @@
 //! Six million rows are built in 0.7 s and appended in 5.7 s, and an absent key takes 1.1 and 2.8 µs, all in memory and
 //! with the element's hash. An added row changes 11.1 bytes of two pages, which five bytes of WAL each say.
 //!
-//! The prototype of the contract had 3.6 / 4.8 bytes a row at 60,000 rows (with 24 bits for ranges that stand alone,
+//! The prototype of the contract had 3.6 / 4.8 bytes per row at 60,000 rows (with 24 bits for ranges that stand alone,
 //! which give 5e-5 rather than 2e-5), 4.1 / 3.5, 3.2 / 3.6, and 4, 7, 10 pages for an absent key of an index that was
-//! appended: tiles of 8 and 32 slots were followed by tiles of 128, which at 60,000 rows would be 5.2 bytes a row here.
+//! appended: tiles of 8 and 32 slots were followed by tiles of 128, which at 60,000 rows would be 5.2 bytes per row
+//! here.
 
 mod address;
 mod build;

@@ -6,7 +6,7 @@ use crate::layout::Layout;
 /// The false positive rate of a filter for which none was given.
 pub const DEFAULT_FPR: f64 = 0.01;
 
-/// The largest stored filter in bytes: 511 MB, so that its text form (two characters a byte) fits a PostgreSQL value.
+/// The largest stored filter in bytes: 511 MB, so that its text form (two characters per byte) fits a PostgreSQL value.
 pub const MAX_STORED_BYTES: u64 = 511 * 1024 * 1024;
 
 /// The most blocks that index arithmetic and the stored form allow.

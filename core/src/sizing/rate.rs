@@ -5,7 +5,7 @@
 //!
 //! | layout | rate of `n` elements in `B` blocks |
 //! |---|---|
-//! | blocked | mean over J ~ Binomial(n, 1/B) of F(k, J), F(k, j) = E[(X/512)^k], X = cells hit by k·j throws into 512 |
+//! | blocked | mean over J ~ Binomial(n, 1/B) of F(k, J) = E[(X/512)^k], X = cells hit by k·J throws into 512 |
 //! | parquet | mean over J ~ Binomial(n, 1/B) of (1 - (31/32)^J)^8 |
 //! | classic | E[(X/m)^k], X = cells hit by k·n throws into m |
 //!
@@ -50,7 +50,7 @@ pub(crate) fn is_full(layout: Layout, hashes: u32, blocks: u64, elements: f64) -
     elements * f64::from(hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL
 }
 
-/// The false positive rate at a mean of `load` elements a block, in the limit of many blocks.
+/// The false positive rate at a mean of `load` elements per block, in the limit of many blocks.
 pub fn at_load(layout: Layout, hashes: u32, load: f64) -> f64 {
     if load * f64::from(hashes) / layout.block_bits() as f64 > FULL {
         return 1.0;
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(expected(Layout::Blocked, 1, 1, 17_138.0), 1.0);
     }
 
-    /// The figures of the contract for bits an element at three rates.
+    /// The figures of the contract for bits per element at three rates.
     #[test]
     fn bits_per_element_are_those_promised() {
         for (layout, k, bits, rate) in [

@@ -7,17 +7,17 @@
 //! | layout | bits per element b(k) |
 //! |---|---|
 //! | classic | -k / ln(1 - fpr^(1/k)) |
-//! | blocked, parquet | w / λ, where w is 512 or 256 bits and λ the largest load at which [`crate::sizing::rate::at_load`] meets the rate |
+//! | blocked, parquet | w / λ: w is 512 or 256 bits, λ the largest load at which [`super::rate::at_load`] meets the rate |
 //!
-//! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ elements miss the rate by
-//! [`crate::sizing::rate::expected`], b(k) is raised by one part in 100,000. k is the number from 1 to 64 (in `parquet` 8)
-//! with the least b(k). The lookup table ([`crate::sizing::table`]) says where to look for it; b(k) refines between its rows
-//! (9.6 bits rather than 10).
+//! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ elements miss the rate
+//! by [`crate::sizing::rate::expected`], b(k) is raised by one part in 100,000. k is the number from 1 to 64 (in
+//! `parquet` 8) with the least b(k). The lookup table ([`crate::sizing::table`]) says where to look for it; b(k)
+//! refines between its rows (9.6 bits rather than 10).
 //!
 //! # Blocks
 //!
-//! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough for
-//! 1,024 bits:
+//! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough
+//! for 1,024 bits:
 //!
 //! ```text
 //! load l = k / b(k)     clear c = e^-l     variance v = c · (1 - (1 + l) · c)
@@ -34,10 +34,11 @@
 //! capacity doubled: needed doubles, m stays, e grows by one: so block counts in a power-of-two ratio divide
 //! ```
 //!
-//! 127 is left out for the sake of 64: a capacity that needs 63.2 blocks gets 64, and twice as much, which needs 126.4, gets
-//! 128. So capacities in a power-of-two ratio always divide where both have 64 blocks or more, at 1.6 % more than the least at most
-//! (in `classic`, whose surplus stays the same share of larger sizes, up to 2.1 % at 1e-6 and 2.3 % at 1e-9).
-//! Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
+//! 127 is left out for the sake of 64: a capacity that needs 63.2 blocks gets 64, and twice as much, which needs 126.4,
+//! gets
+//! 128. So capacities in a power-of-two ratio always divide where both have 64 blocks or more, at 1.6 % more than the
+//! least at most (in `classic`, whose surplus stays the same share of larger sizes, up to 2.1 % at 1e-6 and 2.3 % at
+//! 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
 use crate::error::{Code, Error, Result};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
@@ -53,12 +54,12 @@ const LEAST_ON_GRID: f64 = 64.0;
 /// The same in `classic`, where a block is a bit.
 const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
 
-/// Size of a filter: what [`crate::format::Header`] is made of.
+/// Size of a filter: what a header is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// The layout.
     pub layout: Layout,
-    /// Hashes an element (k).
+    /// Hashes per element (k).
     pub hashes: u32,
     /// Blocks of the payload.
     pub blocks: u64,
@@ -68,16 +69,16 @@ pub struct Size {
     pub fpr: f64,
 }
 
-/// Hashes an element and the bits an element costs, at one rate in the limit of many blocks.
+/// Hashes per element and the bits per element costs, at one rate in the limit of many blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Density {
-    /// Hashes an element (k).
+    /// Hashes per element (k).
     pub hashes: u32,
-    /// Bits an element.
+    /// Bits per element.
     pub bits: f64,
 }
 
-/// The hashes and bits an element that `layout` needs for `fpr`.
+/// The hashes and bits per element that `layout` needs for `fpr`.
 ///
 /// # Errors
 /// Those of [`check_fpr`].
@@ -110,7 +111,7 @@ fn find_density(layout: Layout, fpr: f64) -> Density {
         .expect("there is at least one candidate")
 }
 
-/// Bits an element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of them.
+/// Bits per element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of them.
 fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     let k = f64::from(hashes);
     if layout == Layout::Classic {
@@ -127,7 +128,7 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     while rate::at_load(layout, hashes, enough) > fpr {
         (enough, too_few) = (enough / 2.0, enough);
     }
-    // `enough` and `too_few` are elements a block: the load that keeps the rate and one that doesn't.
+    // `enough` and `too_few` are elements per block: the load that keeps the rate and one that doesn't.
     while too_few / enough > 1.0 + 1e-12 {
         let middle = (enough * too_few).sqrt();
         if rate::at_load(layout, hashes, middle) <= fpr {
@@ -144,9 +145,10 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     density
 }
 
-/// By how many bits a small `classic` filter needs more than the limit of many bits says: the variance of its fill raises the
-/// logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent. Half a bit
-/// more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than the terms left out.
+/// By how many bits a small `classic` filter needs more than the limit of many bits says: the variance of its fill
+/// raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent.
+/// Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than
+/// the terms left out.
 fn classic_extra_bits(density: Density) -> f64 {
     let k = f64::from(density.hashes);
     let load = k / density.bits;
@@ -233,8 +235,8 @@ fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
 /// The size of a filter for `capacity` elements at `fpr`.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] for a rate that the layout can't keep; [`Code::TooLarge`] when the number of bits is no 63-bit
-/// number. Whether the filter may be stored is not asked here.
+/// [`Code::InvalidParameter`] for a rate that the layout can't keep; [`Code::TooLarge`] when the number of bits is no
+/// 63-bit number. Whether the filter may be stored is not asked here.
 pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);

@@ -1,14 +1,14 @@
 //! The sizing lookup tables, in the manner of ClickHouse's `BloomFilterHash::calculationBestPractices`.
 //!
-//! Rows are bits an element, columns are hash counts, cells are false positive rates at three significant digits, in the
-//! limit of large filters. The answer for a wanted rate is the smallest row that meets it, and in that row the smallest
-//! hash count that still does.
+//! Rows are bits per element, columns are hash counts, cells are false positive rates at three significant digits, in
+//! the limit of large filters. The answer for a wanted rate is the smallest row that meets it, and in that row the
+//! smallest hash count that still does.
 //!
-//! ClickHouse's own table (Cao's, from "Bloom Filters: the math") ends at 20 bits and 15 hashes, answers (19, 13) for every
-//! rate below 1.09e-4 and has a hole at 0.221…0.237. These go on to 1e-9 (parquet: 1e-6) and have none.
+//! ClickHouse's own table (Cao's, from "Bloom Filters: the math") ends at 20 bits and 15 hashes, answers (19, 13) for
+//! every rate below 1.09e-4 and has a hole at 0.221…0.237. These go on to 1e-9 (parquet: 1e-6) and have none.
 //!
-//! The numbers are in `table/data.rs`, printed by `cargo run -p pg_bloom_core --example sizing_tables` and compared with
-//! the formulas of [`crate::sizing::rate`] in a test.
+//! The numbers are in `table/data.rs`, printed by `cargo run -p pg_bloom_core --example sizing_tables` and compared
+//! with the formulas of [`crate::sizing::rate`] in a test.
 
 #[rustfmt::skip]
 mod data;
@@ -20,7 +20,7 @@ use crate::layout::{Layout, PARQUET_HASHES};
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Bits an element.
+    /// Bits per element.
     pub bits: u32,
     /// The hash count of the first cell.
     pub first_hashes: u32,
@@ -47,9 +47,9 @@ impl Row {
 /// An answer of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BestPractice {
-    /// Bits an element.
+    /// Bits per element.
     pub bits: u32,
-    /// Hashes an element.
+    /// Hashes per element.
     pub hashes: u32,
     /// The rate that the table gives for them.
     pub fpr: f64,

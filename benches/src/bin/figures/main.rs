@@ -1,7 +1,7 @@
 //! The figures of docs/sizing.md, drawn from filters that are built and asked here, by the core crate.
 //!
-//! `make figures` writes all of them to docs/figures; `make figures FIGURES="rate bits"` picks some. All but `speed` come
-//! out the same on every machine.
+//! `make figures` writes all of them to docs/figures; `make figures FIGURES="rate bits"` picks some. All but `speed`
+//! come out the same on every machine.
 
 mod bits;
 mod plot;

@@ -5,8 +5,8 @@
 //! Panel     two axes, thin grid, lines, dots and labels next to what they name
 //! ```
 //!
-//! `plotters` draws on whole pixels. A picture is drawn [`FINE`] times as large and shown at its size, so that curves are
-//! smooth.
+//! `plotters` draws on whole pixels. A picture is drawn [`FINE`] times as large and shown at its size, so that curves
+//! are smooth.
 
 use pg_bloom_core::Layout;
 use plotters::chart::ChartContext;
@@ -46,8 +46,8 @@ const BASE: RGBColor = RGBColor(145, 152, 161);
 /// What is not about one layout: Okabe and Ito's purple, darkened.
 pub const PURPLE: RGBColor = RGBColor(163, 63, 122);
 
-/// The colour of a layout, in every figure: Okabe and Ito's blue, vermilion and (darkened) green, which colour-blind eyes
-/// keep apart.
+/// The colour of a layout, in every figure: Okabe and Ito's blue, vermilion and (darkened) green, which colour-blind
+/// eyes keep apart.
 pub fn colour(layout: Layout) -> RGBColor {
     match layout {
         Layout::Blocked => RGBColor(0, 114, 178),
@@ -196,8 +196,8 @@ pub struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    /// A panel with its title, axes and grid. The name of the x axis stands below it, that of the y axis in the title's place
-    /// when there is no title, else beside the axis.
+    /// A panel with its title, axes and grid. The name of the x axis stands below it, that of the y axis in the title's
+    /// place when there is no title, else beside the axis.
     pub fn new(area: &Area<'a>, title: &str, colour: RGBColor, x: Axis, y: Axis) -> Panel<'a> {
         let left = if y.ticks.iter().all(|(_, label)| label.is_empty()) { 0 } else { LABELS };
         let mut chart = ChartBuilder::on(area)

@@ -1,4 +1,5 @@
-//! What one element costs to add and to ask for, by the size of the filter. The only figure that depends on the machine.
+//! What one element costs to add and to ask for, by the size of the filter. The only figure that depends on the
+//! machine.
 
 use crate::plot::{Axis, INK, Panel, Picture, Side, colour};
 use pg_bloom_benches::{machine, median};
@@ -22,8 +23,8 @@ const EXPONENTS: std::ops::RangeInclusive<u32> = 12..=28;
 
 const WORKS: [&str; 3] = ["add", "ask, present", "ask, absent"];
 
-/// A filter of which half of the bits are set, as of one that is full. It isn't filled by adding elements: the largest would
-/// take 200 million.
+/// A filter of which half of the bits are set, as of one that is full. It isn't filled by adding elements: the largest
+/// would take 200 million.
 struct HalfFull {
     layout: Layout,
     hashes: u32,
@@ -79,8 +80,8 @@ fn time(sign: i64, different: i64, mut work: impl FnMut(&[u64])) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / ELEMENTS as f64
 }
 
-/// Medians by size, for each of [`WORKS`]. Rounds go over all sizes, so that other work of the machine spoils a round, not
-/// a size.
+/// Medians by size, for each of [`WORKS`]. Rounds go over all sizes, so that other work of the machine spoils a round,
+/// not a size.
 fn curves(layout: Layout) -> [Vec<(f64, f64)>; 3] {
     let mut filters: Vec<HalfFull> = EXPONENTS.map(|exponent| HalfFull::new(layout, 1 << exponent)).collect();
     let mut times: Vec<[Vec<f64>; 3]> = vec![Default::default(); filters.len()];

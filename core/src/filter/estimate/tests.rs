@@ -52,7 +52,8 @@ fn merged(layout: Layout, parts: &[(u64, std::ops::Range<usize>)]) -> (f64, f64)
     (cardinality(&View::parse(&value).unwrap()), held.len() as f64)
 }
 
-/// Of sizes from an eighth of the largest on, as long as the smallest would hold the union: then folding to it is enough.
+/// Of sizes from an eighth of the largest on, as long as the smallest would hold the union: then folding to it is
+/// enough.
 #[test]
 fn cardinality_is_right_after_merges_across_sizes() {
     for layout in Layout::ALL {
@@ -164,8 +165,8 @@ fn intersections_are_between_nothing_and_the_smaller() {
     assert_eq!(intersection_cardinality(10.0, 5.0, 9.0), 5.0);
 }
 
-/// Two filters whose union has `union` elements, of which `common` are in both: the estimates less the truth, for the union, the
-/// intersection and the Jaccard index.
+/// Two filters whose union has `union` elements, of which `common` are in both: the estimates less the truth, for the
+/// union, the intersection and the Jaccard index.
 fn errors_of_two(layout: Layout, capacities: [u64; 2], fpr: f64, union: usize, common: usize, seed: u64) -> [f64; 3] {
     let hashes: Vec<u64> =
         (0..union as u64).map(|i| crate::hash::hash(&[seed, i].map(u64::to_le_bytes).concat())).collect();
@@ -181,9 +182,9 @@ fn errors_of_two(layout: Layout, capacities: [u64; 2], fpr: f64, union: usize, c
     [u - truth, intersection_cardinality(a, b, u) - truth_of_both, jaccard(a, b, u) - truth_of_both / truth]
 }
 
-/// The errors that docs/reference.md states: with u elements in the union, a standard error of at most half the root of u up to
-/// capacity and the root of u up to twice of it, for unions and intersections; divided by u for the Jaccard index. Of
-/// filters of different sizes, the smaller capacity counts.
+/// The errors that docs/reference.md states: with u elements in the union, a standard error of at most half the root of
+/// u up to capacity and the root of u up to twice of it, for unions and intersections; divided by u for the Jaccard
+/// index. Of filters of different sizes, the smaller capacity counts.
 #[test]
 fn two_filters_are_compared_within_the_stated_error() {
     const CAPACITY: u64 = 6000;

@@ -14,7 +14,8 @@ pub struct Tail {
 
 /// Values of t that are tried, from the greatest down.
 const STEPS: usize = 64;
-/// The ratio of one to the next. The limit of the best of them is within a hundredth of the way from the mean to the best of all.
+/// The ratio of one to the next. The limit of the best of them is within a hundredth of the way from the mean to the
+/// best of all.
 const RATIO: f64 = 1.3;
 /// Terms of the series for E[e^(tY)]; where they aren't enough, t is too great to be of use.
 const TERMS: usize = 160;
@@ -45,7 +46,8 @@ pub fn quantile(layout: Layout, hashes: u32, blocks: u64, n: f64, tail: Tail) ->
 }
 
 impl Blocks {
-    /// For the numbers of elements that blocks may have, but for what `blocks` blocks have with the probability `negligible`.
+    /// For the numbers of elements that blocks may have, but for what `blocks` blocks have with the probability
+    /// `negligible`.
     fn around(layout: Layout, hashes: u32, load: f64, blocks: u64, negligible: f64, t: &[f64; STEPS]) -> Blocks {
         // Beyond this no block is found in any filter: Poisson's tails there are below 1e-30.
         let width = if blocks == 1 { 0.0 } else { 12.0 * load.sqrt() + 30.0 };

@@ -19,8 +19,8 @@ fn rates(size: &Size, elements: u64, sets: u64) -> Vec<f64> {
         .collect()
 }
 
-/// Of many filters at capacity as many exceed the limit for one in a hundred, at most, and some do; none exceeds the one that
-/// is used.
+/// Of many filters at capacity as many exceed the limit for one in a hundred, at most, and some do; none exceeds the
+/// one that is used.
 #[test]
 fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
     for layout in Layout::ALL {

@@ -61,8 +61,8 @@ impl<M: Memory> Set<M> {
     /// Takes a filter. Bits larger than `limit` bytes are made only where a filter had as many.
     ///
     /// # Errors
-    /// [`crate::Code::KindMismatch`] for another kind, [`crate::Code::InvalidParameter`] for another layout, other hashes,
-    /// or a size with which the set can't be merged any more.
+    /// [`crate::Code::KindMismatch`] for another kind, [`crate::Code::InvalidParameter`] for another layout, other
+    /// hashes, or a size with which the set can't be merged any more.
     pub fn take(&mut self, memory: &mut M, view: &View<'_>, limit: u64) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
         self.take_part(memory, view, limit)
@@ -248,8 +248,8 @@ impl<M: Memory> Set<M> {
     /// The filter that all make together. More filters can come afterwards.
     ///
     /// # Errors
-    /// [`crate::Code::InvalidParameter`] if the largest size is no multiple of another; [`crate::Code::TooLarge`] if the result
-    /// has more than `limit` bytes and is larger than every filter that came.
+    /// [`crate::Code::InvalidParameter`] if the largest size is no multiple of another; [`crate::Code::TooLarge`] if
+    /// the result has more than `limit` bytes and is larger than every filter that came.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.members.iter_mut().for_each(Member::sort);
         let Some((largest, others)) = self.members.split_last() else {

@@ -8,8 +8,8 @@
 //!           96 ──┴─ neither divides the other        ──▶        ▲ 64 and 96 are spread into it
 //! ```
 //!
-//! Each member is what the filters of its size, and of sizes that divide it, have together. One size, the usual case, is
-//! one member. There is no more memory than the filters had together: a list of a large size becomes bits only where
+//! Each member is what the filters of its size, and of sizes that divide it, have together. One size, the usual case,
+//! is one member. There is no more memory than the filters had together: a list of a large size becomes bits only where
 //! these are within the limit or no larger than a filter that came. It fails in the end if the largest size is no
 //! multiple of another, or as soon as no filter that can be stored would be one.
 //!

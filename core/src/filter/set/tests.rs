@@ -85,8 +85,8 @@ fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// In every order and however they are spread over processes, filters merge to what they merge to pairwise in an order
-    /// that works, or not at all.
+    /// In every order and however they are spread over processes, filters merge to what they merge to pairwise in an
+    /// order that works, or not at all.
     #[test]
     fn any_order_gives_the_same(
         (filters, shuffled) in some_filters().prop_flat_map(|filters| (Just(filters.clone()), Just(filters).prop_shuffle())),

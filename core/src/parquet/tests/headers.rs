@@ -54,7 +54,8 @@ fn map(key: &(u8, Vec<u8>), value: &(u8, Vec<u8>), count: usize) -> Vec<u8> {
     [varint(count as u64), types, [item(key), item(value)].concat().repeat(count)].concat()
 }
 
-/// Fields with their numbers, in whatever order: a number that is not one to fifteen more than the last is written in full.
+/// Fields with their numbers, in whatever order: a number that is not one to fifteen more than the last is written in
+/// full.
 fn structure(fields: &[(i16, (u8, Vec<u8>))]) -> Vec<u8> {
     let (mut bytes, mut last) = (Vec::new(), 0);
     for (id, (code, value)) in fields {

@@ -179,7 +179,7 @@ fn bytes_per_row(index: &Index, rows: u64) -> f64 {
     f64::from(index.directory.allocated()) * 8192.0 / rows as f64
 }
 
-/// The figures of the module's documentation, 65 rows a page and 8 pages a range.
+/// The figures of the module's documentation, 65 rows per page and 8 pages per range.
 #[test]
 fn figures_of_six_hundred_thousand_rows() {
     let options = options(8192, DEFAULT_FPR, 520);

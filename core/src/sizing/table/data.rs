@@ -1,6 +1,6 @@
 //! Printed by `examples/sizing_tables.rs`; see the module above.
 
-/// Bits an element of the first row of each table.
+/// Bits per element of the first row of each table.
 pub const FIRST_BITS: u32 = 2;
 
 /// `blocked`: one row per bit, one column per hash.

@@ -93,7 +93,8 @@ fn agrees_with_clickhouse_wherever_it_meets_the_rate() {
         assert!(ours.fpr <= p, "{p}: {ours:?}");
         let (bits, hashes, rate) = clickhouse::best_practices(p);
         if rate <= p && !(0.221..0.237).contains(&p) {
-            // Where a cell of theirs is one unit of the third digit beside the formula, the answer at just that rate differs.
+            // Where a cell of theirs is one unit of the third digit beside the formula, the answer at just that rate
+            // differs.
             let edge = clickhouse::TABLE
                 .iter()
                 .enumerate()
