@@ -86,7 +86,7 @@ upgrade-test: all
 lint: ## check formatting, clippy and documentation; any warning is an error
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FEATURES)
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
 
 bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker
 	scripts/setup

@@ -6,28 +6,28 @@
 //!
 //! | file | SQL objects |
 //! |---|---|
-//! | [`datatype`] | the types `bloom` and `counting_bloom`: input, output, casts, comparison |
-//! | [`build`] | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`, `bloom_shard` |
-//! | [`membership`] | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
-//! | [`merge`] | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
-//! | [`inspect`] | `bloom_info`, `bloom_header`, cardinalities, rates |
-//! | [`counting`] | `counting_bloom_…`: filters from which elements can be removed |
-//! | [`sizing`] | `bloom_parameters`, `bloom_capacity`, the lookup table |
-//! | [`parquet`] | `bloom_to_parquet`, `bloom_from_parquet` |
-//! | [`aggregate`] | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
-//! | [`planner`] | selectivity and cost |
-//! | [`settings`] | `pg_bloom.default_fpr` and the other settings |
+//! | `datatype` | the types `bloom` and `counting_bloom`: input, output, casts, comparison |
+//! | `build` | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`, `bloom_shard` |
+//! | `membership` | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
+//! | `merge` | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
+//! | `inspect` | `bloom_info`, `bloom_header`, cardinalities, rates |
+//! | `counting` | `counting_bloom_…`: filters from which elements can be removed |
+//! | `sizing` | `bloom_parameters`, `bloom_capacity`, the lookup table |
+//! | `parquet` | `bloom_to_parquet`, `bloom_from_parquet` |
+//! | `aggregate` | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
+//! | `planner` | selectivity and cost |
+//! | `settings` | `pg_bloom.default_fpr` and the other settings |
 //!
 //! They rest on these, of which each uses only those below it:
 //!
 //! | room | what it knows |
 //! |---|---|
-//! | [`probe`] | querying stored filters: slices, the cache of a call site |
-//! | [`overfull`], [`arguments`] | warnings about filters that hold too much; what a call asks for |
-//! | [`filter_type`] | what tells `counting_bloom` from `bloom` |
-//! | [`element`] | which values may be elements, and how they become hashes |
-//! | [`error`] | SQL's words for the core's errors |
-//! | [`pg`] | safe faces of PostgreSQL; knows no filter |
+//! | `probe` | querying stored filters: slices, the cache of a call site |
+//! | `overfull`, `arguments` | warnings about filters that hold too much; what a call asks for |
+//! | `filter_type` | what tells `counting_bloom` from `bloom` |
+//! | `element` | which values may be elements, and how they become hashes |
+//! | `error` | SQL's words for the core's errors |
+//! | `pg` | safe faces of PostgreSQL; knows no filter |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(missing_docs)]

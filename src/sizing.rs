@@ -82,14 +82,12 @@ fn expected_fpr(call: &Call) -> Outcome {
     })?;
     if elements < 0 {
         return Err(invalid_parameter(format!("number of elements must not be negative, but is {elements}"))
-            .hint("Give the number of distinct elements.")
-            .into());
+            .hint("Give the number of distinct elements."));
     }
     let blocks = u64::try_from(bits).unwrap_or(0) / layout.block_bits();
     if blocks == 0 {
         return Err(invalid_parameter(format!("number of bits must be at least {}, not {bits}", layout.block_bits()))
-            .hint(format!("A block of layout \"{}\" has that many.", layout.name()))
-            .into());
+            .hint(format!("A block of layout \"{}\" has that many.", layout.name())));
     }
     Ok(Some(Datum::from(rate::expected(layout, hashes, blocks, elements as f64).to_bits())))
 }

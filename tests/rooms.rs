@@ -40,7 +40,8 @@ fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn is_test(relative: &Path) -> bool {
-    relative.file_stem().is_some_and(|stem| stem == "tests") || relative.components().any(|part| part.as_os_str() == "tests")
+    relative.file_stem().is_some_and(|stem| stem == "tests")
+        || relative.components().any(|part| part.as_os_str() == "tests")
 }
 
 impl Crate {

@@ -130,5 +130,4 @@ fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Error {
     invalid_parameter(format!("parameters of {aggregate} must be the same for all rows of a group"))
         .detail(format!("{} against {}.", describe(a), describe(b)))
         .hint("Use constants, or group by what decides the parameters.")
-        .into()
 }

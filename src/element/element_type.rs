@@ -193,7 +193,6 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
         .hint(
             "Give the type that the column's values are stored as: integer, bigint, real, double precision, text, bytea, uuid, date, timestamp or timestamptz.",
         )
-        .into()
     })
 }
 
@@ -263,5 +262,4 @@ pub fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64> {
 pub fn out_of_range(kind: Kind<'_>) -> Error {
     invalid_parameter(format!("element is out of range for a bloom filter of kind {kind}"))
         .hint("Build the filter from elements of the wider type.")
-        .into()
 }

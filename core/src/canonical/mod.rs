@@ -6,6 +6,8 @@
 //! | numeric | [`decimal`]: plain decimal text without zeros at its end |
 //! | jsonb | [`json`]: compact text |
 //! | array, row, range, multirange | [`members`]: a frame, and the canonical bytes of the members |
+//!
+//! What they are written to is in `sink`.
 
 pub mod decimal;
 pub mod json;

@@ -26,6 +26,8 @@
 //! The stored form is that of a `blocked` filter ([`mod@crate::filter::header`]) with representation 2, and counters
 //! for bits. A filter has a key kind if and only if a counter is not zero, so a value has one canonical form here too.
 //! A filter of no size is the identity of `+`; it takes no elements, since it can't know how many will come.
+//!
+//! The counters of a payload are in [`counters`].
 
 pub mod counters;
 
@@ -93,7 +95,7 @@ pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
 /// The header of a counting filter for `capacity` distinct elements at a time, without a kind.
 ///
 /// # Errors
-/// Those of [`sizing::size`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+/// Those of [`sizing::size()`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes.
 pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
     let header = Header::sized(sizing::size(Layout::Blocked, capacity, fpr)?, Kind::NONE);
     header.check_bytes(stored_bytes(&header), limit)?;

@@ -25,7 +25,7 @@ impl Request {
     /// The header of an empty filter that was asked for like this.
     ///
     /// # Errors
-    /// Those of [`sizing::size`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes when dense.
+    /// Those of [`sizing::size()`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes when dense.
     pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
         match self.capacity {
             Some(capacity) => {

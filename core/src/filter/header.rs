@@ -23,7 +23,7 @@
 //! more bytes than the dense payload would. A filter of no size (`blocks` 0) has no elements: it is `bloom_empty()`,
 //! the identity of union.
 //!
-//! The state of an unsized aggregate has two more forms ([`View::parse_state`]): no size but hashes nevertheless, or a
+//! The state of an unsized aggregate has two more forms (`View::parse_state`): no size but hashes nevertheless, or a
 //! dense payload of more blocks than will be needed and capacity 0, to be folded at the end.
 
 use super::buffer::Buffer;

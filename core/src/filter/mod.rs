@@ -4,14 +4,14 @@
 //! |---|---|
 //! | [`header`] | the stored form: what a filter is, apart from its elements |
 //! | [`buffer`] | memory that the caller owns and results are written to |
-//! | [`check`] | what a stored value must be: the one validating parser |
+//! | `check` | what a stored value must be: the one validating parser |
 //! | [`view`] | a stored filter, read in place |
 //! | [`sparse`] | lists of hashes |
 //! | [`slices`] | asking a filter of which only slices are read |
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union and intersection of two filters |
 //! | [`set`] | of many, in any order |
-//! | [`mod@fold`], [`mod@resize`] | other sizes for a filter that is there |
+//! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for a filter that is there |
 //! | [`estimate`] | cardinality, present rate |
 //! | [`overfull`] | whether that rate is more than chance above the promise |
 

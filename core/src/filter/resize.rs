@@ -23,7 +23,7 @@ use crate::sizing::{self, Size};
 ///
 /// # Errors
 /// [`Code::InvalidParameter`] for bits whose size neither divides nor is divided by the new one, and for bits without a
-/// capacity; [`Code::TooLarge`] if it would grow to more than `limit` bytes; those of [`sizing::size`].
+/// capacity; [`Code::TooLarge`] if it would grow to more than `limit` bytes; those of [`sizing::size()`].
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
         (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),

@@ -6,6 +6,8 @@
 //! | [`Classic`] | one bit | k bits anywhere |
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
+//! `blocked`, `classic` and `parquet` implement the trait of `scheme`; `simd` has what a CPU does faster.
+//!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
 //! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks holds just the elements of blocks `q·i … q·i + q
 //! - 1` of one with `q·B`.

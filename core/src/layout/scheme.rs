@@ -3,7 +3,7 @@
 use super::simd::PREFETCH_AHEAD;
 use crate::interrupt::{STRIDE, check};
 
-/// What a layout is asked to do. The payload always has [`Layout::payload_bytes`] bytes for `blocks`.
+/// What a layout is asked to do. The payload always has `Layout::payload_bytes` bytes for `blocks`.
 pub trait Scheme {
     /// Bits of a block.
     const BLOCK_BITS: u64;

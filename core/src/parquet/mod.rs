@@ -1,5 +1,5 @@
 //! Filters as Parquet files keep them: a header in Thrift's compact protocol, then the bits, which are those of the
-//! layout `parquet` (parquet-format, BloomFilter.md and parquet.thrift).
+//! layout `parquet` (parquet-format, BloomFilter.md and parquet.thrift). The protocol is in `thrift`.
 //!
 //! ```text
 //! struct BloomFilterHeader              15 xx…        numBytes, zigzag varint: bytes of the bits

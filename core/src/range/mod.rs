@@ -18,6 +18,7 @@
 //!
 //! | file | what it knows |
 //! |---|---|
+//! | `address`, `limits` | what pages are called; how much there may be of everything |
 //! | `page` | what all pages have; [`Pages`], through which they are read |
 //! | `damage` | [`Damage`]: what is wrong with a page |
 //! | `tile` | where an element's bits are; asking a page, and what to change in it |

@@ -7,7 +7,7 @@
 //! | layout | bits per element b(k) |
 //! |---|---|
 //! | classic | -k / ln(1 - fpr^(1/k)) |
-//! | blocked, parquet | w / λ: w is 512 or 256 bits, λ the largest load at which [`super::rate::at_load`] meets the rate |
+//! | blocked, parquet | w / λ: w is 512 or 256 bits, λ the greatest load at which `rate::at_load` meets the rate |
 //!
 //! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ elements miss the rate
 //! by [`crate::sizing::rate::expected`], b(k) is raised by one part in 100,000. k is the number from 1 to 64 (in

@@ -15,6 +15,9 @@
 //!
 //! Of an intersection with a list there are only the hashes that all filters have so far; of the other sizes only the
 //! headers are kept.
+//!
+//! `operation` says which; `merging` has the set, `member` what the filters of one size have together, `store` whose
+//! memory that is; `parts` and `write` are what one process hands to another.
 
 mod member;
 mod merging;
