@@ -122,7 +122,7 @@ fn info(call: &Call) -> Outcome {
         if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
         Column::F64(h.fpr),
         Column::I64(found.num_counters as i64),
-        Column::I32(h.hashes as i32),
+        Column::I32(h.num_hashes as i32),
         Column::I64(found.tally.set as i64),
         Column::I64(found.tally.saturated as i64),
         Column::F64(if found.num_counters == 0 { 0.0 } else { set / found.num_counters as f64 }),

@@ -59,7 +59,7 @@ fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<Column> {
         if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
         Column::F64(h.fpr),
         Column::I64((h.blocks * h.layout.block_bits()) as i64),
-        Column::I32(h.hashes as i32),
+        Column::I32(h.num_hashes as i32),
     ]
 }
 

@@ -20,7 +20,7 @@ fn layout(call: &Call, i: usize) -> Result<Layout> {
 /// `bloom_best_practices(max_fpr, layout)`.
 fn best_practices(call: &Call) -> Outcome {
     let found = table::best_practice(layout(call, 1)?, call.f64(0).unwrap_or(f64::NAN))?;
-    Ok(Some(row(call, &[Column::I32(found.bits as i32), Column::I32(found.hashes as i32), Column::F64(found.fpr)])))
+    Ok(Some(row(call, &[Column::I32(found.bits as i32), Column::I32(found.num_hashes as i32), Column::F64(found.fpr)])))
 }
 
 /// `bloom_sizing_table(layout)`.
@@ -42,9 +42,9 @@ fn parameters(call: &Call) -> Outcome {
     let size = sizing::size(request.layout, capacity, request.fpr)?;
     let columns = [
         Column::I64((size.blocks * size.layout.block_bits()) as i64),
-        Column::I32(size.hashes as i32),
+        Column::I32(size.num_hashes as i32),
         Column::I64(Header::sized(size, Kind::NONE).dense_bytes() as i64),
-        Column::F64(rate::expected(size.layout, size.hashes, size.blocks, capacity as f64)),
+        Column::F64(rate::expected(size.layout, size.num_hashes, size.blocks, capacity as f64)),
     ];
     Ok(Some(row(call, &columns)))
 }

@@ -5,6 +5,7 @@ use crate::{ROUNDS, Row};
 use fastbloom::BloomFilter;
 use parquet::bloom_filter::Sbbf;
 use pg_bloom_core::canonical::scalar;
+use pg_bloom_core::layout::Shape;
 use pg_bloom_core::{Layout, hash::hash, sizing};
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,17 +21,15 @@ trait Filter {
 }
 
 struct Ours {
-    layout: Layout,
-    hashes: u32,
-    blocks: u64,
+    shape: Shape,
     payload: Vec<u8>,
 }
 
 impl Ours {
     fn new(layout: Layout, capacity: usize) -> Self {
         let size = sizing::size(layout, capacity as u64, FPR).expect("the capacity is a possible one");
-        let payload = vec![0; layout.payload_bytes(size.blocks) as usize];
-        Ours { layout, hashes: size.hashes, blocks: size.blocks, payload }
+        let payload = vec![0; size.shape().payload_bytes() as usize];
+        Ours { shape: size.shape(), payload }
     }
 }
 
@@ -44,7 +43,7 @@ impl Filter for Ours {
         let mut hashes = [0; BATCH];
         for keys in keys.chunks(BATCH) {
             let hashes = hash_all(keys, &mut hashes);
-            self.layout.insert_all(&mut self.payload, self.hashes, self.blocks, hashes);
+            self.shape.insert_all(&mut self.payload, hashes);
         }
     }
 
@@ -53,8 +52,9 @@ impl Filter for Ours {
         let mut count = 0;
         for keys in keys.chunks(BATCH) {
             let hashes = hash_all(keys, &mut hashes);
-            self.layout
-                .contains_each(&self.payload, self.hashes, self.blocks, hashes, |found| count += usize::from(found));
+            self.shape.contains_each(&self.payload, hashes, |found| {
+                count += usize::from(found)
+            });
         }
         count
     }

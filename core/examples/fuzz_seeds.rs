@@ -56,7 +56,7 @@ fn states() -> Vec<Vec<u8>> {
         few[44..].copy_from_slice(hashes(3).map_bytes().as_slice());
         let large = build::largest(&to_be_sized, 200).expect("a possible size");
         let mut dense: Vec<u8> = large.dense();
-        layout.insert_all(&mut dense[large.prefix_bytes()..], large.hashes, large.blocks, &hashes(20));
+        large.shape().insert_all(&mut dense[large.prefix_bytes()..], &hashes(20));
         states.extend([few, dense]);
     }
     states

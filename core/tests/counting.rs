@@ -17,7 +17,7 @@ const KIND: Kind<'static> = Kind::of(Tag::Numeric);
 fn positions(header: &Header<'_>, h: u64) -> Vec<usize> {
     let block = ((u128::from(h) * u128::from(header.blocks)) >> 64) as usize;
     let position = |i: u32| (hash::word(h, i / 7) >> (9 * (i % 7)) & 511) as usize;
-    let mut all: Vec<usize> = (0..header.hashes).map(|i| block * 512 + position(i)).collect();
+    let mut all: Vec<usize> = (0..header.num_hashes).map(|i| block * 512 + position(i)).collect();
     all.sort();
     all.dedup();
     all

@@ -32,7 +32,7 @@ fn cell(layout: Layout, fpr: f64) -> String {
     let least = density(layout, fpr).expect("a rate that has a size").bits;
     let used = (size.blocks * layout.block_bits()) as f64 / 1e6;
     let bytes = Header::sized(size, Kind::NONE).dense_bytes();
-    format!("{least:.2} / {used:.2} / {} / {}", size.hashes, grouped(bytes))
+    format!("{least:.2} / {used:.2} / {} / {}", size.num_hashes, grouped(bytes))
 }
 
 #[test]

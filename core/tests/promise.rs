@@ -24,11 +24,11 @@ fn measure(size: &sizing::Size, elements: u64, set: u64, probes: u64) -> f64 {
     for start in (0..elements).step_by(4096) {
         batch.clear();
         batch.extend((start..elements.min(start + 4096)).map(hash));
-        size.layout.insert_all(payload, size.hashes, size.blocks, &batch);
+        size.shape().insert_all(payload, &batch);
     }
     let view = View::parse(&value).unwrap();
     let pg_bloom_core::Body::Dense(bits) = view.body else { unreachable!() };
-    let contains = |h| size.layout.contains(bits, size.hashes, size.blocks, h);
+    let contains = |h| size.shape().contains(bits, h);
     assert!((0..elements.min(20_000)).all(|i| contains(hash(i))), "a false negative");
     let found = (elements..elements + probes).filter(|&i| contains(hash(i))).count();
     found as f64 / probes as f64
@@ -39,7 +39,7 @@ fn check(capacity: u64, sets: u64, probes: impl Fn(f64) -> u64) {
     for layout in Layout::ALL {
         for fpr in RATES {
             let size = sizing::size(layout, capacity, fpr).unwrap();
-            let expected = rate::expected(layout, size.hashes, size.blocks, capacity as f64);
+            let expected = rate::expected(layout, size.num_hashes, size.blocks, capacity as f64);
             let rates: Vec<f64> = (0..sets).map(|set| measure(&size, capacity, set, probes(expected))).collect();
             let mean = rates.iter().sum::<f64>() / sets as f64;
             let spread = rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (sets - 1) as f64;

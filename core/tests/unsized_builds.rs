@@ -11,7 +11,7 @@ fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {
     let mut list: Vec<u64> = Vec::new();
     let mut bits: Option<Vec<u8>> = None;
     let set = |bits: &mut Vec<u8>, hashes: &[u64]| {
-        largest.layout.insert_all(bits, largest.hashes, largest.blocks, hashes);
+        largest.shape().insert_all(bits, hashes);
     };
     for part in parts {
         let is_list = part.len() as u64 * 8 <= largest.payload_bytes();
@@ -30,8 +30,8 @@ fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {
         Some(bits) => {
             let view = View { header: largest, body: Body::Dense(&bits) };
             let found = estimate::present(&view);
-            let error = estimate::standard_error(largest.layout, largest.hashes, largest.blocks, found);
-            let capacity = sizing::capacity_of(largest.layout, largest.hashes, largest.blocks, largest.fpr);
+            let error = estimate::standard_error(largest.layout, largest.num_hashes, largest.blocks, found);
+            let capacity = sizing::capacity_of(largest.layout, largest.num_hashes, largest.blocks, largest.fpr);
             let most = (found + 4.0 * error).ceil() as u64;
             let elements = if found <= capacity as f64 { most.min(capacity) } else { most };
             settle_dense(&largest, &bits, elements, limit).expect("it fits the limit")

@@ -56,14 +56,14 @@ impl State {
         let (len, hashes) = self.part(part);
         // SAFETY: that many hashes were written to the batch.
         let hashes = unsafe { std::slice::from_raw_parts(hashes, std::mem::take(&mut *len) as usize) };
-        header.layout.insert_all(&mut self.payload(), header.hashes, header.blocks, hashes);
+        header.shape().insert_all(&mut self.payload(), hashes);
     }
 
     /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         let header = &self.params().header;
-        header.layout.prefetch(&self.payload(), header.blocks, hash);
+        header.shape().prefetch(&self.payload(), hash);
     }
 
     /// Sets the bits of the batch.
@@ -73,7 +73,7 @@ impl State {
             return;
         }
         let header = self.params().header;
-        header.layout.insert_all(&mut self.payload(), header.hashes, header.blocks, self.hashes());
+        header.shape().insert_all(&mut self.payload(), self.hashes());
         self.head_mut().len = 0;
     }
 

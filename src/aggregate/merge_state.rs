@@ -112,7 +112,7 @@ impl State {
     /// Sets the bits of all hashes, those in a file included, in a payload of this size.
     fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<()> {
         let insert = |payload: &mut [u8], hashes: &[u64]| {
-            header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
+            header.shape().insert_all(payload, hashes);
         };
         match self.spilled() {
             Some((spill, own)) => spill.for_each_batch(own, |hashes| {
@@ -295,7 +295,8 @@ fn most_elements(view: &View<'_>) -> u64 {
     const MOST: f64 = 1e12;
     let found = estimate::present(view).min(MOST);
     let h = &view.header;
-    let most = (found + 4.0 * estimate::standard_error(h.layout, h.hashes, h.blocks, found)).min(MOST).ceil() as u64;
-    let capacity = sizing::capacity_of(h.layout, h.hashes, h.blocks, h.fpr);
+    let most =
+        (found + 4.0 * estimate::standard_error(h.layout, h.num_hashes, h.blocks, found)).min(MOST).ceil() as u64;
+    let capacity = sizing::capacity_of(h.layout, h.num_hashes, h.blocks, h.fpr);
     if found <= capacity as f64 { most.min(capacity) } else { most }
 }

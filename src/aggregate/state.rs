@@ -275,8 +275,8 @@ impl State {
         let header = self.params().header;
         header.check_size(settings::max_filter_bytes())?;
         let mut payload = Payload::zeroed_in(call.require_aggregate()?, header.payload_bytes() as usize);
-        header.layout.insert_all(&mut payload, header.hashes, header.blocks, self.hashes());
-        if estimate::count_ones(&payload) > most as u64 * u64::from(header.hashes) {
+        header.shape().insert_all(&mut payload, self.hashes());
+        if estimate::count_ones(&payload) > most as u64 * u64::from(header.num_hashes) {
             self.become_dense(payload)?;
             return Ok(true);
         }

@@ -126,7 +126,7 @@ struct Numbers {
 
 impl Numbers {
     fn of(filter: &Counting<'_>) -> Numbers {
-        let header = [filter.header.hashes.into(), filter.header.blocks];
+        let header = [filter.header.num_hashes.into(), filter.header.blocks];
         Numbers { header, counters: filter.counters.iter().flat_map(|byte| [byte & MOST, byte >> 4]).collect() }
     }
 
@@ -203,7 +203,7 @@ fn describe(filter: &Counting<'_>) {
     let near = |found: f64, expected: f64| (found - expected).abs() <= 1e-9 * expected;
     assert!(near(current_fpr, if total > 0 { oracle::rate(h, &bits) } else { 0.0 }), "{info:?}");
     // The mean number of distinct positions of an element.
-    let positions = 512.0 * (1.0 - (511f64 / 512.0).powi(h.hashes as i32));
+    let positions = 512.0 * (1.0 - (511f64 / 512.0).powi(h.num_hashes as i32));
     let expected = if total > 0 { total as f64 / positions } else { 0.0 };
     assert_eq!(copies.is_none(), saturated > 0);
     assert!(copies.is_none_or(|copies| near(copies, expected)), "{info:?}");
@@ -283,7 +283,7 @@ fn refusal(a: &Header<'_>, b: &Header<'_>) -> Option<Code> {
         return Some(Code::KindMismatch);
     }
     let both = !a.is_unsized() && !b.is_unsized();
-    (both && (a.hashes, a.blocks) != (b.hashes, b.blocks)).then_some(Code::InvalidParameter)
+    (both && (a.num_hashes, a.blocks) != (b.num_hashes, b.blocks)).then_some(Code::InvalidParameter)
 }
 
 /// The header of a sum but for its kind: docs/format.md, section 7. Rates are positive, so their bits are in their

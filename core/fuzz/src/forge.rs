@@ -181,7 +181,7 @@ fn mend_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
         // A build that is to be sized: it will be folded, to the hashes of its rate.
         blocks = 1 << blocks.ilog2();
         let fpr = f64::from_bits(number(value, 32));
-        value[4] = sizing::density(layout, fpr).expect("the rate was checked").hashes as u8;
+        value[4] = sizing::density(layout, fpr).expect("the rate was checked").num_hashes as u8;
     }
     let base = number(value, 16);
     put(value, 8, blocks);

@@ -54,7 +54,7 @@ fn has(view: &View<'_>, hash: u64) -> bool {
     let h = &view.header;
     match view.body {
         Body::Sparse(entries) => entries.contains(&hash.to_le_bytes()),
-        Body::Dense(bits) => oracle::positions(h.layout, h.hashes, h.blocks, hash)
+        Body::Dense(bits) => oracle::positions(h.layout, h.num_hashes, h.blocks, hash)
             .iter()
             .all(|p| bits[(p / 8) as usize] >> (p % 8) & 1 == 1),
     }
@@ -65,7 +65,7 @@ fn ask(view: &View<'_>, probes: &[u64]) {
     let value: Vec<u8> = view.to_buffer();
     let start = Start::parse(&value[..value.len().min(START_BYTES)], value.len()).expect("the start of a filter");
     let steps = match view.body {
-        Body::Dense(_) => view.header.hashes,
+        Body::Dense(_) => view.header.num_hashes,
         Body::Sparse(entries) => 2 * (entries.len() + 1).ilog2() + 2,
     };
     for &hash in probes {
@@ -83,7 +83,7 @@ fn ask(view: &View<'_>, probes: &[u64]) {
     if let Body::Dense(bits) = view.body {
         let h = &view.header;
         let mut answers = Vec::new();
-        h.layout.contains_each(bits, h.hashes, h.blocks, probes, |found| answers.push(found));
+        h.shape().contains_each(bits, probes, |found| answers.push(found));
         assert!(answers.iter().copied().eq(probes.iter().map(|&hash| has(view, hash))), "contains_each");
     }
 }

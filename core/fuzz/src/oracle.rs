@@ -64,7 +64,7 @@ pub fn bits_of(view: &View<'_>) -> Option<Vec<bool>> {
 /// Sets the bits of elements.
 pub fn set(bits: &mut [bool], h: &Header<'_>, elements: impl IntoIterator<Item = u64>) {
     for hash in elements {
-        positions(h.layout, h.hashes, h.blocks, hash).into_iter().for_each(|p| bits[p as usize] = true);
+        positions(h.layout, h.num_hashes, h.blocks, hash).into_iter().for_each(|p| bits[p as usize] = true);
     }
 }
 
@@ -103,8 +103,8 @@ pub fn ones(bits: &[bool]) -> u64 {
 pub fn rate(h: &Header<'_>, bits: &[bool]) -> f64 {
     let fill = |bits: &[bool]| ones(bits) as f64 / bits.len() as f64;
     match h.layout {
-        Layout::Classic => fill(bits).powi(h.hashes as i32),
-        Layout::Blocked => bits.chunks(512).map(|b| fill(b).powi(h.hashes as i32)).sum::<f64>() / h.blocks as f64,
+        Layout::Classic => fill(bits).powi(h.num_hashes as i32),
+        Layout::Blocked => bits.chunks(512).map(|b| fill(b).powi(h.num_hashes as i32)).sum::<f64>() / h.blocks as f64,
         Layout::Parquet => {
             bits.chunks(256).map(|b| b.chunks(32).map(fill).product::<f64>()).sum::<f64>() / h.blocks as f64
         }

@@ -161,7 +161,7 @@ fn accepted(value: &[u8], tag: Tag, bytes: usize) -> View<'_> {
     let view = View::parse(value).unwrap_or_else(|e| panic!("what was imported is refused: {e:?}"));
     assert_eq!(view.to_buffer::<Vec<u8>>(), value);
     let (h, blocks) = (view.header, (bytes / BLOCK) as u64);
-    assert_eq!((h.layout, h.hashes, h.blocks, h.base_blocks), (Layout::Parquet, 8, blocks, blocks));
+    assert_eq!((h.layout, h.num_hashes, h.blocks, h.base_blocks), (Layout::Parquet, 8, blocks, blocks));
     assert_eq!(h.kind, Kind::of(tag));
     view
 }

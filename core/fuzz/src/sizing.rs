@@ -58,7 +58,7 @@ fn refused(layout: Layout, fpr: f64) -> bool {
 /// The lookup table's answer meets the rate, and no smaller row does.
 fn practice(layout: Layout, fpr: f64) {
     let found = table::best_practice(layout, fpr).expect("the rate was checked");
-    assert!(found.fpr <= fpr && (1..=64).contains(&found.hashes), "{found:?}");
+    assert!(found.fpr <= fpr && (1..=64).contains(&found.num_hashes), "{found:?}");
     let meets = |row: &table::Row| row.rates.iter().any(|&rate| rate <= fpr);
     assert!(table::rows(layout).all(|row| row.bits >= found.bits || !meets(&row)), "{found:?}");
 }
@@ -73,12 +73,12 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
             return;
         }
     };
-    assert!((1..=64).contains(&size.hashes) && size.blocks > 0, "{size:?}");
-    let at_capacity = rate::expected(layout, size.hashes, size.blocks, capacity as f64);
+    assert!((1..=64).contains(&size.num_hashes) && size.blocks > 0, "{size:?}");
+    let at_capacity = rate::expected(layout, size.num_hashes, size.blocks, capacity as f64);
     assert!(at_capacity <= fpr * ROUNDING, "{at_capacity:e} for {size:?}");
     let on_grid = size.blocks >= if layout == Layout::Classic { 1024 } else { 64 };
     let fewer = if on_grid { (size.blocks as f64 * 0.975) as u64 } else { size.blocks - 1 };
-    let too_few = if fewer == 0 { 1.0 } else { rate::expected(layout, size.hashes, fewer, capacity as f64) };
+    let too_few = if fewer == 0 { 1.0 } else { rate::expected(layout, size.num_hashes, fewer, capacity as f64) };
     assert!(too_few > fpr / ROUNDING, "{fewer} blocks would do: {size:?}");
     if let Ok(next) = sizing::size(layout, capacity + 1, fpr) {
         assert!(next.blocks >= size.blocks, "{next:?} after {size:?}");
@@ -95,7 +95,7 @@ fn power_of_two(layout: Layout, elements: u64, fpr: f64) {
     let elements = elements % (1 << 42);
     let size = sizing::power_of_two(layout, elements, fpr).expect("the rate was checked");
     assert!(size.blocks.is_power_of_two() && size.capacity >= elements, "{size:?} for {elements}");
-    let rate = rate::expected(layout, size.hashes, size.blocks, elements as f64);
+    let rate = rate::expected(layout, size.num_hashes, size.blocks, elements as f64);
     assert!(rate <= fpr, "{rate:e} for {size:?} and {elements}");
 }
 

@@ -87,7 +87,7 @@ fn has(view: &View<'_>, hash: u64) -> bool {
     let h = &view.header;
     match view.body {
         Body::Sparse(entries) => entries.contains(&hash.to_le_bytes()),
-        Body::Dense(bits) => oracle::positions(h.layout, h.hashes, h.blocks, hash)
+        Body::Dense(bits) => oracle::positions(h.layout, h.num_hashes, h.blocks, hash)
             .iter()
             .all(|p| bits[(p / 8) as usize] >> (p % 8) & 1 == 1),
     }

@@ -14,7 +14,7 @@
 use crate::hash::reduce;
 use crate::interrupt;
 use crate::layout::prefetch as prefetch_line;
-use crate::layout::{Blocked, Scheme};
+use crate::layout::{Blocked, Scheme, Shape};
 
 /// The largest value of a counter, which stands for itself and everything above.
 pub const SATURATED: u8 = 15;
@@ -34,24 +34,24 @@ const STRIDE: usize = interrupt::STRIDE;
 
 /// The block of an element.
 #[inline(always)]
-fn block_of(payload: &mut [u8], blocks: u64, hash: u64) -> &mut [u8; BLOCK_BYTES] {
-    &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, blocks) as usize]
+fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTES] {
+    &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize]
 }
 
 /// The positions of an element in its block, as set bits: those that it has in a blocked filter. One that it has twice
 /// is there once, and so is counted once.
 #[inline(always)]
-fn positions(hashes: u32, hash: u64) -> [u64; 8] {
+fn positions(shape: Shape, hash: u64) -> [u64; 8] {
     let mut block = [0u8; Blocked::BLOCK_BITS as usize / 8];
-    Blocked::insert(&mut block, hashes, 1, hash);
+    Blocked::insert(&mut block, Shape { blocks: 1, ..shape }, hash);
     let words = block.as_chunks::<8>().0;
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))
 }
 
 /// Calls `each` with every position of an element in its block, until that returns `false`. Says whether it never did.
 #[inline(always)]
-fn all_positions(hashes: u32, hash: u64, mut each: impl FnMut(usize) -> bool) -> bool {
-    for (word, mut bits) in positions(hashes, hash).into_iter().enumerate() {
+fn all_positions(shape: Shape, hash: u64, mut each: impl FnMut(usize) -> bool) -> bool {
+    for (word, mut bits) in positions(shape, hash).into_iter().enumerate() {
         while bits != 0 {
             if !each(word * 64 + bits.trailing_zeros() as usize) {
                 return false;
@@ -70,28 +70,28 @@ fn shift(position: usize) -> u32 {
 
 /// Whether every counter of an element in its block is at least one. Positions don't depend on the number of blocks.
 #[inline]
-pub fn block_contains(block: &[u8; BLOCK_BYTES], hashes: u32, hash: u64) -> bool {
-    all_positions(hashes, hash, |p| block[p / 2] >> shift(p) & SATURATED != 0)
+pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> bool {
+    all_positions(shape, hash, |p| block[p / 2] >> shift(p) & SATURATED != 0)
 }
 
 /// Whether every counter of an element is at least one.
 #[inline]
-pub fn contains(payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool {
-    block_contains(&payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, blocks) as usize], hashes, hash)
+pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
+    block_contains(&payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize], shape, hash)
 }
 
 /// Asks for the memory that an element needs.
 #[inline]
-pub fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
-    let start = reduce(hash, blocks) as usize * BLOCK_BYTES;
+pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
+    let start = reduce(hash, shape.blocks) as usize * BLOCK_BYTES;
     (0..BLOCK_BYTES / CACHE_LINE).for_each(|line| prefetch_line(payload, start + line * CACHE_LINE));
 }
 
 /// Counts one more copy of an element.
 #[inline]
-pub fn add(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
-    let block = block_of(payload, blocks, hash);
-    all_positions(hashes, hash, |p| {
+pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
+    let block = block_of(payload, shape, hash);
+    all_positions(shape, hash, |p| {
         let one = 1 << shift(p);
         if block[p / 2] >> shift(p) & SATURATED != SATURATED {
             block[p / 2] += one;
@@ -103,12 +103,12 @@ pub fn add(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
 /// Counts one copy of an element less, where its counters are not saturated; nothing if one of them is zero, since then
 /// it is not there. Says which.
 #[inline]
-pub fn remove(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) -> bool {
-    let block = block_of(payload, blocks, hash);
-    if !block_contains(block, hashes, hash) {
+pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) -> bool {
+    let block = block_of(payload, shape, hash);
+    if !block_contains(block, shape, hash) {
         return false;
     }
-    all_positions(hashes, hash, |p| {
+    all_positions(shape, hash, |p| {
         let one = 1 << shift(p);
         if block[p / 2] >> shift(p) & SATURATED != SATURATED {
             block[p / 2] -= one;

@@ -165,10 +165,10 @@ pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     if header.is_unsized() {
         return Ok(false);
     }
-    let block = header.layout.block_of(header.blocks, hash) as usize;
+    let block = header.shape().block_of(hash) as usize;
     let bytes = read(header.prefix_bytes() + block * BLOCK_BYTES, BLOCK_BYTES)?;
     let block = bytes.as_ref().try_into().map_err(|_| invalid("it is cut off"))?;
-    Ok(counters::block_contains(block, header.hashes, hash))
+    Ok(counters::block_contains(block, header.shape(), hash))
 }
 
 impl<'a> Counting<'a> {
@@ -197,14 +197,14 @@ impl<'a> Counting<'a> {
     /// Whether the element with this hash may be in the filter.
     #[inline]
     pub fn contains(&self, hash: u64) -> bool {
-        !self.header.is_unsized() && counters::contains(self.counters, self.header.hashes, self.header.blocks, hash)
+        !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
     }
 
     /// Asks for the memory that a probe for this element needs.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if !self.header.is_unsized() {
-            counters::prefetch(self.counters, self.header.blocks, hash);
+            counters::prefetch(self.counters, self.header.shape(), hash);
         }
     }
 
@@ -235,7 +235,7 @@ impl<'a> Counting<'a> {
         let mut value: B = self.copy(h);
         let payload = payload_mut(&mut value, h);
         for (i, &hash) in hashes.iter().enumerate() {
-            counters::remove(payload, h.hashes, h.blocks, hash);
+            counters::remove(payload, h.shape(), hash);
             check_at(i);
         }
         Some(if interrupt::is_zero(payload) { empty(h) } else { value })
@@ -279,7 +279,7 @@ impl<'a> Counting<'a> {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =
             self.with_bits(|view| (estimate::cardinality(view), estimate::current_fpr(view)));
-        let positions = 512.0 * -(f64::from(self.header.hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
+        let positions = 512.0 * -(f64::from(self.header.num_hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
         Info {
             num_counters: self.header.blocks * BLOCK_COUNTERS,
             tally,
@@ -297,7 +297,7 @@ impl<'a> Counting<'a> {
 /// Counts one more copy for each of these hashes.
 pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     for (i, &hash) in hashes.iter().enumerate() {
-        counters::add(payload, header.hashes, header.blocks, hash);
+        counters::add(payload, header.shape(), hash);
         check_at(i);
     }
 }
@@ -323,7 +323,7 @@ fn no_size(operation: &str) -> Error {
 /// counters.
 pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
     let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
-    if sizes_differ && a.hashes == b.hashes && a.kind.meet(b.kind).is_some() {
+    if sizes_differ && a.num_hashes == b.num_hashes && a.kind.meet(b.kind).is_some() {
         let larger = if a.blocks < b.blocks { b } else { a };
         let reason = "Only filters with equally many counters can be added.";
         return Err(cannot_merge(a, b, larger, reason, operation));

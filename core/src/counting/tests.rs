@@ -11,7 +11,7 @@ fn text(elements: &[&str]) -> Vec<u64> {
 
 /// The header of a filter of one block.
 fn one_block() -> Header<'static> {
-    Header::sized(Size { layout: Layout::Blocked, hashes: 3, blocks: 1, capacity: 40, fpr: 0.1 }, Kind::NONE)
+    Header::sized(Size { layout: Layout::Blocked, num_hashes: 3, blocks: 1, capacity: 40, fpr: 0.1 }, Kind::NONE)
 }
 
 fn added(value: &[u8], kind: Kind<'_>, hashes: &[u64]) -> Vec<u8> {
@@ -46,7 +46,7 @@ fn stored_bytes_are_frozen() {
 /// An element that has a position twice is counted there once, so that adding and removing it leaves nothing.
 #[test]
 fn positions_that_coincide_count_once() {
-    let header = Header { hashes: 64, ..one_block() };
+    let header = Header { num_hashes: 64, ..one_block() };
     let twice = hash(b"x");
     let value = added(&empty::<Vec<u8>>(&header), Kind::of(Tag::Text), &[twice]);
     let filter = Counting::parse(&value).unwrap();

@@ -90,14 +90,14 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
         Header::sized(size, header.kind).check_size(limit)?;
         // Bits that were not kept apart can't be told apart again; what is left is to say how full it is.
         size.blocks = header.blocks;
-        size.capacity = sizing::capacity_of(header.layout, size.hashes, size.blocks, header.fpr);
+        size.capacity = sizing::capacity_of(header.layout, size.num_hashes, size.blocks, header.fpr);
     }
     let sized = Header::sized(size, header.kind);
     let settled = Header { base_blocks: header.base_blocks.min(size.blocks), ..sized };
     settled.check_size(limit)?;
     let mut value: B = settled.dense();
     let payload = payload_mut(&mut value, &settled);
-    header.layout.fold(bits, payload, settled.blocks, header.blocks / settled.blocks);
+    header.layout.fold(bits, payload, header.blocks / settled.blocks);
     Ok(value)
 }
 
@@ -122,7 +122,7 @@ fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, 
         return Ok(value);
     }
     let mut value: B = header.dense();
-    header.layout.insert_all(payload_mut(&mut value, &header), header.hashes, header.blocks, hashes);
+    header.shape().insert_all(payload_mut(&mut value, &header), hashes);
     Ok(value)
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn insert_entries(payload: &mut [u8], header: &Header<'_>, entries: &
     for entries in entries.chunks(batch.len()) {
         let filled = &mut batch[..entries.len()];
         filled.iter_mut().zip(sparse::values(entries)).for_each(|(slot, hash)| *slot = hash);
-        header.layout.insert_all(payload, header.hashes, header.blocks, filled);
+        header.shape().insert_all(payload, filled);
         interrupt::check();
     }
 }
@@ -156,7 +156,7 @@ pub(crate) fn insert_entries(payload: &mut [u8], header: &Header<'_>, entries: &
 pub fn contains(view: &View<'_>, hash: u64) -> bool {
     let h = &view.header;
     match view.body {
-        Body::Dense(bits) => h.layout.contains(bits, h.hashes, h.blocks, hash),
+        Body::Dense(bits) => h.shape().contains(bits, hash),
         Body::Sparse(entries) => sparse::contains(entries, hash),
     }
 }
@@ -165,7 +165,7 @@ pub fn contains(view: &View<'_>, hash: u64) -> bool {
 #[inline]
 pub fn prefetch(view: &View<'_>, hash: u64) {
     if let Body::Dense(bits) = view.body {
-        view.header.layout.prefetch(bits, view.header.blocks, hash);
+        view.header.shape().prefetch(bits, hash);
     }
 }
 
@@ -222,7 +222,7 @@ pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation
         Body::Dense(_) => {
             let mut value: B = View { header, body: view.body }.to_buffer();
             let payload = payload_mut(&mut value, &header);
-            header.layout.insert_all(payload, header.hashes, header.blocks, hashes);
+            header.shape().insert_all(payload, hashes);
             Ok(value)
         }
     }

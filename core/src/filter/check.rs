@@ -54,7 +54,7 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
     let name = parse_name(tag, usize::from(raw.name_len), &bytes[HEADER_BYTES..])?;
     let header = Header {
         layout,
-        hashes: u32::from(raw.hashes),
+        num_hashes: u32::from(raw.num_hashes),
         blocks: raw.blocks,
         base_blocks: raw.base_blocks,
         capacity: raw.capacity,
@@ -83,12 +83,12 @@ fn parse_name(tag: Tag, len: usize, after_header: &[u8]) -> Result<&str> {
 /// Checks hashes, blocks and capacity against each other.
 fn check_shape(h: &Header<'_>) -> Result<()> {
     if h.is_unsized() {
-        return require(h.base_blocks == 0 && h.capacity == 0 && h.hashes == 0, || {
-            format!("no blocks, but {} base blocks, capacity {} and {} hashes", h.base_blocks, h.capacity, h.hashes)
+        return require(h.base_blocks == 0 && h.capacity == 0 && h.num_hashes == 0, || {
+            format!("no blocks, but {} base blocks, capacity {} and {} hashes", h.base_blocks, h.capacity, h.num_hashes)
         });
     }
     let hashes = if h.layout == Layout::Parquet { PARQUET_HASHES..=PARQUET_HASHES } else { 1..=MAX_HASHES };
-    require(hashes.contains(&h.hashes), || format!("{} hashes in layout \"{}\"", h.hashes, h.layout.name()))?;
+    require(hashes.contains(&h.num_hashes), || format!("{} hashes in layout \"{}\"", h.num_hashes, h.layout.name()))?;
     require(h.blocks <= max_blocks(h.layout) && h.dense_bytes() <= MAX_STORED_BYTES, || {
         format!("{} blocks are too many", h.blocks)
     })?;
@@ -103,8 +103,8 @@ pub(super) fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.blocks.is_power_of_two(), || {
         format!("{} blocks of a filter to be folded are no power of two", h.blocks)
     })?;
-    let hashes = density(h.layout, h.fpr).map_err(|e| invalid(e.message.clone()))?.hashes;
-    require(h.hashes == hashes, || format!("{} hashes at a rate that has {hashes}", h.hashes))
+    let num_hashes = density(h.layout, h.fpr).map_err(|e| invalid(e.message.clone()))?.num_hashes;
+    require(h.num_hashes == num_hashes, || format!("{} hashes at a rate that has {num_hashes}", h.num_hashes))
 }
 
 /// Checks the length of a dense payload.

@@ -37,7 +37,7 @@ use super::merge::{merged_header, or_into};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::Result;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, Shape};
 use crate::{interrupt, memory};
 use std::borrow::Cow;
 
@@ -75,7 +75,7 @@ pub fn count_ones(bits: &[u8]) -> u64 {
 }
 
 /// The rate of one block: the chance that an absent element's bits are all set.
-fn block_rate(layout: Layout, hashes: u32, block: &[u8]) -> f64 {
+fn block_rate(layout: Layout, num_hashes: u32, block: &[u8]) -> f64 {
     match layout {
         Layout::Parquet => {
             let words = block.as_chunks::<4>().0;
@@ -83,38 +83,38 @@ fn block_rate(layout: Layout, hashes: u32, block: &[u8]) -> f64 {
         }
         _ => {
             let ones: u32 = block.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w).count_ones()).sum();
-            (f64::from(ones) / 512.0).powi(hashes as i32)
+            (f64::from(ones) / 512.0).powi(num_hashes as i32)
         }
     }
 }
 
 /// The present rate of a dense payload of `header`'s size.
 pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
-    let (layout, hashes) = (header.layout, header.hashes);
+    let (layout, num_hashes) = (header.layout, header.num_hashes);
     if layout == Layout::Classic {
-        return (count_ones(bits) as f64 / header.blocks as f64).powi(hashes as i32);
+        return (count_ones(bits) as f64 / header.blocks as f64).powi(num_hashes as i32);
     }
     if layout == Layout::Blocked {
-        return rate_of_blocks(hashes, bits) / header.blocks as f64;
+        return rate_of_blocks(num_hashes, bits) / header.blocks as f64;
     }
     let bytes = (layout.block_bits() / 8) as usize;
     let mut sum = 0.0;
     for stride in bits.chunks(interrupt::STRIDE) {
-        sum += stride.chunks_exact(bytes).map(|block| block_rate(layout, hashes, block)).sum::<f64>();
+        sum += stride.chunks_exact(bytes).map(|block| block_rate(layout, num_hashes, block)).sum::<f64>();
         interrupt::check();
     }
     sum / header.blocks as f64
 }
 
 /// The sum of the rates of all blocks of `blocked`, of which many have the same number of bits set.
-fn rate_of_blocks(hashes: u32, bits: &[u8]) -> f64 {
+fn rate_of_blocks(num_hashes: u32, bits: &[u8]) -> f64 {
     let mut with_ones = [0; layout::COUNTS];
     for stride in bits.chunks(interrupt::STRIDE) {
         layout::tally_blocks(stride, &mut with_ones);
         interrupt::check();
     }
     let rates = with_ones.iter().enumerate().filter(|&(_, &blocks)| blocks > 0);
-    rates.map(|(ones, &blocks)| blocks as f64 * (ones as f64 / 512.0).powi(hashes as i32)).sum()
+    rates.map(|(ones, &blocks)| blocks as f64 * (ones as f64 / 512.0).powi(num_hashes as i32)).sum()
 }
 
 /// Positions of a `classic` filter's elements that are kept as numbers; more of them are marked in windows of bits.
@@ -124,9 +124,9 @@ const WINDOW_BYTES: u64 = 64 << 20;
 
 /// The number of bits that the dense form of a sparse `classic` filter would have set.
 fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
-    let positions = || sparse::values(entries).flat_map(|hash| Layout::bits(header.hashes, header.blocks, hash));
-    if entries.len() * header.hashes as usize <= MOST_POSITIONS {
-        let mut list = memory::list(entries.len() * header.hashes as usize);
+    let positions = || sparse::values(entries).flat_map(|hash| header.shape().classic_bits(hash));
+    if entries.len() * header.num_hashes as usize <= MOST_POSITIONS {
+        let mut list = memory::list(entries.len() * header.num_hashes as usize);
         positions().for_each(|position| memory::push(&mut list, position));
         list.sort_unstable();
         list.dedup();
@@ -153,10 +153,10 @@ fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
 /// The number of bits that a sparse filter's dense form would have set, and its rate, in memory that depends on the
 /// number of hashes alone.
 fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
-    let (layout, hashes) = (header.layout, header.hashes);
+    let (layout, num_hashes) = (header.layout, header.num_hashes);
     if layout == Layout::Classic {
         let ones = distinct_positions(header, entries);
-        return (ones, (ones as f64 / header.blocks as f64).powi(hashes as i32));
+        return (ones, (ones as f64 / header.blocks as f64).powi(num_hashes as i32));
     }
     // Ascending hashes have ascending blocks, so one block at a time is enough.
     let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
@@ -165,17 +165,17 @@ fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
         if i % MOST_POSITIONS == 0 {
             interrupt::check();
         }
-        let index = layout.block_of(header.blocks, hash);
+        let index = header.shape().block_of(hash);
         if current.is_some_and(|c| c != index) {
             ones += count_ones(&block);
-            sum += block_rate(layout, hashes, &block);
+            sum += block_rate(layout, num_hashes, &block);
             block.fill(0);
         }
         current = Some(index);
-        layout.insert_all(&mut block, hashes, 1, &[hash]);
+        Shape { blocks: 1, ..header.shape() }.insert_all(&mut block, &[hash]);
     }
     ones += count_ones(&block);
-    sum += block_rate(layout, hashes, &block);
+    sum += block_rate(layout, num_hashes, &block);
     (ones, sum / header.blocks as f64)
 }
 
@@ -193,8 +193,8 @@ pub fn current_fpr(view: &View<'_>) -> f64 {
 }
 
 /// ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
-fn log_clear(layout: Layout, hashes: u32, blocks: u64) -> f64 {
-    let (k, blocks) = (f64::from(hashes), blocks as f64);
+fn log_clear(layout: Layout, num_hashes: u32, blocks: u64) -> f64 {
+    let (k, blocks) = (f64::from(num_hashes), blocks as f64);
     match layout {
         Layout::Classic => k * (-1.0 / blocks).ln_1p(),
         Layout::Blocked => ((k * (-1.0 / 512f64).ln_1p()).exp_m1() / blocks).ln_1p(),
@@ -203,7 +203,7 @@ fn log_clear(layout: Layout, hashes: u32, blocks: u64) -> f64 {
 }
 
 /// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
-fn elements_for(layout: Layout, hashes: u32, blocks: u64, ones: u64) -> f64 {
+fn elements_for(layout: Layout, num_hashes: u32, blocks: u64, ones: u64) -> f64 {
     let bits = blocks * layout.block_bits();
     if ones == 0 {
         return 0.0;
@@ -212,7 +212,7 @@ fn elements_for(layout: Layout, hashes: u32, blocks: u64, ones: u64) -> f64 {
         return f64::INFINITY;
     }
     let share = ones as f64 / bits as f64;
-    (-share).ln_1p() / log_clear(layout, hashes, blocks)
+    (-share).ln_1p() / log_clear(layout, num_hashes, blocks)
 }
 
 /// The estimated number of distinct elements: exact when sparse, infinite when every bit is set.
@@ -220,7 +220,9 @@ pub fn cardinality(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
         Body::Sparse(entries) => entries.len() as f64,
-        Body::Dense(bits) if h.base_blocks == h.blocks => elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
+        Body::Dense(bits) if h.base_blocks == h.blocks => {
+            elements_for(h.layout, h.num_hashes, h.blocks, count_ones(bits))
+        }
         Body::Dense(bits) => finest_agreeing(h, &by_size(h, bits)),
     }
 }
@@ -231,14 +233,14 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
     let mut bits = Cow::Borrowed(bits);
     let mut sizes = Vec::new();
     loop {
-        sizes.push((blocks, elements_for(h.layout, h.hashes, blocks, count_ones(&bits))));
+        sizes.push((blocks, elements_for(h.layout, h.num_hashes, blocks, count_ones(&bits))));
         if blocks == h.base_blocks {
             return sizes;
         }
         let factor = smallest_factor(blocks / h.base_blocks);
         blocks /= factor;
         let mut folded = memory::zeroed(h.layout.payload_bytes(blocks) as usize);
-        h.layout.fold(&bits, &mut folded, blocks, factor);
+        h.layout.fold(&bits, &mut folded, factor);
         bits = Cow::Owned(folded);
     }
 }
@@ -256,7 +258,7 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
         if coarser.iter().any(|&(other, error)| (elements - other).abs() > AGREEMENT * error) {
             break;
         }
-        let error = standard_error(h.layout, h.hashes, blocks, elements);
+        let error = standard_error(h.layout, h.num_hashes, blocks, elements);
         coarser.push((elements, if elements.is_finite() { error } else { f64::INFINITY }));
     }
     coarser.last().map_or(0.0, |&(elements, _)| elements)
@@ -300,7 +302,7 @@ pub fn present(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
         Body::Sparse(entries) => entries.len() as f64,
-        Body::Dense(bits) => elements_for(h.layout, h.hashes, h.blocks, count_ones(bits)),
+        Body::Dense(bits) => elements_for(h.layout, h.num_hashes, h.blocks, count_ones(bits)),
     }
 }
 
@@ -308,8 +310,8 @@ pub fn present(view: &View<'_>) -> f64 {
 ///
 /// In the block layouts the loads of blocks vary too: with λ elements per block, `E[z]` = exp(-λ(1-q)) for one clear
 /// bit and exp(-λ(1-q₂)) for two of them, and what follows from the total being `elements` is taken off.
-pub fn standard_error(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 {
-    let (k, b) = (f64::from(hashes), blocks as f64);
+pub fn standard_error(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
+    let (k, b) = (f64::from(num_hashes), blocks as f64);
     let load = elements / b;
     let clear = |untouched: f64| (-load * (1.0 - untouched)).exp();
     let (touched, square) = match layout {

@@ -23,7 +23,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
         if header.blocks == h.blocks {
             return *h;
         }
-        let capacity = capacity_of(h.layout, h.hashes, header.blocks, fpr);
+        let capacity = capacity_of(h.layout, h.num_hashes, header.blocks, fpr);
         Header { capacity, kind: h.kind, ..header }
     };
     let mut folded = *h;
@@ -52,7 +52,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     while folded.blocks.is_multiple_of(2) {
         let half = halved(folded.blocks / 2);
         let mut half_bits = memory::zeroed(half.payload_bytes() as usize);
-        h.layout.fold(&bits, &mut half_bits, half.blocks, 2);
+        h.layout.fold(&bits, &mut half_bits, 2);
         if estimate::rate_of_bits(&half, &half_bits) > fpr {
             break;
         }

@@ -30,7 +30,7 @@ use super::buffer::Buffer;
 use crate::error::{Code, Error, Result};
 use crate::hash::HASH_ID;
 use crate::kind::Kind;
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 use crate::sizing::limits::MAX_STORED_BYTES;
 use crate::sizing::{self, Size};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub(super) struct Raw {
     pub(super) layout: u8,
     pub(super) kind: u8,
     pub(super) representation: u8,
-    pub(super) hashes: u8,
+    pub(super) num_hashes: u8,
     pub(super) hash_id: u8,
     pub(super) name_len: u16,
     pub(super) blocks: u64,
@@ -68,7 +68,7 @@ pub struct Header<'a> {
     /// The layout.
     pub layout: Layout,
     /// Hashes per element (k); 0 in a filter of no size.
-    pub hashes: u32,
+    pub num_hashes: u32,
     /// Blocks of the dense payload; 0 in a filter of no size.
     pub blocks: u64,
     /// The greatest common divisor of the block counts ever merged into it: of sizes that divide each other, the
@@ -85,14 +85,14 @@ pub struct Header<'a> {
 impl<'a> Header<'a> {
     /// The header of a filter of no size, which remembers only layout and rate.
     pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
-        Header { layout, hashes: 0, blocks: 0, base_blocks: 0, capacity: 0, fpr, kind: Kind::NONE }
+        Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: 0, fpr, kind: Kind::NONE }
     }
 
     /// The header of a filter of this size.
     pub fn sized(size: Size, kind: Kind<'a>) -> Header<'a> {
         Header {
             layout: size.layout,
-            hashes: size.hashes,
+            num_hashes: size.num_hashes,
             blocks: size.blocks,
             base_blocks: size.blocks,
             capacity: size.capacity,
@@ -101,9 +101,21 @@ impl<'a> Header<'a> {
         }
     }
 
+    /// What decides which bits an element sets.
+    #[inline(always)]
+    pub fn shape(&self) -> Shape {
+        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
+    }
+
     /// The size that this header gives.
     pub fn size(&self) -> Size {
-        Size { layout: self.layout, hashes: self.hashes, blocks: self.blocks, capacity: self.capacity, fpr: self.fpr }
+        Size {
+            layout: self.layout,
+            num_hashes: self.num_hashes,
+            blocks: self.blocks,
+            capacity: self.capacity,
+            fpr: self.fpr,
+        }
     }
 
     /// Whether this is an unsized build, that will have the size that its elements need in the end.
@@ -118,7 +130,7 @@ impl<'a> Header<'a> {
 
     /// Bytes of the payload when dense.
     pub fn payload_bytes(&self) -> u64 {
-        self.layout.payload_bytes(self.blocks)
+        self.shape().payload_bytes()
     }
 
     /// Bytes of the whole value when dense.
@@ -186,7 +198,7 @@ impl<'a> Header<'a> {
             layout: self.layout as u8,
             kind: self.kind.tag as u8,
             representation,
-            hashes: self.hashes as u8,
+            num_hashes: self.num_hashes as u8,
             hash_id: HASH_ID,
             name_len: self.kind.name.len() as u16,
             blocks: self.blocks,

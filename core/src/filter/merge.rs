@@ -53,7 +53,7 @@ fn describe(h: &Header<'_>) -> String {
     format!(
         "layout \"{}\", {} hashes, {bits} bits (capacity {}, rate {})",
         h.layout.name(),
-        h.hashes,
+        h.num_hashes,
         h.capacity,
         h.fpr
     )
@@ -87,7 +87,7 @@ pub(super) const NO_MULTIPLE: &str = "The larger size must be a multiple of the 
 pub(super) fn reason_against(a: &Header<'_>, b: &Header<'_>) -> &'static str {
     if a.layout != b.layout {
         "Filters of different layouts cannot be merged."
-    } else if a.hashes != b.hashes {
+    } else if a.num_hashes != b.num_hashes {
         "Filters of different rates cannot be merged: the rate decides the number of hashes."
     } else {
         ""
@@ -130,13 +130,13 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
     }
     let q = blocks / h.blocks;
     match view.body {
-        Body::Dense(bits) => h.layout.spread(bits, payload, h.blocks, q),
+        Body::Dense(bits) => h.layout.spread(bits, payload, q),
         Body::Sparse(entries) if q == 1 => insert_entries(payload, h, entries),
         Body::Sparse([]) => {}
         Body::Sparse(entries) => {
             let mut own = memory::zeroed(h.payload_bytes() as usize);
             insert_entries(&mut own, h, entries);
-            h.layout.spread(&own, payload, h.blocks, q);
+            h.layout.spread(&own, payload, q);
         }
     }
 }

@@ -82,35 +82,35 @@ fn limit(h: &Header<'_>) -> f64 {
         /// The last answer: the groups of a query have one size.
         static LAST: Cell<Option<(Shape, f64)>> = const { Cell::new(None) };
     }
-    let key = (h.layout, h.hashes, h.blocks, h.capacity);
+    let key = (h.layout, h.num_hashes, h.blocks, h.capacity);
     if let Some((known, limit)) = LAST.get()
         && known == key
     {
         return limit;
     }
-    let limit = quantile(h.layout, h.hashes, h.blocks, h.capacity, ONE_IN_A_BILLION);
+    let limit = quantile(h.layout, h.num_hashes, h.blocks, h.capacity, ONE_IN_A_BILLION);
     LAST.set(Some((key, limit)));
     limit
 }
 
 /// The rate that filters of `elements` elements exceed with this probability at most.
-fn quantile(layout: Layout, hashes: u32, blocks: u64, elements: u64, tail: Tail) -> f64 {
+fn quantile(layout: Layout, num_hashes: u32, blocks: u64, elements: u64, tail: Tail) -> f64 {
     let n = elements as f64;
-    if rate::is_full(layout, hashes, blocks, n) {
+    if rate::is_full(layout, num_hashes, blocks, n) {
         return 1.0;
     }
     match (layout, blocks) {
-        (Layout::Classic, _) => occupancy_quantile(hashes, blocks, n, tail),
-        (Layout::Blocked, 1) => occupancy_quantile(hashes, layout.block_bits(), n, tail),
-        _ => saddlepoint::quantile(layout, hashes, blocks, n, tail),
+        (Layout::Classic, _) => occupancy_quantile(num_hashes, blocks, n, tail),
+        (Layout::Blocked, 1) => occupancy_quantile(num_hashes, layout.block_bits(), n, tail),
+        _ => saddlepoint::quantile(layout, num_hashes, blocks, n, tail),
     }
 }
 
 /// The same of filters whose rate is decided by one number of hit cells.
-fn occupancy_quantile(hashes: u32, cells: u64, elements: f64, tail: Tail) -> f64 {
-    let throws = elements * f64::from(hashes);
+fn occupancy_quantile(num_hashes: u32, cells: u64, elements: f64, tail: Tail) -> f64 {
+    let throws = elements * f64::from(num_hashes);
     let m = cells as f64;
-    let rate = |hit: f64| (hit.min(m) / m).powi(hashes as i32);
+    let rate = |hit: f64| (hit.min(m) / m).powi(num_hashes as i32);
     if cells <= rate::EXACT_CELLS {
         let mut chain = Chain::new(cells as usize);
         (0..throws as u64).for_each(|_| chain.throw());

@@ -72,7 +72,7 @@ fn resize_bits<B: Buffer>(view: &View<'_>, capacity: u64, limit: u64) -> Result<
     if blocks >= h.blocks {
         or_into(payload, blocks, view);
     } else {
-        h.layout.fold(bits, payload, blocks, h.blocks / blocks);
+        h.layout.fold(bits, payload, h.blocks / blocks);
     }
     Ok(value)
 }
@@ -80,10 +80,10 @@ fn resize_bits<B: Buffer>(view: &View<'_>, capacity: u64, limit: u64) -> Result<
 /// The blocks of a filter with the hashes and the rate of this one, for so many elements.
 fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
     let size: Size = sizing::size(h.layout, capacity, h.fpr)?;
-    if size.hashes == h.hashes {
+    if size.num_hashes == h.num_hashes {
         return Ok(size.blocks);
     }
-    let holds = |blocks| sizing::capacity_of(h.layout, h.hashes, blocks, h.fpr) >= capacity;
+    let holds = |blocks| sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr) >= capacity;
     let mut blocks = h.blocks;
     while !holds(blocks) {
         blocks *= 2;
@@ -120,7 +120,7 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
         blocks /= 2;
     }
     [blocks, h.blocks].into_iter().find_map(|blocks| {
-        let most = sizing::capacity_of(h.layout, h.hashes, blocks, h.fpr);
+        let most = sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr);
         // A size may be a little larger than the least that keeps the rate.
         [0, 1, 5, 20, 50].into_iter().map(|less| most - most.saturating_mul(less).div_ceil(1000)).find(|&capacity| {
             blocks_for(h, capacity).is_ok_and(|found| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found))
@@ -200,7 +200,7 @@ mod tests {
                     if size.blocks <= view.header.blocks {
                         let mut expected: Vec<u8> = after.header.dense();
                         let payload = payload_mut(&mut expected, &after.header);
-                        layout.insert_all(payload, after.header.hashes, after.header.blocks, &hashes);
+                        after.header.shape().insert_all(payload, &hashes);
                         prop_assert_eq!(&result, &expected);
                     } else {
                         prop_assert_eq!(estimate::cardinality(&after), estimate::cardinality(&view));

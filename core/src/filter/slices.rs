@@ -11,7 +11,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::sparse;
 use crate::error::{Error, Result};
 use crate::kind::MAX_NAME;
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 
 /// Bytes from the start of a value that are sure to have its whole header, if it has as many.
 pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME;
@@ -56,11 +56,11 @@ impl<'a> Start<'a> {
             let bytes = read(first + from, length)?;
             if bytes.as_ref().len() == length { Ok(bytes) } else { Err(E::from(invalid("it is cut off"))) }
         };
-        let Header { layout, hashes, blocks, .. } = self.header;
-        match (self.hashes, layout) {
+        let shape = self.header.shape();
+        match (self.hashes, shape.layout) {
             (Some(count), _) => contains_sparse(count, hash, read),
             (None, Layout::Classic) => {
-                for bit in Layout::bits(hashes, blocks, hash) {
+                for bit in shape.classic_bits(hash) {
                     if read((bit >> 3) as usize, 1)?.as_ref()[0] >> (bit & 7) & 1 == 0 {
                         return Ok(false);
                     }
@@ -68,10 +68,10 @@ impl<'a> Start<'a> {
                 Ok(true)
             }
             (None, _) => {
-                let bytes = (layout.block_bits() / 8) as usize;
-                let block = read(layout.block_of(blocks, hash) as usize * bytes, bytes)?;
+                let bytes = (shape.layout.block_bits() / 8) as usize;
+                let block = read(shape.block_of(hash) as usize * bytes, bytes)?;
                 // Positions in a block don't depend on how many blocks there are.
-                Ok(layout.contains(block.as_ref(), hashes, 1, hash))
+                Ok(Shape { blocks: 1, ..shape }.contains(block.as_ref(), hash))
             }
         }
     }

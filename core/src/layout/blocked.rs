@@ -10,6 +10,7 @@
 //! ```
 
 use super::scheme::{self, Scheme};
+use super::shape::Shape;
 use super::simd::{self, POSITIONS_PER_WORD, prefetch};
 use crate::hash::{reduce, word};
 
@@ -20,14 +21,14 @@ const BLOCK_BYTES: usize = 64;
 
 impl Blocked {
     #[inline(always)]
-    fn offset(blocks: u64, hash: u64) -> usize {
-        Self::block_of(blocks, hash) as usize * BLOCK_BYTES
+    fn offset(shape: Shape, hash: u64) -> usize {
+        Self::block_of(shape, hash) as usize * BLOCK_BYTES
     }
 
     /// Whether a block has every bit of an element.
     #[inline(always)]
-    fn covers(block: &[u8; BLOCK_BYTES], hashes: u32, hash: u64) -> bool {
-        let mut left = hashes;
+    fn covers(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> bool {
+        let mut left = shape.num_hashes;
         let mut j = 0;
         loop {
             let mut bits = word(hash, j);
@@ -48,8 +49,8 @@ impl Blocked {
     }
 
     #[inline(always)]
-    fn block(payload: &[u8], blocks: u64, hash: u64) -> &[u8; BLOCK_BYTES] {
-        let offset = Self::offset(blocks, hash);
+    fn block(payload: &[u8], shape: Shape, hash: u64) -> &[u8; BLOCK_BYTES] {
+        let offset = Self::offset(shape, hash);
         payload[offset..offset + BLOCK_BYTES].try_into().expect("a block is 64 bytes")
     }
 }
@@ -58,16 +59,16 @@ impl Scheme for Blocked {
     const BLOCK_BITS: u64 = 512;
 
     #[inline(always)]
-    fn block_of(blocks: u64, hash: u64) -> u64 {
-        reduce(hash, blocks)
+    fn block_of(shape: Shape, hash: u64) -> u64 {
+        reduce(hash, shape.blocks)
     }
 
     #[inline(always)]
-    fn insert(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
-        let offset = Self::offset(blocks, hash);
+    fn insert(payload: &mut [u8], shape: Shape, hash: u64) {
+        let offset = Self::offset(shape, hash);
         let block = payload[offset..offset + BLOCK_BYTES].as_chunks_mut::<8>().0;
         let block: &mut [[u8; 8]; 8] = block.try_into().expect("a block is eight words");
-        let mut left = hashes;
+        let mut left = shape.num_hashes;
         let mut j = 0;
         loop {
             let mut bits = word(hash, j);
@@ -85,32 +86,32 @@ impl Scheme for Blocked {
     }
 
     #[inline(always)]
-    fn contains(payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool {
-        Self::covers(Self::block(payload, blocks, hash), hashes, hash)
+    fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
+        Self::covers(Self::block(payload, shape, hash), shape, hash)
     }
 
     #[inline(always)]
-    fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
-        prefetch(payload, Self::offset(blocks, hash));
+    fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
+        prefetch(payload, Self::offset(shape, hash));
     }
 
-    fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-        if !simd::insert_all(payload, hashes, blocks, elements) {
-            scheme::insert_all_portably::<Self>(payload, hashes, blocks, elements);
+    fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
+        if !simd::insert_all(payload, shape, hashes) {
+            scheme::insert_all_portably::<Self>(payload, shape, hashes);
         }
     }
 
-    fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], mut found: impl FnMut(bool)) {
-        if !simd::contains_each(payload, hashes, blocks, elements, &mut found) {
-            scheme::contains_each_portably::<Self>(payload, hashes, blocks, elements, found);
+    fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], mut found: impl FnMut(bool)) {
+        if !simd::contains_each(payload, shape, hashes, &mut found) {
+            scheme::contains_each_portably::<Self>(payload, shape, hashes, found);
         }
     }
 
-    fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {
+    fn spread(small: &[u8], large: &mut [u8], q: u64) {
         scheme::spread_blocks::<BLOCK_BYTES>(small, large, q);
     }
 
-    fn fold(large: &[u8], small: &mut [u8], _blocks: u64, q: u64) {
+    fn fold(large: &[u8], small: &mut [u8], q: u64) {
         scheme::fold_blocks::<BLOCK_BYTES>(large, small, q);
     }
 }
@@ -119,6 +120,7 @@ impl Scheme for Blocked {
 mod tests {
     use super::*;
     use crate::hash::word;
+    use crate::layout::Layout;
 
     #[test]
     fn bits_are_counted() {
@@ -133,21 +135,21 @@ mod tests {
     fn faster_ways_do_what_the_portable_one_does() {
         let elements: Vec<u64> = (0..3_000).map(|i| word(7, i)).collect();
         let (added, others) = elements.split_at(1_000);
-        for (hashes, blocks) in [(1, 1), (2, 40), (6, 97), (7, 64), (8, 256), (14, 300), (33, 1_000), (64, 2_000)] {
+        for (num_hashes, blocks) in [(1, 1), (2, 40), (6, 97), (7, 64), (8, 256), (14, 300), (33, 1_000), (64, 2_000)] {
+            let shape = Shape { layout: Layout::Blocked, num_hashes, blocks };
             let mut fast = vec![0; blocks as usize * 64];
             let mut portable = fast.clone();
-            if !simd::insert_all(&mut fast, hashes, blocks, added) {
+            if !simd::insert_all(&mut fast, shape, added) {
                 return;
             }
-            added.iter().for_each(|&hash| Blocked::insert(&mut portable, hashes, blocks, hash));
-            assert_eq!(fast, portable, "{hashes} hashes, {blocks} blocks");
+            added.iter().for_each(|&hash| Blocked::insert(&mut portable, shape, hash));
+            assert_eq!(fast, portable, "{shape:?}");
             let mut answers = Vec::new();
-            assert!(simd::contains_each(&fast, hashes, blocks, &elements, &mut |found| answers.push(found)));
-            let expected: Vec<bool> =
-                elements.iter().map(|&hash| Blocked::contains(&portable, hashes, blocks, hash)).collect();
-            assert_eq!(answers, expected, "{hashes} hashes, {blocks} blocks");
+            assert!(simd::contains_each(&fast, shape, &elements, &mut |found| answers.push(found)));
+            let expected: Vec<bool> = elements.iter().map(|&hash| Blocked::contains(&portable, shape, hash)).collect();
+            assert_eq!(answers, expected, "{shape:?}");
             assert!(answers[..added.len()].iter().all(|&found| found));
-            assert!(hashes > 1 || blocks == 1 || answers[others.len()..].contains(&false));
+            assert!(num_hashes > 1 || blocks == 1 || answers[others.len()..].contains(&false));
         }
     }
 }

@@ -7,6 +7,7 @@
 //! A "block" here is one bit, so that spreading and folding are the same operation in every layout.
 
 use super::scheme::Scheme;
+use super::shape::Shape;
 use super::simd::prefetch;
 use crate::hash::{reduce, word};
 use crate::interrupt::STRIDE;
@@ -15,13 +16,13 @@ use crate::interrupt::STRIDE;
 pub struct Classic;
 
 /// The bits of an element.
-pub(super) fn bits(hashes: u32, blocks: u64, hash: u64) -> impl Iterator<Item = u64> {
-    (0..hashes).map(move |j| reduce(word(hash, j), blocks))
+pub(super) fn bits(shape: Shape, hash: u64) -> impl Iterator<Item = u64> {
+    (0..shape.num_hashes).map(move |j| reduce(word(hash, j), shape.blocks))
 }
 
 #[inline(always)]
-fn position(blocks: u64, hash: u64, j: u32) -> (usize, u8) {
-    let bit = reduce(word(hash, j), blocks);
+fn position(shape: Shape, hash: u64, j: u32) -> (usize, u8) {
+    let bit = reduce(word(hash, j), shape.blocks);
     ((bit >> 3) as usize, 1 << (bit & 7))
 }
 
@@ -62,46 +63,46 @@ impl Scheme for Classic {
     const BLOCK_BITS: u64 = 1;
 
     #[inline(always)]
-    fn block_of(blocks: u64, hash: u64) -> u64 {
-        reduce(word(hash, 0), blocks)
+    fn block_of(shape: Shape, hash: u64) -> u64 {
+        reduce(word(hash, 0), shape.blocks)
     }
 
     #[inline(always)]
-    fn insert(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64) {
-        for j in 0..hashes {
-            let (byte, bit) = position(blocks, hash, j);
+    fn insert(payload: &mut [u8], shape: Shape, hash: u64) {
+        for j in 0..shape.num_hashes {
+            let (byte, bit) = position(shape, hash, j);
             payload[byte] |= bit;
         }
     }
 
     #[inline(always)]
-    fn contains(payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool {
-        (0..hashes).all(|j| {
-            let (byte, bit) = position(blocks, hash, j);
+    fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
+        (0..shape.num_hashes).all(|j| {
+            let (byte, bit) = position(shape, hash, j);
             payload[byte] & bit != 0
         })
     }
 
     #[inline(always)]
-    fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
-        prefetch(payload, position(blocks, hash, 0).0);
+    fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
+        prefetch(payload, position(shape, hash, 0).0);
     }
 
     /// An element's bits are spread over memory, so all of them are asked for ahead.
-    fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-        for (i, &hash) in elements.iter().enumerate() {
-            if let Some(&ahead) = elements.get(i + 4) {
-                (0..hashes).for_each(|j| prefetch(payload, position(blocks, ahead, j).0));
+    fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&ahead) = hashes.get(i + 4) {
+                (0..shape.num_hashes).for_each(|j| prefetch(payload, position(shape, ahead, j).0));
             }
-            Self::insert(payload, hashes, blocks, hash);
+            Self::insert(payload, shape, hash);
         }
     }
 
-    fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {
+    fn spread(small: &[u8], large: &mut [u8], q: u64) {
         for_each_set_bit(small, |bit| set_range(large, bit * q, (bit + 1) * q));
     }
 
-    fn fold(large: &[u8], small: &mut [u8], _blocks: u64, q: u64) {
+    fn fold(large: &[u8], small: &mut [u8], q: u64) {
         for_each_set_bit(large, |bit| {
             let bit = bit / q;
             small[(bit >> 3) as usize] |= 1 << (bit & 7);

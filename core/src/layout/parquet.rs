@@ -6,6 +6,7 @@
 //! ```
 
 use super::scheme::{self, Scheme};
+use super::shape::Shape;
 use super::simd::prefetch;
 
 /// The `parquet` layout.
@@ -21,8 +22,8 @@ const SALT: [u32; 8] =
     [0x47B6_137B, 0x4497_4D91, 0x8824_AD5B, 0xA2B7_289D, 0x7054_95C7, 0x2DF1_424B, 0x9EFC_4947, 0x5C6B_FB31];
 
 #[inline(always)]
-fn offset(blocks: u64, hash: u64) -> usize {
-    Parquet::block_of(blocks, hash) as usize * BLOCK_BYTES
+fn offset(shape: Shape, hash: u64) -> usize {
+    Parquet::block_of(shape, hash) as usize * BLOCK_BYTES
 }
 
 #[inline(always)]
@@ -34,13 +35,13 @@ impl Scheme for Parquet {
     const BLOCK_BITS: u64 = 256;
 
     #[inline(always)]
-    fn block_of(blocks: u64, hash: u64) -> u64 {
-        ((hash >> 32) * blocks) >> 32
+    fn block_of(shape: Shape, hash: u64) -> u64 {
+        ((hash >> 32) * shape.blocks) >> 32
     }
 
     #[inline(always)]
-    fn insert(payload: &mut [u8], _hashes: u32, blocks: u64, hash: u64) {
-        let offset = offset(blocks, hash);
+    fn insert(payload: &mut [u8], shape: Shape, hash: u64) {
+        let offset = offset(shape, hash);
         let block = &mut payload[offset..offset + BLOCK_BYTES];
         for (bytes, bit) in block.as_chunks_mut::<4>().0.iter_mut().zip(mask(hash)) {
             *bytes = (u32::from_le_bytes(*bytes) | bit).to_le_bytes();
@@ -48,8 +49,8 @@ impl Scheme for Parquet {
     }
 
     #[inline(always)]
-    fn contains(payload: &[u8], _hashes: u32, blocks: u64, hash: u64) -> bool {
-        let offset = offset(blocks, hash);
+    fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
+        let offset = offset(shape, hash);
         let block = &payload[offset..offset + BLOCK_BYTES];
         let missing = block
             .as_chunks::<4>()
@@ -61,15 +62,15 @@ impl Scheme for Parquet {
     }
 
     #[inline(always)]
-    fn prefetch(payload: &[u8], blocks: u64, hash: u64) {
-        prefetch(payload, offset(blocks, hash));
+    fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
+        prefetch(payload, offset(shape, hash));
     }
 
-    fn spread(small: &[u8], large: &mut [u8], _blocks: u64, q: u64) {
+    fn spread(small: &[u8], large: &mut [u8], q: u64) {
         scheme::spread_blocks::<BLOCK_BYTES>(small, large, q);
     }
 
-    fn fold(large: &[u8], small: &mut [u8], _blocks: u64, q: u64) {
+    fn fold(large: &[u8], small: &mut [u8], q: u64) {
         scheme::fold_blocks::<BLOCK_BYTES>(large, small, q);
     }
 }

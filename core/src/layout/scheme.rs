@@ -1,63 +1,63 @@
 //! What every layout can do, and what several of them do alike.
 
+use super::shape::Shape;
 use super::simd::PREFETCH_AHEAD;
 use crate::interrupt::{STRIDE, check};
 
-/// What a layout is asked to do. The payload always has `Layout::payload_bytes` bytes for `blocks`.
+/// What a layout is asked to do. The payload always has [`Shape::payload_bytes`] bytes.
 pub trait Scheme {
     /// Bits of a block.
     const BLOCK_BITS: u64;
 
     /// The first block that an element touches; in `classic`, its first bit.
-    fn block_of(blocks: u64, hash: u64) -> u64;
+    fn block_of(shape: Shape, hash: u64) -> u64;
 
     /// Sets the bits of one element.
-    fn insert(payload: &mut [u8], hashes: u32, blocks: u64, hash: u64);
+    fn insert(payload: &mut [u8], shape: Shape, hash: u64);
 
     /// Whether every bit of one element is set.
-    fn contains(payload: &[u8], hashes: u32, blocks: u64, hash: u64) -> bool;
+    fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool;
 
     /// Asks for the first memory that this element needs.
-    fn prefetch(payload: &[u8], blocks: u64, hash: u64);
+    fn prefetch(payload: &[u8], shape: Shape, hash: u64);
 
     /// Sets the bits of many elements, asking for memory ahead of its use.
-    fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-        insert_all_portably::<Self>(payload, hashes, blocks, elements);
+    fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
+        insert_all_portably::<Self>(payload, shape, hashes);
     }
 
     /// Asks for many elements, with memory requested ahead of its use: calls `found` with each answer, in order.
-    fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], found: impl FnMut(bool)) {
-        contains_each_portably::<Self>(payload, hashes, blocks, elements, found);
+    fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], found: impl FnMut(bool)) {
+        contains_each_portably::<Self>(payload, shape, hashes, found);
     }
 
     /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
-    fn spread(small: &[u8], large: &mut [u8], blocks: u64, q: u64);
+    fn spread(small: &[u8], large: &mut [u8], q: u64);
 
-    /// ORs each `q` neighbouring blocks of `large` into one of the `blocks` of `small`.
-    fn fold(large: &[u8], small: &mut [u8], blocks: u64, q: u64);
+    /// ORs each `q` neighbouring blocks of `large` into one of `small`.
+    fn fold(large: &[u8], small: &mut [u8], q: u64);
 }
 
-pub(super) fn insert_all_portably<S: Scheme + ?Sized>(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
-    for (i, &hash) in elements.iter().enumerate() {
-        if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
-            S::prefetch(payload, blocks, ahead);
+pub(super) fn insert_all_portably<S: Scheme + ?Sized>(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
+    for (i, &hash) in hashes.iter().enumerate() {
+        if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
+            S::prefetch(payload, shape, ahead);
         }
-        S::insert(payload, hashes, blocks, hash);
+        S::insert(payload, shape, hash);
     }
 }
 
 pub(super) fn contains_each_portably<S: Scheme + ?Sized>(
     payload: &[u8],
-    hashes: u32,
-    blocks: u64,
-    elements: &[u64],
+    shape: Shape,
+    hashes: &[u64],
     mut found: impl FnMut(bool),
 ) {
-    for (i, &hash) in elements.iter().enumerate() {
-        if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
-            S::prefetch(payload, blocks, ahead);
+    for (i, &hash) in hashes.iter().enumerate() {
+        if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
+            S::prefetch(payload, shape, ahead);
         }
-        found(S::contains(payload, hashes, blocks, hash));
+        found(S::contains(payload, shape, hash));
     }
 }
 

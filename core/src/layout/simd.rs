@@ -9,6 +9,8 @@
 //! bit of that word                                        p mod 64
 //! ```
 
+use super::shape::Shape;
+
 /// How many probes ahead of the one being done a batch asks for its memory.
 pub(super) const PREFETCH_AHEAD: usize = 16;
 
@@ -33,28 +35,28 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
 /// Sets the bits of many elements of the `blocked` layout, if this CPU has a faster way than the portable one; else
 /// does nothing and returns `false`.
 #[inline]
-pub fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) -> bool {
+pub fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
         // SAFETY: the CPU has the feature.
-        unsafe { avx512::insert_all(payload, hashes, blocks, elements) };
+        unsafe { avx512::insert_all(payload, shape, hashes) };
         return true;
     }
-    let _ = (payload, hashes, blocks, elements);
+    let _ = (payload, shape, hashes);
     false
 }
 
 /// Asks for many elements of the `blocked` layout like [`insert_all`] adds them: calls `found` with each answer, or
 /// returns `false`.
 #[inline]
-pub fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], found: &mut impl FnMut(bool)) -> bool {
+pub fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], found: &mut impl FnMut(bool)) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
         // SAFETY: the CPU has the feature.
-        unsafe { avx512::contains_each(payload, hashes, blocks, elements, found) };
+        unsafe { avx512::contains_each(payload, shape, hashes, found) };
         return true;
     }
-    let _ = (payload, hashes, blocks, elements, found);
+    let _ = (payload, shape, hashes, found);
     false
 }
 
@@ -111,29 +113,29 @@ fn tally_blocks_portably(bits: &[u8], with_ones: &mut [u64; COUNTS]) {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::{POSITIONS_PER_WORD, PREFETCH_AHEAD};
+    use super::{POSITIONS_PER_WORD, PREFETCH_AHEAD, Shape};
     use crate::hash::{reduce, word};
     use std::arch::x86_64::*;
 
     type Block = [u8; 64];
 
     #[inline(always)]
-    fn prefetch_ahead(payload: &[u8], blocks: u64, elements: &[u64], i: usize) {
-        if let Some(&ahead) = elements.get(i + PREFETCH_AHEAD) {
-            super::prefetch(payload, reduce(ahead, blocks) as usize * size_of::<Block>());
+    fn prefetch_ahead(payload: &[u8], shape: Shape, hashes: &[u64], i: usize) {
+        if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
+            super::prefetch(payload, reduce(ahead, shape.blocks) as usize * size_of::<Block>());
         }
     }
 
     #[target_feature(enable = "avx512f")]
-    pub fn insert_all(payload: &mut [u8], hashes: u32, blocks: u64, elements: &[u64]) {
+    pub fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
         let one = _mm512_set1_epi64(1);
         let first_bits = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-        for (i, &hash) in elements.iter().enumerate() {
-            prefetch_ahead(payload, blocks, elements, i);
-            let block = &mut payload.as_chunks_mut::<64>().0[reduce(hash, blocks) as usize];
+        for (i, &hash) in hashes.iter().enumerate() {
+            prefetch_ahead(payload, shape, hashes, i);
+            let block = &mut payload.as_chunks_mut::<64>().0[reduce(hash, shape.blocks) as usize];
             // SAFETY: a block is 64 bytes.
             let mut bits = unsafe { _mm512_loadu_epi64(block.as_ptr().cast()) };
-            let mut left = hashes;
+            let mut left = shape.num_hashes;
             let mut j = 0;
             while left > 0 {
                 let mut positions = word(hash, j);
@@ -152,21 +154,21 @@ mod avx512 {
     }
 
     #[target_feature(enable = "avx512f")]
-    pub fn contains_each(payload: &[u8], hashes: u32, blocks: u64, elements: &[u64], found: &mut impl FnMut(bool)) {
-        for (i, &hash) in elements.iter().enumerate() {
-            prefetch_ahead(payload, blocks, elements, i);
-            found(covers(&payload.as_chunks::<64>().0[reduce(hash, blocks) as usize], hashes, hash));
+    pub fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], found: &mut impl FnMut(bool)) {
+        for (i, &hash) in hashes.iter().enumerate() {
+            prefetch_ahead(payload, shape, hashes, i);
+            found(covers(&payload.as_chunks::<64>().0[reduce(hash, shape.blocks) as usize], shape, hash));
         }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn covers(block: &Block, hashes: u32, hash: u64) -> bool {
+    fn covers(block: &Block, shape: Shape, hash: u64) -> bool {
         let one = _mm512_set1_epi64(1);
         let offsets = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         // SAFETY: a block is 64 bytes.
         let words = unsafe { _mm512_loadu_epi64(block.as_ptr().cast()) };
-        let mut left = hashes;
+        let mut left = shape.num_hashes;
         let mut j = 0;
         while left > 0 {
             let positions = _mm512_srlv_epi64(_mm512_set1_epi64(word(hash, j) as i64), offsets);

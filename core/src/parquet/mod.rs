@@ -34,7 +34,7 @@ use crate::filter::header::{Header, capacity_for_bytes, payload_mut};
 use crate::filter::view::{Body, View};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
-use crate::layout::{Layout, PARQUET_HASHES};
+use crate::layout::{Layout, PARQUET_HASHES, Shape};
 use crate::sizing::limits::DEFAULT_FPR;
 use crate::{interrupt, sizing};
 use thrift::{Field, Malformed, Read, Reader, write_i32, write_stop, write_struct};
@@ -173,7 +173,7 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     let blocks = (bits.len() / BLOCK_BYTES) as u64;
     let header = Header {
         layout: Layout::Parquet,
-        hashes: PARQUET_HASHES,
+        num_hashes: PARQUET_HASHES,
         blocks,
         base_blocks: blocks,
         capacity: 1,
@@ -185,8 +185,9 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     let payload = payload_mut(&mut value, &header);
     interrupt::copy(payload, bits);
     if let Some(Floats { zeros, nans }) = floats(tag) {
-        let has = |hash| header.layout.contains(bits, header.hashes, blocks, hash);
-        let add = |payload: &mut [u8], hash| header.layout.insert_all(payload, header.hashes, blocks, &[hash]);
+        let shape = Shape { blocks, ..header.shape() };
+        let has = |hash| shape.contains(bits, hash);
+        let add = |payload: &mut [u8], hash| shape.insert_all(payload, &[hash]);
         if has(zeros[1]) {
             add(payload, zeros[0]);
         }
@@ -254,7 +255,7 @@ pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     if let Some(Floats { zeros, nans }) = floats(h.kind.tag) {
         for [canonical, other] in [zeros, nans] {
             if contains(view, canonical) {
-                h.layout.insert_all(payload, h.hashes, h.blocks, &[other]);
+                h.shape().insert_all(payload, &[other]);
             }
         }
     }

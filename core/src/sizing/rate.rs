@@ -30,67 +30,67 @@ const FULL: f64 = 40.0;
 
 /// The false positive rate of a filter of `blocks` blocks and `hashes` hashes that holds `elements` distinct elements,
 /// averaged over sets.
-pub fn expected(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> f64 {
+pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     if elements <= 0.0 {
         return 0.0;
     }
-    if is_full(layout, hashes, blocks, elements) {
+    if is_full(layout, num_hashes, blocks, elements) {
         return 1.0;
     }
     let rate = match layout {
-        Layout::Classic => classic(hashes, blocks, elements),
-        _ => in_blocks(layout, hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)),
+        Layout::Classic => classic(num_hashes, blocks, elements),
+        _ => in_blocks(layout, num_hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)),
     };
     // Sums of many terms end a little above one.
     rate.min(1.0)
 }
 
 /// Whether so many elements hit every cell.
-pub(crate) fn is_full(layout: Layout, hashes: u32, blocks: u64, elements: f64) -> bool {
-    elements * f64::from(hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL
+pub(crate) fn is_full(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> bool {
+    elements * f64::from(num_hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL
 }
 
 /// The false positive rate at a mean of `load` elements per block, in the limit of many blocks.
-pub fn at_load(layout: Layout, hashes: u32, load: f64) -> f64 {
-    if load * f64::from(hashes) / layout.block_bits() as f64 > FULL {
+pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
+    if load * f64::from(num_hashes) / layout.block_bits() as f64 > FULL {
         return 1.0;
     }
     match layout {
-        Layout::Classic => (-(-load * f64::from(hashes)).exp_m1()).powi(hashes as i32),
-        _ => in_blocks(layout, hashes, |f| poisson_mean(load, f)),
+        Layout::Classic => (-(-load * f64::from(num_hashes)).exp_m1()).powi(num_hashes as i32),
+        _ => in_blocks(layout, num_hashes, |f| poisson_mean(load, f)),
     }
 }
 
 /// [`expected`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
-pub fn expected_in_blocks(block_bits: u32, hashes: u32, blocks: u64, elements: f64) -> f64 {
+pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     if elements <= 0.0 {
         return 0.0;
     }
-    if elements * f64::from(hashes) / (blocks as f64 * f64::from(block_bits)) > FULL {
+    if elements * f64::from(num_hashes) / (blocks as f64 * f64::from(block_bits)) > FULL {
         return 1.0;
     }
-    in_cells(block_bits, hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)).min(1.0)
+    in_cells(block_bits, num_hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)).min(1.0)
 }
 
 /// [`at_load`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
-pub fn at_load_in_blocks(block_bits: u32, hashes: u32, load: f64) -> f64 {
-    if load * f64::from(hashes) / f64::from(block_bits) > FULL {
+pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
+    if load * f64::from(num_hashes) / f64::from(block_bits) > FULL {
         return 1.0;
     }
-    in_cells(block_bits, hashes, |f| poisson_mean(load, f))
+    in_cells(block_bits, num_hashes, |f| poisson_mean(load, f))
 }
 
 /// Averages the rate of one block over its number of elements, as `mean` weighs them.
-fn in_blocks(layout: Layout, hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
+fn in_blocks(layout: Layout, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
     match layout {
         Layout::Parquet => mean(&mut |j| (1.0 - (31f64 / 32.0).powi(j as i32)).powi(8)),
-        _ => in_cells(BLOCK, hashes, mean),
+        _ => in_cells(BLOCK, num_hashes, mean),
     }
 }
 
 /// The same for blocks of so many bits, of which an element sets `hashes` anywhere.
-fn in_cells(cells: u32, hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
-    Occupancy::with(cells, hashes, |o| mean(&mut |j| o.rate(j)))
+fn in_cells(cells: u32, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
+    Occupancy::with(cells, num_hashes, |o| mean(&mut |j| o.rate(j)))
 }
 
 /// The mean of `f(J)`, J ~ Binomial(n, p).
@@ -138,27 +138,27 @@ fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize)
 
 /// F(k, j) for one k and one size of blocks, computed as far as it was asked for.
 struct Occupancy {
-    hashes: u32,
+    num_hashes: u32,
     /// After `rates.len() - 1` elements.
     chain: Chain,
     rates: Vec<f64>,
 }
 
 impl Occupancy {
-    fn with<T>(cells: u32, hashes: u32, f: impl FnOnce(&mut Occupancy) -> T) -> T {
+    fn with<T>(cells: u32, num_hashes: u32, f: impl FnOnce(&mut Occupancy) -> T) -> T {
         thread_local! {
             static KNOWN: RefCell<HashMap<(u32, u32), Occupancy>> = RefCell::new(HashMap::new());
         }
-        let new = || Occupancy { hashes, chain: Chain::new(cells as usize), rates: vec![0.0] };
-        KNOWN.with_borrow_mut(|known| f(known.entry((cells, hashes)).or_insert_with(new)))
+        let new = || Occupancy { num_hashes, chain: Chain::new(cells as usize), rates: vec![0.0] };
+        KNOWN.with_borrow_mut(|known| f(known.entry((cells, num_hashes)).or_insert_with(new)))
     }
 
     fn rate(&mut self, elements: usize) -> f64 {
-        let full = (FULL * self.chain.cells()) as usize / self.hashes as usize;
+        let full = (FULL * self.chain.cells()) as usize / self.num_hashes as usize;
         let elements = elements.min(full);
         while self.rates.len() <= elements {
-            (0..self.hashes).for_each(|_| self.chain.throw());
-            self.rates.push(self.chain.moment(self.hashes));
+            (0..self.num_hashes).for_each(|_| self.chain.throw());
+            self.rates.push(self.chain.moment(self.num_hashes));
         }
         self.rates[elements]
     }

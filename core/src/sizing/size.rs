@@ -41,7 +41,7 @@
 //! 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
 use crate::error::{Code, Error, Result};
-use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
+use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES, Shape};
 
 use super::limits::check_fpr;
 use super::{rate, table};
@@ -60,7 +60,7 @@ pub struct Size {
     /// The layout.
     pub layout: Layout,
     /// Hashes per element (k).
-    pub hashes: u32,
+    pub num_hashes: u32,
     /// Blocks of the payload.
     pub blocks: u64,
     /// How many distinct elements it holds at its rate.
@@ -69,11 +69,18 @@ pub struct Size {
     pub fpr: f64,
 }
 
+impl Size {
+    /// What decides which bits an element sets.
+    pub fn shape(&self) -> Shape {
+        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
+    }
+}
+
 /// Hashes per element and the bits per element costs, at one rate in the limit of many blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Density {
     /// Hashes per element (k).
-    pub hashes: u32,
+    pub num_hashes: u32,
     /// Bits per element.
     pub bits: f64,
 }
@@ -106,14 +113,14 @@ fn find_density(layout: Layout, fpr: f64) -> Density {
         guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
     };
     candidates
-        .map(|hashes| Density { hashes, bits: bits_per_element(layout, hashes, fpr) })
+        .map(|num_hashes| Density { num_hashes, bits: bits_per_element(layout, num_hashes, fpr) })
         .min_by(|a, b| a.bits.total_cmp(&b.bits))
         .expect("there is at least one candidate")
 }
 
 /// Bits per element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of them.
-fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
-    let k = f64::from(hashes);
+fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
+    let k = f64::from(num_hashes);
     if layout == Layout::Classic {
         // ln(1 - fpr^(1/k)).
         return -k / (-(fpr.ln() / k).exp_m1()).ln();
@@ -122,16 +129,16 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     // Between two rows of the table, from small loads up: a large one costs a long occupancy chain.
     let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
     let (mut enough, mut too_few) = (bits / row / 2.0, bits / row);
-    while rate::at_load(layout, hashes, too_few) <= fpr {
+    while rate::at_load(layout, num_hashes, too_few) <= fpr {
         (enough, too_few) = (too_few, too_few * 1.5);
     }
-    while rate::at_load(layout, hashes, enough) > fpr {
+    while rate::at_load(layout, num_hashes, enough) > fpr {
         (enough, too_few) = (enough / 2.0, enough);
     }
     // `enough` and `too_few` are elements per block: the load that keeps the rate and one that doesn't.
     while too_few / enough > 1.0 + 1e-12 {
         let middle = (enough * too_few).sqrt();
-        if rate::at_load(layout, hashes, middle) <= fpr {
+        if rate::at_load(layout, num_hashes, middle) <= fpr {
             enough = middle;
         } else {
             too_few = middle;
@@ -139,7 +146,7 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
     }
     // Rates above a quarter are a little lower in the limit of many blocks than in a few.
     let mut density = bits / enough;
-    while rate::expected(layout, hashes, GRID as u64, GRID * bits / density) > fpr {
+    while rate::expected(layout, num_hashes, GRID as u64, GRID * bits / density) > fpr {
         density *= 1.0 + 1e-5;
     }
     density
@@ -150,7 +157,7 @@ fn bits_per_element(layout: Layout, hashes: u32, fpr: f64) -> f64 {
 /// Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than
 /// the terms left out.
 fn classic_extra_bits(density: Density) -> f64 {
-    let k = f64::from(density.hashes);
+    let k = f64::from(density.num_hashes);
     let load = k / density.bits;
     let empty = (-load).exp();
     let variance = empty * (1.0 - (1.0 + load) * empty);
@@ -195,7 +202,7 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     }
     let extra = if layout == Layout::Classic { classic_extra_bits(density) } else { 0.0 };
     let guess = (capacity * density.bits + extra) / layout.block_bits() as f64;
-    let meets = |blocks| rate::expected(layout, density.hashes, blocks, capacity) <= fpr;
+    let meets = |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr;
     first(guess.ceil() as u64, meets) as f64
 }
 
@@ -247,7 +254,7 @@ pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
         )
         .hint("Use a smaller capacity."));
     }
-    Ok(Size { layout, hashes: density.hashes, blocks: blocks as u64, capacity, fpr })
+    Ok(Size { layout, num_hashes: density.num_hashes, blocks: blocks as u64, capacity, fpr })
 }
 
 /// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two block count that
@@ -262,20 +269,20 @@ pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
     while (blocks as f64) < needed(layout, density, elements) / 4.0 {
         blocks *= 2;
     }
-    while rate::expected(layout, density.hashes, blocks, elements) > fpr {
+    while rate::expected(layout, density.num_hashes, blocks, elements) > fpr {
         blocks *= 2;
     }
-    let capacity = capacity_of(layout, density.hashes, blocks, fpr);
-    Ok(Size { layout, hashes: density.hashes, blocks, capacity, fpr })
+    let capacity = capacity_of(layout, density.num_hashes, blocks, fpr);
+    Ok(Size { layout, num_hashes: density.num_hashes, blocks, capacity, fpr })
 }
 
 /// The most elements that `blocks` blocks hold at `fpr`; at least one.
-pub fn capacity_of(layout: Layout, hashes: u32, blocks: u64, fpr: f64) -> u64 {
-    let k = f64::from(hashes);
+pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u64 {
+    let k = f64::from(num_hashes);
     // By the textbook: the fill whose k-th power is the rate.
     let share_clear = -(fpr.ln() / k).exp_m1();
     let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
-    let too_many = first(guess as u64, |n| rate::expected(layout, hashes, blocks, n as f64) > fpr);
+    let too_many = first(guess as u64, |n| rate::expected(layout, num_hashes, blocks, n as f64) > fpr);
     (too_many - 1).max(1)
 }
 
@@ -300,7 +307,7 @@ fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> f
         return 0.0;
     }
     let estimate = if (blocks as f64) < least_on_grid(layout) {
-        capacity_of(layout, density.hashes, blocks, fpr) as f64
+        capacity_of(layout, density.num_hashes, blocks, fpr) as f64
     } else {
         round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)
     };

@@ -36,7 +36,7 @@ impl Row {
 
     /// The hash count with the lowest rate.
     pub fn best_hashes(self) -> u32 {
-        self.cells().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(hashes, _)| hashes)
+        self.cells().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(num_hashes, _)| num_hashes)
     }
 
     fn meets(self, fpr: f64) -> bool {
@@ -50,7 +50,7 @@ pub struct BestPractice {
     /// Bits per element.
     pub bits: u32,
     /// Hashes per element.
-    pub hashes: u32,
+    pub num_hashes: u32,
     /// The rate that the table gives for them.
     pub fpr: f64,
 }
@@ -80,11 +80,11 @@ pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
         .ok_or_else(|| Error::new(Code::InvalidParameter, format!("no row of the table meets {max_fpr:e}")))?;
     // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they do.
     let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr { 2 } else { 0 };
-    let (hashes, fpr) = row
+    let (num_hashes, fpr) = row
         .cells()
-        .find(|&(hashes, rate)| hashes >= fewest && rate <= max_fpr)
+        .find(|&(num_hashes, rate)| num_hashes >= fewest && rate <= max_fpr)
         .expect("the row was chosen because a cell meets the rate");
-    Ok(BestPractice { bits: row.bits, hashes, fpr })
+    Ok(BestPractice { bits: row.bits, num_hashes, fpr })
 }
 
 #[cfg(test)]

@@ -37,8 +37,7 @@ fn measure(filter: &[u8]) -> Option<f64> {
     let (mut asked, mut found) = (0, 0);
     while asked < MOST && found < ENOUGH {
         let absent: Vec<u64> = (asked + 1..=asked + BATCH).map(|i| hash(&scalar::integer(-i))).collect();
-        let Header { layout, hashes, blocks, .. } = view.header;
-        layout.contains_each(bits, hashes, blocks, &absent, |is| found += u64::from(is));
+        view.header.shape().contains_each(bits, &absent, |is| found += u64::from(is));
         asked += BATCH;
     }
     Some(found as f64 / asked as f64)
@@ -53,7 +52,7 @@ struct Curve {
 fn curve(layout: Layout, fpr: f64) -> Curve {
     let size = sizing::size(layout, CAPACITY as u64, fpr).expect("the rate is one that the layout keeps");
     let header = Header::sized(size, Kind::NONE);
-    let expected = |elements: f64| rate::expected(layout, size.hashes, size.blocks, elements);
+    let expected = |elements: f64| rate::expected(layout, size.num_hashes, size.blocks, elements);
     let step = 2 * CAPACITY / STEPS;
     let mut filter: Vec<u8> = build::empty(&header);
     let mut measured = Vec::new();

@@ -3,6 +3,7 @@
 
 use crate::plot::{Axis, INK, Panel, Picture, Side, colour};
 use pg_bloom_benches::{machine, median};
+use pg_bloom_core::layout::Shape;
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::{DEFAULT_FPR, Layout, hash, hash::hash, sizing};
 use std::hint::black_box;
@@ -26,9 +27,7 @@ const WORKS: [&str; 3] = ["add", "ask, present", "ask, absent"];
 /// A filter of which half of the bits are set, as of one that is full. It isn't filled by adding elements: the largest
 /// would take 200 million.
 struct HalfFull {
-    layout: Layout,
-    hashes: u32,
-    blocks: u64,
+    shape: Shape,
     bytes: Vec<u8>,
     /// Where the payload starts in `bytes`, on a cache line as in a filter that is remembered.
     start: usize,
@@ -40,8 +39,9 @@ impl HalfFull {
         let start = bytes.as_ptr().align_offset(LINE);
         let words = bytes[start..start + size].as_chunks_mut().0;
         words.iter_mut().zip(0..).for_each(|(bits, i)| *bits = hash::word(i, 0).to_le_bytes());
-        let hashes = sizing::density(layout, DEFAULT_FPR).expect("the rate is a usual one").hashes;
-        HalfFull { layout, hashes, blocks: size as u64 * 8 / layout.block_bits(), bytes, start }
+        let num_hashes = sizing::density(layout, DEFAULT_FPR).expect("the rate is a usual one").num_hashes;
+        let shape = Shape { layout, num_hashes, blocks: size as u64 * 8 / layout.block_bits() };
+        HalfFull { shape, bytes, start }
     }
 
     fn size(&self) -> usize {
@@ -50,16 +50,16 @@ impl HalfFull {
 
     /// Nanoseconds an element of each of [`WORKS`].
     fn measure(&mut self) -> [f64; 3] {
-        let HalfFull { layout, hashes, blocks, .. } = *self;
+        let shape = self.shape;
         // Few enough to leave about half of the bits as they are.
         let present = ELEMENTS.min(self.size() as i64 * 8 / BITS_LEFT).max(BATCH);
         let payload = &mut self.bytes[self.start..];
-        let payload = &mut payload[..layout.payload_bytes(blocks) as usize];
-        let add = time(1, present, |batch| layout.insert_all(black_box(payload), hashes, blocks, batch));
+        let payload = &mut payload[..shape.payload_bytes() as usize];
+        let add = time(1, present, |batch| shape.insert_all(black_box(payload), batch));
         let mut found = 0;
         let mut ask = |sign, different| {
             time(sign, different, |batch| {
-                layout.contains_each(black_box(payload), hashes, blocks, batch, |is| found += u64::from(is));
+                shape.contains_each(black_box(payload), batch, |is| found += u64::from(is));
             })
         };
         let times = [add, ask(1, present), ask(-1, ELEMENTS)];

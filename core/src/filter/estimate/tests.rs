@@ -92,7 +92,7 @@ fn standard_errors_are_true() {
     for layout in Layout::ALL {
         let n = 5000;
         let size = sizing::size(layout, n, 0.01).unwrap();
-        let claimed = standard_error(layout, size.hashes, size.blocks, n as f64);
+        let claimed = standard_error(layout, size.num_hashes, size.blocks, n as f64);
         let squares: f64 = (0..200)
             .map(|seed| {
                 let value = build(layout, n, 0.01, &random_hashes(seed, n));
@@ -117,7 +117,7 @@ fn the_present_rate_is_the_expected_one() {
                 .sum::<f64>()
                 / 10.0;
             let size = sizing::size(layout, 50_000, fpr).unwrap();
-            let expected = rate::expected(layout, size.hashes, size.blocks, 50_000.0);
+            let expected = rate::expected(layout, size.num_hashes, size.blocks, 50_000.0);
             assert!((found / expected - 1.0).abs() < 0.05, "{layout:?} {fpr}: {found} for {expected}");
         }
     }
@@ -216,7 +216,7 @@ fn two_filters_are_compared_within_the_stated_error() {
 
 #[test]
 fn the_smallest_filter_can_be_full() {
-    let size = sizing::Size { layout: Layout::Classic, hashes: 3, blocks: 1, capacity: 1, fpr: 0.5 };
+    let size = sizing::Size { layout: Layout::Classic, num_hashes: 3, blocks: 1, capacity: 1, fpr: 0.5 };
     let full: Vec<u8> = from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &[7], u64::MAX).unwrap();
     let view = View::parse(&full).unwrap();
     assert_eq!((cardinality(&view), info(&view).saturated), (f64::INFINITY, true));
@@ -226,10 +226,10 @@ fn the_smallest_filter_can_be_full() {
 #[test]
 fn a_large_sparse_classic_filter_counts_the_bits_of_its_dense_form() {
     let hashes = random_hashes(3, 150_000);
-    let size = sizing::Size { layout: Layout::Classic, hashes: 8, blocks: (200 << 23) + 7, capacity: 1000, fpr: 0.01 };
+    let size = sizing::Size { layout: Layout::Classic, num_hashes: 8, blocks: (200 << 23) + 7, capacity: 1000, fpr: 0.01 };
     let header = Header::sized(size, Kind::of(Tag::Numeric));
     let value: Vec<u8> = from_hashes(&header, &hashes, u64::MAX).unwrap();
-    let mut positions: Vec<u64> = hashes.iter().flat_map(|&h| Layout::bits(8, header.blocks, h)).collect();
+    let mut positions: Vec<u64> = hashes.iter().flat_map(|&h| header.shape().classic_bits(h)).collect();
     positions.sort_unstable();
     positions.dedup();
     assert_eq!(info(&View::parse(&value).unwrap()).bits_set, positions.len() as u64);

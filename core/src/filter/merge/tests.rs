@@ -12,7 +12,7 @@ const NO_LIMIT: u64 = u64::MAX;
 /// A filter of `hashes` in `blocks` blocks.
 pub(in crate::filter) fn filter(layout: Layout, blocks: u64, capacity: u64, hashes: &[u64]) -> Vec<u8> {
     let k = if layout == Layout::Parquet { 8 } else { 5 };
-    let size = Size { layout, hashes: k, blocks, capacity, fpr: 0.01 };
+    let size = Size { layout, num_hashes: k, blocks, capacity, fpr: 0.01 };
     let kind = if hashes.is_empty() { Kind::NONE } else { Kind::of(Tag::Numeric) };
     let mut sorted = hashes.to_vec();
     sorted.sort_unstable();
@@ -114,16 +114,16 @@ proptest! {
         let k = if layout == Layout::Parquet { 8 } else { 5 };
         let (bytes, more) = (layout.payload_bytes(blocks) as usize, layout.payload_bytes(blocks * q) as usize);
         let (mut small, mut large) = (vec![0; bytes], vec![0; more]);
-        layout.insert_all(&mut small, k, blocks, &hashes);
-        layout.insert_all(&mut large, k, blocks * q, &hashes);
+        shape.insert_all(&mut small, &hashes);
+        large_shape.insert_all(&mut large, &hashes);
         let mut folded = vec![0; bytes];
-        layout.fold(&large, &mut folded, blocks, q);
+        layout.fold(&large, &mut folded, q);
         prop_assert_eq!(&folded, &small, "folding gives what a build at that size does");
         let mut spread = vec![0; more];
-        layout.spread(&small, &mut spread, blocks, q);
-        prop_assert!(hashes.iter().all(|&h| layout.contains(&spread, k, blocks * q, h)));
+        layout.spread(&small, &mut spread, q);
+        prop_assert!(hashes.iter().all(|&h| large_shape.contains(&spread, h)));
         let mut back = vec![0; bytes];
-        layout.fold(&spread, &mut back, blocks, q);
+        layout.fold(&spread, &mut back, q);
         prop_assert_eq!(&back, &small);
     }
 

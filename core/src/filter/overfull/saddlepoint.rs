@@ -27,14 +27,14 @@ struct Blocks {
 }
 
 /// The rate that a filter of `n` elements in `blocks` blocks exceeds with this probability, at most.
-pub fn quantile(layout: Layout, hashes: u32, blocks: u64, n: f64, tail: Tail) -> f64 {
+pub fn quantile(layout: Layout, num_hashes: u32, blocks: u64, n: f64, tail: Tail) -> f64 {
     let (b, z) = (blocks as f64, tail.half_deviate);
     let load = n / b;
-    let scale = crate::sizing::rate::expected(layout, hashes, blocks, n).max(1e-300);
+    let scale = crate::sizing::rate::expected(layout, num_hashes, blocks, n).max(1e-300);
     // From ten times what a rate that varied by no more than a tenth of itself would want.
     let greatest = 10.0 * z / (0.1 * scale * b.sqrt());
     let t: [f64; STEPS] = std::array::from_fn(|i| greatest / RATIO.powi(i as i32));
-    let distribution = Blocks::around(layout, hashes, load, blocks, tail.probability / 2.0, &t);
+    let distribution = Blocks::around(layout, num_hashes, load, blocks, tail.probability / 2.0, &t);
     let limit = |i: usize| {
         let (cumulant, variance) = match blocks {
             1 => (distribution.given[0][i], load),
@@ -48,11 +48,11 @@ pub fn quantile(layout: Layout, hashes: u32, blocks: u64, n: f64, tail: Tail) ->
 impl Blocks {
     /// For the numbers of elements that blocks may have, but for what `blocks` blocks have with the probability
     /// `negligible`.
-    fn around(layout: Layout, hashes: u32, load: f64, blocks: u64, negligible: f64, t: &[f64; STEPS]) -> Blocks {
+    fn around(layout: Layout, num_hashes: u32, load: f64, blocks: u64, negligible: f64, t: &[f64; STEPS]) -> Blocks {
         // Beyond this no block is found in any filter: Poisson's tails there are below 1e-30.
         let width = if blocks == 1 { 0.0 } else { 12.0 * load.sqrt() + 30.0 };
         let (first, last) = ((load - width).max(0.0) as usize, (load + width) as usize);
-        let (cells, throws) = if layout == Layout::Parquet { (32, 1) } else { (512, hashes) };
+        let (cells, throws) = if layout == Layout::Parquet { (32, 1) } else { (512, num_hashes) };
         let each = |see: &mut dyn FnMut(usize, &Chain)| {
             let mut chain = Chain::new(cells);
             for j in 0..=last {
@@ -85,7 +85,7 @@ impl Blocks {
         each(&mut |i, chain| chain.states().for_each(|(x, probability)| hit[x] += poisson[i] * probability));
         let most = cut(&hit);
         let exponentials: Vec<[f64; STEPS]> =
-            (0..=most).map(|x| t.map(|t| (t * (x as f64 / cells as f64).powi(hashes as i32)).exp())).collect();
+            (0..=most).map(|x| t.map(|t| (t * (x as f64 / cells as f64).powi(num_hashes as i32)).exp())).collect();
         let mut given = Vec::with_capacity(poisson.len());
         each(&mut |_, chain| given.push(of_a_block(chain, &exponentials)));
         Blocks { first, given }

@@ -13,7 +13,7 @@ fn rates(size: &Size, elements: u64, sets: u64) -> Vec<f64> {
             let seed = crate::hash::word(set, elements as u32);
             let hashes: Vec<u64> = (0..elements).map(|i| crate::hash::word(seed.wrapping_add(i << 20), 1)).collect();
             bits.fill(0);
-            size.layout.insert_all(&mut bits, size.hashes, size.blocks, &hashes);
+            size.shape().insert_all(&mut bits, &hashes);
             estimate::rate_of_bits(&header, &bits)
         })
         .collect()
@@ -29,7 +29,7 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
             for (capacity, sets) in [(15, 4000), (51, 4000), (105, 4000), (300, 2000), (1600, 1000), (20_000, 100)] {
                 let size = sizing::size(layout, capacity, fpr).unwrap();
                 let [often, never] = [ONE_IN_A_HUNDRED, ONE_IN_A_BILLION]
-                    .map(|tail| quantile(layout, size.hashes, size.blocks, capacity, tail));
+                    .map(|tail| quantile(layout, size.num_hashes, size.blocks, capacity, tail));
                 let rates = rates(&size, capacity, sets);
                 let found = rates.iter().filter(|&&rate| rate > often).count();
                 let label = format!("{layout:?} {fpr:e} {capacity}: {found} of {sets} beyond {often:e}");
@@ -48,7 +48,7 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
 fn limits_are_close_to_the_promise() {
     let limit = |layout, capacity, fpr| {
         let size = sizing::size(layout, capacity, fpr).unwrap();
-        quantile(layout, size.hashes, size.blocks, capacity, ONE_IN_A_BILLION) / fpr
+        quantile(layout, size.num_hashes, size.blocks, capacity, ONE_IN_A_BILLION) / fpr
     };
     assert!((1.17..1.5).contains(&limit(Layout::Blocked, 1600, 0.01)));
     assert!((1.56..2.3).contains(&limit(Layout::Blocked, 51, 0.01)));

@@ -7,7 +7,7 @@ use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::interrupt;
 use crate::kind::Kind;
-use crate::layout::and_bytes;
+use crate::layout::{Shape, and_bytes};
 use std::cmp::Ordering;
 
 /// What the filters of one size have together.
@@ -90,7 +90,7 @@ impl<M: Memory> Member<M> {
         if !matches!(self.held, Held::Bits(_)) {
             let mut bits = memory.zeroed(h.payload_bytes() as usize);
             if let Held::Hashes(hashes, _) = std::mem::replace(&mut self.held, Held::Nothing) {
-                h.layout.insert_all(&mut bits, h.hashes, h.blocks, &hashes);
+                h.shape().insert_all(&mut bits, &hashes);
                 hashes.free();
             }
             self.held = Held::Bits(bits);
@@ -132,9 +132,9 @@ impl<M: Memory> Member<M> {
         let h = self.header;
         match &self.held {
             Held::Hashes(hashes, _) if h.blocks == blocks => {
-                h.layout.insert_all(payload, h.hashes, blocks, hashes);
+                Shape { blocks, ..h.shape() }.insert_all(payload, hashes);
             }
-            _ => h.layout.spread(self.bits(memory), payload, h.blocks, blocks / h.blocks),
+            _ => h.layout.spread(self.bits(memory), payload, blocks / h.blocks),
         }
     }
 

@@ -81,7 +81,8 @@ impl<'a> Parts<'a> {
             require(b.blocks < h.blocks, || "the filters of a partial state do not ascend".into())?;
             require(
                 b.is_unsized()
-                    || (b.layout, b.hashes, b.kind, b.base_blocks) == (h.layout, h.hashes, h.kind, h.base_blocks),
+                    || (b.layout, b.num_hashes, b.kind, b.base_blocks)
+                        == (h.layout, h.num_hashes, h.kind, h.base_blocks),
                 || "the filters of a partial state differ".into(),
             )?;
         }

@@ -22,7 +22,7 @@ fn hex(bytes: &[u8]) -> String {
 fn stored_bytes_are_frozen() {
     let mut hashes = [hash(b"a"), hash(b"b")];
     hashes.sort_unstable();
-    let size = Size { layout: Layout::Blocked, hashes: 6, blocks: 39, capacity: 1000, fpr: 0.01 };
+    let size = Size { layout: Layout::Blocked, num_hashes: 6, blocks: 39, capacity: 1000, fpr: 0.01 };
     let header = Header::sized(size, Kind::of(Tag::Text));
     let sparse: Vec<u8> = build::from_hashes(&header, &hashes, u64::MAX).unwrap();
     assert_eq!(
@@ -46,7 +46,7 @@ fn states_that_cannot_be_folded_are_refused() {
     let parse = |header: Header<'_>| View::parse_state(&header.dense::<Vec<u8>>()).map(|view| view.header.blocks);
     assert_eq!(parse(state), Ok(state.blocks));
     let three = Header { blocks: state.blocks * 3, ..state };
-    for wrong in [three, Header { hashes: state.hashes + 1, ..state }, Header { fpr: 1e-300, ..state }] {
+    for wrong in [three, Header { num_hashes: state.num_hashes + 1, ..state }, Header { fpr: 1e-300, ..state }] {
         assert_eq!(parse(wrong).unwrap_err().code, Code::InvalidBinary, "{wrong:?}");
     }
     let nothing: Vec<u8> = Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }.sparse(0);

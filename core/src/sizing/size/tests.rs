@@ -29,9 +29,9 @@ fn at_capacity_the_rate_is_met_by_the_fewest_blocks_on_the_grid() {
         for fpr in RATES {
             for capacity in [1, 10, 100, 1000, 8000, 29_897, 100_000, 1_000_000, 10_000_000, 100_000_000] {
                 let s = size(layout, capacity, fpr).unwrap();
-                let found = rate::expected(layout, s.hashes, s.blocks, capacity as f64);
+                let found = rate::expected(layout, s.num_hashes, s.blocks, capacity as f64);
                 assert!(found <= fpr, "{s:?}: {found}");
-                let least = fewest(layout, s.hashes, capacity, fpr);
+                let least = fewest(layout, s.num_hashes, capacity, fpr);
                 if least >= 64 {
                     let extra = s.blocks as f64 / least as f64;
                     assert!(extra <= 1.02, "{s:?}: {least} would do ({extra})");
@@ -59,7 +59,7 @@ fn below_the_grid_sizes_are_the_least_and_never_fall() {
             let mut last = 1;
             for capacity in 1.. {
                 let s = size(layout, capacity, fpr).unwrap();
-                let meets = |blocks| rate::expected(layout, s.hashes, blocks, capacity as f64) <= fpr;
+                let meets = |blocks| rate::expected(layout, s.num_hashes, blocks, capacity as f64) <= fpr;
                 assert!(s.blocks >= last, "{s:?} after {last}");
                 assert!(is_on_grid(layout, s.blocks) || meets(s.blocks), "{s:?}");
                 assert!(is_on_grid(layout, s.blocks) || s.blocks == 1 || !meets(s.blocks - 1), "{s:?}");
@@ -81,7 +81,7 @@ fn where_the_grid_begins_every_rate_is_met() {
             let mut last = 1;
             for capacity in first.max(4) - 3..first + 4 {
                 let s = size(layout, capacity, fpr).unwrap();
-                let found = rate::expected(layout, s.hashes, s.blocks, capacity as f64);
+                let found = rate::expected(layout, s.num_hashes, s.blocks, capacity as f64);
                 assert!(found <= fpr && s.blocks >= last, "{s:?}: {found:e}, after {last}");
                 last = s.blocks;
             }
@@ -103,7 +103,7 @@ fn filters_of_few_blocks_meet_every_rate() {
             let density = density(layout, fpr).unwrap();
             let load = layout.block_bits() as f64 / density.bits;
             for blocks in [64, 65, 100, 1000] {
-                let found = rate::expected(layout, density.hashes, blocks, load * blocks as f64);
+                let found = rate::expected(layout, density.num_hashes, blocks, load * blocks as f64);
                 assert!(found <= fpr, "{layout:?} {fpr}: {found} in {blocks}");
             }
         }
@@ -140,7 +140,7 @@ fn densities_are_those_promised() {
         let found = density(layout, fpr).unwrap();
         assert!((found.bits - bits).abs() < 0.051, "{layout:?} {fpr}: {found:?}");
         if fpr > 1e-5 {
-            assert_eq!(found.hashes, hashes, "{layout:?} {fpr}");
+            assert_eq!(found.num_hashes, hashes, "{layout:?} {fpr}");
         }
     }
 }
@@ -170,9 +170,11 @@ fn unsized_builds_take_the_smallest_power_of_two() {
                 let s = power_of_two(layout, elements, fpr).unwrap();
                 assert!(s.blocks.is_power_of_two());
                 assert!(s.capacity >= elements.max(1), "{s:?}");
-                assert!(s.blocks == 1 || rate::expected(layout, s.hashes, s.blocks / 2, elements.max(1) as f64) > fpr);
-                assert!(rate::expected(layout, s.hashes, s.blocks, s.capacity as f64) <= fpr);
-                assert!(rate::expected(layout, s.hashes, s.blocks, s.capacity as f64 + 1.0) > fpr);
+                assert!(
+                    s.blocks == 1 || rate::expected(layout, s.num_hashes, s.blocks / 2, elements.max(1) as f64) > fpr
+                );
+                assert!(rate::expected(layout, s.num_hashes, s.blocks, s.capacity as f64) <= fpr);
+                assert!(rate::expected(layout, s.num_hashes, s.blocks, s.capacity as f64 + 1.0) > fpr);
             }
         }
     }
@@ -206,8 +208,8 @@ proptest! {
         let capacity = magnitude.exp2() as u64;
         let s = size(layout, capacity, fpr).unwrap();
         prop_assert!(size(layout, capacity + 1, fpr).unwrap().blocks >= s.blocks);
-        prop_assert!(rate::expected(layout, s.hashes, s.blocks, capacity as f64) <= fpr);
-        let least = fewest(layout, s.hashes, capacity, fpr) as f64;
+        prop_assert!(rate::expected(layout, s.num_hashes, s.blocks, capacity as f64) <= fpr);
+        let least = fewest(layout, s.num_hashes, capacity, fpr) as f64;
         let most = if !is_on_grid(layout, s.blocks) {
             least
         } else if layout == Layout::Classic {

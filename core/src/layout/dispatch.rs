@@ -1,0 +1,94 @@
+//! The operations of whatever layout a payload has.
+
+use super::blocked::Blocked;
+use super::classic::{self, Classic};
+use super::name::Layout;
+use super::parquet::Parquet;
+use super::scheme::{Scheme, or_bytes};
+use super::shape::Shape;
+use crate::interrupt;
+
+/// Elements whose bits are set before the next look whether to stop.
+const UNCANCELLED: usize = 1 << 16;
+
+/// Runs `$body` with `$scheme` standing for the type that implements `$layout`.
+macro_rules! with_scheme {
+    ($layout:expr, $scheme:ident => $body:expr) => {
+        match $layout {
+            Layout::Blocked => {
+                type $scheme = Blocked;
+                $body
+            }
+            Layout::Classic => {
+                type $scheme = Classic;
+                $body
+            }
+            Layout::Parquet => {
+                type $scheme = Parquet;
+                $body
+            }
+        }
+    };
+}
+
+impl Shape {
+    /// The first block that an element touches; in `classic`, its first bit.
+    #[inline]
+    pub fn block_of(self, hash: u64) -> u64 {
+        with_scheme!(self.layout, S => S::block_of(self, hash))
+    }
+
+    /// The bits of an element in the `classic` layout.
+    pub fn classic_bits(self, hash: u64) -> impl Iterator<Item = u64> {
+        classic::bits(self, hash)
+    }
+
+    /// Sets the bits of many elements in a dense payload.
+    pub fn insert_all(self, payload: &mut [u8], hashes: &[u64]) {
+        let mut pieces = hashes.chunks(UNCANCELLED);
+        if let Some(first) = pieces.next() {
+            with_scheme!(self.layout, S => S::insert_all(payload, self, first));
+        }
+        for piece in pieces {
+            interrupt::check();
+            with_scheme!(self.layout, S => S::insert_all(payload, self, piece));
+        }
+    }
+
+    /// Whether every bit of one element is set in a dense payload.
+    #[inline]
+    pub fn contains(self, payload: &[u8], hash: u64) -> bool {
+        with_scheme!(self.layout, S => S::contains(payload, self, hash))
+    }
+
+    /// Looks for many elements in a dense payload: calls `found` with each answer, in order.
+    pub fn contains_each(self, payload: &[u8], hashes: &[u64], found: impl FnMut(bool)) {
+        with_scheme!(self.layout, S => S::contains_each(payload, self, hashes, found));
+    }
+
+    /// Asks for the first memory that a probe for this element needs.
+    #[inline]
+    pub fn prefetch(self, payload: &[u8], hash: u64) {
+        with_scheme!(self.layout, S => S::prefetch(payload, self, hash));
+    }
+}
+
+impl Layout {
+    /// ORs a payload into one of `q` times as many blocks.
+    pub fn spread(self, small: &[u8], large: &mut [u8], q: u64) {
+        if q == 1 {
+            or_bytes(large, small);
+        } else {
+            with_scheme!(self, S => S::spread(small, large, q));
+        }
+    }
+
+    /// ORs a payload into one of which it has `q` times the blocks.
+    pub fn fold(self, large: &[u8], small: &mut [u8], q: u64) {
+        if q == 1 {
+            or_bytes(small, large);
+        } else {
+            with_scheme!(self, S => S::fold(large, small, q));
+        }
+    }
+}
