@@ -52,9 +52,7 @@ impl Filter for Ours {
         let mut count = 0;
         for keys in keys.chunks(BATCH) {
             let hashes = hash_all(keys, &mut hashes);
-            self.shape.contains_each(&self.payload, hashes, |found| {
-                count += usize::from(found)
-            });
+            self.shape.contains_each(&self.payload, hashes, |found| count += usize::from(found));
         }
         count
     }

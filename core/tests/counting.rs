@@ -63,7 +63,7 @@ impl Numbers {
 }
 
 fn header(hashes: u32, blocks: u64, kind: Kind<'static>) -> Header<'static> {
-    Header::sized(Size { layout: Layout::Blocked, hashes, blocks, capacity: 100, fpr: 0.01 }, kind)
+    Header::sized(Size { layout: Layout::Blocked, num_hashes: hashes, blocks, capacity: 100, fpr: 0.01 }, kind)
 }
 
 fn build(header: &Header<'_>, hashes: &[u64]) -> Vec<u8> {

@@ -37,10 +37,10 @@ fn positions(layout: Layout, k: u128, blocks: u128, h: u64) -> Vec<u128> {
 }
 
 fn dense(layout: Layout, hashes: u32, blocks: u64, elements: &[u64]) -> Vec<u8> {
-    let size = Size { layout, hashes, blocks, capacity: 1, fpr: 0.01 };
+    let size = Size { layout, num_hashes: hashes, blocks, capacity: 1, fpr: 0.01 };
     let header = Header::sized(size, Kind::of(Tag::Numeric));
     let mut value: Vec<u8> = header.dense();
-    layout.insert_all(&mut value[header.prefix_bytes()..], hashes, blocks, elements);
+    header.shape().insert_all(&mut value[header.prefix_bytes()..], elements);
     value
 }
 

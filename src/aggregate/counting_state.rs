@@ -117,7 +117,7 @@ impl CountingState {
             self.make_counters(call.require_aggregate()?);
         }
         let header = &self.params().header;
-        counters::prefetch(&self.value().bytes()[header.prefix_bytes()..], header.blocks, hash);
+        counters::prefetch(&self.value().bytes()[header.prefix_bytes()..], header.shape(), hash);
         let head = self.head_mut();
         head.batch[head.len] = hash;
         head.len += 1;

@@ -3,8 +3,8 @@
 
 use crate::plot::{Axis, INK, Panel, Picture, Side, colour};
 use pg_bloom_benches::{machine, median};
-use pg_bloom_core::layout::Shape;
 use pg_bloom_core::canonical::scalar;
+use pg_bloom_core::layout::Shape;
 use pg_bloom_core::{DEFAULT_FPR, Layout, hash, hash::hash, sizing};
 use std::hint::black_box;
 use std::time::Instant;

@@ -226,7 +226,8 @@ fn the_smallest_filter_can_be_full() {
 #[test]
 fn a_large_sparse_classic_filter_counts_the_bits_of_its_dense_form() {
     let hashes = random_hashes(3, 150_000);
-    let size = sizing::Size { layout: Layout::Classic, num_hashes: 8, blocks: (200 << 23) + 7, capacity: 1000, fpr: 0.01 };
+    let size =
+        sizing::Size { layout: Layout::Classic, num_hashes: 8, blocks: (200 << 23) + 7, capacity: 1000, fpr: 0.01 };
     let header = Header::sized(size, Kind::of(Tag::Numeric));
     let value: Vec<u8> = from_hashes(&header, &hashes, u64::MAX).unwrap();
     let mut positions: Vec<u64> = hashes.iter().flat_map(|&h| header.shape().classic_bits(h)).collect();

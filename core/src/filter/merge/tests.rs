@@ -3,7 +3,7 @@ use crate::filter::build::{self, contains};
 use crate::filter::estimate;
 use crate::filter::fold::fold;
 use crate::kind::Tag;
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 use crate::sizing::Size;
 use proptest::prelude::*;
 
@@ -114,6 +114,8 @@ proptest! {
         let k = if layout == Layout::Parquet { 8 } else { 5 };
         let (bytes, more) = (layout.payload_bytes(blocks) as usize, layout.payload_bytes(blocks * q) as usize);
         let (mut small, mut large) = (vec![0; bytes], vec![0; more]);
+        let shape = Shape { layout, num_hashes: k, blocks };
+        let large_shape = Shape { blocks: blocks * q, ..shape };
         shape.insert_all(&mut small, &hashes);
         large_shape.insert_all(&mut large, &hashes);
         let mut folded = vec![0; bytes];
