@@ -36,7 +36,11 @@ fn from_array(call: &Call) -> Outcome {
     let header = if hashes.is_empty() { header } else { Header { kind: key.kind, ..header } };
     let filter: PgBuffer = build::from_hashes(&header, &hashes, settings::max_filter_bytes())?;
     // Without a capacity it has the size that it needs.
-    if header.is_to_be_sized() { Ok(Some(filter.into_datum())) } else { overfull::finish(call, overfull::BUILT, filter) }
+    if header.is_to_be_sized() {
+        Ok(Some(filter.into_datum()))
+    } else {
+        overfull::finish(call, overfull::BUILT, filter)
+    }
 }
 
 /// `bloom_from_array(elements, capacity, fpr, layout)` with a rate.
@@ -55,7 +59,11 @@ fn add(call: &Call) -> Outcome {
     if build::contains(&view, hash) {
         return Ok(Some(filter.into_datum()));
     }
-    overfull::finish(call, overfull::ADDED, build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?)
+    overfull::finish(
+        call,
+        overfull::ADDED,
+        build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?,
+    )
 }
 
 /// `bloom_add_all(filter, elements)`.
@@ -68,7 +76,11 @@ fn add_all(call: &Call) -> Outcome {
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(Some(filter.into_datum()));
     }
-    overfull::finish(call, overfull::ADDED, build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?)
+    overfull::finish(
+        call,
+        overfull::ADDED,
+        build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?,
+    )
 }
 
 /// `bloom_shard(element, shards)`.

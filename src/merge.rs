@@ -33,10 +33,8 @@ fn fold(call: &Call) -> Outcome {
 fn resize(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
-    overfull::finish(
-        call,
-        resize::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?,
-    )
+    let resized = resize::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?;
+    overfull::finish(call, overfull::BUILT, resized)
 }
 
 pg_functions! {
