@@ -6,9 +6,9 @@
 //! | [`Classic`] | one bit | k bits anywhere |
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
-//! [`Shape`] has layout, number of hashes and number of blocks; its methods (in `dispatch`) are what a layout can do: `name`
-//! has the layouts' names, `shape` the numbers, `scheme` the trait that `blocked`, `classic` and `parquet` implement, `simd`
-//! what CPUs do faster than portable code.
+//! [`Shape`] has layout, number of hashes and number of blocks; its methods (in `dispatch`) are what a layout can do:
+//! `name` has the layouts' names, `shape` the numbers, `scheme` the trait that `blocked`, `classic` and `parquet`
+//! implement, `simd` what CPUs do faster than portable code.
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
 //! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks holds just the elements of blocks `q·i … q·i + q
