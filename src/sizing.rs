@@ -77,8 +77,9 @@ fn expected_fpr(call: &Call) -> Outcome {
     let most = if layout == Layout::Parquet { PARQUET_HASHES } else { MAX_HASHES };
     let fewest = if layout == Layout::Parquet { PARQUET_HASHES } else { 1 };
     let hashes = u32::try_from(hashes).ok().filter(|k| (fewest..=most).contains(k)).ok_or_else(|| {
-        invalid_parameter(format!("number of hashes must be from {fewest} to {most}, not {hashes}"))
-            .hint(format!("Layout \"{}\" has that many.", layout.name()))
+        let possible = if fewest == most { format!("{most}") } else { format!("from {fewest} to {most}") };
+        invalid_parameter(format!("number of hashes in layout \"{}\" must be {possible}, not {hashes}", layout.name()))
+            .hint("bloom_parameters(capacity, fpr, layout) says how many are best.")
     })?;
     if elements < 0 {
         return Err(invalid_parameter(format!("number of elements must not be negative, but is {elements}"))

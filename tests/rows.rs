@@ -364,7 +364,7 @@ fn of_type(sql_type: &str) -> [String; 3] {
     [
         "0A000",
         &format!("type {sql_type} cannot be an element of a bloom filter"),
-        "Type money in it has no hash operator class. Cast the element to a type that has one, for instance text.",
+        "Type money in it has no extended (64-bit) hash function. Cast the element to a type that has one, for instance text.",
     ]
     .map(String::from)
 }

@@ -28,7 +28,7 @@ impl Aggregate for BloomAgg {
 fn transition(call: &Call) -> Outcome {
     let site = call.remembered(|| Site::<BloomAgg>::new(call))?;
     site.begin_row(call)?;
-    let mut state = match State::argument(call, 0) {
+    let mut state = match State::argument(call, 0)? {
         Some(state) => {
             site.check(state.params())?;
             state
@@ -47,7 +47,7 @@ fn transition(call: &Call) -> Outcome {
 /// `bloom_agg_combine(state, state)`.
 fn combine(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    let (first, second) = (State::argument(call, 0), State::argument(call, 1));
+    let (first, second) = (State::argument(call, 0)?, State::argument(call, 1)?);
     let Some(second) = second else {
         return Ok(first.map(State::into_datum));
     };
@@ -61,7 +61,7 @@ fn combine(call: &Call) -> Outcome {
 /// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    State::argument(call, 0).map(|mut state| state.serialise(call)).transpose()
+    State::argument(call, 0)?.map(|mut state| state.serialise(call)).transpose()
 }
 
 /// `bloom_agg_deserialise(bytes, internal)`.
@@ -74,7 +74,7 @@ fn deserialise(call: &Call) -> Outcome {
 /// `bloom_agg_final(state)`.
 fn finish(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    match State::argument(call, 0) {
+    match State::argument(call, 0)? {
         Some(mut state) => state.finish(call).map(Some),
         None => empty_bloom().map(Some),
     }

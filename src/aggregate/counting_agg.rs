@@ -25,7 +25,7 @@ impl Aggregate for CountingBloomAgg {
 fn transition(call: &Call) -> Outcome {
     let site = call.remembered(|| Site::<CountingBloomAgg>::new(call))?;
     site.begin_row(call)?;
-    let mut state = match CountingState::argument(call, 0) {
+    let mut state = match CountingState::argument(call, 0)? {
         Some(state) => {
             site.check(state.params())?;
             state
@@ -43,7 +43,7 @@ fn transition(call: &Call) -> Outcome {
 
 /// `counting_bloom_union_agg_transition(state, filter)`.
 fn union_transition(call: &Call) -> Outcome {
-    let state = CountingState::argument(call, 0);
+    let state = CountingState::argument(call, 0)?;
     if state.is_none() {
         call.require_aggregate()?;
     }
@@ -62,7 +62,7 @@ fn union_transition(call: &Call) -> Outcome {
 
 fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
     call.require_aggregate()?;
-    let (first, second) = (CountingState::argument(call, 0), CountingState::argument(call, 1));
+    let (first, second) = (CountingState::argument(call, 0)?, CountingState::argument(call, 1)?);
     let Some(second) = second else {
         return Ok(first.map(CountingState::into_datum));
     };
@@ -93,7 +93,7 @@ fn union_combine(call: &Call) -> Outcome {
 /// `counting_bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    Ok(CountingState::argument(call, 0).map(|mut state| state.filter()))
+    Ok(CountingState::argument(call, 0)?.map(|mut state| state.filter()))
 }
 
 /// `counting_bloom_agg_deserialise(bytes, internal)`.
@@ -106,7 +106,7 @@ fn deserialise(call: &Call) -> Outcome {
 /// `counting_bloom_agg_final(state)`.
 fn finish(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    match CountingState::argument(call, 0) {
+    match CountingState::argument(call, 0)? {
         Some(mut state) => state.finish(call).map(Some),
         None => empty_counting().map(Some),
     }

@@ -8,6 +8,7 @@
 //! asked for when it arrives, its counters go up with those of the others.
 
 use super::parameters::{Params, Shared};
+use super::tag::{Tag, state_argument};
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Result;
@@ -21,12 +22,13 @@ const BATCH: usize = 32;
 
 #[repr(C)]
 struct Head {
+    tag: Tag,
+    /// Hashes in the batch.
+    len: u32,
     /// The header of the filter; its kind is that of the elements, even if there are none yet.
     params: *const Params,
     /// The stored value being built; null as long as there is no element.
     value: *mut pg_sys::varlena,
-    /// Hashes in the batch.
-    len: usize,
     batch: [u64; BATCH],
 }
 
@@ -38,8 +40,8 @@ pub struct CountingState {
 impl CountingState {
     /// Argument `i` of a support function, a state; `None` if there is none yet.
     #[inline(always)]
-    pub fn argument(call: &Call, i: usize) -> Option<CountingState> {
-        call.internal(i).map(|head| CountingState { head })
+    pub fn argument(call: &Call, i: usize) -> Result<Option<CountingState>> {
+        Ok(state_argument(call, i, Tag::Counting)?.map(|head| CountingState { head }))
     }
 
     /// A state without elements.
@@ -52,7 +54,7 @@ impl CountingState {
         // SAFETY: the allocation has room for the head, which is written whole.
         unsafe {
             let head: *mut Head = pg_sys::MemoryContextAlloc(context, size_of::<Head>()).cast();
-            head.write(Head { params, value: std::ptr::null_mut(), len: 0, batch: [0; BATCH] });
+            head.write(Head { tag: Tag::Counting, params, value: std::ptr::null_mut(), len: 0, batch: [0; BATCH] });
             Ok(CountingState { head })
         }
     }
@@ -119,9 +121,9 @@ impl CountingState {
         let header = &self.params().header;
         counters::prefetch(&self.value().bytes()[header.prefix_bytes()..], header.shape(), hash);
         let head = self.head_mut();
-        head.batch[head.len] = hash;
+        head.batch[head.len as usize] = hash;
         head.len += 1;
-        if head.len == BATCH {
+        if head.len as usize == BATCH {
             self.flush();
         }
         Ok(())
@@ -142,7 +144,7 @@ impl CountingState {
         if len > 0 {
             let header = self.params().header;
             let mut value = self.value();
-            counting::add_all(&mut value.bytes_mut()[header.prefix_bytes()..], &header, &hashes[..len]);
+            counting::add_all(&mut value.bytes_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
         }
     }
 

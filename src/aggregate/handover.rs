@@ -16,7 +16,7 @@
 //! groups.
 
 use super::parameters::Shared;
-use super::state::{Head, State};
+use super::state::{Head, Owner, State};
 use crate::pg::call::Call;
 use crate::pg::error::Result;
 use crate::pg::nodes::nth;
@@ -68,14 +68,14 @@ impl State {
         let view = View::parse_state(&value)?;
         let mut state = State::new(call, shared, &view.header)?;
         let head = state.head_mut();
-        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        (head.dense, head.owner) = (value.into_datum().cast_mut_ptr(), Owner::Borrowed);
         Ok(state)
     }
 
     /// A name of this state instead of its bytes, where this process takes it over at once.
     pub fn name(&mut self, call: &Call) -> Result<Option<PgBuffer>> {
         // One state may be handed over for several aggregates, but only one of them can have it.
-        if self.has_name() || self.head().is_borrowed || !is_taken_over(call) {
+        if self.has_name() || self.head().owner == Owner::Borrowed || !is_taken_over(call) {
             return Ok(None);
         }
         let number = GIVEN.get();
@@ -99,7 +99,7 @@ impl State {
             return None;
         }
         let mut state = State { head: take(u64::from_le_bytes(number.try_into().ok()?))? };
-        state.head_mut().is_handed = true;
+        state.head_mut().owner = Owner::Handed;
         Some(state)
     }
 
@@ -113,7 +113,7 @@ impl State {
             self.payload().free();
             // The head stays where it is: the executor knows its address.
             let head = self.head_mut();
-            (head.dense, head.is_borrowed) = (bytes.cast_mut_ptr(), true);
+            (head.dense, head.owner) = (bytes.cast_mut_ptr(), Owner::Borrowed);
         }
     }
 

@@ -10,7 +10,7 @@ use pg_bloom_core::View;
 use pg_bloom_core::filter::set::Operation;
 
 fn transition(call: &Call, operation: Operation) -> Outcome {
-    let state = SetState::argument(call, 0);
+    let state = SetState::argument(call, 0)?;
     call.require_aggregate()?;
     let Some(filter) = call.value(1) else {
         return Ok(state.map(SetState::into_datum));
@@ -36,7 +36,7 @@ fn intersection(call: &Call) -> Outcome {
 
 fn combine(call: &Call, operation: Operation) -> Outcome {
     call.require_aggregate()?;
-    let (first, second) = (SetState::argument(call, 0), SetState::argument(call, 1));
+    let (first, second) = (SetState::argument(call, 0)?, SetState::argument(call, 1)?);
     let Some(second) = second else {
         return Ok(first.map(SetState::into_datum));
     };
@@ -61,7 +61,7 @@ fn combine_intersections(call: &Call) -> Outcome {
 /// `bloom_merge_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    SetState::argument(call, 0).map(|mut state| state.serialise(call)).transpose()
+    SetState::argument(call, 0)?.map(|mut state| state.serialise(call)).transpose()
 }
 
 /// `bloom_merge_agg_deserialise(bytes, internal)`.
@@ -73,7 +73,7 @@ fn deserialise(call: &Call) -> Outcome {
 /// `bloom_union_agg_final(state)`.
 fn finish_union(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    match SetState::argument(call, 0) {
+    match SetState::argument(call, 0)? {
         Some(mut state) => overfull::finish(call, overfull::MERGED, state.finish(call)?),
         None => empty_bloom().map(Some),
     }
@@ -82,7 +82,7 @@ fn finish_union(call: &Call) -> Outcome {
 /// `bloom_intersection_agg_final(state)`.
 fn finish_intersection(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    let state = SetState::argument(call, 0);
+    let state = SetState::argument(call, 0)?;
     state.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
 }
 

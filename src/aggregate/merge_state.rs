@@ -9,7 +9,7 @@
 use super::parameters::Shared;
 use super::payload::Payload;
 use super::spill::with_entries;
-use super::state::{State, most_in_memory, too_many};
+use super::state::{Owner, State, most_in_memory, too_many};
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Result;
@@ -31,7 +31,7 @@ impl State {
     /// # Errors
     /// Those of a union.
     pub fn combine(call: &Call, shared: &mut Shared, first: Option<State>, mut second: State) -> Result<State> {
-        let is_handed = second.head().is_handed;
+        let is_handed = second.head().owner == Owner::Handed;
         let mut state = match first {
             Some(state) => state,
             None if is_handed => return Ok(second),
@@ -168,7 +168,7 @@ impl State {
         if let Some(name) = self.name(call)? {
             return Ok(name.into_datum());
         }
-        if self.head().is_borrowed {
+        if self.head().owner == Owner::Borrowed {
             return Ok(self.head().dense.into());
         }
         let bytes = self.bytes()?;

@@ -9,6 +9,7 @@
 //! | `set_state`, `list` | that of `bloom_union_agg` and `bloom_intersection_agg` |
 //! | `counting_state` | that of `counting_bloom_agg` and `counting_bloom_union_agg` |
 //! | `payload` | the bits that a state builds |
+//! | `tag` | which aggregate a state is of |
 
 mod batch;
 mod bloom_agg;
@@ -24,3 +25,4 @@ mod set_state;
 mod site;
 mod spill;
 mod state;
+mod tag;

@@ -64,7 +64,7 @@ impl Shared {
     /// The memory of new states.
     pub fn context(&self, call: &Call) -> Result<pg_sys::MemoryContext> {
         let aggregate = call.require_aggregate()?;
-        // SAFETY: hasher a global that is always set.
+        // SAFETY: reading a global that is always set.
         Ok(if self.short_lived { unsafe { pg_sys::CurrentMemoryContext } } else { aggregate })
     }
 }

@@ -3,6 +3,7 @@
 
 use super::list::PgList;
 use super::payload::Payload;
+use super::tag::{Tag, state_argument};
 use crate::pg::call::Call;
 use crate::pg::error::Result;
 use crate::pg::varlena::{PgBuffer, Value};
@@ -35,7 +36,13 @@ impl Memory for Context {
     }
 }
 
-enum Head {
+#[repr(C)]
+struct Head {
+    tag: Tag,
+    merged: Merged,
+}
+
+enum Merged {
     /// What came to this process.
     Own(Set<Context>),
     /// What another process handed over, to be read as long as these bytes are there.
@@ -49,8 +56,8 @@ pub struct SetState {
 
 impl SetState {
     /// Argument `i` of a support function.
-    pub fn argument(call: &Call, i: usize) -> Option<SetState> {
-        call.internal(i).map(|head| SetState { head })
+    pub fn argument(call: &Call, i: usize) -> Result<Option<SetState>> {
+        Ok(state_argument(call, i, Tag::Set)?.map(|head| SetState { head }))
     }
 
     /// A state without filters.
@@ -59,7 +66,7 @@ impl SetState {
     /// 55000 for a call by hand.
     pub fn new(call: &Call, operation: Operation) -> Result<SetState> {
         let context = call.require_aggregate()?;
-        Ok(SetState::allocate(context, Head::Own(Set::new(&mut Context(context), operation))))
+        Ok(SetState::allocate(context, Merged::Own(Set::new(&mut Context(context), operation))))
     }
 
     /// A state that another process serialised, to be read while `value` is there.
@@ -69,17 +76,17 @@ impl SetState {
     pub fn handed(call: &Call, value: Value<'_>) -> Result<SetState> {
         call.require_aggregate()?;
         Parts::parse(&value)?;
-        // SAFETY: hasher a global that is always set.
+        // SAFETY: reading a global that is always set.
         let context = unsafe { pg_sys::CurrentMemoryContext };
-        Ok(SetState::allocate(context, Head::Handed(value.into_datum().cast_mut_ptr())))
+        Ok(SetState::allocate(context, Merged::Handed(value.into_datum().cast_mut_ptr())))
     }
 
-    fn allocate(context: pg_sys::MemoryContext, state: Head) -> SetState {
+    fn allocate(context: pg_sys::MemoryContext, merged: Merged) -> SetState {
         const { assert!(!std::mem::needs_drop::<Head>()) };
         // SAFETY: the allocation has room for the state, which is written whole.
         unsafe {
             let head: *mut Head = pg_sys::MemoryContextAlloc(context, size_of::<Head>()).cast();
-            head.write(state);
+            head.write(Head { tag: Tag::Set, merged });
             SetState { head }
         }
     }
@@ -95,20 +102,20 @@ impl SetState {
         if let Some(parts) = self.parts()? {
             let mut set = Set::new(&mut Context(context), parts.operation());
             set.take_parts(&mut Context(context), &parts, settings::max_filter_bytes())?;
-            *self = SetState::allocate(context, Head::Own(set));
+            *self = SetState::allocate(context, Merged::Own(set));
         }
-        match self.head() {
-            Head::Own(set) => Ok((set, Context(context))),
-            Head::Handed(_) => unreachable!("it has become this process's own"),
+        match &mut self.head().merged {
+            Merged::Own(set) => Ok((set, Context(context))),
+            Merged::Handed(_) => unreachable!("it has become this process's own"),
         }
     }
 
     /// What another process handed over, if this is that.
     fn parts<'a>(&self) -> Result<Option<Parts<'a>>> {
         // SAFETY: the state is alive.
-        match unsafe { &*self.head } {
-            Head::Own(_) => Ok(None),
-            Head::Handed(value) => {
+        match unsafe { &(*self.head).merged } {
+            Merged::Own(_) => Ok(None),
+            Merged::Handed(value) => {
                 // SAFETY: a value of variable length, which is there as long as the state.
                 let value = unsafe { Value::detoast((*value).into()) };
                 Ok(Some(Parts::parse(value.bytes())?))

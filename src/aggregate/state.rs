@@ -15,6 +15,7 @@
 use super::parameters::{Params, Shared};
 use super::payload::Payload;
 use super::spill::{Spill, with_entries};
+use super::tag::{Tag, state_argument};
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::memory;
@@ -34,6 +35,15 @@ const MANY: u32 = 8192;
 
 #[repr(C)]
 pub struct Head {
+    tag: Tag,
+    /// Whether the parameters' kind is that of the filter even without an element.
+    pub has_kind: bool,
+    /// Whether there is a batch for each range of hashes.
+    pub in_parts: bool,
+    /// Whose the elements are.
+    pub owner: Owner,
+    /// Hashes there is room for.
+    pub room: u32,
     pub params: *const Params,
     /// The payload being built, once dense; or a value of someone else's, of variable length.
     pub dense: *mut u8,
@@ -43,16 +53,18 @@ pub struct Head {
     pub len: u32,
     /// How many of them, from the first, ascend strictly.
     pub sorted: u32,
-    /// Hashes there is room for.
-    pub room: u32,
-    /// Whether the parameters' kind is that of the filter even without an element.
-    pub has_kind: bool,
-    /// Whether there is a batch for each range of hashes.
-    pub in_parts: bool,
-    /// Whether there is a value of someone else's, dense or sparse, which is to be read only.
-    pub is_borrowed: bool,
-    /// Whether another aggregate of this process made the state, and has no more use of it.
-    pub is_handed: bool,
+}
+
+/// Whose the elements of a state are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Owner {
+    /// The state's own.
+    Own,
+    /// Someone else's: there is a value of theirs, dense or sparse, which is to be read only.
+    Borrowed,
+    /// The state's own, but another aggregate of this process made it, and has no more use of it.
+    Handed,
 }
 
 /// The state of one group.
@@ -63,8 +75,8 @@ pub struct State {
 impl State {
     /// Argument `i` of a support function.
     #[inline(always)]
-    pub fn argument(call: &Call, i: usize) -> Option<State> {
-        call.internal(i).map(|head| State { head })
+    pub fn argument(call: &Call, i: usize) -> Result<Option<State>> {
+        Ok(state_argument(call, i, Tag::Bloom)?.map(|head| State { head }))
     }
 
     /// A state without elements, with this header.
@@ -79,6 +91,7 @@ impl State {
             let head: *mut Head = pg_sys::MemoryContextAlloc(context, FIRST_BYTES).cast();
             let room = room_of(FIRST_BYTES);
             head.write(Head {
+                tag: Tag::Bloom,
                 params,
                 dense: std::ptr::null_mut(),
                 spill: std::ptr::null_mut(),
@@ -87,8 +100,7 @@ impl State {
                 room,
                 has_kind: false,
                 in_parts: false,
-                is_borrowed: false,
-                is_handed: false,
+                owner: Owner::Own,
             });
             Ok(State { head })
         }
@@ -131,7 +143,7 @@ impl State {
     /// The payload being built, of a dense state.
     #[inline(always)]
     pub fn payload(&self) -> Payload {
-        debug_assert!(self.is_dense() && !self.head().is_borrowed);
+        debug_assert!(self.is_dense() && self.head().owner != Owner::Borrowed);
         // SAFETY: the payload is this state's own, and lives as long.
         unsafe { Payload::from_pointer(self.head().dense) }
     }
@@ -332,7 +344,7 @@ impl State {
 
     /// Shows the state as a filter, which may have no size and hashes nevertheless. Hashes in a file are not shown.
     pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
-        if self.head().is_borrowed {
+        if self.head().owner == Owner::Borrowed {
             // SAFETY: a value of variable length, which is there as long as the state.
             let value = unsafe { Value::detoast(self.head().dense.into()) };
             let view = View::parse_trusted(&value).expect("the bytes were checked when the state was made");
@@ -358,7 +370,7 @@ impl State {
 /// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may use, but never so
 /// few that the file and its buffer of 8 kB would cost more than they save.
 pub fn most_in_memory() -> usize {
-    // SAFETY: hasher a setting of the process.
+    // SAFETY: reading a setting of the process.
     (unsafe { pg_sys::work_mem as usize } * 1024 / 2).max(WORTH_A_FILE)
 }
 

@@ -115,7 +115,16 @@ impl<'a> Resolver<'a> {
     }
 
     fn made_of_parts(&mut self, oid: Oid) -> Result<Resolved> {
-        match catalog::shape(oid) {
+        let shape = catalog::shape(oid);
+        let is_made_by_users =
+            matches!(shape, Shape::Enum | Shape::Range(..) | Shape::Multirange(_) | Shape::Composite);
+        if is_made_by_users && catalog::has_own_operator_class(oid) {
+            return Err(self.refuse(format!(
+                "Type {} has an operator class of its own, whose equality a hash of its values does not follow. Cast it to text.",
+                catalog::display_name(oid)
+            )));
+        }
+        match shape {
             Shape::Enum => Resolved::plain(Source::Enum, Tag::Text, Tag::ParquetByteArray, oid)
                 .ok_or_else(|| self.refuse_unhashable(oid)),
             Shape::Domain(base) => self.part(base),
@@ -233,7 +242,7 @@ impl<'a> Resolver<'a> {
             format!("Type {} in it", catalog::display_name(part))
         };
         self.refuse(format!(
-            "{subject} has no hash operator class. Cast the element to a type that has one, for instance text."
+            "{subject} has no extended (64-bit) hash function. Cast the element to a type that has one, for instance text."
         ))
     }
 }

@@ -130,7 +130,7 @@ unsafe extern "C-unwind" fn release(
     if phase != pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_BEFORE_LOCKS {
         return;
     }
-    // SAFETY: hasher a global: PostgreSQL sets it to the owner being released.
+    // SAFETY: reading a global: PostgreSQL sets it to the owner being released.
     let owner = unsafe { pg_sys::CurrentResourceOwner } as usize;
     OPEN.with_borrow_mut(|open| {
         while let Some(&key) = open.range((owner, 0)..=(owner, u64::MAX)).next() {

@@ -1,4 +1,4 @@
-//! Values of variable length: hasher them in place, and making them.
+//! Values of variable length: reading them in place, and making them.
 
 use super::memory;
 use super::toast::fetch_large;
@@ -138,7 +138,7 @@ impl PgBuffer {
 
     /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        // SAFETY: hasher a global that is always set.
+        // SAFETY: reading a global that is always set.
         let mut buffer = PgBuffer::allocate_in(unsafe { pg_sys::CurrentMemoryContext }, bytes.len());
         interrupt::copy(buffer.bytes_mut(), bytes);
         buffer
@@ -152,7 +152,7 @@ impl PgBuffer {
 
 impl Buffer for PgBuffer {
     fn zeroed(len: usize) -> Self {
-        // SAFETY: hasher a global that is always set.
+        // SAFETY: reading a global that is always set.
         PgBuffer::zeroed_in(unsafe { pg_sys::CurrentMemoryContext }, len)
     }
 

@@ -167,7 +167,7 @@ fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     refuse_quiet_parameter(call)?;
     let Some(request) = cost_request(call) else { return Ok(Some(Datum::null())) };
     let Some(StoredColumn { pages, function }) = request.column() else { return Ok(Some(Datum::null())) };
-    // SAFETY: hasher a setting of the process.
+    // SAFETY: reading a setting of the process.
     let operator = unsafe { pg_sys::cpu_operator_cost };
     Ok(Some(request.answer(function * operator + fetch(pages))))
 }

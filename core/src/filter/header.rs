@@ -255,6 +255,6 @@ pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
         return Ok(capacity);
     }
     let least = HEADER + layout.payload_bytes(sizing::size(layout, 1, fpr)?.blocks);
-    Err(Error::new(Code::InvalidParameter, format!("a bloom filter cannot fit {bytes} bytes"))
-        .hint(format!("At this rate and layout the smallest has {least} bytes.")))
+    Err(Error::new(Code::InvalidParameter, format!("no bloom filter fits in {bytes} bytes"))
+        .hint(format!("The smallest with this rate and layout has {least} bytes.")))
 }

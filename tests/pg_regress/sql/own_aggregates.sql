@@ -44,3 +44,14 @@ DROP AGGREGATE collected(anyelement);
 DROP AGGREGATE is_among(text ORDER BY text);
 DROP AGGREGATE in_all(bloom);
 DROP AGGREGATE sliding(integer);
+
+-- Functions of several aggregates put together: each notices that the state is another's.
+CREATE AGGREGATE mixed_1(bloom) (SFUNC = bloom_union_agg_transition, STYPE = internal, FINALFUNC = bloom_agg_final);
+CREATE AGGREGATE mixed_2(bloom) (
+    SFUNC = bloom_union_agg_transition, STYPE = internal, FINALFUNC = counting_bloom_agg_final);
+CREATE AGGREGATE mixed_3(counting_bloom) (
+    SFUNC = counting_bloom_union_agg_transition, STYPE = internal, FINALFUNC = bloom_union_agg_final);
+SELECT aggregate, state, message, hint
+FROM (VALUES ('mixed_1(bloom_empty(10))'), ('mixed_2(bloom_empty(10))'), ('mixed_3(counting_bloom_empty(10))')) AS t
+        (aggregate),
+    failure('SELECT ' || aggregate);

@@ -5,6 +5,24 @@ CREATE FUNCTION by_size(a int, b int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SEL
 CREATE OPERATOR CLASS by_size FOR TYPE int USING btree AS FUNCTION 1 by_size(int, int);
 CREATE TYPE sizes AS RANGE (subtype = int, subtype_opclass = by_size);
 CREATE TYPE with_name AS (n regclass);
+-- A row and an enum with an equality of their own, by a hash operator class.
+CREATE TYPE caseless AS (t text);
+CREATE FUNCTION same(caseless, caseless) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT lower($1.t) = lower($2.t)';
+CREATE FUNCTION hash(caseless) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT hashtext(lower($1.t))';
+CREATE FUNCTION hash(caseless, bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+    AS 'SELECT hashtextextended(lower($1.t), $2)';
+CREATE OPERATOR = (LEFTARG = caseless, RIGHTARG = caseless, FUNCTION = same, HASHES);
+CREATE OPERATOR CLASS caseless DEFAULT FOR TYPE caseless USING hash
+    AS OPERATOR 1 =, FUNCTION 1 hash(caseless), FUNCTION 2 hash(caseless, bigint);
+CREATE TYPE any_case AS ENUM ('a', 'A');
+CREATE FUNCTION same(any_case, any_case) RETURNS bool LANGUAGE sql IMMUTABLE
+    AS 'SELECT lower($1::text) = lower($2::text)';
+CREATE FUNCTION hash(any_case) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT hashtext(lower($1::text))';
+CREATE FUNCTION hash(any_case, bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+    AS 'SELECT hashtextextended(lower($1::text), $2)';
+CREATE OPERATOR = (LEFTARG = any_case, RIGHTARG = any_case, FUNCTION = same, HASHES);
+CREATE OPERATOR CLASS any_case DEFAULT FOR TYPE any_case USING hash
+    AS OPERATOR 1 =, FUNCTION 1 hash(any_case), FUNCTION 2 hash(any_case, bigint);
 CREATE TYPE with_filter AS (f bloom);
 CREATE TYPE with_json AS (j json);
 CREATE DOMAIN filter_domain AS bloom;
@@ -31,6 +49,8 @@ INSERT INTO refused (why, value) VALUES
     ('no hash inside', $$ROW('1')::with_json$$),
     ('equal by another operator', $$sizes(1, 2)$$),
     ('equal by another operator', $$ARRAY[sizes(1, 2)]$$),
+    ('equal by another operator', $$ROW('A')::caseless$$),
+    ('equal by another operator', $$'A'::any_case$$),
     ('name', $$'pg_class'::regclass$$),
     ('name inside', $$ARRAY['pg_class'::regclass]$$),
     ('name inside', $$ROW('pg_class')::with_name$$),
