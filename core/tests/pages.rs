@@ -51,8 +51,12 @@ fn sizing_says_what_blocks_cost() {
             [Layout::Blocked, Layout::Classic].map(|layout| density(layout, fpr).expect("possible").bits);
         (blocked / classic - 1.0) * 100.0
     };
-    let expected =
-        format!("At 0.01 that costs {:.0} %, at 10⁻⁴ {:.0} %, at 10⁻⁹ {:.0} %.", more(0.01), more(1e-4), more(1e-9));
+    let expected = format!(
+        "At 0.01 that costs {:.0} % more space, at 10⁻⁴ {:.0} %, at 10⁻⁹ {:.0} %.",
+        more(0.01),
+        more(1e-4),
+        more(1e-9)
+    );
     assert!(page("docs/sizing.md").join(" ").contains(&expected), "docs/sizing.md must say: {expected}");
 }
 

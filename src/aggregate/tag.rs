@@ -1,8 +1,9 @@
 //! Which aggregate a state is of.
 //!
-//! PostgreSQL hands states around as pointers of type `internal`, which say nothing about what they point to, and who may
-//! create aggregates with such a state may mix the functions of several. So every state begins with a byte that says whose
-//! it is. The bytes are odd: what other aggregates keep begins with an aligned pointer, or with a number of a few bits.
+//! PostgreSQL hands states around as pointers of type `internal`, which say nothing about what they point to, and who
+//! may create aggregates with such a state may mix the functions of several. So every state begins with a byte that
+//! says whose it is. The bytes are odd: what other aggregates keep begins with an aligned pointer, or with a number of
+//! a few bits.
 
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Result, SqlState};

@@ -280,13 +280,13 @@ pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     }
 }
 
-/// Whether a type has a default operator class of its own for hashing or sorting, rather than one that it shares with other
-/// types: that of all rows, for instance, or of all enums.
+/// Whether a type has a default operator class of its own for hashing or sorting, rather than one that it shares with
+/// other types: that of all rows, for instance, or of all enums.
 pub fn has_own_operator_class(oid: pg_sys::Oid) -> bool {
     [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
         // SAFETY: both read the catalog.
         unsafe {
-            let class = pg_sys::GetDefaultOpClass(oid, method.into());
+            let class = pg_sys::GetDefaultOpClass(oid, method);
             class != pg_sys::InvalidOid && pg_sys::get_opclass_input_type(class) == oid
         }
     })
