@@ -67,27 +67,30 @@ CREATE FUNCTION bloom_empty(capacity bigint, fpr double precision, layout text D
 COMMENT ON FUNCTION bloom_empty(bigint, double precision, text) IS
     'a filter without elements, made for that many at that false positive rate';
 
+-- Refuses citext that the parser made a text of, where the planner is about to simplify a call: see src/pg/parsed.rs.
+CREATE FUNCTION bloom_element_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_element_support(internal) IS 'internal: looks at the arguments of a call with an element';
+
 CREATE FUNCTION bloom_from_array(
     elements anyarray, capacity bigint DEFAULT NULL, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL
 ) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, bloom_optional_fpr, text) IS
     'the filter of the elements of an array; sized for them unless a capacity is given';
 
 CREATE FUNCTION bloom_from_array(elements anyarray, capacity bigint, fpr double precision, layout text DEFAULT NULL) RETURNS bloom
-    AS 'MODULE_PATHNAME', 'bloom_from_array_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'bloom_from_array_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) IS
     'the filter of the elements of an array, at that false positive rate; sized for them if the capacity is NULL';
 
 -- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
 
--- Refuses a citext parameter that the planner is about to replace with a constant of type text: see src/datum/bound.rs.
-CREATE FUNCTION bloom_element_support(internal) RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_element_support(internal) IS 'internal: looks at the parameters of a call with an element';
-
 CREATE FUNCTION bloom_add(filter bloom, element anyelement) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
@@ -100,7 +103,8 @@ CREATE FUNCTION bloom_add(filter bloom, element "char") RETURNS bloom
 COMMENT ON FUNCTION bloom_add(bloom, "char") IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
 
 CREATE FUNCTION bloom_add_all(filter bloom, elements anyarray) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = anyelement);
@@ -115,7 +119,8 @@ COMMENT ON OPERATOR || (bloom, "char") IS 'the filter with one more element; one
 -- A set too large for one value is spread over the filters of many rows.
 
 CREATE FUNCTION bloom_shard(element anyelement, shards integer) RETURNS integer
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_shard(anyelement, integer) IS
     'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
 
@@ -873,7 +878,8 @@ COMMENT ON FUNCTION counting_bloom_empty(bigint, double precision) IS
 -- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element anyelement) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, anyelement) IS 'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element text) RETURNS counting_bloom
@@ -886,7 +892,8 @@ CREATE FUNCTION counting_bloom_add(filter counting_bloom, element "char") RETURN
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, "char") IS 'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element anyelement) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, anyelement) IS
     'the filter with one copy of an element less; as it is if the element is surely not in it';
 
@@ -902,12 +909,14 @@ COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, "char") IS
     'the filter with one copy of an element less; as it is if the element is surely not in it';
 
 CREATE FUNCTION counting_bloom_add_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_add_all(counting_bloom, anyarray) IS
     'the filter with one more copy for each element of an array';
 
 CREATE FUNCTION counting_bloom_remove_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
+    SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_remove_all(counting_bloom, anyarray) IS
     'the filter with one copy less for each element of an array, in turn';
 

@@ -2,20 +2,21 @@
 //!
 //! `citext` and its like become `text` quietly, though their values compare by rules of their own. An expression shows
 //! it as long as the conversion is there: of a column or a subquery, within CASE or COALESCE, of each element of an
-//! array. It is gone where the planner computed a constant, and where a cast was written the user knows.
+//! array. It is gone where the planner computed a constant, or made one conversion of two (`x::citext` of a text is `x`
+//! then): there the query as it was parsed shows it. Where a cast to text was written the user knows.
 
 use super::catalog;
-use super::nodes::{Argument, nth};
+use super::nodes::{Argument, Scope, nth};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag;
 
 /// The string type of another extension that values of an argument were converted from quietly, if there is one.
 ///
 /// # Safety
-/// The argument must be a valid expression, and its plan null or valid.
+/// The argument must be a valid expression, and of its scope.
 pub unsafe fn string_type(argument: Argument) -> Option<pg_sys::Oid> {
-    let Argument { node, below } = argument;
-    let part = |node| Argument { node, below };
+    let Argument { node, scope } = argument;
+    let part = |node| Argument { node, scope };
     // SAFETY: promised by the caller; each node is read as what its tag says. Expressions can be deep: the check raises
     // an error before the stack ends.
     unsafe {
@@ -47,14 +48,14 @@ pub unsafe fn string_type(argument: Argument) -> Option<pg_sys::Oid> {
             NodeTag::T_CollateExpr => string_type(part((*node.cast::<pg_sys::CollateExpr>()).arg.cast())),
             NodeTag::T_CaseExpr => {
                 let case = node.cast::<pg_sys::CaseExpr>();
-                in_any((*case).args, below).or_else(|| string_type(part((*case).defresult.cast())))
+                in_any((*case).args, scope).or_else(|| string_type(part((*case).defresult.cast())))
             }
             NodeTag::T_CaseWhen => string_type(part((*node.cast::<pg_sys::CaseWhen>()).result.cast())),
-            NodeTag::T_CoalesceExpr => in_any((*node.cast::<pg_sys::CoalesceExpr>()).args, below),
-            NodeTag::T_MinMaxExpr => in_any((*node.cast::<pg_sys::MinMaxExpr>()).args, below),
+            NodeTag::T_CoalesceExpr => in_any((*node.cast::<pg_sys::CoalesceExpr>()).args, scope),
+            NodeTag::T_MinMaxExpr => in_any((*node.cast::<pg_sys::MinMaxExpr>()).args, scope),
             NodeTag::T_NullIfExpr => string_type(part(nth((*node.cast::<pg_sys::NullIfExpr>()).args, 0)?)),
-            NodeTag::T_ArrayExpr => in_any((*node.cast::<pg_sys::ArrayExpr>()).elements, below),
-            NodeTag::T_Var => string_type(computed_below(node.cast(), below)?),
+            NodeTag::T_ArrayExpr => in_any((*node.cast::<pg_sys::ArrayExpr>()).elements, scope),
+            NodeTag::T_Var => string_type(variable(node.cast(), scope)?),
             _ => None,
         }
     }
@@ -83,22 +84,50 @@ pub fn of_string_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
 ///
 /// # Safety
 /// `list` must be null or a valid list of expressions; otherwise as for [`string_type`].
-unsafe fn in_any(list: *mut pg_sys::List, below: *mut pg_sys::Plan) -> Option<pg_sys::Oid> {
+unsafe fn in_any(list: *mut pg_sys::List, scope: Scope) -> Option<pg_sys::Oid> {
     // SAFETY: promised by the caller.
-    unsafe { (0..).map_while(|i| nth(list, i)).find_map(|node| string_type(Argument { node, below })) }
+    unsafe { (0..).map_while(|i| nth(list, i)).find_map(|node| string_type(Argument { node, scope })) }
 }
 
-/// The expression whose value a variable is, if it is one that the plan below computes: what a query groups or sorts
-/// by, for instance.
+/// The expression whose value a variable is, if it is one that the plan below computes, what a query groups or sorts by
+/// for instance, or a column of a join in a query.
 ///
 /// # Safety
 /// As for [`string_type`].
-unsafe fn computed_below(variable: *mut pg_sys::Var, below: *mut pg_sys::Plan) -> Option<Argument> {
-    // SAFETY: promised by the caller; a target list has entries of that type.
+unsafe fn variable(variable: *mut pg_sys::Var, scope: Scope) -> Option<Argument> {
+    // SAFETY: promised by the caller; a target list has entries of that type, and so has a query's range table.
     unsafe {
-        let plan = below.as_ref().filter(|_| (*variable).varno == pg_sys::OUTER_VAR)?;
         let column = usize::try_from((*variable).varattno).ok()?.checked_sub(1)?;
-        let entry = nth(plan.targetlist, column)?;
-        Some(Argument { node: (*entry.cast::<pg_sys::TargetEntry>()).expr.cast(), below: plan.lefttree })
+        match scope {
+            Scope::Plan(plan) => {
+                let plan = plan.as_ref().filter(|_| (*variable).varno == pg_sys::OUTER_VAR)?;
+                let entry = nth(plan.targetlist, column)?;
+                let node = (*entry.cast::<pg_sys::TargetEntry>()).expr.cast();
+                Some(Argument { node, scope: Scope::Plan(plan.lefttree) })
+            }
+            Scope::Query(query) => {
+                let range = usize::try_from((*variable).varno).ok()?.checked_sub(1)?;
+                let of_this_query = (*variable).varlevelsup == 0;
+                let entry = nth((*query).rtable, range).filter(|_| of_this_query)?.cast::<pg_sys::RangeTblEntry>();
+                let node = nth(computed_in(entry)?, column)?;
+                Some(Argument { node, scope })
+            }
+        }
+    }
+}
+
+/// The expressions of a range's columns: of a join, and since PostgreSQL 18 of what a query groups by.
+///
+/// # Safety
+/// `entry` must be a valid entry of a range table.
+unsafe fn computed_in(entry: *mut pg_sys::RangeTblEntry) -> Option<*mut pg_sys::List> {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match (*entry).rtekind {
+            pg_sys::RTEKind::RTE_JOIN => Some((*entry).joinaliasvars),
+            #[cfg(feature = "pg18")]
+            pg_sys::RTEKind::RTE_GROUP => Some((*entry).groupexprs),
+            _ => None,
+        }
     }
 }

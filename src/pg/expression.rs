@@ -1,7 +1,7 @@
 //! What the expression of a call shows about its arguments.
 
 use super::call::Call;
-use super::nodes::{Argument, argument, length, nth};
+use super::nodes::{Argument, Scope, argument, length, nth};
 use super::{catalog, coercion};
 use pgrx::pg_sys;
 
@@ -59,7 +59,7 @@ pub fn is_constant(call: &Call, i: usize) -> bool {
 /// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
 /// window.
 fn arguments(call: &Call, i: usize) -> Vec<Argument> {
-    let nowhere = std::ptr::null_mut();
+    let nowhere = Scope::Plan(std::ptr::null_mut());
     // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to
     // that.
     unsafe {
@@ -68,10 +68,10 @@ fn arguments(call: &Call, i: usize) -> Vec<Argument> {
             return arguments_in_window(call, window, i);
         }
         if let Some(state) = call.aggregate_state() {
-            let below = below((*state).ss.ps.plan);
-            return argument_of_aggregate(call, state, i).map(|node| Argument { node, below }).into_iter().collect();
+            let scope = below((*state).ss.ps.plan);
+            return argument_of_aggregate(call, state, i).map(|node| Argument { node, scope }).into_iter().collect();
         }
-        argument(node, i).map(|node| Argument { node, below: nowhere }).into_iter().collect()
+        argument(node, i).map(|node| Argument { node, scope: nowhere }).into_iter().collect()
     }
 }
 
@@ -114,7 +114,7 @@ unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, 
         else {
             return Vec::new();
         };
-        let below = below((*window).ss.ps.plan);
+        let scope = below((*window).ss.ps.plan);
         let functions = (*window).funcs;
         (0..length(functions))
             .filter_map(|n| nth(functions, n))
@@ -122,7 +122,7 @@ unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, 
             .filter(|&wanted| catalog::is_function_of_aggregate(function, (*wanted).winfnoid))
             .filter_map(|wanted| nth((*wanted).args, i_of_aggregate))
             .filter(|&node| pg_sys::exprType(node) == type_of_argument)
-            .map(|node| Argument { node, below })
+            .map(|node| Argument { node, scope })
             .collect()
     }
 }
@@ -131,7 +131,7 @@ unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, 
 ///
 /// # Safety
 /// `plan` must be null or a valid plan.
-unsafe fn below(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
+unsafe fn below(plan: *mut pg_sys::Plan) -> Scope {
     // SAFETY: promised by the caller.
-    unsafe { plan.as_ref().map_or(std::ptr::null_mut(), |plan| plan.lefttree) }
+    Scope::Plan(unsafe { plan.as_ref().map_or(std::ptr::null_mut(), |plan| plan.lefttree) })
 }

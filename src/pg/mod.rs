@@ -11,7 +11,7 @@
 //! | [`varlena`], [`toast`] | values of variable length, and those out of line |
 //! | [`array`](mod@array), [`range`], [`row`], [`row_type`] | values that are made of others |
 //! | [`catalog`], [`encoding`] | what the catalogs say about types; text |
-//! | [`nodes`], [`expression`], [`coercion`], [`parameter`] | what the expression of a call shows about its arguments |
+//! | [`nodes`], [`expression`], [`coercion`], [`parsed`] | what the expression of a call shows about its arguments |
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
 
@@ -31,7 +31,7 @@ pub mod memory;
 pub mod nodes;
 pub mod once;
 pub mod panics;
-pub mod parameter;
+pub mod parsed;
 pub mod range;
 pub mod row;
 pub mod row_type;

@@ -34,7 +34,7 @@
 use super::cost::{StoredColumn, cost_request};
 use super::statistics::Column;
 use super::statistics::{Clause, Side, clause};
-use super::support::refuse_quiet_parameter;
+use super::support::refuse_quiet_argument;
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
@@ -164,7 +164,7 @@ fn slices(pages: f64) -> f64 {
 
 /// Answers the planner's question what a function costs, where it fetches values with `fetch`.
 fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
-    refuse_quiet_parameter(call)?;
+    refuse_quiet_argument(call)?;
     let Some(request) = cost_request(call) else { return Ok(Some(Datum::null())) };
     let Some(StoredColumn { pages, function }) = request.column() else { return Ok(Some(Datum::null())) };
     // SAFETY: reading a setting of the process.
