@@ -1,5 +1,6 @@
 //! What a call asks for: capacity, rate and layout, with the defaults.
 
+use crate::error::invalid_parameter;
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Outcome, Result, SqlState};
 use crate::pg::varlena::PgBuffer;
@@ -56,6 +57,17 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
     function(call)
 }
 
+/// The layout with this name.
+///
+/// # Errors
+/// 22023 for any other name.
+pub fn layout(name: &str) -> Result<Layout> {
+    Layout::named(name).ok_or_else(|| {
+        invalid_parameter(format!("unknown bloom filter layout \"{name}\""))
+            .hint("The layouts are \"blocked\", \"classic\" and \"parquet\".")
+    })
+}
+
 /// What the arguments ask for, with the defaults.
 ///
 /// # Errors
@@ -63,7 +75,7 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
 pub fn request(arguments: &Arguments) -> Result<Request> {
     let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
     let fpr = arguments.fpr.unwrap_or_else(settings::default_fpr);
-    let layout = arguments.layout.as_deref().map_or(Ok(Layout::Blocked), Layout::parse)?;
+    let layout = arguments.layout.as_deref().map_or(Ok(Layout::Blocked), layout)?;
     sizing::check_fpr(layout, fpr)?;
     Ok(Request { capacity, fpr, layout })
 }

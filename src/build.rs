@@ -3,7 +3,7 @@
 
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, hash_to_add, hashes};
-use crate::error::invalid_parameter;
+use crate::error::{During, invalid_parameter};
 use crate::pg::array::elements;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
@@ -62,7 +62,7 @@ fn add(call: &Call) -> Outcome {
     overfull::finish(
         call,
         overfull::ADDED,
-        build::add(&view, key.kind, &[hash], "bloom_add", settings::max_filter_bytes())?,
+        build::add(&view, key.kind, &[hash], settings::max_filter_bytes()).during("bloom_add")?,
     )
 }
 
@@ -79,7 +79,7 @@ fn add_all(call: &Call) -> Outcome {
     overfull::finish(
         call,
         overfull::ADDED,
-        build::add(&view, key.kind, &hashes, "bloom_add_all", settings::max_filter_bytes())?,
+        build::add(&view, key.kind, &hashes, settings::max_filter_bytes()).during("bloom_add_all")?,
     )
 }
 

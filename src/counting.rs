@@ -6,6 +6,7 @@
 
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{ElementType, Key, hash_to_add};
+use crate::error::During;
 use crate::overfull;
 use crate::pg::array::elements;
 use crate::pg::call::Call;
@@ -43,7 +44,7 @@ fn add(call: &Call) -> Outcome {
     let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
     let counting = Counting::parse_trusted(filter.bytes())?;
     let key = element_type.key(&counting.header, "counting_bloom_add")?;
-    finish(call, counting.add(key.kind, &[hash_to_add(&key, element)?], "counting_bloom_add")?)
+    finish(call, counting.add(key.kind, &[hash_to_add(&key, element)?]).during("counting_bloom_add")?)
 }
 
 /// `counting_bloom_remove(filter, element)`.
@@ -62,9 +63,9 @@ fn array_hashes<'a>(
     call: &Call,
     header: &Header<'a>,
     (element, oid): &'a (ElementType, Oid),
-    operation: &str,
+    function: &str,
 ) -> Result<(Kind<'a>, Vec<u64>)> {
-    let key: Key<'a> = element.key(header, operation)?;
+    let key: Key<'a> = element.key(header, function)?;
     let hashes = elements(call, 1, *oid).into_iter().map(|element| hash_to_add(&key, element));
     Ok((key.kind, memory::try_collect(hashes)?))
 }
@@ -78,7 +79,7 @@ fn add_all(call: &Call) -> Outcome {
     if hashes.is_empty() {
         return Ok(Some(filter.into_datum()));
     }
-    finish(call, counting.add(kind, &hashes, "counting_bloom_add_all")?)
+    finish(call, counting.add(kind, &hashes).during("counting_bloom_add_all")?)
 }
 
 /// `counting_bloom_remove_all(filter, elements)`.
@@ -95,7 +96,7 @@ fn remove_all(call: &Call) -> Outcome {
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (Counting::parse_trusted(a.bytes())?, Counting::parse_trusted(b.bytes())?);
-    finish(call, counting::sum(&a, &b, "counting_bloom_union")?)
+    finish(call, counting::sum(&a, &b).during("counting_bloom_union")?)
 }
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.

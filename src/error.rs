@@ -1,27 +1,9 @@
-//! SQL's words for what can go wrong.
+//! SQL's words for what can go wrong: SQLSTATE, message, detail and hint of each of the core's problems.
 
-use crate::pg::error::{Error, SqlState};
-use pg_bloom_core::Code;
-
-impl From<pg_bloom_core::Error> for Error {
-    fn from(error: pg_bloom_core::Error) -> Error {
-        let sqlstate = match error.code {
-            Code::InvalidParameter => SqlState::ERRCODE_INVALID_PARAMETER_VALUE,
-            Code::TooLarge => SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            Code::InvalidBinary => SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION,
-            Code::KindMismatch => SqlState::ERRCODE_DATATYPE_MISMATCH,
-        };
-        let parts = error.into_parts();
-        let mut error = Error::new(sqlstate, parts.message);
-        if let Some(detail) = parts.detail {
-            error = error.detail(detail);
-        }
-        if let Some(hint) = parts.hint {
-            error = error.hint(hint);
-        }
-        error
-    }
-}
+use crate::pg::error::{Error, Result, SqlState};
+use pg_bloom_core::error::{InvalidBinary, InvalidParameter, KindMismatch, Mismatch, Parameters, TooLarge};
+use pg_bloom_core::sizing::{GREATEST_FPR, is_possible_fpr, least_fpr};
+use pg_bloom_core::{Layout, MAX_STORED_BYTES, Problem};
 
 /// A refusal of an element's type, 0A000.
 pub fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error {
@@ -31,4 +13,297 @@ pub fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error
 /// An invalid parameter, 22023.
 pub fn invalid_parameter(message: impl Into<String>) -> Error {
     Error::new(SqlState::ERRCODE_INVALID_PARAMETER_VALUE, message)
+}
+
+/// Results of the core.
+pub trait During<T> {
+    /// The result, or the error in SQL's words, which name the SQL function that was called.
+    ///
+    /// # Errors
+    /// Those of the core.
+    fn during(self, function: &str) -> Result<T>;
+}
+
+impl<T> During<T> for pg_bloom_core::Result<T> {
+    #[inline(always)]
+    fn during(self, function: &str) -> Result<T> {
+        self.map_err(|error| describe(&error, Some(function)))
+    }
+}
+
+impl From<pg_bloom_core::Error> for Error {
+    fn from(error: pg_bloom_core::Error) -> Error {
+        describe(&error, None)
+    }
+}
+
+/// Message, detail and hint.
+type Words = (String, Option<String>, Option<String>);
+
+#[cold]
+fn describe(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
+    let (sqlstate, (message, detail, hint)) = match error.problem() {
+        Problem::InvalidBinary(problem) => (SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, damaged(problem)),
+        Problem::KindMismatch(problem) => (SqlState::ERRCODE_DATATYPE_MISMATCH, of_other_kind(problem, function)),
+        Problem::InvalidParameter(problem) => (SqlState::ERRCODE_INVALID_PARAMETER_VALUE, invalid(problem, function)),
+        Problem::TooLarge(problem) => (SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, too_large(problem)),
+    };
+    let mut described = Error::new(sqlstate, message);
+    if let Some(detail) = detail {
+        described = described.detail(detail);
+    }
+    if let Some(hint) = hint {
+        described = described.hint(hint);
+    }
+    described
+}
+
+/// What the call did, for a message: `cannot …`.
+fn using(function: Option<&str>, otherwise: &str) -> String {
+    function.map_or_else(|| otherwise.into(), |function| format!("use {function} with"))
+}
+
+fn damaged(problem: &InvalidBinary) -> Words {
+    match problem {
+        InvalidBinary::UnknownVersion { found, known } => (
+            format!("bloom filter has format version {found}, which is unknown"),
+            Some(format!("This version of pg_bloom reads version {known}.")),
+            Some(
+                "If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter."
+                    .into(),
+            ),
+        ),
+        InvalidBinary::Counters { representation } => (
+            "value is a counting bloom filter, not a bloom filter".into(),
+            Some(format!("Its representation is {representation}: counters.")),
+            Some("Read it as counting_bloom, and cast that to bloom.".into()),
+        ),
+        InvalidBinary::NoCounters { representation } => (
+            "value is a bloom filter, not a counting bloom filter".into(),
+            Some(format!("Its representation is {representation}: there are no counters.")),
+            Some(
+                "Read it as bloom. Counters cannot be had from bits: build the filter with counting_bloom_agg.".into(),
+            ),
+        ),
+        InvalidBinary::Parquet { what } => (
+            "invalid Parquet bloom filter".into(),
+            Some(what.clone()),
+            Some(
+                "It is the header and the bits: bloom_filter_length bytes of a file from bloom_filter_offset on."
+                    .into(),
+            ),
+        ),
+        InvalidBinary::Damaged { what } => {
+            ("invalid bloom filter".into(), Some(format!("The value is damaged: {what}.")), None)
+        }
+    }
+}
+
+fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Words {
+    match problem {
+        KindMismatch::Element { filter, element } => (
+            format!(
+                "cannot {} a bloom filter of kind {filter} and an element of kind {element}",
+                using(function, "use together")
+            ),
+            Some("An element of another kind would never be found.".into()),
+            Some(advice_on_kinds(filter, element, function)),
+        ),
+        KindMismatch::Filters { a, b } => (
+            format!("cannot {} bloom filters of different key kinds {a} and {b}", using(function, "merge")),
+            None,
+            Some("Build both filters from elements of one type, with a cast where they differ.".into()),
+        ),
+    }
+}
+
+/// What to do about an element of another kind.
+fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> String {
+    let is_array_of = |array: &str, member: &str| array.strip_prefix("array of ") == Some(member);
+    if !is_array_of(element, filter) && !is_array_of(filter, element) {
+        return format!("Cast the element to a type of kind {filter}.");
+    }
+    let calls = if function.is_some_and(|function| function.starts_with("counting_")) {
+        "counting_bloom_add_all or counting_bloom_remove_all"
+    } else {
+        "bloom_add_all, bloom_contains_any or bloom_contains_all"
+    };
+    format!("To use the array's members, call {calls}.")
+}
+
+fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Words {
+    match problem {
+        InvalidParameter::Mismatch { why, a, b, larger } => mismatch(*why, [a, b], larger, function),
+        InvalidParameter::Rate { fpr, layout } => rate(*fpr, *layout),
+        InvalidParameter::IndexRate { fpr, least, greatest } => (
+            format!("false positive rate of an index must be from {least} to {greatest}, not {fpr}"),
+            None,
+            Some("It is the share of all ranges that are read in vain for an absent key.".into()),
+        ),
+        InvalidParameter::Capacity { capacity } => (
+            format!("capacity of a bloom filter must be at least 1, not {capacity}"),
+            None,
+            Some(
+                "The capacity is the number of distinct elements expected; NULL sizes the filter for what it sees."
+                    .into(),
+            ),
+        ),
+        InvalidParameter::CountingCapacity { capacity } => (
+            match capacity {
+                Some(capacity) => format!("capacity of a counting bloom filter must be at least 1, not {capacity}"),
+                None => "a counting bloom filter needs a capacity".into(),
+            },
+            None,
+            Some(
+                "Give the number of distinct elements that it will have at a time: counters cannot be resized later."
+                    .into(),
+            ),
+        ),
+        InvalidParameter::NoCountersYet => (
+            format!("cannot {} a counting bloom filter of no size", using(function, "add elements to")),
+            None,
+            Some("Make the filter with a capacity: counting_bloom_empty(capacity).".into()),
+        ),
+        InvalidParameter::TooFewBytes { bytes, least } => (
+            format!("no bloom filter fits in {bytes} bytes"),
+            None,
+            Some(format!("The smallest with this rate and layout has {least} bytes.")),
+        ),
+        InvalidParameter::ResizeNeedsCapacity => (
+            "a dense bloom filter cannot be resized without a capacity".into(),
+            Some("Its bits don't tell how many elements it has.".into()),
+            Some("Give the number of distinct elements to make room for.".into()),
+        ),
+        InvalidParameter::ResizeDoesNotDivide { own, capacity, blocks, possible } => {
+            does_not_divide(own, *capacity, *blocks, *possible)
+        }
+        InvalidParameter::LayoutNotOfParquet { layout } => (
+            format!("bloom filter of layout \"{}\" cannot be written to Parquet", layout.name()),
+            Some("Parquet has filters of layout \"parquet\" only.".into()),
+            Some("Build it with layout 'parquet', for instance bloom_agg(x, capacity, fpr, 'parquet').".into()),
+        ),
+        InvalidParameter::KindNotReadFromParquet { kind } => (
+            format!("bloom filters of Parquet files have no elements of kind {kind}"),
+            Some("No writer of Parquet hashes elements of this kind as pg_bloom does.".into()),
+            Some("Name the type of the Parquet column, for instance text or bigint.".into()),
+        ),
+        InvalidParameter::KindNotWrittenToParquet { kind } => (
+            format!("bloom filter of kind {kind} cannot be written to Parquet"),
+            Some("No reader of Parquet hashes elements of this kind as pg_bloom does.".into()),
+            Some("Cast the elements to the type of the Parquet column, for instance text or bigint.".into()),
+        ),
+    }
+}
+
+fn mismatch(why: Mismatch, both: [&Parameters; 2], larger: &Parameters, function: Option<&str>) -> Words {
+    let [a, b] = both.map(|own| {
+        let bits = own.blocks * own.layout.block_bits();
+        let layout = own.layout.name();
+        format!(
+            "layout \"{layout}\", {} hashes, {bits} bits (capacity {}, rate {})",
+            own.num_hashes, own.capacity, own.fpr
+        )
+    });
+    let reason = match why {
+        Mismatch::Layouts => "Filters of different layouts cannot be merged.",
+        Mismatch::Hashes => "Filters of different rates cannot be merged: the rate decides the number of hashes.",
+        Mismatch::Sizes => "The larger size must be a multiple of the smaller.",
+        Mismatch::Counters => "Only filters with equally many counters can be added.",
+    };
+    (
+        format!("cannot {} bloom filters of different parameters", using(function, "merge")),
+        Some(format!("{a} against {b}. {reason}")),
+        Some(format!(
+            "Build both with the same capacity, rate and layout, for instance capacity {}, rate {} and layout \"{}\".",
+            larger.capacity,
+            larger.fpr,
+            larger.layout.name()
+        )),
+    )
+}
+
+fn rate(fpr: f64, layout: Layout) -> Words {
+    let shown = if fpr != 0.0 && fpr.abs() < 1e-4 { format!("{fpr:e}") } else { fpr.to_string() };
+    let possible = |layout| format!("from {:e} to {GREATEST_FPR}", least_fpr(layout));
+    let elsewhere = is_possible_fpr(Layout::Blocked, fpr);
+    let message = if elsewhere {
+        format!("false positive rate in layout \"{}\" must be {}, not {shown}", layout.name(), possible(layout))
+    } else {
+        format!("false positive rate must be {}, not {shown}", possible(Layout::Blocked))
+    };
+    let hint = if elsewhere {
+        "Use layout \"blocked\", which reaches 1e-9."
+    } else if fpr > 0.0 && fpr < GREATEST_FPR {
+        "A filter whose elements are few keeps their hashes and is exact to 2^-64."
+    } else {
+        "A rate of 0.01 means that one in a hundred absent elements is reported as present."
+    };
+    (message, None, Some(hint.into()))
+}
+
+fn does_not_divide(own: &Parameters, capacity: u64, blocks: u64, possible: Option<u64>) -> Words {
+    let unit = if own.layout.block_bits() == 1 { "bits" } else { "blocks" };
+    let hint = match possible {
+        Some(possible) => format!("Use capacity {possible}, or build the filter from its elements."),
+        None => "Build the filter from its elements.".into(),
+    };
+    (
+        format!("cannot resize a dense bloom filter to capacity {capacity}"),
+        Some(format!(
+            "It has {} {unit}, and that capacity at rate {} has {blocks}: neither is a multiple of the other.",
+            own.blocks, own.fpr
+        )),
+        Some(hint),
+    )
+}
+
+fn too_large(problem: &TooLarge) -> Words {
+    match problem {
+        TooLarge::Bytes { bytes, limit, own } => {
+            // Beyond the largest value of the setting nothing is gained by raising it.
+            let raise = if *bytes <= MAX_STORED_BYTES { ", raise pg_bloom.max_filter_size" } else { "" };
+            (
+                format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"),
+                Some(format!(
+                    "Capacity {} at a false positive rate of {} in layout \"{}\".",
+                    own.capacity,
+                    own.fpr,
+                    own.layout.name()
+                )),
+                Some(format!(
+                    "Use a smaller capacity or a higher rate{raise}, or spread the elements over several filters with bloom_shard."
+                )),
+            )
+        }
+        TooLarge::ParquetBytes { bytes, limit, payload } => (
+            format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"),
+            Some(format!("It has {payload} bytes of bits.")),
+            Some(if *bytes <= MAX_STORED_BYTES {
+                "Raise pg_bloom.max_filter_size.".into()
+            } else {
+                "Ask each file's own filter, or have the files written with smaller ones.".into()
+            }),
+        ),
+        TooLarge::Bits { capacity, fpr } => (
+            format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"),
+            None,
+            Some("Use a smaller capacity.".into()),
+        ),
+        TooLarge::Sizes { bytes } => (
+            "bloom filters of too many sizes to be merged in parallel".into(),
+            Some(format!("They take {bytes} bytes.")),
+            Some(
+                "Build filters that will be merged with the same capacity, or merge them without parallel workers."
+                    .into(),
+            ),
+        ),
+        TooLarge::IndexPages { pages } => (
+            format!("index of {pages} pages is too large"),
+            None,
+            Some("Use more pages per range, or a higher false positive rate.".into()),
+        ),
+        TooLarge::IndexRanges { ranges } => {
+            (format!("an index cannot have {ranges} ranges"), None, Some("Use more pages per range.".into()))
+        }
+    }
 }

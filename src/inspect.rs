@@ -1,6 +1,7 @@
 //! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two
 //! filters together.
 
+use crate::error::During;
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
 use crate::pg::row::{Column, row};
@@ -26,10 +27,10 @@ fn fpr(call: &Call) -> Outcome {
 }
 
 /// The estimated cardinalities of two filters and of their union.
-fn cardinalities(call: &Call, operation: &str) -> Result<Option<(f64, f64, f64)>> {
+fn cardinalities(call: &Call, function: &str) -> Result<Option<(f64, f64, f64)>> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    let union = estimate::union_cardinality(&a, &b, operation)?;
+    let union = estimate::union_cardinality(&a, &b).during(function)?;
     Ok(Some((estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
 

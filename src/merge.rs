@@ -1,5 +1,6 @@
 //! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`, `bloom_resize`.
 
+use crate::error::During;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::varlena::PgBuffer;
@@ -11,14 +12,14 @@ use pg_bloom_core::{View, sizing};
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    overfull::finish(call, overfull::MERGED, merge::union(&a, &b, "bloom_union", settings::max_filter_bytes())?)
+    overfull::finish(call, overfull::MERGED, merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?)
 }
 
 /// `bloom_intersection(filter, filter)`, `filter & filter`.
 fn intersection(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    let result: PgBuffer = merge::intersection(&a, &b, "bloom_intersection")?;
+    let result: PgBuffer = merge::intersection(&a, &b).during("bloom_intersection")?;
     Ok(Some(result.into_datum()))
 }
 

@@ -1,7 +1,7 @@
 //! How large a filter must be: `bloom_parameters`, `bloom_capacity`, `bloom_expected_fpr`, and the lookup table with
 //! `bloom_best_practices` and `bloom_sizing_table`.
 
-use crate::arguments::{Arguments, at_fpr, request};
+use crate::arguments::{self, Arguments, at_fpr, request};
 use crate::error::invalid_parameter;
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
@@ -13,8 +13,9 @@ use pg_bloom_core::sizing::{rate, table};
 use pg_bloom_core::{Header, Layout, sizing};
 use pgrx::pg_sys::Datum;
 
+/// Argument `i`, a layout.
 fn layout(call: &Call, i: usize) -> Result<Layout> {
-    Ok(Layout::parse(&call.word(i).unwrap_or_default())?)
+    arguments::layout(&call.word(i).unwrap_or_default())
 }
 
 /// `bloom_best_practices(max_fpr, layout)`.

@@ -188,12 +188,13 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
     (
         "core/src",
         &[
-            &["error", "interrupt", "cpu"],
+            &["interrupt", "cpu"],
             &["memory"],
             &["canonical"],
             &["hash"],
             &["kind"],
             &["layout"],
+            &["error"],
             &["sizing"],
             &["filter"],
             &["counting", "parquet", "range"],

@@ -50,7 +50,7 @@ fn merging_other_sizes_costs_what_the_page_says() {
         let small = filter(number(&row[0]), 0..10_000);
         assert_eq!(number(&row[1]), small.len() as u64, "bytes at capacity {}", row[0]);
         let (small, large) = (View::parse(&small).unwrap(), View::parse(&large).unwrap());
-        let union: Vec<u8> = merge::union(&small, &large, "|", MAX_STORED_BYTES).unwrap();
+        let union: Vec<u8> = merge::union(&small, &large, MAX_STORED_BYTES).unwrap();
         let rate = estimate::current_fpr(&View::parse(&union).unwrap());
         assert_eq!(row[2], format!("{rate:.3}"), "rate at capacity {}", row[0]);
     }

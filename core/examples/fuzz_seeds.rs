@@ -30,7 +30,7 @@ fn filters() -> Vec<Vec<u8>> {
         let full = filter(layout, 30, 0.01, kind, 40);
         let twice = filter(layout, 60, 0.01, kind, 50);
         let merged = View::parse(&full)
-            .and_then(|full| merge::union(&full, &View::parse(&twice)?, "union", u64::MAX))
+            .and_then(|full| merge::union(&full, &View::parse(&twice)?, u64::MAX))
             .expect("sizes that divide");
         filters.extend([
             Header::unsized_(layout, 0.2).sparse(0),
@@ -128,7 +128,7 @@ fn counting_filters() -> Vec<Vec<u8>> {
     };
     let grown = |value: &[u8], kind: Kind<'_>, elements: u64, copies: usize| -> Vec<u8> {
         let filter = Counting::parse(value).expect("a counting filter");
-        filter.add(kind, &hashes(elements).repeat(copies), "add").expect("elements of the first kind")
+        filter.add(kind, &hashes(elements).repeat(copies)).expect("elements of the first kind")
     };
     let text = Kind::of(Tag::Text);
     vec![

@@ -13,13 +13,13 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`error`] | what can go wrong |
 //! | [`interrupt`] | how a long operation is cancelled |
 //! | [`memory`] | what operations need beside their results, with an error where there is none |
 //! | [`canonical`] | the canonical bytes of each kind of element |
 //! | [`hash`] | XXH64 and the words drawn from it |
 //! | [`kind`] | key kinds: which elements may meet in one filter |
-//! | [`layout`] | `blocked`, `classic`, `parquet`: which bits per element sets |
+//! | [`layout`] | `blocked`, `classic`, `parquet`: which bits an element sets |
+//! | [`error`] | what can go wrong |
 //! | [`sizing`] | rates, the lookup tables, how many blocks a capacity needs |
 //! | [`filter`] | the stored form; building, asking, merging, resizing, estimating |
 //! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |
@@ -48,7 +48,7 @@ pub mod parquet;
 pub mod range;
 pub mod sizing;
 
-pub use error::{Code, Error, Result};
+pub use error::{Class, Error, Problem, Result};
 pub use filter::{Body, Buffer, Header, View};
 pub use kind::Kind;
 pub use layout::Layout;

@@ -68,7 +68,7 @@ fn header(hashes: u32, blocks: u64, kind: Kind<'static>) -> Header<'static> {
 
 fn build(header: &Header<'_>, hashes: &[u64]) -> Vec<u8> {
     let empty: Vec<u8> = empty(header);
-    Counting::parse(&empty).unwrap().add(KIND, hashes, "add").unwrap()
+    Counting::parse(&empty).unwrap().add(KIND, hashes).unwrap()
 }
 
 /// The dense payload of a filter of bits.
@@ -119,7 +119,7 @@ proptest! {
             if comes {
                 *there += copies;
                 hashes.iter().for_each(|_| numbers.add(&at));
-                value = filter.add(KIND, &hashes, "add").unwrap();
+                value = filter.add(KIND, &hashes).unwrap();
             } else {
                 *there -= copies;
                 hashes.iter().for_each(|_| numbers.remove(&at));
@@ -160,7 +160,7 @@ proptest! {
             let filter = Counting::parse(&value).unwrap();
             if comes {
                 hashes.iter().for_each(|_| numbers.add(&at));
-                value = filter.add(KIND, &hashes, "add").unwrap();
+                value = filter.add(KIND, &hashes).unwrap();
             } else {
                 let before = numbers.clone();
                 hashes.iter().for_each(|_| numbers.remove(&at));
@@ -186,7 +186,7 @@ proptest! {
         let headers = capacities.map(|capacity| Header { capacity, ..header });
         let [a, b, c] = [0, 1, 2].map(|i| build(&headers[i], &hashes[i]));
         let add = |x: &[u8], y: &[u8]| -> Vec<u8> {
-            sum(&Counting::parse(x).unwrap(), &Counting::parse(y).unwrap(), "sum").unwrap()
+            sum(&Counting::parse(x).unwrap(), &Counting::parse(y).unwrap()).unwrap()
         };
         prop_assert_eq!(add(&a, &b), add(&b, &a));
         prop_assert_eq!(add(&add(&a, &b), &c), add(&a, &add(&b, &c)));
@@ -197,7 +197,7 @@ proptest! {
         // The bits of the sum are the union of the bits.
         let cast = |value: &[u8]| Counting::parse(value).unwrap().to_bloom::<Vec<u8>>();
         let (x, y) = (cast(&a), cast(&b));
-        let union: Vec<u8> = merge::union(&View::parse(&x).unwrap(), &View::parse(&y).unwrap(), "or", u64::MAX).unwrap();
+        let union: Vec<u8> = merge::union(&View::parse(&x).unwrap(), &View::parse(&y).unwrap(), u64::MAX).unwrap();
         prop_assert_eq!(cast(&add(&a, &b)), union);
     }
 

@@ -60,7 +60,7 @@ fn union_transition(call: &Call) -> Outcome {
     Ok(Some(state.into_datum()))
 }
 
-fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
+fn combine_states(call: &Call, aggregate: &str, same: bool) -> Outcome {
     call.require_aggregate()?;
     let (first, second) = (CountingState::argument(call, 0)?, CountingState::argument(call, 1)?);
     let Some(second) = second else {
@@ -76,7 +76,7 @@ fn combine_states(call: &Call, operation: &str, same: bool) -> Outcome {
         }
         None => CountingState::new(call, shared, &second.params().header)?,
     };
-    first.absorb_state(call, shared, second, operation)?;
+    first.absorb_state(call, shared, second, aggregate)?;
     Ok(Some(first.into_datum()))
 }
 

@@ -9,6 +9,7 @@
 
 use super::parameters::{Params, Shared};
 use super::tag::{Tag, state_argument};
+use crate::error::During;
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Result;
@@ -152,8 +153,8 @@ impl CountingState {
     ///
     /// # Errors
     /// Those of a sum.
-    pub fn absorb(&mut self, call: &Call, shared: &mut Shared, filter: &Counting<'_>, operation: &str) -> Result<()> {
-        let summed = counting::summed_header(&self.header(), &filter.header, operation)?;
+    pub fn absorb(&mut self, call: &Call, shared: &mut Shared, filter: &Counting<'_>, aggregate: &str) -> Result<()> {
+        let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
         let has_elements = !filter.header.kind.is_none();
         // Parameters keep the kind of the elements that are still to come.
         let kind = if summed.kind.is_none() { self.params().header.kind } else { summed.kind };
@@ -179,17 +180,17 @@ impl CountingState {
         call: &Call,
         shared: &mut Shared,
         mut other: CountingState,
-        operation: &str,
+        aggregate: &str,
     ) -> Result<()> {
         other.flush();
         let header = other.header();
         if other.is_empty() {
-            return self.absorb(call, shared, &Counting { header, counters: &[] }, operation);
+            return self.absorb(call, shared, &Counting { header, counters: &[] }, aggregate);
         }
         // SAFETY: a value of variable length, its own or a borrowed one, which is there as long as the other state.
         let value = unsafe { Value::detoast(other.head().value.into()) };
         let counters = &value.bytes()[header.prefix_bytes()..];
-        self.absorb(call, shared, &Counting { header, counters }, operation)
+        self.absorb(call, shared, &Counting { header, counters }, aggregate)
     }
 
     /// The filter as it is: what the aggregate ends with, or another process goes on with. The state stays what it is.

@@ -10,6 +10,7 @@ use super::parameters::Shared;
 use super::payload::Payload;
 use super::spill::with_entries;
 use super::state::{Owner, State, most_in_memory, too_many};
+use crate::error::During;
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Result;
@@ -58,10 +59,9 @@ impl State {
     /// # Errors
     /// Those of a union.
     fn absorb(&mut self, call: &Call, shared: &mut Shared, view: &View<'_>) -> Result<()> {
-        let operation = "bloom_agg";
         let other = view.header;
         if self.header().is_to_be_sized() && other.is_to_be_sized() {
-            let kind = merged_header(&self.header(), &other, operation)?.kind;
+            let kind = merged_header(&self.header(), &other).during("bloom_agg")?.kind;
             match view.body {
                 Body::Dense(_) if !self.is_dense() => self.go_oversized(call, shared, &Header { kind, ..other })?,
                 Body::Sparse(entries) if self.is_dense() => return self.push_oversized(call, shared, entries),
@@ -70,7 +70,7 @@ impl State {
         }
         let own = self.header();
         let nothing_yet = own.is_unsized() && self.is_empty();
-        let merged = merged_header(&own, &view.header, operation)?;
+        let merged = merged_header(&own, &view.header).during("bloom_agg")?;
         match view.body {
             Body::Sparse([]) if view.header.is_unsized() => self.set_header(call, shared, &merged),
             Body::Sparse(entries) if !self.is_dense() && (nothing_yet || own.blocks == view.header.blocks) => {

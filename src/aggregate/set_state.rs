@@ -4,6 +4,7 @@
 use super::list::PgList;
 use super::payload::Payload;
 use super::tag::{Tag, state_argument};
+use crate::error::During;
 use crate::pg::call::Call;
 use crate::pg::error::Result;
 use crate::pg::varlena::{PgBuffer, Value};
@@ -11,6 +12,14 @@ use crate::settings;
 use pg_bloom_core::filter::set::{Memory, Operation, Parts, Set};
 use pg_bloom_core::{Buffer, View};
 use pgrx::pg_sys;
+
+/// The aggregate that merges filters like this.
+fn aggregate(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Union => "bloom_union_agg",
+        Operation::Intersection => "bloom_intersection_agg",
+    }
+}
 
 /// A memory context.
 struct Context(pg_sys::MemoryContext);
@@ -101,7 +110,8 @@ impl SetState {
         let context = call.require_aggregate()?;
         if let Some(parts) = self.parts()? {
             let mut set = Set::new(&mut Context(context), parts.operation());
-            set.take_parts(&mut Context(context), &parts, settings::max_filter_bytes())?;
+            set.take_parts(&mut Context(context), &parts, settings::max_filter_bytes())
+                .during(aggregate(parts.operation()))?;
             *self = SetState::allocate(context, Merged::Own(set));
         }
         match &mut self.head().merged {
@@ -129,7 +139,7 @@ impl SetState {
     /// Those of a union, but for sizes that others may still be multiples of.
     pub fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
-        Ok(set.take(&mut memory, view, settings::max_filter_bytes())?)
+        set.take(&mut memory, view, settings::max_filter_bytes()).during(aggregate(set.operation()))
     }
 
     /// Takes what another process made of its filters.
@@ -138,15 +148,14 @@ impl SetState {
     /// As [`SetState::take`]; 22P03 for bytes that are no state.
     pub fn take_state(&mut self, call: &Call, other: SetState) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
-        let limit = settings::max_filter_bytes();
+        let (limit, aggregate) = (settings::max_filter_bytes(), aggregate(set.operation()));
         match other.parts()? {
-            Some(parts) => set.take_parts(&mut memory, &parts, limit)?,
+            Some(parts) => set.take_parts(&mut memory, &parts, limit).during(aggregate),
             None => {
                 let bytes: PgBuffer = SetState { head: other.head }.set(call)?.0.to_parts()?;
-                set.take_parts(&mut memory, &Parts::parse(bytes.bytes())?, limit)?;
+                set.take_parts(&mut memory, &Parts::parse(bytes.bytes())?, limit).during(aggregate)
             }
         }
-        Ok(())
     }
 
     /// What another process goes on with, as bytes.
@@ -163,7 +172,7 @@ impl SetState {
     /// 22023 for filters that can't be merged, 54000 for a result that is too large.
     pub fn finish(&mut self, call: &Call) -> Result<PgBuffer> {
         let (set, mut memory) = self.set(call)?;
-        Ok(set.finish(&mut memory, settings::max_filter_bytes())?)
+        set.finish(&mut memory, settings::max_filter_bytes()).during(aggregate(set.operation()))
     }
 
     /// The state as the result of a support function.

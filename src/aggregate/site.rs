@@ -3,7 +3,7 @@
 use super::parameters::{Params, Shared};
 use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
-use crate::error::invalid_parameter;
+use crate::error::{During, invalid_parameter};
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Result};
 use crate::pg::expression;
@@ -67,7 +67,7 @@ impl<A: Aggregate> Site<A> {
     #[inline(never)]
     fn read_arguments(&mut self, call: &Call) -> Result<()> {
         if let Some(before) = self.element.refresh(call)? {
-            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout), A::NAME)?;
+            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout)).during(A::NAME)?;
             self.hasher = self.element.hasher(self.header.layout);
         }
         if !self.arguments.are_those_of(call, 2) {

@@ -8,7 +8,7 @@
 use super::hasher::{Form, Hasher};
 use super::members::Reader;
 use super::resolve::{Resolved, Resolver, built_in, refuse_string};
-use crate::error::{invalid_parameter, unsupported};
+use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, Shape};
 use crate::pg::error::{Error, Result, SqlState};
@@ -138,17 +138,17 @@ impl ElementType {
         Kind { tag, name: &self.name }
     }
 
-    /// How elements of this type go into, or are looked for in, a filter.
+    /// How elements of this type go into, or are looked for in, a filter by this SQL function.
     ///
     /// # Errors
     /// 42804 when the filter holds elements of another kind.
-    pub fn key<'a>(&'a self, filter: &Header<'a>, operation: &str) -> Result<Key<'a>> {
+    pub fn key<'a>(&'a self, filter: &Header<'a>, function: &str) -> Result<Key<'a>> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
         if let Some(form) = self.other_form(kind.tag) {
             return Ok(Key { kind, hasher: Hasher::new(self.reader.clone(), form) });
         }
-        let kind = meet_kind(kind, own, operation)?;
+        let kind = meet_kind(kind, own).during(function)?;
         Ok(Key { kind, hasher: self.hasher(filter.layout) })
     }
 

@@ -6,10 +6,11 @@ use super::oracle;
 use pg_bloom_core::counting::{
     Counting, Info, contains_in_slices, empty, parse_start, rewrite, stored_bytes, sum, summed_header, unsized_header,
 };
+use pg_bloom_core::error::InvalidBinary;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pg_bloom_core::filter::{estimate, merge};
 use pg_bloom_core::kind::Tag;
-use pg_bloom_core::{Body, Code, Error, Header, Kind, Layout, MAX_STORED_BYTES, View};
+use pg_bloom_core::{Body, Class, Error, Header, Kind, Layout, MAX_STORED_BYTES, Problem, View};
 
 /// The largest value of a counter, which stands for more as well.
 const MOST: u8 = 15;
@@ -96,16 +97,15 @@ fn parse(bytes: &[u8]) {
         let bits = [View::parse(bytes).err(), Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len()).err()];
         for error in bits {
             let error = error.expect("counters are no bits");
-            assert_eq!(error.message, "value is a counting bloom filter, not a bloom filter");
+            assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::Counters { .. })), "{error:?}");
         }
     }
     if View::parse(bytes).is_ok() {
         let error = filter.as_ref().expect_err("bits are no counters");
-        assert_eq!(error.message, "value is a bloom filter, not a counting bloom filter");
+        assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters { .. })), "{error:?}");
     }
     for error in [filter.err(), trusted.err(), start.err()].into_iter().flatten() {
-        assert_eq!(error.code, Code::InvalidBinary, "{error:?}");
-        assert!(error.detail.is_some(), "{error:?} says nothing of the value");
+        assert_eq!(error.class(), Class::InvalidBinary, "{error:?}");
     }
 }
 
@@ -222,9 +222,9 @@ fn kind_for<'a>(filter: &Counting<'a>, choice: u8) -> Kind<'a> {
 /// Adding elements counts each of them.
 fn add(filter: &Counting<'_>, choice: u8, hashes: &[u64]) {
     let (kind, h) = (kind_for(filter, choice), &filter.header);
-    assert_eq!(filter.add::<Vec<u8>>(kind, &[], "add"), Ok(written(h, filter.counters)), "adding nothing");
+    assert_eq!(filter.add::<Vec<u8>>(kind, &[]), Ok(written(h, filter.counters)), "adding nothing");
     let mut numbers = Numbers::of(filter);
-    match filter.add::<Vec<u8>>(kind, hashes, "add") {
+    match filter.add::<Vec<u8>>(kind, hashes) {
         Ok(value) => {
             assert!(!h.is_unsized());
             hashes.iter().for_each(|&hash| numbers.add(hash));
@@ -232,8 +232,12 @@ fn add(filter: &Counting<'_>, choice: u8, hashes: &[u64]) {
         }
         Err(error) => {
             let mismatch = !h.kind.is_none() && h.kind != kind;
-            assert_eq!(error.code, if mismatch { Code::KindMismatch } else { Code::InvalidParameter }, "{error:?}");
-            assert!(error.hint.is_some() && (mismatch || h.is_unsized()), "{error:?}");
+            assert_eq!(
+                error.class(),
+                if mismatch { Class::KindMismatch } else { Class::InvalidParameter },
+                "{error:?}"
+            );
+            assert!(mismatch || h.is_unsized(), "{error:?}");
         }
     }
 }
@@ -242,7 +246,7 @@ fn add(filter: &Counting<'_>, choice: u8, hashes: &[u64]) {
 fn come_and_go(filter: &Counting<'_>, steps: &[u64], choice: u8) {
     let h = &filter.header;
     let kind = if h.kind.is_none() { Kind::of(Tag::Uuid) } else { h.kind };
-    let Ok(value) = filter.add::<Vec<u8>>(kind, steps, "add") else { return };
+    let Ok(value) = filter.add::<Vec<u8>>(kind, steps) else { return };
     let grown = Counting::parse(&value).expect("a filter");
     let (left, gone) = steps.split_at(steps.len() * usize::from(choice) / 255);
     let (mut numbers, before) = (Numbers::of(&grown), Numbers::of(filter));
@@ -274,16 +278,16 @@ fn remove(filter: &Counting<'_>, steps: &[u64]) {
 }
 
 fn add_filters(a: &Counting<'_>, b: &Counting<'_>) -> Result<Vec<u8>, Error> {
-    sum(a, b, "sum")
+    sum(a, b)
 }
 
 /// What the sum of two filters must be refused for, if for anything.
-fn refusal(a: &Header<'_>, b: &Header<'_>) -> Option<Code> {
+fn refusal(a: &Header<'_>, b: &Header<'_>) -> Option<Class> {
     if !a.kind.is_none() && !b.kind.is_none() && a.kind != b.kind {
-        return Some(Code::KindMismatch);
+        return Some(Class::KindMismatch);
     }
     let both = !a.is_unsized() && !b.is_unsized();
-    (both && (a.num_hashes, a.blocks) != (b.num_hashes, b.blocks)).then_some(Code::InvalidParameter)
+    (both && (a.num_hashes, a.blocks) != (b.num_hashes, b.blocks)).then_some(Class::InvalidParameter)
 }
 
 /// The header of a sum but for its kind: docs/format.md, section 7. Rates are positive, so their bits are in their
@@ -301,9 +305,8 @@ fn add_two(a: &Counting<'_>, b: &Counting<'_>, hashes: &[u64]) {
             assert_eq!(value, other, "not commutative");
             value
         }
-        (Err(error), Err(other), Some(code)) => {
-            assert_eq!((error.code, other.code), (code, code));
-            assert!(error.hint.is_some(), "{error:?}");
+        (Err(error), Err(other), Some(class)) => {
+            assert_eq!((error.class(), other.class()), (class, class));
             return;
         }
         (one, other, expected) => panic!("{one:?}, {other:?} where {expected:?}"),
@@ -316,7 +319,7 @@ fn add_two(a: &Counting<'_>, b: &Counting<'_>, hashes: &[u64]) {
     let kind = if a.header.kind.is_none() { b.header.kind } else { a.header.kind };
     same(&value, &larger, kind, &numbers);
     let both = Counting::parse(&value).expect("a sum is a filter");
-    assert_eq!(summed_header(&a.header, &b.header, "sum"), Ok(both.header));
+    assert_eq!(summed_header(&a.header, &b.header), Ok(both.header));
     assert!(hashes.iter().all(|&hash| !(x.has(hash) || y.has(hash)) || both.contains(hash)), "a false negative");
     // Nothing more is nothing else.
     for nothing in [empty::<Vec<u8>>(&both.header), empty(&unsized_header(0.01).expect("a possible rate"))] {
@@ -326,7 +329,7 @@ fn add_two(a: &Counting<'_>, b: &Counting<'_>, hashes: &[u64]) {
     // The bits of the sum are those of either.
     let [x, y, both] = [a, b, &both].map(|filter| filter.to_bloom::<Vec<u8>>());
     let [x, y] = [&x, &y].map(|value| View::parse(value).expect("a cast is a filter"));
-    assert_eq!(merge::union(&x, &y, "union", MAX_STORED_BYTES), Ok(both));
+    assert_eq!(merge::union(&x, &y, MAX_STORED_BYTES), Ok(both));
 }
 
 /// The sum of three is the same however it is bracketed.

@@ -5,7 +5,7 @@ use super::{oracle, thrift};
 use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::parquet::{decode, export, import};
-use pg_bloom_core::{Body, Code, Error, Kind, Layout, View, sizing};
+use pg_bloom_core::{Body, Class, Error, Kind, Layout, View, sizing};
 
 /// The largest filter that is made: one whose bits an oracle may be asked for.
 const LIMIT: u64 = HEADER as u64 + oracle::MOST_BITS / 8;
@@ -101,10 +101,9 @@ fn going(bits: &[u8], tag: Tag) -> Vec<u8> {
     with(bits, [(has(bits, zero), other_zero), (has(bits, nan), other_nan)])
 }
 
-/// An error that says what is wrong and what to do.
-fn refusal(error: &Error, code: Code) {
-    assert_eq!(error.code, code, "{error:?}");
-    assert!(error.detail.is_some() && error.hint.is_some(), "{error:?}");
+/// An error of this class.
+fn refusal(error: &Error, class: Class) {
+    assert_eq!(error.class(), class, "{error:?}");
 }
 
 /// Reads a file's filter for each kind.
@@ -113,13 +112,13 @@ fn read(file: &[u8], probes: &[u64]) {
     match decode(file) {
         Ok(bits) => assert_eq!(Some(bits), expected, "{file:x?}"),
         Err(error) => {
-            refusal(&error, Code::InvalidBinary);
+            refusal(&error, Class::InvalidBinary);
             assert_eq!(expected, None, "{error:?} for {file:x?}");
         }
     }
     let Some(bits) = expected else {
         for tag in TAGS {
-            refusal(&import::<Vec<u8>>(file, tag, LIMIT).expect_err("no filter"), Code::InvalidBinary);
+            refusal(&import::<Vec<u8>>(file, tag, LIMIT).expect_err("no filter"), Class::InvalidBinary);
         }
         return;
     };
@@ -129,14 +128,14 @@ fn read(file: &[u8], probes: &[u64]) {
         come(file, bits, tag, probes);
     }
     let refused = [Tag::None, Tag::Integer, Tag::Float, Tag::Numeric, Tag::Other][file.len() % 5];
-    refusal(&import::<Vec<u8>>(file, refused, LIMIT).expect_err("no kind of Parquet"), Code::InvalidParameter);
+    refusal(&import::<Vec<u8>>(file, refused, LIMIT).expect_err("no kind of Parquet"), Class::InvalidParameter);
 }
 
 /// Imports a filter that is whole, exports what comes of it, and imports that.
 fn come(file: &[u8], bits: &[u8], tag: Tag, probes: &[u64]) {
     let size = (HEADER + bits.len()) as u64;
     let short = import::<Vec<u8>>(file, tag, size - 1).expect_err("too large");
-    refusal(&short, Code::TooLarge);
+    refusal(&short, Class::TooLarge);
     let value = import::<Vec<u8>>(file, tag, size).expect("a filter that fits");
     let view = accepted(&value, tag, bits.len());
     let stored = payload(&view);
@@ -194,7 +193,7 @@ fn write(value: &[u8], probes: &[u64]) {
             let possible =
                 h.is_unsized() || h.layout == Layout::Parquet && (h.kind.is_none() || h.kind.tag.is_parquet());
             assert!(!(possible && fits), "{error:?} for {h:?}");
-            return refusal(&error, if possible { Code::TooLarge } else { Code::InvalidParameter });
+            return refusal(&error, if possible { Class::TooLarge } else { Class::InvalidParameter });
         }
     };
     let tag = h.kind.tag;
@@ -227,7 +226,7 @@ fn write(value: &[u8], probes: &[u64]) {
     let kept = |&hash: &u64| !build::contains(&view, hash) || build::contains(&back, hash);
     assert!(probes.iter().chain(&own).all(kept), "a false negative");
     if !h.is_unsized() {
-        let union: Vec<u8> = merge::union(&view, &back, "union", LIMIT).expect("the same size");
+        let union: Vec<u8> = merge::union(&view, &back, LIMIT).expect("the same size");
         assert_eq!(payload(&View::parse(&union).expect("a union")), payload(&back), "it lacks what was exported");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::forge::Input;
 use pg_bloom_core::sizing::{rate, table};
-use pg_bloom_core::{Code, Header, Kind, Layout, filter, sizing};
+use pg_bloom_core::{Class, Header, Kind, Layout, filter, sizing};
 
 /// How much a rate may be off by rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
@@ -50,7 +50,7 @@ fn refused(layout: Layout, fpr: f64) -> bool {
         table::best_practice(layout, fpr).err(),
     ];
     for answer in answers {
-        assert_eq!(answer.map(|error| error.code), (!possible).then_some(Code::InvalidParameter), "{fpr:e}");
+        assert_eq!(answer.map(|error| error.class()), (!possible).then_some(Class::InvalidParameter), "{fpr:e}");
     }
     !possible
 }
@@ -69,7 +69,7 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
     let size = match sizing::size(layout, capacity, fpr) {
         Ok(size) => size,
         Err(error) => {
-            assert!(error.code == Code::TooLarge && capacity > 1 << 40, "{error:?} for {capacity} at {fpr:e}");
+            assert!(error.class() == Class::TooLarge && capacity > 1 << 40, "{error:?} for {capacity} at {fpr:e}");
             return;
         }
     };
@@ -103,7 +103,7 @@ fn power_of_two(layout: Layout, elements: u64, fpr: f64) {
 fn for_bytes(layout: Layout, bytes: u64, fpr: f64) {
     let capacity = match filter::capacity_for_bytes(layout, bytes, fpr) {
         Ok(capacity) => capacity,
-        Err(error) => return assert_eq!(error.code, Code::InvalidParameter),
+        Err(error) => return assert_eq!(error.class(), Class::InvalidParameter),
     };
     let bytes_of = |capacity: u64| {
         let blocks = sizing::size(layout, capacity, fpr).map(|size| size.blocks).ok()?;

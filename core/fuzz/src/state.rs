@@ -4,7 +4,7 @@ use super::forge::{Input, mend, mend_like};
 use super::oracle;
 use pg_bloom_core::filter::set::{Heap, Operation, Parts, Set};
 use pg_bloom_core::filter::{build, estimate, merge};
-use pg_bloom_core::{Body, Code, View};
+use pg_bloom_core::{Body, Class, View};
 
 /// The largest filter that an operation may make.
 const LIMIT: u64 = 64 << 10;
@@ -123,14 +123,14 @@ fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
 
 fn possible(made: pg_bloom_core::Result<Vec<u8>>) -> Option<Vec<u8>> {
     if let Err(error) = &made {
-        assert!([Code::TooLarge, Code::InvalidParameter].contains(&error.code), "{error:?}");
+        assert!([Class::TooLarge, Class::InvalidParameter].contains(&error.class()), "{error:?}");
     }
     made.ok()
 }
 
 /// Merges one state into another as far as that is the core's work.
 fn absorb(a: &View<'_>, b: &View<'_>) {
-    let Ok(header) = merge::merged_header(&a.header, &b.header, "merge") else { return };
+    let Ok(header) = merge::merged_header(&a.header, &b.header) else { return };
     // Hashes without a size are added one by one, and only to a state of their own layout.
     if a.header.is_unsized() || b.header.is_unsized() || header.check_size(LIMIT).is_err() {
         return;

@@ -31,7 +31,7 @@
 
 pub mod counters;
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, InvalidBinary, InvalidParameter, Mismatch, Result};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::{Request, meet_kind};
 use crate::filter::check::{invalid, parse_header, require};
@@ -81,21 +81,18 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
 /// Checks a wanted capacity, which must be given.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] unless it is at least one.
+/// [`InvalidParameter::CountingCapacity`] unless it is at least one.
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
-    let message = match capacity {
-        Some(capacity) if capacity > 0 => return Ok(capacity.unsigned_abs()),
-        Some(capacity) => format!("capacity of a counting bloom filter must be at least 1, not {capacity}"),
-        None => "a counting bloom filter needs a capacity".into(),
-    };
-    Err(Error::new(Code::InvalidParameter, message)
-        .hint("Give the number of distinct elements that it will have at a time: counters cannot be resized later."))
+    match capacity {
+        Some(capacity) if capacity > 0 => Ok(capacity.unsigned_abs()),
+        _ => Err(InvalidParameter::CountingCapacity { capacity }.into()),
+    }
 }
 
 /// The header of a counting filter for `capacity` distinct elements at a time, without a kind.
 ///
 /// # Errors
-/// Those of [`sizing::size()`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+/// Those of [`sizing::size()`]; [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes.
 pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
     let header = Header::sized(sizing::size(Layout::Blocked, capacity, fpr)?, Kind::NONE);
     header.check_bytes(stored_bytes(&header), limit)?;
@@ -128,9 +125,7 @@ pub fn rewrite(header: &Header<'_>, value: &mut [u8]) {
 /// Refuses what is no counting filter.
 fn check_counters(representation: u8) -> Result<()> {
     if representation < COUNTERS {
-        return Err(Error::new(Code::InvalidBinary, "value is a bloom filter, not a counting bloom filter")
-            .detail(format!("Its representation is {representation}: there are no counters."))
-            .hint("Read it as bloom. Counters cannot be had from bits: build the filter with counting_bloom_agg."));
+        return Err(InvalidBinary::NoCounters { representation }.into());
     }
     require(representation == COUNTERS, || format!("representation {representation} is unknown"))
 }
@@ -156,7 +151,7 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
 /// Whether the element with this hash may be in a filter of which only slices are read: `read(from, length)` reads one.
 ///
 /// # Errors
-/// Those of `read`; [`Code::InvalidBinary`] if it gives fewer bytes than there must be.
+/// Those of `read`; [`crate::Class::InvalidBinary`] if it gives fewer bytes than there must be.
 pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     header: &Header<'_>,
     hash: u64,
@@ -175,7 +170,7 @@ impl<'a> Counting<'a> {
     /// Reads a stored counting filter.
     ///
     /// # Errors
-    /// [`Code::InvalidBinary`] for anything that no operation of this module would have written.
+    /// [`crate::Class::InvalidBinary`] for anything that no operation of this module would have written.
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
         let is_empty = interrupt::is_zero(filter.counters);
@@ -211,12 +206,12 @@ impl<'a> Counting<'a> {
     /// The filter with one more copy for each of these hashes, of elements of this kind.
     ///
     /// # Errors
-    /// [`Code::KindMismatch`]; [`Code::InvalidParameter`] for a filter of no size.
-    pub fn add<B: Buffer>(&self, kind: Kind<'_>, hashes: &[u64], operation: &str) -> Result<B> {
-        let kind = if hashes.is_empty() { self.header.kind } else { meet_kind(self.header.kind, kind, operation)? };
+    /// [`crate::Class::KindMismatch`]; [`InvalidParameter::NoCountersYet`] for a filter of no size.
+    pub fn add<B: Buffer>(&self, kind: Kind<'_>, hashes: &[u64]) -> Result<B> {
+        let kind = if hashes.is_empty() { self.header.kind } else { meet_kind(self.header.kind, kind)? };
         let header = Header { kind, ..self.header };
         if header.is_unsized() && !hashes.is_empty() {
-            return Err(no_size(operation));
+            return Err(InvalidParameter::NoCountersYet.into());
         }
         let mut value: B = self.copy(&header);
         let payload = payload_mut(&mut value, &header);
@@ -310,25 +305,18 @@ fn check_at(i: usize) {
     }
 }
 
-#[cold]
-fn no_size(operation: &str) -> Error {
-    Error::new(Code::InvalidParameter, format!("cannot use {operation} with a counting bloom filter of no size"))
-        .hint("Make the filter with a capacity: counting_bloom_empty(capacity).")
-}
-
 /// The header of the sum of two filters.
 ///
 /// # Errors
-/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other hashes or another number of
-/// counters.
-pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
+/// [`crate::Class::KindMismatch`] for different key kinds, [`InvalidParameter::Mismatch`] for other hashes or another
+/// number of counters.
+pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
     if sizes_differ && a.num_hashes == b.num_hashes && a.kind.meet(b.kind).is_some() {
         let larger = if a.blocks < b.blocks { b } else { a };
-        let reason = "Only filters with equally many counters can be added.";
-        return Err(cannot_merge(a, b, larger, reason, operation));
+        return Err(cannot_merge(a, b, larger, Mismatch::Counters));
     }
-    let merged = merged_header(a, b, operation)?;
+    let merged = merged_header(a, b)?;
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 
@@ -336,8 +324,8 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Res
 ///
 /// # Errors
 /// Those of [`summed_header`].
-pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>, operation: &str) -> Result<B> {
-    let header = summed_header(&a.header, &b.header, operation)?;
+pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>) -> Result<B> {
+    let header = summed_header(&a.header, &b.header)?;
     let mut value: B = zeroed(&header);
     let payload = payload_mut(&mut value, &header);
     counters::sum_into(payload, a.counters);

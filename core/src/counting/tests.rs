@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::{Class, Problem};
 use crate::filter::build;
 use crate::hash::hash;
 use crate::kind::Tag;
@@ -15,7 +16,7 @@ fn one_block() -> Header<'static> {
 }
 
 fn added(value: &[u8], kind: Kind<'_>, hashes: &[u64]) -> Vec<u8> {
-    Counting::parse(value).unwrap().add(kind, hashes, "add").unwrap()
+    Counting::parse(value).unwrap().add(kind, hashes).unwrap()
 }
 
 /// Frozen: a stored counting filter of version 1 has these bytes for ever.
@@ -76,11 +77,11 @@ fn the_two_types_refuse_each_other() {
     let dense: Vec<u8> = Counting::parse(&counting).unwrap().to_bloom();
     let sparse: Vec<u8> = build::empty(&one_block());
     let error = View::parse(&counting).unwrap_err();
-    assert_eq!(error.message, "value is a counting bloom filter, not a bloom filter");
+    assert_eq!(error, InvalidBinary::Counters { representation: COUNTERS }.into());
     for bloom in [dense, sparse] {
         assert!(View::parse(&bloom).is_ok());
         let error = Counting::parse(&bloom).unwrap_err();
-        assert_eq!(error.message, "value is a bloom filter, not a counting bloom filter");
+        assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters { .. })), "{error:?}");
     }
     assert!(crate::filter::slices::Start::parse(&counting, counting.len()).is_err());
 }
@@ -92,10 +93,10 @@ fn a_filter_of_no_size_is_the_identity_and_takes_no_elements() {
     let nothing = Counting::parse(&nothing).unwrap();
     let value = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a"]));
     let filter = Counting::parse(&value).unwrap();
-    assert_eq!(sum::<Vec<u8>>(&nothing, &filter, "sum").unwrap(), value);
-    assert_eq!(sum::<Vec<u8>>(&filter, &nothing, "sum").unwrap(), value);
+    assert_eq!(sum::<Vec<u8>>(&nothing, &filter).unwrap(), value);
+    assert_eq!(sum::<Vec<u8>>(&filter, &nothing).unwrap(), value);
     assert!(!nothing.contains(hash(b"a")) && nothing.remove::<Vec<u8>>(&[hash(b"a")]).is_none());
-    assert_eq!(nothing.add::<Vec<u8>>(Kind::of(Tag::Text), &[1], "add").unwrap_err().code, Code::InvalidParameter);
+    assert_eq!(nothing.add::<Vec<u8>>(Kind::of(Tag::Text), &[1]).unwrap_err().class(), Class::InvalidParameter);
     assert_eq!(View::parse(&nothing.to_bloom::<Vec<u8>>()).unwrap().header, nothing.header);
     let info = nothing.info();
     assert_eq!((info.num_counters, info.cardinality, info.copies, info.current_fpr), (0, 0.0, Some(0.0), 0.0));
@@ -121,24 +122,33 @@ fn slices_answer_as_the_whole_does() {
 #[test]
 fn what_cannot_be_is_refused() {
     for capacity in [None, Some(0), Some(-1), Some(i64::MIN)] {
-        assert_eq!(check_capacity(capacity).unwrap_err().code, Code::InvalidParameter);
+        assert_eq!(check_capacity(capacity).unwrap_err().class(), Class::InvalidParameter);
     }
-    assert_eq!(sized_header(1000, 2.0, u64::MAX).unwrap_err().code, Code::InvalidParameter);
+    assert_eq!(sized_header(1000, 2.0, u64::MAX).unwrap_err().class(), Class::InvalidParameter);
     // Four times the bits: 20 blocks of 256 bytes.
     let header = sized_header(1000, 0.01, 44 + 20 * 256).unwrap();
     assert_eq!((stored_bytes(&header), header.blocks), (44 + 20 * 256, 20));
-    assert_eq!(sized_header(1000, 0.01, 43 + 20 * 256).unwrap_err().code, Code::TooLarge);
-    assert_eq!(sized_header(1 << 40, 0.01, crate::sizing::limits::MAX_STORED_BYTES).unwrap_err().code, Code::TooLarge);
+    assert_eq!(sized_header(1000, 0.01, 43 + 20 * 256).unwrap_err().class(), Class::TooLarge);
+    assert_eq!(
+        sized_header(1 << 40, 0.01, crate::sizing::limits::MAX_STORED_BYTES).unwrap_err().class(),
+        Class::TooLarge
+    );
     let (small, large) = (one_block(), Header { blocks: 2, base_blocks: 2, ..one_block() });
-    let error = summed_header(&small, &large, "sum").unwrap_err();
-    assert!(error.detail.as_ref().is_some_and(|d| d.contains("equally many counters")), "{error:?}");
-    assert_eq!(error.code, Code::InvalidParameter);
+    let error = summed_header(&small, &large).unwrap_err();
+    assert!(
+        matches!(
+            error.problem(),
+            Problem::InvalidParameter(InvalidParameter::Mismatch { why: Mismatch::Counters, .. })
+        ),
+        "{error:?}"
+    );
+    assert_eq!(error.class(), Class::InvalidParameter);
     let (text, integer) = (Kind::of(Tag::Text), Kind::of(Tag::Integer));
-    let kinds = summed_header(&Header { kind: text, ..small }, &Header { kind: integer, ..small }, "sum");
-    assert_eq!(kinds.unwrap_err().code, Code::KindMismatch);
+    let kinds = summed_header(&Header { kind: text, ..small }, &Header { kind: integer, ..small });
+    assert_eq!(kinds.unwrap_err().class(), Class::KindMismatch);
     let value = added(&empty::<Vec<u8>>(&small), text, &[1]);
-    let wrong_kind = Counting::parse(&value).unwrap().add::<Vec<u8>>(integer, &[1], "add");
-    assert_eq!(wrong_kind.unwrap_err().code, Code::KindMismatch);
+    let wrong_kind = Counting::parse(&value).unwrap().add::<Vec<u8>>(integer, &[1]);
+    assert_eq!(wrong_kind.unwrap_err().class(), Class::KindMismatch);
 }
 
 #[test]
@@ -166,12 +176,12 @@ fn each_field_is_checked() {
         let mut damaged = value.clone();
         damaged[offset..offset + bytes.len()].copy_from_slice(bytes);
         let error = Counting::parse(&damaged).unwrap_err();
-        let text = format!("{} {}", error.message, error.detail.clone().unwrap());
+        let text = error.to_string();
         assert!(text.contains(what), "{offset}: {text}");
-        assert_eq!(error.code, Code::InvalidBinary);
+        assert_eq!(error.class(), Class::InvalidBinary);
     }
     for other in [&value[..43], &value[..44], &value[..value.len() - 1], &[&value[..], &[0]].concat()] {
-        assert_eq!(Counting::parse(other).unwrap_err().code, Code::InvalidBinary);
+        assert_eq!(Counting::parse(other).unwrap_err().class(), Class::InvalidBinary);
     }
     let two_sizes = Header { blocks: 2, base_blocks: 1, ..one_block() };
     assert!(Counting::parse(&zeroed::<Vec<u8>>(&two_sizes)).is_err());
@@ -215,7 +225,7 @@ proptest! {
         if let Ok(filter) = Counting::parse(&value) {
             prop_assert_eq!(&filter.copy::<Vec<u8>>(&filter.header), &value);
             prop_assert!(View::parse(&filter.to_bloom::<Vec<u8>>()).is_ok());
-            let twice: Vec<u8> = sum(&filter, &filter, "sum").unwrap();
+            let twice: Vec<u8> = sum(&filter, &filter).unwrap();
             prop_assert!(Counting::parse(&twice).is_ok());
             let removed: Option<Vec<u8>> = filter.remove(&text(&["a", "b", "c"]));
             prop_assert!(removed.is_none_or(|value| Counting::parse(&value).is_ok()));

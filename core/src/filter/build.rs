@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::header::{Header, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
-use crate::error::{Code, Error, Result};
+use crate::error::{KindMismatch, Result};
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::sizing::limits::max_blocks;
@@ -25,7 +25,8 @@ impl Request {
     /// The header of an empty filter that was asked for like this.
     ///
     /// # Errors
-    /// Those of [`sizing::size()`]; [`Code::TooLarge`] if the filter would have more than `limit` bytes when dense.
+    /// Those of [`sizing::size()`]; [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes when
+    /// dense.
     pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
         match self.capacity {
             Some(capacity) => {
@@ -49,7 +50,7 @@ pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
 /// The header of an unsized build that ended with `elements` distinct elements.
 ///
 /// # Errors
-/// [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+/// [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes.
 pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<Header<'a>> {
     if !header.is_unsized() || elements == 0 {
         return Ok(*header);
@@ -64,7 +65,7 @@ pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<He
 /// need.
 ///
 /// # Errors
-/// Those of [`sizing::power_of_two`]; [`Code::TooLarge`] if not even the smallest filter fits.
+/// Those of [`sizing::power_of_two`]; [`crate::Class::TooLarge`] if not even the smallest filter fits.
 pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
     let size = sizing::power_of_two(header.layout, 1, header.fpr)?;
     let mut largest = Header { capacity: 0, ..Header::sized(size, header.kind) };
@@ -83,7 +84,7 @@ pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
 /// count that keeps the rate.
 ///
 /// # Errors
-/// [`Code::TooLarge`] if the filter would have more than `limit` bytes.
+/// [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes.
 pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, limit: u64) -> Result<B> {
     let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
@@ -105,7 +106,7 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
 /// two of blocks that keeps the rate.
 ///
 /// # Errors
-/// [`Code::TooLarge`] if it would have more than `limit` bytes.
+/// [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
 pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
     from_more_hashes(header, hashes, 0, limit)
 }
@@ -172,40 +173,19 @@ pub fn prefetch(view: &View<'_>, hash: u64) {
 /// The kind of a filter of kind `held` that takes, or is asked for, an element of kind `given`.
 ///
 /// # Errors
-/// [`Code::KindMismatch`] when they differ, naming both and `operation`.
-pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>, operation: &str) -> Result<Kind<'a>> {
-    held.meet(given).ok_or_else(|| {
-        Error::new(
-            Code::KindMismatch,
-            format!("cannot use {operation} with a bloom filter of kind {held} and an element of kind {given}"),
-        )
-        .detail("An element of another kind would never be found.")
-        .hint(advice(held, given, operation))
-    })
-}
-
-/// What to do about an element of another kind.
-fn advice(held: Kind<'_>, given: Kind<'_>, operation: &str) -> String {
-    let (held, given) = (held.to_string(), given.to_string());
-    let is_array_of = |array: &str, member: &str| array.strip_prefix("array of ") == Some(member);
-    if !is_array_of(&given, &held) && !is_array_of(&held, &given) {
-        return format!("Cast the element to a type of kind {held}.");
-    }
-    let calls = if operation.starts_with("counting_") {
-        "counting_bloom_add_all or counting_bloom_remove_all"
-    } else {
-        "bloom_add_all, bloom_contains_any or bloom_contains_all"
-    };
-    format!("To use the array's members, call {calls}.")
+/// [`KindMismatch::Element`] when they differ.
+pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
+    held.meet(given)
+        .ok_or_else(|| KindMismatch::Element { filter: held.to_string(), element: given.to_string() }.into())
 }
 
 /// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size takes the
 /// one that these elements need.
 ///
 /// # Errors
-/// [`Code::KindMismatch`]; [`Code::TooLarge`] if it would grow to more than `limit` bytes.
-pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], operation: &str, limit: u64) -> Result<B> {
-    let header = Header { kind: meet_kind(view.header.kind, kind, operation)?, ..view.header };
+/// [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes.
+pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], limit: u64) -> Result<B> {
+    let header = Header { kind: meet_kind(view.header.kind, kind)?, ..view.header };
     match view.body {
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(entries) => {

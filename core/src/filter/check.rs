@@ -2,27 +2,25 @@
 //! in come through here.
 
 use super::header::{COUNTERS, DENSE, HEADER_BYTES, Header, Raw, VERSION};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, InvalidBinary, Result};
 use crate::hash::HASH_ID;
 use crate::kind::{self, Kind, Tag};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
 use crate::sizing::density;
 use crate::sizing::limits::{self, MAX_STORED_BYTES, max_blocks};
 
-pub(crate) fn invalid(detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidBinary, "invalid bloom filter").detail(format!("The value is damaged: {}.", detail.into()))
+pub(crate) fn invalid(what: impl Into<String>) -> Error {
+    InvalidBinary::Damaged { what: what.into() }.into()
 }
 
-pub(crate) fn require(holds: bool, detail: impl FnOnce() -> String) -> Result<()> {
-    if holds { Ok(()) } else { Err(invalid(detail())) }
+pub(crate) fn require(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(invalid(what())) }
 }
 
 /// Refuses what is not sparse or dense.
 pub(super) fn check_bits(representation: u8) -> Result<()> {
     if representation == COUNTERS {
-        return Err(Error::new(Code::InvalidBinary, "value is a counting bloom filter, not a bloom filter")
-            .detail(format!("Its representation is {COUNTERS}: counters."))
-            .hint("Read it as counting_bloom, and cast that to bloom."));
+        return Err(InvalidBinary::Counters { representation }.into());
     }
     require(representation <= DENSE, || format!("representation {representation} is unknown"))
 }
@@ -32,12 +30,7 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
     require(bytes.len() >= HEADER_BYTES, || format!("{} bytes where a header has {HEADER_BYTES}", bytes.len()))?;
     require(bytes.len() as u64 <= MAX_STORED_BYTES, || format!("{} bytes are too many", bytes.len()))?;
     if bytes[0] != VERSION {
-        return Err(Error::new(
-            Code::InvalidBinary,
-            format!("bloom filter has format version {}, which is unknown", bytes[0]),
-        )
-        .detail(format!("This version of pg_bloom reads version {VERSION}."))
-        .hint("If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter."));
+        return Err(InvalidBinary::UnknownVersion { found: bytes[0], known: VERSION }.into());
     }
     let raw: Raw = bincode::deserialize(&bytes[..HEADER_BYTES]).map_err(|e| invalid(e.to_string()))?;
     let layout = Layout::from_code(raw.layout).ok_or_else(|| invalid(format!("layout {} is unknown", raw.layout)))?;
@@ -103,7 +96,7 @@ pub(super) fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.blocks.is_power_of_two(), || {
         format!("{} blocks of a filter to be folded are no power of two", h.blocks)
     })?;
-    let num_hashes = density(h.layout, h.fpr).map_err(|e| invalid(e.message.clone()))?.num_hashes;
+    let num_hashes = density(h.layout, h.fpr).map_err(|error| invalid(error.to_string()))?.num_hashes;
     require(h.num_hashes == num_hashes, || format!("{} hashes at a rate that has {num_hashes}", h.num_hashes))
 }
 

@@ -270,8 +270,8 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
 ///
 /// # Errors
 /// Those of a union but for its size.
-pub fn union_cardinality(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<f64> {
-    let mut header = merged_header(&a.header, &b.header, operation)?;
+pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
+    let mut header = merged_header(&a.header, &b.header)?;
     if a.header.is_unsized() || b.header.is_unsized() {
         return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
     }

@@ -27,11 +27,10 @@
 //! dense payload of more blocks than will be needed and capacity 0, to be folded at the end.
 
 use super::buffer::Buffer;
-use crate::error::{Code, Error, Result};
+use crate::error::{InvalidParameter, Parameters, Result, TooLarge};
 use crate::hash::HASH_ID;
 use crate::kind::Kind;
 use crate::layout::{Layout, Shape};
-use crate::sizing::limits::MAX_STORED_BYTES;
 use crate::sizing::{self, Size};
 use serde::{Deserialize, Serialize};
 
@@ -151,7 +150,7 @@ impl<'a> Header<'a> {
     /// Checks that the filter, dense, is one that may be stored.
     ///
     /// # Errors
-    /// [`Code::TooLarge`] if it would have more than `limit` bytes.
+    /// [`TooLarge::Bytes`] if it would have more than `limit` bytes.
     pub fn check_size(&self, limit: u64) -> Result<()> {
         self.check_bytes(self.dense_bytes(), limit)
     }
@@ -161,24 +160,13 @@ impl<'a> Header<'a> {
     /// # Errors
     /// As [`Header::check_size`].
     pub(crate) fn check_bytes(&self, bytes: u64, limit: u64) -> Result<()> {
-        if bytes <= limit {
-            return Ok(());
-        }
-        // Beyond the largest value of the setting nothing is gained by raising it.
-        let raise = if bytes <= MAX_STORED_BYTES { ", raise pg_bloom.max_filter_size" } else { "" };
-        Err(Error::new(
-            Code::TooLarge,
-            format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"),
-        )
-        .detail(format!(
-            "Capacity {} at a false positive rate of {} in layout \"{}\".",
-            self.capacity,
-            self.fpr,
-            self.layout.name()
-        ))
-        .hint(format!(
-            "Use a smaller capacity or a higher rate{raise}, or spread the elements over several filters with bloom_shard."
-        )))
+        if bytes <= limit { Ok(()) } else { Err(TooLarge::Bytes { bytes, limit, own: self.parameters() }.into()) }
+    }
+
+    /// What it was made with, for errors.
+    pub(crate) fn parameters(&self) -> Parameters {
+        let Header { layout, num_hashes, blocks, capacity, fpr, .. } = *self;
+        Parameters { layout, num_hashes, blocks, capacity, fpr }
     }
 
     /// Checks that a result has not grown beyond what is allowed: one with a payload of `payload` bytes, made of
@@ -186,7 +174,7 @@ impl<'a> Header<'a> {
     /// it as large.
     ///
     /// # Errors
-    /// [`Code::TooLarge`] if it is larger than all of these and than `limit` bytes as a whole.
+    /// [`TooLarge::Bytes`] if it is larger than all of these and than `limit` bytes as a whole.
     pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
         if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
     }
@@ -248,13 +236,12 @@ pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) 
 /// The largest capacity whose filter, dense, has at most `bytes` bytes as stored.
 ///
 /// # Errors
-/// Those of [`sizing::density`]; [`Code::InvalidParameter`] when not even a capacity of one fits.
+/// Those of [`sizing::density`]; [`InvalidParameter::TooFewBytes`] when not even a capacity of one fits.
 pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     const HEADER: u64 = HEADER_BYTES as u64;
     if let Some(capacity) = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)? {
         return Ok(capacity);
     }
     let least = HEADER + layout.payload_bytes(sizing::size(layout, 1, fpr)?.blocks);
-    Err(Error::new(Code::InvalidParameter, format!("no bloom filter fits in {bytes} bytes"))
-        .hint(format!("The smallest with this rate and layout has {least} bytes.")))
+    Err(InvalidParameter::TooFewBytes { bytes, least }.into())
 }

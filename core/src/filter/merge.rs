@@ -20,7 +20,7 @@ use super::build::{contains, insert_entries, write_hashes};
 use super::header::{Header, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, InvalidParameter, KindMismatch, Mismatch, Result};
 use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
 use crate::memory;
@@ -48,78 +48,42 @@ fn is_plain(h: &Header<'_>) -> bool {
     h.is_unsized() && h.layout == Layout::Blocked && h.fpr == DEFAULT_FPR
 }
 
-fn describe(h: &Header<'_>) -> String {
-    let bits = h.blocks * h.layout.block_bits();
-    format!(
-        "layout \"{}\", {} hashes, {bits} bits (capacity {}, rate {})",
-        h.layout.name(),
-        h.num_hashes,
-        h.capacity,
-        h.fpr
-    )
-}
-
 /// The header of two filters merged.
 ///
 /// # Errors
-/// [`Code::KindMismatch`] for different key kinds, [`Code::InvalidParameter`] for other layouts or hashes or block
-/// counts that don't divide.
-pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>, operation: &str) -> Result<Header<'a>> {
-    let kind = merged_kind(a.kind, b.kind, operation)?;
+/// [`KindMismatch::Filters`] for different key kinds, [`InvalidParameter::Mismatch`] for other layouts or hashes or
+/// block counts that don't divide.
+pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
+    let kind = merged_kind(a.kind, b.kind)?;
     let larger = if compare(a, b) == Ordering::Less { b } else { a };
     let (small, large) = (a.blocks.min(b.blocks), a.blocks.max(b.blocks));
     if small > 0 {
-        let reason = match reason_against(a, b) {
-            "" if !large.is_multiple_of(small) => NO_MULTIPLE,
-            reason => reason,
-        };
-        if !reason.is_empty() {
-            return Err(cannot_merge(a, b, larger, reason, operation));
+        let sizes = (!large.is_multiple_of(small)).then_some(Mismatch::Sizes);
+        if let Some(why) = mismatch(a, b).or(sizes) {
+            return Err(cannot_merge(a, b, larger, why));
         }
     }
     Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger })
 }
 
-/// Why one size is not enough for two filters.
-pub(super) const NO_MULTIPLE: &str = "The larger size must be a multiple of the smaller.";
-
-/// Why two filters cannot be merged, whatever their sizes; empty if nothing is against it.
-pub(super) fn reason_against(a: &Header<'_>, b: &Header<'_>) -> &'static str {
+/// Why two filters cannot be merged whatever their sizes, if they can't.
+pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
     if a.layout != b.layout {
-        "Filters of different layouts cannot be merged."
+        Some(Mismatch::Layouts)
     } else if a.num_hashes != b.num_hashes {
-        "Filters of different rates cannot be merged: the rate decides the number of hashes."
+        Some(Mismatch::Hashes)
     } else {
-        ""
+        None
     }
 }
 
-pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>, operation: &str) -> Result<Kind<'a>> {
-    a.meet(b).ok_or_else(|| {
-        Error::new(
-            Code::KindMismatch,
-            format!("cannot use {operation} with bloom filters of different key kinds {a} and {b}"),
-        )
-        .hint("Build both filters from elements of one type, with a cast where they differ.")
-    })
+pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
+    a.meet(b).ok_or_else(|| KindMismatch::Filters { a: a.to_string(), b: b.to_string() }.into())
 }
 
 /// Refuses two headers, of which `larger` is one that would fit both.
-pub(crate) fn cannot_merge(
-    a: &Header<'_>,
-    b: &Header<'_>,
-    larger: &Header<'_>,
-    reason: &str,
-    operation: &str,
-) -> Error {
-    Error::new(Code::InvalidParameter, format!("cannot use {operation} with bloom filters of different parameters"))
-        .detail(format!("{} against {}. {reason}", describe(a), describe(b)))
-        .hint(format!(
-            "Build both with the same capacity, rate and layout, for instance capacity {}, rate {} and layout \"{}\".",
-            larger.capacity,
-            larger.fpr,
-            larger.layout.name()
-        ))
+pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, larger: &Header<'_>, why: Mismatch) -> Error {
+    InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger: larger.parameters() }.into()
 }
 
 /// ORs D(view), spread to `blocks` blocks, into a dense payload.
@@ -144,10 +108,10 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
 /// The union of two filters.
 ///
 /// # Errors
-/// Those of [`merged_header`]; [`Code::TooLarge`] if the result has more than `limit` bytes and is larger than both
-/// filters.
-pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64) -> Result<B> {
-    let header = merged_header(&a.header, &b.header, operation)?;
+/// Those of [`merged_header`]; [`crate::Class::TooLarge`] if the result has more than `limit` bytes and is larger than
+/// both filters.
+pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
+    let header = merged_header(&a.header, &b.header)?;
     match (a.header.is_unsized(), b.header.is_unsized()) {
         (true, true) => return Ok(header.sparse(0)),
         (true, false) => return Ok(b.to_buffer()),
@@ -179,8 +143,8 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str, limit: u64)
 ///
 /// # Errors
 /// Those of [`merged_header`].
-pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>, operation: &str) -> Result<B> {
-    let header = merged_header(&a.header, &b.header, operation)?;
+pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
+    let header = merged_header(&a.header, &b.header)?;
     if a.header.is_unsized() || b.header.is_unsized() {
         return Ok(header.sparse(0));
     }

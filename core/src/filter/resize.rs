@@ -14,7 +14,7 @@ use super::build::{Request, insert_entries, settle};
 use super::header::{Header, payload_mut};
 use super::merge::{gcd, or_into};
 use super::view::{Body, View};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, InvalidParameter, Result};
 use crate::kind::Kind;
 use crate::sizing::{self, Size};
 
@@ -22,17 +22,14 @@ use crate::sizing::{self, Size};
 /// list that it must be then.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] for bits whose size neither divides nor is divided by the new one, and for bits without a
-/// capacity; [`Code::TooLarge`] if it would grow to more than `limit` bytes; those of [`sizing::size()`].
+/// [`InvalidParameter::ResizeDoesNotDivide`] for bits whose size neither divides nor is divided by the new one,
+/// [`InvalidParameter::ResizeNeedsCapacity`] for bits without a capacity; [`crate::Class::TooLarge`] if it would grow
+/// to more than `limit` bytes; those of [`sizing::size()`].
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
         (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),
         (Body::Dense(_), Some(capacity)) => resize_bits(view, capacity, limit),
-        (Body::Dense(_), None) => {
-            Err(Error::new(Code::InvalidParameter, "a dense bloom filter cannot be resized without a capacity")
-                .detail("Its bits don't tell how many elements it has.")
-                .hint("Give the number of distinct elements to make room for."))
-        }
+        (Body::Dense(_), None) => Err(InvalidParameter::ResizeNeedsCapacity.into()),
     }
 }
 
@@ -97,17 +94,8 @@ fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
 
 #[cold]
 fn does_not_divide(h: &Header<'_>, capacity: u64, blocks: u64) -> Error {
-    let unit = if h.layout.block_bits() == 1 { "bits" } else { "blocks" };
-    let error =
-        Error::new(Code::InvalidParameter, format!("cannot resize a dense bloom filter to capacity {capacity}"))
-            .detail(format!(
-                "It has {} {unit}, and that capacity at rate {} has {blocks}: neither is a multiple of the other.",
-                h.blocks, h.fpr
-            ));
-    match capacity_that_fits(h, blocks) {
-        Some(fits) => error.hint(format!("Use capacity {fits}, or build the filter from its elements.")),
-        None => error.hint("Build the filter from its elements."),
-    }
+    let possible = capacity_that_fits(h, blocks);
+    InvalidParameter::ResizeDoesNotDivide { own: h.parameters(), capacity, blocks, possible }.into()
 }
 
 /// The capacity of a size to which bits can be resized, the next from `wanted` blocks up where there is one.
@@ -131,6 +119,7 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Class, Problem};
     use crate::filter::build::{contains, from_hashes};
     use crate::filter::{estimate, sparse};
     use crate::hash::word;
@@ -209,16 +198,16 @@ mod tests {
                 }
                 Err(error) => {
                     prop_assert!(!large.is_multiple_of(small));
-                    prop_assert_eq!(error.code, Code::InvalidParameter);
-                    let detail = error.detail.clone().unwrap();
-                    prop_assert!(detail.contains(&small.to_string()) && detail.contains(&large.to_string()), "{}", detail);
-                    let hint = error.hint.clone().unwrap();
-                    let fits = hint.strip_prefix("Use capacity ").and_then(|rest| rest.split(',').next()?.parse().ok());
+                    prop_assert_eq!(error.class(), Class::InvalidParameter);
+                    let Problem::InvalidParameter(InvalidParameter::ResizeDoesNotDivide { own, blocks, possible, .. }) = error.problem() else {
+                        panic!("{error:?}");
+                    };
+                    prop_assert_eq!((own.blocks.min(*blocks), own.blocks.max(*blocks)), (small, large));
                     if size.blocks >= 64 && view.header.blocks >= 64 {
-                        prop_assert!(fits.is_some(), "{}", hint);
+                        prop_assert!(possible.is_some(), "{:?}", error);
                     }
-                    if let Some(fits) = fits {
-                        prop_assert!(resized(&given, Some(fits)).is_ok(), "{}", hint);
+                    if let Some(possible) = *possible {
+                        prop_assert!(resized(&given, Some(possible)).is_ok(), "{:?}", error);
                     }
                 }
             }
@@ -252,7 +241,7 @@ mod tests {
             let (list, bits) = (build(layout, Some(100_000), &hashes), build(layout, Some(1000), &hashes));
             for (value, capacity, fails) in [(&list, 200_000, true), (&list, 1000, false), (&bits, 8000, true)] {
                 let result = resize::<Vec<u8>>(&View::parse(value).unwrap(), Some(capacity), 1500);
-                assert_eq!(result.err().map(|error| error.code), fails.then_some(Code::TooLarge), "{layout:?}");
+                assert_eq!(result.err().map(|error| error.class()), fails.then_some(Class::TooLarge), "{layout:?}");
             }
             let same = resize::<Vec<u8>>(&View::parse(&bits).unwrap(), Some(1000), 1).unwrap();
             assert_eq!(same, bits);
@@ -262,7 +251,7 @@ mod tests {
     #[test]
     fn bits_need_a_capacity() {
         let error = resized(&build(Layout::Blocked, Some(1000), &hashes(3, 4000)), None).unwrap_err();
-        assert_eq!(error.code, Code::InvalidParameter);
+        assert_eq!(error.class(), Class::InvalidParameter);
         let none = build(Layout::Classic, None, &[]);
         assert_eq!(resized(&none, None).unwrap(), none);
         assert_eq!(resized(&none, Some(77)).unwrap(), build(Layout::Classic, Some(77), &[]));

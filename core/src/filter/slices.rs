@@ -45,7 +45,7 @@ impl<'a> Start<'a> {
     /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice of the value.
     ///
     /// # Errors
-    /// Those of `read`; [`crate::Code::InvalidBinary`] if it gives fewer bytes than there must be.
+    /// Those of `read`; [`crate::Class::InvalidBinary`] if it gives fewer bytes than there must be.
     pub fn contains<E: From<Error>, B: AsRef<[u8]>>(
         &self,
         hash: u64,

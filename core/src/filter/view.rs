@@ -29,7 +29,7 @@ impl<'a> View<'a> {
     /// Reads a stored filter.
     ///
     /// # Errors
-    /// [`crate::Code::InvalidBinary`] for anything that no operation of this crate would have written.
+    /// [`crate::Class::InvalidBinary`] for anything that no operation of this crate would have written.
     pub fn parse(bytes: &'a [u8]) -> Result<View<'a>> {
         let view = View::parse_state(bytes)?;
         if view.header.is_unsized() && view != (View { body: Body::Sparse(&[]), ..view }) {

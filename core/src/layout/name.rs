@@ -1,7 +1,5 @@
 //! The layouts by name.
 
-use crate::error::{Code, Error, Result};
-
 /// A layout by name, as chosen by users and kept in the stored form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -33,14 +31,8 @@ impl Layout {
     }
 
     /// The layout with this name.
-    ///
-    /// # Errors
-    /// [`Code::InvalidParameter`] for any other name.
-    pub fn parse(name: &str) -> Result<Layout> {
-        Layout::ALL.into_iter().find(|l| l.name() == name).ok_or_else(|| {
-            Error::new(Code::InvalidParameter, format!("unknown bloom filter layout \"{name}\""))
-                .hint("The layouts are \"blocked\", \"classic\" and \"parquet\".")
-        })
+    pub fn named(name: &str) -> Option<Layout> {
+        Layout::ALL.into_iter().find(|l| l.name() == name)
     }
 
     /// Bits of a block.

@@ -26,7 +26,7 @@
 mod thrift;
 
 use crate::canonical::scalar;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, InvalidBinary, InvalidParameter, Result, TooLarge};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::{contains, insert_entries};
 use crate::filter::estimate;
@@ -97,16 +97,14 @@ fn read_header(reader: &mut Reader<'_>) -> Read<i32> {
     bits.map_or_else(|| thrift::invalid("numBytes is missing"), Ok)
 }
 
-fn invalid(detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidBinary, "invalid Parquet bloom filter")
-        .detail(detail)
-        .hint("It is the header and the bits: bloom_filter_length bytes of a file from bloom_filter_offset on.")
+fn invalid(what: String) -> Error {
+    InvalidBinary::Parquet { what }.into()
 }
 
 /// The bits of a filter as a Parquet file has it.
 ///
 /// # Errors
-/// [`Code::InvalidBinary`] for anything else.
+/// [`InvalidBinary::Parquet`] for anything else.
 pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
     let mut reader = Reader::new(start);
@@ -158,16 +156,11 @@ fn floats(tag: Tag) -> Option<Floats> {
 /// The filter of a Parquet file as one of ours, dense, whose elements have this kind.
 ///
 /// # Errors
-/// [`Code::InvalidBinary`] for bytes that are none; [`Code::TooLarge`] if it would have more than `limit` bytes;
-/// [`Code::InvalidParameter`] for a kind that Parquet doesn't have.
+/// [`InvalidBinary::Parquet`]; [`TooLarge::ParquetBytes`] if it would have more than `limit` bytes;
+/// [`InvalidParameter::KindNotReadFromParquet`].
 pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     if !tag.is_parquet() {
-        return Err(Error::new(
-            Code::InvalidParameter,
-            format!("bloom filters of Parquet files have no elements of kind {}", tag.name()),
-        )
-        .detail("No writer of Parquet hashes elements of this kind as pg_bloom does.")
-        .hint("Name the type of the Parquet column, for instance text or bigint."));
+        return Err(InvalidParameter::KindNotReadFromParquet { kind: tag.name().into() }.into());
     }
     let bits = decode(bytes)?;
     let blocks = (bits.len() / BLOCK_BYTES) as u64;
@@ -204,41 +197,22 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
 
 /// Checks the size of a filter that nobody gave a capacity.
 fn check_stored(header: &Header<'_>, limit: u64) -> Result<()> {
-    let bytes = header.dense_bytes();
-    if bytes <= limit {
-        return Ok(());
-    }
-    Err(Error::new(Code::TooLarge, format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"))
-        .detail(format!("It has {} bytes of bits.", header.payload_bytes()))
-        .hint(if bytes <= crate::sizing::limits::MAX_STORED_BYTES {
-            "Raise pg_bloom.max_filter_size."
-        } else {
-            "Ask each file's own filter, or have the files written with smaller ones."
-        }))
+    let (bytes, payload) = (header.dense_bytes(), header.payload_bytes());
+    if bytes <= limit { Ok(()) } else { Err(TooLarge::ParquetBytes { bytes, limit, payload }.into()) }
 }
 
 /// A filter as Parquet files have it. One of no size becomes one block without elements.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] for another layout, and for a kind that Parquet doesn't have; [`Code::TooLarge`] if a
+/// [`InvalidParameter::LayoutNotOfParquet`]; [`InvalidParameter::KindNotWrittenToParquet`]; [`TooLarge::Bytes`] if a
 /// sparse filter would have more than `limit` bytes when dense.
 pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     let h = &view.header;
     if !h.is_unsized() && h.layout != Layout::Parquet {
-        return Err(Error::new(
-            Code::InvalidParameter,
-            format!("bloom filter of layout \"{}\" cannot be written to Parquet", h.layout.name()),
-        )
-        .detail("Parquet has filters of layout \"parquet\" only.")
-        .hint("Build it with layout 'parquet', for instance bloom_agg(x, capacity, fpr, 'parquet')."));
+        return Err(InvalidParameter::LayoutNotOfParquet { layout: h.layout }.into());
     }
     if !(h.kind.is_none() || h.kind.tag.is_parquet()) {
-        return Err(Error::new(
-            Code::InvalidParameter,
-            format!("bloom filter of kind {} cannot be written to Parquet", h.kind),
-        )
-        .detail("No reader of Parquet hashes elements of this kind as pg_bloom does.")
-        .hint("Cast the elements to the type of the Parquet column, for instance text or bigint."));
+        return Err(InvalidParameter::KindNotWrittenToParquet { kind: h.kind.to_string() }.into());
     }
     if matches!(view.body, Body::Sparse(_)) {
         h.check_size(limit)?;

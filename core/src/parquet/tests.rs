@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::{Class, Problem, TooLarge};
 use crate::filter::build::{Request, from_hashes};
 use crate::filter::{merge, sparse};
 
@@ -53,8 +54,8 @@ fn exported(value: &[u8]) -> Vec<u8> {
 
 fn refused(bytes: &[u8]) -> String {
     let error = decode(bytes).expect_err("no filter");
-    assert_eq!((error.code, error.message.as_str()), (Code::InvalidBinary, "invalid Parquet bloom filter"));
-    error.detail.clone().expect("a detail")
+    let Problem::InvalidBinary(InvalidBinary::Parquet { what }) = error.problem() else { panic!("{error:?}") };
+    what.clone()
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn they_merge_with_ours() {
     for capacity in [theirs.header.capacity, theirs.header.capacity * 4] {
         let own = ours(Tag::ParquetInt32, capacity, &integers(2_000..6_000));
         let own = View::parse(&own).unwrap();
-        let union: Vec<u8> = merge::union(&theirs, &own, "test", u64::MAX).expect("sizes that fit");
+        let union: Vec<u8> = merge::union(&theirs, &own, u64::MAX).expect("sizes that fit");
         let union = View::parse(&union).unwrap();
         assert!(integers(0..6_000).iter().all(|element| contains(&union, hash(element))));
     }
@@ -141,7 +142,7 @@ fn a_sparse_filter_is_written_dense_and_one_of_no_size_empty() {
     let value = ours(Tag::ParquetInt64, 1_000, &integers(0..5));
     assert!(matches!(View::parse(&value).unwrap().body, Body::Sparse(_)));
     let error = export::<Vec<u8>>(&View::parse(&value).unwrap(), 500).expect_err("too large");
-    assert_eq!(error.code, Code::TooLarge);
+    assert_eq!(error.class(), Class::TooLarge);
     for layout in Layout::ALL {
         let header = Header::unsized_(layout, 0.01);
         let empty: Vec<u8> = crate::filter::build::empty(&header);
@@ -161,13 +162,11 @@ fn other_layouts_and_kinds_are_refused() {
         let header = Header { kind: Kind::of(tag), ..request.header(u64::MAX).unwrap() };
         let value: Vec<u8> = from_hashes(&header, &[5, 6], u64::MAX).unwrap();
         let error = export::<Vec<u8>>(&View::parse(&value).unwrap(), u64::MAX).expect_err("no such filter");
-        assert_eq!(error.code, Code::InvalidParameter);
-        assert!(error.hint.is_some() && error.detail.is_some());
+        assert_eq!(error.class(), Class::InvalidParameter);
     }
     for tag in [Tag::None, Tag::Integer, Tag::Numeric, Tag::Boolean, Tag::Other] {
         let error = import::<Vec<u8>>(&in_a_file(&[0; 32]), tag, u64::MAX).expect_err("no such kind");
-        assert_eq!(error.code, Code::InvalidParameter);
-        assert!(error.hint.is_some() && error.detail.is_some());
+        assert_eq!(error.class(), Class::InvalidParameter);
     }
 }
 
@@ -235,10 +234,7 @@ impl Buffer for None_ {
 fn limits_are_checked_before_memory_is_taken() {
     let file = in_a_file(&vec![0; 1 << 20]);
     let error = import::<None_>(&file, Tag::ParquetInt32, 1 << 20).err().expect("too large");
-    assert_eq!(
-        (error.code, error.message.as_str()),
-        (Code::TooLarge, "bloom filter of 1048620 bytes exceeds the limit of 1048576 bytes")
-    );
+    assert_eq!(error, TooLarge::ParquetBytes { bytes: 1_048_620, limit: 1 << 20, payload: 1 << 20 }.into());
     assert!(import::<Vec<u8>>(&file, Tag::ParquetInt32, 1_048_620).is_ok());
     let huge = ours(Tag::ParquetInt32, 100_000_000, &integers(0..3));
     assert!(export::<None_>(&View::parse(&huge).unwrap(), 1 << 20).is_err());

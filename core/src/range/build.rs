@@ -94,7 +94,7 @@ impl Build {
     /// elements must be added too.
     ///
     /// # Errors
-    /// [`crate::Code::TooLarge`] when there are no numbers left for pages or ranges; those of writing.
+    /// [`crate::Class::TooLarge`] when there are no numbers left for pages or ranges; those of writing.
     pub fn range<S: Sink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
         if self.gathered.ranges() == MAX_WIDTH as usize {
             let full = std::mem::take(&mut self.gathered);

@@ -21,7 +21,7 @@
 use super::address::{Level, PageNumber};
 use super::page::PageSize;
 use super::tile::{TileAddress, TileShape};
-use crate::error::{Code, Error, Result};
+use crate::error::{Result, TooLarge};
 
 /// What was chosen when the index was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -199,19 +199,18 @@ impl Directory {
     /// The caller sees to it that the metapage has room for another run.
     ///
     /// # Errors
-    /// [`Code::TooLarge`] when there are no numbers left for pages or slots.
+    /// [`crate::Class::TooLarge`] when there are no numbers left for pages or slots.
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
         let level = shape.level as usize;
         let (first_slot, first_page) = (self.end_slot(shape.level), self.allocated);
         let end_page = u64::from(first_page) + u64::from(shape.pages) * u64::from(tiles);
         let end_slot = first_slot + u64::from(shape.width.slots()) * u64::from(tiles);
-        self.allocated = u32::try_from(end_page).ok().filter(|&end| end < u32::MAX).ok_or_else(|| {
-            Error::new(Code::TooLarge, format!("index of {end_page} pages is too large"))
-                .hint("Use more pages per range, or a higher false positive rate.")
-        })?;
+        self.allocated = u32::try_from(end_page)
+            .ok()
+            .filter(|&end| end < u32::MAX)
+            .ok_or(TooLarge::IndexPages { pages: end_page })?;
         if end_slot > 1 << 32 {
-            return Err(Error::new(Code::TooLarge, format!("an index cannot have {end_slot} ranges"))
-                .hint("Use more pages per range."));
+            return Err(TooLarge::IndexRanges { ranges: end_slot }.into());
         }
         if let (Some(last), Some(placed)) = (self.open.last_mut(), self.levels[level].last_mut())
             && *last == placed.run

@@ -62,7 +62,7 @@ impl Directory {
     /// pages of new tiles are read as empty until they get bits.
     ///
     /// # Errors
-    /// [`crate::Code::TooLarge`] when there are no numbers left for pages or ranges; those of reading.
+    /// [`crate::Class::TooLarge`] when there are no numbers left for pages or ranges; those of reading.
     pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> std::result::Result<Growth, P::Error>
     where
         P::Error: From<Error>,

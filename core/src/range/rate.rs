@@ -36,7 +36,7 @@ use super::address::Level;
 use super::limits::MAX_HASHES;
 use super::page::PageSize;
 use super::tile::{MAX_WIDTH, TileShape, Width};
-use crate::error::{Code, Error, Result};
+use crate::error::{InvalidParameter, Result};
 use crate::sizing::rate;
 use std::cell::Cell;
 
@@ -76,16 +76,12 @@ pub struct Rates {
 /// Checks the rate of an index.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] unless it is from [`MIN_FPR`] to [`MAX_FPR`].
+/// [`InvalidParameter::IndexRate`] unless it is from [`MIN_FPR`] to [`MAX_FPR`].
 pub fn check_fpr(fpr: f64) -> Result<()> {
     if (MIN_FPR..=MAX_FPR).contains(&fpr) {
         return Ok(());
     }
-    Err(Error::new(
-        Code::InvalidParameter,
-        format!("false positive rate of an index must be from {MIN_FPR} to {MAX_FPR}, not {fpr}"),
-    )
-    .hint("It is the share of all ranges that are read in vain for an absent key."))
+    Err(InvalidParameter::IndexRate { fpr, least: MIN_FPR, greatest: MAX_FPR }.into())
 }
 
 /// The rates of level 0, below level 1, and of level 1 in an index that promises `fpr`: their product is that.

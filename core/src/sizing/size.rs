@@ -40,7 +40,7 @@
 //! least at most (in `classic`, whose surplus stays the same share of larger sizes, up to 2.1 % at 1e-6 and 2.3 % at
 //! 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Result, TooLarge};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES, Shape};
 
 use super::limits::check_fpr;
@@ -242,17 +242,13 @@ fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
 /// The size of a filter for `capacity` elements at `fpr`.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] for a rate that the layout can't keep; [`Code::TooLarge`] when the number of bits is no
-/// 63-bit number. Whether the filter may be stored is not asked here.
+/// [`crate::Class::InvalidParameter`] for one that the layout can't keep; [`TooLarge::Bits`] when the number of bits is
+/// no 63-bit number. Whether the filter may be stored is not asked here.
 pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);
     if blocks * layout.block_bits() as f64 >= i64::MAX as f64 {
-        return Err(Error::new(
-            Code::TooLarge,
-            format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"),
-        )
-        .hint("Use a smaller capacity."));
+        return Err(TooLarge::Bits { capacity, fpr }.into());
     }
     Ok(Size { layout, num_hashes: density.num_hashes, blocks: blocks as u64, capacity, fpr })
 }

@@ -14,7 +14,7 @@
 mod data;
 
 use super::limits;
-use crate::error::{Code, Error, Result};
+use crate::error::{InvalidParameter, Result};
 use crate::layout::{Layout, PARQUET_HASHES};
 
 /// One row of a table.
@@ -73,11 +73,10 @@ pub fn best_row(layout: Layout, fpr: f64) -> Option<Row> {
 /// Bits and hashes for a wanted rate, by the lookup table.
 ///
 /// # Errors
-/// [`Code::InvalidParameter`] for a rate outside 0…1 or below the last row.
+/// [`InvalidParameter::Rate`] for one that no filter keeps or no row meets.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
     limits::check_fpr(layout, max_fpr)?;
-    let row = best_row(layout, max_fpr)
-        .ok_or_else(|| Error::new(Code::InvalidParameter, format!("no row of the table meets {max_fpr:e}")))?;
+    let row = best_row(layout, max_fpr).ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
     // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they do.
     let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr { 2 } else { 0 };
     let (num_hashes, fpr) = row

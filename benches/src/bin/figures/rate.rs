@@ -27,7 +27,7 @@ fn add(filter: &[u8], from: i64, to: i64) -> Vec<u8> {
     let view = View::parse(filter).expect("the filter was made here");
     let parquet = view.header.layout == Layout::Parquet;
     let kind = Kind::of(if parquet { Tag::ParquetInt64 } else { Tag::Integer });
-    build::add(&view, kind, &hashes, "bloom_agg", MAX_STORED_BYTES).expect("the filter is small")
+    build::add(&view, kind, &hashes, MAX_STORED_BYTES).expect("the filter is small")
 }
 
 /// The share of absent elements that a filter finds, or `None` while it is sparse and finds none.

@@ -32,7 +32,7 @@ fn cardinality_is_within_two_percent_from_a_tenth_to_one_and_a_half() {
 }
 
 fn merge_two(a: &[u8], b: &[u8]) -> Vec<u8> {
-    crate::filter::merge::union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), "|", u64::MAX).unwrap()
+    crate::filter::merge::union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), u64::MAX).unwrap()
 }
 
 /// Filters of one rate, each with a capacity and the range of numbers that it holds.

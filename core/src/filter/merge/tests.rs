@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::{Class, Problem};
 use crate::filter::build::{self, contains};
 use crate::filter::estimate;
 use crate::filter::fold::fold;
@@ -21,13 +22,13 @@ pub(in crate::filter) fn filter(layout: Layout, blocks: u64, capacity: u64, hash
 }
 
 fn or(a: &[u8], b: &[u8]) -> Vec<u8> {
-    let value: Vec<u8> = union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), "|", NO_LIMIT).unwrap();
+    let value: Vec<u8> = union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), NO_LIMIT).unwrap();
     View::parse(&value).unwrap();
     value
 }
 
 fn and(a: &[u8], b: &[u8]) -> Vec<u8> {
-    let value: Vec<u8> = intersection(&View::parse(a).unwrap(), &View::parse(b).unwrap(), "&").unwrap();
+    let value: Vec<u8> = intersection(&View::parse(a).unwrap(), &View::parse(b).unwrap()).unwrap();
     View::parse(&value).unwrap();
     value
 }
@@ -61,11 +62,11 @@ proptest! {
     fn the_cardinality_of_a_union_needs_no_union(f in three_filters()) {
         let merged = or(&f[0].0, &f[1].0);
         let (a, b) = (View::parse(&f[0].0).unwrap(), View::parse(&f[1].0).unwrap());
-        let found = estimate::union_cardinality(&a, &b, "|").unwrap();
+        let found = estimate::union_cardinality(&a, &b).unwrap();
         prop_assert_eq!(found, estimate::cardinality(&View::parse(&merged).unwrap()));
         let thrice = or(&merged, &f[2].0);
         let (ab, c) = (View::parse(&merged).unwrap(), View::parse(&f[2].0).unwrap());
-        let found = estimate::union_cardinality(&ab, &c, "|").unwrap();
+        let found = estimate::union_cardinality(&ab, &c).unwrap();
         prop_assert_eq!(found, estimate::cardinality(&View::parse(&thrice).unwrap()));
     }
 
@@ -168,13 +169,13 @@ fn other_parameters_are_refused_with_both_sets() {
     for b in
         [filter(Layout::Blocked, 6, 10, &[2]), filter(Layout::Classic, 4, 10, &[]), filter(Layout::Parquet, 4, 9, &[])]
     {
-        let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), "bloom_union", NO_LIMIT)
-            .unwrap_err();
-        assert_eq!(error.code, Code::InvalidParameter);
-        assert!(error.message.contains("bloom_union"));
-        assert!(
-            error.detail.clone().unwrap().contains(" against ") && error.hint.clone().unwrap().contains("capacity 10")
-        );
+        let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT).unwrap_err();
+        assert_eq!(error.class(), Class::InvalidParameter);
+        let Problem::InvalidParameter(InvalidParameter::Mismatch { a: x, b: y, larger, .. }) = error.problem() else {
+            panic!("{error:?}")
+        };
+        let parameters = [&a, &b].map(|filter| View::parse(filter).unwrap().header.parameters());
+        assert_eq!(([*x, *y], larger.capacity), (parameters, 10));
     }
 }
 
@@ -183,9 +184,9 @@ fn other_kinds_are_refused_with_both_names() {
     let mut b = filter(Layout::Blocked, 4, 10, &[1]);
     let a = b.clone();
     b[2] = Tag::Integer as u8;
-    let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), "|", NO_LIMIT).unwrap_err();
-    assert_eq!(error.code, Code::KindMismatch);
-    assert!(error.message.contains("numeric") && error.message.contains("integer"));
+    let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT).unwrap_err();
+    assert_eq!(error.class(), Class::KindMismatch);
+    assert_eq!(error, KindMismatch::Filters { a: "numeric".into(), b: "integer".into() }.into());
 }
 
 /// Unions that would take gigabytes: what is sparse is counted by its hashes, or at the size of what is dense.
@@ -199,8 +200,8 @@ fn the_cardinality_of_a_huge_union_needs_little_memory() {
         let twice = filter(layout, (1 << 22) * unit, 1 << 41, &hashes[..2500]);
         let [small, large, twice] = [&small, &large, &twice].map(|f| View::parse(f).unwrap());
         assert!(matches!((small.body, large.body), (Body::Dense(_), Body::Sparse(_))));
-        assert_eq!(estimate::union_cardinality(&twice, &large, "|").unwrap(), 3000.0);
-        let found = estimate::union_cardinality(&small, &large, "|").unwrap();
+        assert_eq!(estimate::union_cardinality(&twice, &large).unwrap(), 3000.0);
+        let found = estimate::union_cardinality(&small, &large).unwrap();
         assert!((found - 3000.0).abs() < 150.0, "{layout:?}: {found}");
     }
 }
@@ -209,9 +210,8 @@ fn the_cardinality_of_a_huge_union_needs_little_memory() {
 fn a_result_over_the_limit_is_refused_before_it_is_made() {
     let hashes: Vec<u64> = (0..200).map(|i| crate::hash::word(1, i)).collect();
     let (small, large) = (filter(Layout::Blocked, 8, 10, &hashes), filter(Layout::Blocked, 1 << 20, 10, &[1]));
-    let error =
-        union::<Vec<u8>>(&View::parse(&small).unwrap(), &View::parse(&large).unwrap(), "|", 1 << 20).unwrap_err();
-    assert_eq!(error.code, Code::TooLarge);
+    let error = union::<Vec<u8>>(&View::parse(&small).unwrap(), &View::parse(&large).unwrap(), 1 << 20).unwrap_err();
+    assert_eq!(error.class(), Class::TooLarge);
 }
 
 /// Two empty filters of different sizes merge to bits of no kind. Whoever adds the first element gives it one.
@@ -222,7 +222,7 @@ fn the_first_element_gives_a_merged_filter_its_kind() {
         let view = View::parse(&merged).unwrap();
         assert!(view.header.kind.is_none());
         for kind in [Kind::of(Tag::Numeric), Kind::other("pg_catalog.inet")] {
-            let added: Vec<u8> = build::add(&view, kind, &[5, 77], "add", NO_LIMIT).unwrap();
+            let added: Vec<u8> = build::add(&view, kind, &[5, 77], NO_LIMIT).unwrap();
             let added = View::parse(&added).unwrap();
             assert_eq!(added.header.kind, kind);
             assert!(contains(&added, 5) && contains(&added, 77));

@@ -4,11 +4,11 @@ use super::member::{Held, Member, and_into, list, retain, without_kind};
 use super::operation::Operation;
 use super::parts::Parts;
 use super::store::{List, Memory};
-use crate::error::{Error, Result};
+use crate::error::{Error, Mismatch, Result};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::{contains, write_hashes};
 use crate::filter::header::{Header, payload_mut};
-use crate::filter::merge::{NO_MULTIPLE, cannot_merge, compare, gcd, merged_kind, or_into, reason_against};
+use crate::filter::merge::{cannot_merge, compare, gcd, merged_kind, mismatch, or_into};
 use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::kind::{Kind, Tag};
@@ -53,6 +53,11 @@ impl<M: Memory> Set<M> {
         }
     }
 
+    /// How the filters are merged.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
     /// The kind of the elements.
     pub(super) fn kind(&self) -> Kind<'_> {
         Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
@@ -61,7 +66,7 @@ impl<M: Memory> Set<M> {
     /// Takes a filter. Bits larger than `limit` bytes are made only where a filter had as many.
     ///
     /// # Errors
-    /// [`crate::Code::KindMismatch`] for another kind, [`crate::Code::InvalidParameter`] for another layout, other
+    /// [`crate::Class::KindMismatch`] for another kind, [`crate::Class::InvalidParameter`] for another layout, other
     /// hashes, or a size with which the set can't be merged any more.
     pub fn take(&mut self, memory: &mut M, view: &View<'_>, limit: u64) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
@@ -100,8 +105,7 @@ impl<M: Memory> Set<M> {
 
     /// Checks a header against those that came, and takes from it what they have in common.
     fn meet(&mut self, header: &Header<'_>) -> Result<()> {
-        let operation = self.operation.name();
-        merged_kind(self.kind(), header.kind, operation)?;
+        merged_kind(self.kind(), header.kind)?;
         if self.tag == Tag::None {
             self.tag = header.kind.tag;
             header.kind.name.bytes().for_each(|byte| self.name.push(byte));
@@ -114,9 +118,8 @@ impl<M: Memory> Set<M> {
             return Ok(());
         }
         if let Some(Member { header: own, .. }) = self.members.last() {
-            let reason = reason_against(own, header);
-            if !reason.is_empty() {
-                return Err(refuse(own, header, reason, operation));
+            if let Some(why) = mismatch(own, header) {
+                return Err(refuse(own, header, why));
             }
         }
         let multiple = (self.multiple / gcd(self.multiple, header.blocks)).checked_mul(header.blocks);
@@ -133,7 +136,7 @@ impl<M: Memory> Set<M> {
         let apart =
             |own: &Header<'_>| !own.blocks.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own.blocks);
         match self.members.iter().find(|member| apart(&member.header)) {
-            Some(member) => Err(refuse(&member.header, header, NO_MULTIPLE, self.operation.name())),
+            Some(member) => Err(refuse(&member.header, header, Mismatch::Sizes)),
             None => Ok(()),
         }
     }
@@ -248,7 +251,7 @@ impl<M: Memory> Set<M> {
     /// The filter that all make together. More filters can come afterwards.
     ///
     /// # Errors
-    /// [`crate::Code::InvalidParameter`] if the largest size is no multiple of another; [`crate::Code::TooLarge`] if
+    /// [`crate::Class::InvalidParameter`] if the largest size is no multiple of another; [`crate::Class::TooLarge`] if
     /// the result has more than `limit` bytes and is larger than every filter that came.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.members.iter_mut().for_each(Member::sort);
@@ -258,7 +261,7 @@ impl<M: Memory> Set<M> {
             return Ok(header.sparse(0));
         };
         if let Some(other) = others.iter().find(|other| !largest.header.blocks.is_multiple_of(other.header.blocks)) {
-            return Err(refuse(&other.header, &largest.header, NO_MULTIPLE, self.operation.name()));
+            return Err(refuse(&other.header, &largest.header, Mismatch::Sizes));
         }
         let header = Header { kind: self.kind(), base_blocks: self.base, ..largest.header };
         if let Some(hashes) = self.only_hashes() {
@@ -292,7 +295,7 @@ impl<M: Memory> Set<M> {
 }
 
 /// Refuses two headers.
-fn refuse(a: &Header<'_>, b: &Header<'_>, reason: &str, operation: &str) -> Error {
+fn refuse(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
     let larger = if compare(a, b) == Ordering::Less { b } else { a };
-    cannot_merge(a, b, larger, reason, operation)
+    cannot_merge(a, b, larger, why)
 }

@@ -9,13 +9,3 @@ pub enum Operation {
     /// The elements of all of them.
     Intersection = 2,
 }
-
-impl Operation {
-    /// The aggregate, for messages.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Operation::Union => "bloom_union_agg",
-            Operation::Intersection => "bloom_intersection_agg",
-        }
-    }
-}

@@ -47,7 +47,7 @@ impl<'a> Parts<'a> {
     /// Reads what [`super::Set::to_parts`] wrote.
     ///
     /// # Errors
-    /// [`crate::Code::InvalidBinary`] for anything else.
+    /// [`crate::Class::InvalidBinary`] for anything else.
     pub fn parse(bytes: &'a [u8]) -> Result<Parts<'a>> {
         let (start, filters) =
             bytes.split_first_chunk::<START>().ok_or_else(|| invalid("a partial state is cut off"))?;

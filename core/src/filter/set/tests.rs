@@ -1,7 +1,6 @@
 use super::member::Held;
 use super::*;
-use crate::error::Code;
-use crate::error::Result;
+use crate::error::{Class, InvalidParameter, Mismatch, Problem, Result};
 use crate::filter::merge::tests::filter;
 use crate::filter::merge::{intersection, union};
 use crate::filter::{Header, View};
@@ -13,21 +12,21 @@ const NO_LIMIT: u64 = u64::MAX;
 const BLOCKS: [u64; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 24, 24, 24, 48];
 
 /// What pairwise merging gives in an order that works, if there is one: that from the largest down.
-fn naive(operation: Operation, filters: &[Vec<u8>], limit: u64) -> std::result::Result<Vec<u8>, Code> {
+fn naive(operation: Operation, filters: &[Vec<u8>], limit: u64) -> std::result::Result<Vec<u8>, Class> {
     let mut views: Vec<View<'_>> = filters.iter().map(|value| View::parse(value).unwrap()).collect();
     views.sort_by_key(|view| std::cmp::Reverse(view.header.blocks));
     let mut result: Vec<u8> = views[0].to_buffer();
     for view in &views[1..] {
         let own = View::parse(&result).unwrap();
         let merged = match operation {
-            Operation::Union => union(&own, view, "union", NO_LIMIT),
-            Operation::Intersection => intersection(&own, view, "intersection"),
+            Operation::Union => union(&own, view, NO_LIMIT),
+            Operation::Intersection => intersection(&own, view),
         };
-        result = merged.map_err(|error| error.code)?;
+        result = merged.map_err(|error| error.class())?;
     }
     let given = views.iter().map(View::payload_bytes).max().unwrap();
     let grown = View::parse(&result).unwrap().payload_bytes() > given;
-    if grown && result.len() as u64 > limit { Err(Code::TooLarge) } else { Ok(result) }
+    if grown && result.len() as u64 > limit { Err(Class::TooLarge) } else { Ok(result) }
 }
 
 /// The same by a set for each part of the filters, of which all but the last are handed over as bytes.
@@ -102,7 +101,7 @@ proptest! {
             let split = [&filters[..first], &filters[second..], &filters[first..second]];
             let split: Vec<&[Vec<u8>]> = split.into_iter().filter(|part| !part.is_empty()).collect();
             for parts in [whole, &split] {
-                let found = merged(operation, parts, limit).map_err(|error| error.code);
+                let found = merged(operation, parts, limit).map_err(|error| error.class());
                 prop_assert_eq!(&found, &expected, "{:?}", parts.iter().map(|part| part.len()).collect::<Vec<_>>());
             }
         }
@@ -143,16 +142,12 @@ fn the_error_names_a_pair_and_a_capacity_that_would_have_fitted() {
         let [a, b, c] = sizes.map(|(blocks, capacity)| filter(Layout::Blocked, blocks, capacity, &[blocks]));
         for filters in [vec![a.clone(), b.clone()], vec![b.clone(), a.clone()]] {
             let error = merged(operation, &[&filters], NO_LIMIT).unwrap_err();
-            assert_eq!(
-                (error.code, &error.message[..]),
-                (
-                    Code::InvalidParameter,
-                    &format!("cannot use {} with bloom filters of different parameters", operation.name())[..]
-                )
-            );
-            let detail = error.detail.clone().unwrap();
-            assert!(detail.contains("capacity 640") && detail.contains("capacity 960"), "{detail}");
-            assert!(error.hint.clone().unwrap().contains("capacity 960"), "{:?}", error.hint);
+            let Problem::InvalidParameter(InvalidParameter::Mismatch { why, a, b, larger }) = error.problem() else {
+                panic!("{error:?}")
+            };
+            assert_eq!((*why, larger.capacity), (Mismatch::Sizes, 960));
+            assert_eq!(a.capacity.min(b.capacity), 640);
+            assert_eq!(a.capacity.max(b.capacity), 960);
         }
         let all = [a, b, c];
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
@@ -172,5 +167,5 @@ fn memory_is_what_came() {
     }
     assert!(set.members.iter().all(|member| matches!(member.held, Held::Hashes(..))));
     let error = set.take(&mut Heap, &View::parse(&large(5 << 20)).unwrap(), 1 << 20).unwrap_err();
-    assert_eq!(error.code, Code::InvalidParameter);
+    assert_eq!(error.class(), Class::InvalidParameter);
 }

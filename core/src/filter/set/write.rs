@@ -4,7 +4,7 @@ use super::member::{Held, Member};
 use super::merging::Set;
 use super::parts::{MOST_BYTES, START};
 use super::store::Memory;
-use crate::error::{Code, Error, Result};
+use crate::error::{Result, TooLarge};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::write_hashes;
 use crate::filter::header::Header;
@@ -15,7 +15,7 @@ impl<M: Memory> Set<M> {
     /// What another process goes on with.
     ///
     /// # Errors
-    /// [`Code::TooLarge`] if the filters are too many bytes together.
+    /// [`TooLarge::Sizes`] if the filters are too many bytes together.
     pub fn to_parts<B: Buffer>(&mut self) -> Result<B> {
         self.members.iter_mut().for_each(Member::sort);
         let (kind, base_blocks) = (self.kind(), self.base);
@@ -35,11 +35,7 @@ impl<M: Memory> Set<M> {
         let length = |header: &Header<'_>, payload: &Payload<'_>| header.prefix_bytes() + payload.len();
         let total = filters().map(|(h, p)| 8 + length(&h, &p).next_multiple_of(8)).sum::<usize>() + START;
         if total > MOST_BYTES {
-            return Err(Error::new(Code::TooLarge, "bloom filters of too many sizes to be merged in parallel")
-                .detail(format!("They take {total} bytes."))
-                .hint(
-                    "Build filters that will be merged with the same capacity, or merge them without parallel workers.",
-                ));
+            return Err(TooLarge::Sizes { bytes: total }.into());
         }
         let mut value = B::zeroed(total);
         let (start, mut rest) = value.bytes_mut().split_at_mut(START);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::Code;
+use crate::error::Class;
 use crate::filter::build;
 use crate::filter::header::HEADER_BYTES;
 use crate::hash::hash;
@@ -47,10 +47,10 @@ fn states_that_cannot_be_folded_are_refused() {
     assert_eq!(parse(state), Ok(state.blocks));
     let three = Header { blocks: state.blocks * 3, ..state };
     for wrong in [three, Header { num_hashes: state.num_hashes + 1, ..state }, Header { fpr: 1e-300, ..state }] {
-        assert_eq!(parse(wrong).unwrap_err().code, Code::InvalidBinary, "{wrong:?}");
+        assert_eq!(parse(wrong).unwrap_err().class(), Class::InvalidBinary, "{wrong:?}");
     }
     let nothing: Vec<u8> = Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }.sparse(0);
-    assert_eq!(View::parse_state(&nothing).unwrap_err().code, Code::InvalidBinary);
+    assert_eq!(View::parse_state(&nothing).unwrap_err().class(), Class::InvalidBinary);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn every_cut_and_every_longer_value_is_refused() {
         }
         let mut longer = value.clone();
         longer.push(0);
-        assert_eq!(View::parse(&longer).unwrap_err().code, Code::InvalidBinary);
+        assert_eq!(View::parse(&longer).unwrap_err().class(), Class::InvalidBinary);
     }
 }
 
@@ -133,9 +133,9 @@ fn each_field_is_checked() {
         let mut damaged = sparse.clone();
         damaged[offset..offset + bytes.len()].copy_from_slice(bytes);
         let error = View::parse(&damaged).unwrap_err();
-        let text = format!("{} {}", error.message, error.detail.clone().unwrap());
+        let text = error.to_string();
         assert!(text.contains(what), "{offset}: {text}");
-        assert_eq!(error.code, Code::InvalidBinary);
+        assert_eq!(error.class(), Class::InvalidBinary);
     }
 }
 

@@ -62,7 +62,7 @@ fn ranges_may_be_skipped() {
     assert!(index.directory.runs() < 404 && index.directory.pages().is_empty());
     // The last range that a heap can have.
     let error = empty(options(8192, DEFAULT_FPR, 10_000_000)).insert(u32::MAX - 1, 1).unwrap_err();
-    assert!(matches!(error, Failure::Error(error) if error.code == crate::Code::TooLarge));
+    assert!(matches!(error, Failure::Error(error) if error.class() == crate::Class::TooLarge));
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn promises_are_kept() {
         }
     }
     for fpr in [0.0, -1.0, f64::NAN, 0.2, 1e-8, f64::INFINITY] {
-        assert_eq!(check_fpr(fpr).unwrap_err().code, crate::Code::InvalidParameter);
+        assert_eq!(check_fpr(fpr).unwrap_err().class(), crate::Class::InvalidParameter);
         assert!(Rates::of(PageSize::DEFAULT, fpr).is_err());
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::Class;
 use crate::sizing::rate;
 
 /// ClickHouse's table as its source has it: rows 0…20, columns k = 0…14 (unwritten cells 0), and the k of each minimum.
@@ -150,7 +151,7 @@ fn tables_reach_the_least_rate_without_holes() {
     for layout in Layout::ALL {
         let least = limits::least_fpr(layout);
         assert!(best_practice(layout, least).is_ok());
-        assert_eq!(best_practice(layout, least / 2.0).unwrap_err().code, Code::InvalidParameter);
+        assert_eq!(best_practice(layout, least / 2.0).unwrap_err().class(), Class::InvalidParameter);
         let mut bits = 0;
         for p in wanted_rates().into_iter().filter(|&p| p >= least) {
             let found = best_practice(layout, p).unwrap();
@@ -166,6 +167,6 @@ fn tables_reach_the_least_rate_without_holes() {
 #[test]
 fn nonsense_rates_are_refused() {
     for p in [0.0, 1.0, -0.1, f64::NAN, f64::INFINITY] {
-        assert_eq!(best_practice(Layout::Classic, p).unwrap_err().code, Code::InvalidParameter);
+        assert_eq!(best_practice(Layout::Classic, p).unwrap_err().class(), Class::InvalidParameter);
     }
 }
