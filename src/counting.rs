@@ -120,7 +120,7 @@ fn info(call: &Call) -> Outcome {
     let columns = [
         Column::I32(i32::from(filter::VERSION)),
         if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
-        if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
+        h.capacity.elements().map_or(Column::Null, |capacity| Column::I64(capacity as i64)),
         Column::F64(h.fpr),
         Column::I64(found.num_counters as i64),
         Column::I32(h.num_hashes as i32),

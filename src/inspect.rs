@@ -57,7 +57,7 @@ fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<Column> {
         Column::Text(h.layout.name().into()),
         if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
         Column::Text(if is_sparse { "sparse" } else { "dense" }.into()),
-        if h.is_unsized() { Column::Null } else { Column::I64(h.capacity as i64) },
+        h.capacity.elements().map_or(Column::Null, |capacity| Column::I64(capacity as i64)),
         Column::F64(h.fpr),
         Column::I64((h.blocks * h.layout.block_bits()) as i64),
         Column::I32(h.num_hashes as i32),

@@ -49,7 +49,7 @@ pub mod range;
 pub mod sizing;
 
 pub use error::{Class, Error, Problem, Result};
-pub use filter::{Body, Buffer, Header, View};
+pub use filter::{Body, Buffer, Capacity, Header, Partial, View};
 pub use kind::Kind;
 pub use layout::Layout;
 pub use sizing::{DEFAULT_FPR, MAX_STORED_BYTES};

@@ -4,7 +4,7 @@ use pg_bloom_core::counting::{Counting, counters, empty, sum};
 use pg_bloom_core::filter::build::from_hashes;
 use pg_bloom_core::filter::merge;
 use pg_bloom_core::filter::merge::or_into;
-use pg_bloom_core::filter::{Body, Header, View};
+use pg_bloom_core::filter::{Body, Capacity, Header, View};
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::sizing::Size;
 use pg_bloom_core::{Layout, hash, interrupt};
@@ -183,7 +183,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let hashes = sets.map(|set| set.into_iter().map(|i| hash::word(seed, i)).collect::<Vec<u64>>());
-        let headers = capacities.map(|capacity| Header { capacity, ..header });
+        let headers = capacities.map(|capacity| Header { capacity: Capacity::Elements(capacity), ..header });
         let [a, b, c] = [0, 1, 2].map(|i| build(&headers[i], &hashes[i]));
         let add = |x: &[u8], y: &[u8]| -> Vec<u8> {
             sum(&Counting::parse(x).unwrap(), &Counting::parse(y).unwrap()).unwrap()
@@ -191,7 +191,7 @@ proptest! {
         prop_assert_eq!(add(&a, &b), add(&b, &a));
         prop_assert_eq!(add(&add(&a, &b), &c), add(&a, &add(&b, &c)));
         prop_assert_eq!(&add(&a, &empty::<Vec<u8>>(&headers[0])), &a);
-        let most = Header { capacity: *capacities.iter().max().unwrap(), ..header };
+        let most = Header { capacity: Capacity::Elements(*capacities.iter().max().unwrap()), ..header };
         prop_assert_eq!(&add(&add(&a, &b), &c), &build(&most, &hashes.concat()));
 
         // The bits of the sum are the union of the bits.

@@ -21,7 +21,7 @@ use crate::pg::call::Call;
 use crate::pg::error::Result;
 use crate::pg::nodes::nth;
 use crate::pg::varlena::{PgBuffer, Value};
-use pg_bloom_core::View;
+use pg_bloom_core::Partial;
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, AggSplit, AggStrategy, NodeTag, Plan};
 use std::cell::{Cell, RefCell};
@@ -65,8 +65,8 @@ impl State {
         if let Some(state) = State::named(&value) {
             return Ok(state);
         }
-        let view = View::parse_state(&value)?;
-        let mut state = State::new(call, shared, &view.header)?;
+        let partial = Partial::parse(&value)?;
+        let mut state = State::new(call, shared, &partial.view().header)?;
         let head = state.head_mut();
         (head.dense, head.owner) = (value.into_datum().cast_mut_ptr(), Owner::Borrowed);
         Ok(state)

@@ -124,7 +124,7 @@ pub fn same_parameters<A: Aggregate>(a: &Header<'_>, b: &Header<'_>) -> Result<(
 #[cold]
 fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Error {
     let describe = |h: &Header<'_>| {
-        let capacity = if h.is_to_be_sized() { "none".into() } else { h.capacity.to_string() };
+        let capacity = h.capacity.elements().map_or("none".into(), |capacity| capacity.to_string());
         format!("capacity {capacity}, rate {}, layout \"{}\"", h.fpr, h.layout.name())
     };
     invalid_parameter(format!("parameters of {aggregate} must be the same for all rows of a group"))

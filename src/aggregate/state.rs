@@ -23,7 +23,7 @@ use crate::pg::varlena::Value;
 use crate::settings;
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::{estimate, sparse};
-use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
+use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
 use pgrx::pg_sys;
 
 /// Bytes of a new state.
@@ -347,8 +347,8 @@ impl State {
         if self.head().owner == Owner::Borrowed {
             // SAFETY: a value of variable length, which is there as long as the state.
             let value = unsafe { Value::detoast(self.head().dense.into()) };
-            let view = View::parse_trusted(&value).expect("the bytes were checked when the state was made");
-            return use_view(&view);
+            let partial = Partial::parse_trusted(&value).expect("the bytes were checked when the state was made");
+            return use_view(partial.view());
         }
         if self.is_dense() {
             self.flush();

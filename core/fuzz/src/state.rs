@@ -4,7 +4,7 @@ use super::forge::{Input, mend, mend_like};
 use super::oracle;
 use pg_bloom_core::filter::set::{Heap, Operation, Parts, Set};
 use pg_bloom_core::filter::{build, estimate, merge};
-use pg_bloom_core::{Body, Class, View};
+use pg_bloom_core::{Body, Class, Partial, View};
 
 /// The largest filter that an operation may make.
 const LIMIT: u64 = 64 << 10;
@@ -18,12 +18,12 @@ pub fn run(data: &[u8]) {
     as_parts(parts[0]);
     merge_set(parts, elements, &hashes);
     let [a, b] = parts.map(|part| mend(part, true));
-    let [a, b] = [&a, &b].map(|value| View::parse_state(value));
+    let [a, b] = [&a, &b].map(|value| Partial::parse(value));
     for state in [&a, &b].into_iter().flatten() {
-        settle(state, elements, &hashes);
+        settle(state.view(), elements, &hashes);
     }
     if let (Ok(a), Ok(b)) = (&a, &b) {
-        absorb(a, b);
+        absorb(a.view(), b.view());
     }
 }
 
@@ -59,7 +59,7 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
                     let mut own = Set::new(&mut Heap, operation);
                     own.take(&mut Heap, &view, LIMIT).ok()?;
                     let bytes: Vec<u8> = own.to_parts().expect("a filter is not too much to hand over");
-                    assert!(View::parse_state(&bytes).is_err());
+                    assert!(Partial::parse(&bytes).is_err());
                     let parts = Parts::parse(&bytes).expect("what was handed over can be read");
                     set.take_parts(&mut Heap, &parts, LIMIT).ok()?;
                 } else {
@@ -102,7 +102,7 @@ fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
             let Some(value) = possible(build::from_hashes(h, &own, LIMIT)) else { return };
             let view = View::parse(&value).expect("a settled build is a filter");
             assert!(own.iter().all(|&hash| build::contains(&view, hash)), "a false negative");
-            assert!(own.is_empty() || view.header.capacity >= own.len() as u64);
+            assert!(own.is_empty() || view.header.capacity.elements() >= Some(own.len() as u64));
             value
         }
         (Body::Dense(bits), true) => {
@@ -140,7 +140,7 @@ fn absorb(a: &View<'_>, b: &View<'_>) {
     for state in [a, b] {
         merge::or_into(payload, header.blocks, state);
     }
-    let merged = match View::parse_state(&value) {
+    let merged = match Partial::parse(&value) {
         Ok(merged) => merged,
         Err(error) => {
             // Bits need a kind, as the parser says; a state has one as soon as it has an element.
@@ -148,12 +148,12 @@ fn absorb(a: &View<'_>, b: &View<'_>) {
             return;
         }
     };
-    let Some(found) = oracle::bits_of(&merged) else { return };
+    let Some(found) = oracle::bits_of(merged.view()) else { return };
     let mut expected = vec![false; found.len()];
     for state in [a, b] {
         let Some(bits) = oracle::bits_of(state) else { return };
         let spread = oracle::spread(header.layout, &bits, header.blocks / state.header.blocks);
         expected.iter_mut().zip(spread).for_each(|(bit, other)| *bit |= other);
     }
-    assert_eq!(found, expected, "{:?}", merged.header);
+    assert_eq!(found, expected, "{:?}", merged.view().header);
 }

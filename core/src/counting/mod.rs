@@ -34,7 +34,7 @@ pub mod counters;
 use crate::error::{Error, InvalidBinary, InvalidParameter, Mismatch, Result};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::{Request, meet_kind};
-use crate::filter::check::{invalid, parse_header, require};
+use crate::filter::check::{check_is_whole, invalid, parse_header, require};
 use crate::filter::estimate;
 use crate::filter::header::{COUNTERS, Header, payload_mut};
 use crate::filter::merge::{cannot_merge, merged_header};
@@ -140,8 +140,7 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     require(header.base_blocks == header.blocks, || {
         format!("{} base blocks of {} blocks of counters", header.base_blocks, header.blocks)
     })?;
-    require(header.is_unsized() || header.capacity > 0, || "capacity is 0".into())?;
-    require(!header.is_unsized() || header.kind.is_none(), || "a filter of no size has a key kind".into())?;
+    check_is_whole(&header, true)?;
     require(stored_bytes(&header) == length as u64, || {
         format!("{length} bytes where a filter of {} blocks of counters has {}", header.blocks, stored_bytes(&header))
     })?;

@@ -1,7 +1,7 @@
 //! Making filters from hashes, asking them, and adding to them.
 
 use super::buffer::Buffer;
-use super::header::{Header, payload_mut};
+use super::header::{Capacity, Header, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::{KindMismatch, Result};
@@ -68,7 +68,7 @@ pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<He
 /// Those of [`sizing::power_of_two`]; [`crate::Class::TooLarge`] if not even the smallest filter fits.
 pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
     let size = sizing::power_of_two(header.layout, 1, header.fpr)?;
-    let mut largest = Header { capacity: 0, ..Header::sized(size, header.kind) };
+    let mut largest = Header { capacity: Capacity::ToBeFolded, ..Header::sized(size, header.kind) };
     largest.check_size(limit)?;
     loop {
         let blocks = largest.blocks * 2;

@@ -1,7 +1,7 @@
 //! What a stored value must be: length first, then version, then every field, then what must follow from them. All ways
 //! in come through here.
 
-use super::header::{COUNTERS, DENSE, HEADER_BYTES, Header, Raw, VERSION};
+use super::header::{COUNTERS, Capacity, DENSE, HEADER_BYTES, Header, Raw, VERSION};
 use crate::error::{Error, InvalidBinary, Result};
 use crate::hash::HASH_ID;
 use crate::kind::{self, Kind, Tag};
@@ -50,11 +50,11 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
         num_hashes: u32::from(raw.num_hashes),
         blocks: raw.blocks,
         base_blocks: raw.base_blocks,
-        capacity: raw.capacity,
+        capacity: Capacity::from_stored(raw.blocks, raw.capacity),
         fpr: raw.fpr,
         kind: Kind { tag, name },
     };
-    check_shape(&header)?;
+    check_shape(&header, raw.capacity)?;
     Ok((header, raw.representation))
 }
 
@@ -73,11 +73,11 @@ fn parse_name(tag: Tag, len: usize, after_header: &[u8]) -> Result<&str> {
         .ok_or_else(|| invalid("the name of its elements' type is not UTF-8"))
 }
 
-/// Checks hashes, blocks and capacity against each other.
-fn check_shape(h: &Header<'_>) -> Result<()> {
+/// Checks hashes, blocks and capacity, as it is stored, against each other.
+fn check_shape(h: &Header<'_>, capacity: u64) -> Result<()> {
     if h.is_unsized() {
-        return require(h.base_blocks == 0 && h.capacity == 0 && h.num_hashes == 0, || {
-            format!("no blocks, but {} base blocks, capacity {} and {} hashes", h.base_blocks, h.capacity, h.num_hashes)
+        return require(h.base_blocks == 0 && capacity == 0 && h.num_hashes == 0, || {
+            format!("no blocks, but {} base blocks, capacity {capacity} and {} hashes", h.base_blocks, h.num_hashes)
         });
     }
     let hashes = if h.layout == Layout::Parquet { PARQUET_HASHES..=PARQUET_HASHES } else { 1..=MAX_HASHES };
@@ -88,7 +88,17 @@ fn check_shape(h: &Header<'_>) -> Result<()> {
     require(h.base_blocks > 0 && h.blocks.is_multiple_of(h.base_blocks), || {
         format!("{} blocks are no multiple of {}", h.blocks, h.base_blocks)
     })?;
-    require(h.capacity <= i64::MAX as u64, || format!("capacity is {}", h.capacity))
+    require(capacity <= i64::MAX as u64, || format!("capacity is {capacity}"))
+}
+
+/// Checks that a header is one of a stored filter, not of a partial state.
+pub(crate) fn check_is_whole(h: &Header<'_>, is_empty_list: bool) -> Result<()> {
+    match h.capacity {
+        Capacity::Elements(_) => Ok(()),
+        Capacity::ToBeFolded => Err(invalid("capacity is 0")),
+        Capacity::Unsized if !is_empty_list => Err(invalid("a filter of no size holds elements")),
+        Capacity::Unsized => require(h.kind.is_none(), || "a filter of no size has a key kind".into()),
+    }
 }
 
 /// Checks that a filter that is still to be sized can be folded to any smaller size without losing an element.
@@ -121,7 +131,7 @@ pub(super) fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<
 fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
     let hashes = length / 8;
     require(length.is_multiple_of(8), || format!("{length} bytes of hashes are no multiple of 8"))?;
-    require(header.is_unsized() || header.capacity > 0, || "a sparse filter has capacity 0".into())?;
+    require(header.capacity != Capacity::ToBeFolded, || "a sparse filter has capacity 0".into())?;
     require(header.fits_sparse(hashes), || {
         format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
     })?;
@@ -138,8 +148,10 @@ pub(super) fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result
 pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
     let (header, representation) = parse_header(bytes, check_bits)?;
     let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;
-    match representation {
-        DENSE => check_dense_length(&header, payload).map(|()| (header, None)),
-        _ => check_sparse_length(&header, payload).map(|hashes| (header, Some(hashes))),
-    }
+    let hashes = match representation {
+        DENSE => check_dense_length(&header, payload).map(|()| None),
+        _ => check_sparse_length(&header, payload).map(Some),
+    }?;
+    check_is_whole(&header, hashes == Some(0))?;
+    Ok((header, hashes))
 }

@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::build::insert_entries;
 use super::estimate;
-use super::header::{Header, payload_mut};
+use super::header::{Capacity, Header, payload_mut};
 use super::merge::gcd;
 use super::view::{Body, View};
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
         if header.blocks == h.blocks {
             return *h;
         }
-        let capacity = capacity_of(h.layout, h.num_hashes, header.blocks, fpr);
+        let capacity = Capacity::Elements(capacity_of(h.layout, h.num_hashes, header.blocks, fpr));
         Header { capacity, kind: h.kind, ..header }
     };
     let mut folded = *h;

@@ -20,11 +20,8 @@
 //! With PostgreSQL's four-byte length before it, the payload starts at a multiple of eight.
 //!
 //! A value has one canonical form: a set that was never merged across sizes is sparse if and only if its hashes take no
-//! more bytes than the dense payload would. A filter of no size (`blocks` 0) has no elements: it is `bloom_empty()`,
-//! the identity of union.
-//!
-//! The state of an unsized aggregate has two more forms (`View::parse_state`): no size but hashes nevertheless, or a
-//! dense payload of more blocks than will be needed and capacity 0, to be folded at the end.
+//! more bytes than the dense payload would. A filter of no size (no blocks, capacity 0) has no elements: it is the
+//! empty one, the identity of union. Partial states of a build have two more forms ([`super::partial`]).
 
 use super::buffer::Buffer;
 use crate::error::{InvalidParameter, Parameters, Result, TooLarge};
@@ -61,6 +58,36 @@ pub(super) struct Raw {
     pub(super) reserved: u32,
 }
 
+/// What a filter was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capacity {
+    /// Nothing yet: it has no size, no blocks, and no number of hashes.
+    Unsized,
+    /// Nothing yet, but it has the bits of elements: a partial state, of more blocks than it will have in the end.
+    ToBeFolded,
+    /// So many elements.
+    Elements(u64),
+}
+
+impl Capacity {
+    /// What the stored form says with these two numbers.
+    pub(super) fn from_stored(blocks: u64, capacity: u64) -> Capacity {
+        match (blocks, capacity) {
+            (0, _) => Capacity::Unsized,
+            (_, 0) => Capacity::ToBeFolded,
+            (_, elements) => Capacity::Elements(elements),
+        }
+    }
+
+    /// How many elements, if that is known.
+    pub fn elements(self) -> Option<u64> {
+        match self {
+            Capacity::Elements(elements) => Some(elements),
+            Capacity::Unsized | Capacity::ToBeFolded => None,
+        }
+    }
+}
+
 /// What a filter is, apart from its elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header<'a> {
@@ -73,8 +100,8 @@ pub struct Header<'a> {
     /// The greatest common divisor of the block counts ever merged into it: of sizes that divide each other, the
     /// smallest.
     pub base_blocks: u64,
-    /// Elements it was made for; 0 in a filter of no size.
-    pub capacity: u64,
+    /// What it was made for.
+    pub capacity: Capacity,
     /// The rate promised at that capacity.
     pub fpr: f64,
     /// The kind of its elements.
@@ -84,7 +111,7 @@ pub struct Header<'a> {
 impl<'a> Header<'a> {
     /// The header of a filter of no size, which remembers only layout and rate.
     pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
-        Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: 0, fpr, kind: Kind::NONE }
+        Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: Capacity::Unsized, fpr, kind: Kind::NONE }
     }
 
     /// The header of a filter of this size.
@@ -94,7 +121,7 @@ impl<'a> Header<'a> {
             num_hashes: size.num_hashes,
             blocks: size.blocks,
             base_blocks: size.blocks,
-            capacity: size.capacity,
+            capacity: Capacity::Elements(size.capacity),
             fpr: size.fpr,
             kind,
         }
@@ -106,25 +133,14 @@ impl<'a> Header<'a> {
         Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
     }
 
-    /// The size that this header gives.
-    pub fn size(&self) -> Size {
-        Size {
-            layout: self.layout,
-            num_hashes: self.num_hashes,
-            blocks: self.blocks,
-            capacity: self.capacity,
-            fpr: self.fpr,
-        }
-    }
-
     /// Whether this is an unsized build, that will have the size that its elements need in the end.
     pub fn is_to_be_sized(&self) -> bool {
-        self.capacity == 0
+        self.capacity.elements().is_none()
     }
 
     /// Whether the filter has no size yet.
     pub fn is_unsized(&self) -> bool {
-        self.blocks == 0
+        self.capacity == Capacity::Unsized
     }
 
     /// Bytes of the payload when dense.
@@ -165,8 +181,8 @@ impl<'a> Header<'a> {
 
     /// What it was made with, for errors.
     pub(crate) fn parameters(&self) -> Parameters {
-        let Header { layout, num_hashes, blocks, capacity, fpr, .. } = *self;
-        Parameters { layout, num_hashes, blocks, capacity, fpr }
+        let Header { layout, num_hashes, blocks, fpr, .. } = *self;
+        Parameters { layout, num_hashes, blocks, capacity: self.capacity.elements().unwrap_or(0), fpr }
     }
 
     /// Checks that a result has not grown beyond what is allowed: one with a payload of `payload` bytes, made of
@@ -191,7 +207,7 @@ impl<'a> Header<'a> {
             name_len: self.kind.name.len() as u16,
             blocks: self.blocks,
             base_blocks: self.base_blocks,
-            capacity: self.capacity,
+            capacity: self.capacity.elements().unwrap_or(0),
             fpr: self.fpr,
             reserved: 0,
         };

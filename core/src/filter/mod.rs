@@ -6,6 +6,7 @@
 //! | [`buffer`] | memory that the caller owns and results are written to |
 //! | `check` | what a stored value must be: the one validating parser |
 //! | [`view`] | a stored filter, read in place |
+//! | [`partial`] | what one process hands to another of a build |
 //! | [`sparse`] | lists of hashes |
 //! | [`slices`] | asking a filter of which only slices are read |
 //! | [`build`] | filters from hashes; adding to a filter |
@@ -23,6 +24,7 @@ pub mod fold;
 pub mod header;
 pub mod merge;
 pub mod overfull;
+pub mod partial;
 pub mod resize;
 pub mod set;
 pub mod slices;
@@ -30,5 +32,6 @@ pub mod sparse;
 pub mod view;
 
 pub use buffer::Buffer;
-pub use header::{HEADER_BYTES, Header, VERSION, capacity_for_bytes};
+pub use header::{Capacity, HEADER_BYTES, Header, VERSION, capacity_for_bytes};
+pub use partial::Partial;
 pub use view::{Body, View};

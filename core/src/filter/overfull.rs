@@ -63,32 +63,33 @@ const ONE_IN_A_BILLION: Tail = Tail { probability: 1e-9, deviate: 5.998, half_de
 /// Whether a filter's rate is above its promise by more than chance.
 pub fn overfull(view: &View<'_>) -> Option<Overfull> {
     let h = &view.header;
-    if h.is_unsized() || h.is_to_be_sized() || matches!(view.body, Body::Sparse(_)) {
+    let capacity = h.capacity.elements()?;
+    if matches!(view.body, Body::Sparse(_)) {
         return None;
     }
     let current_fpr = estimate::current_fpr(view);
-    if current_fpr <= h.fpr || current_fpr <= limit(h) {
+    if current_fpr <= h.fpr || current_fpr <= limit(h, capacity) {
         return None;
     }
-    Some(Overfull { cardinality: estimate::cardinality(view), capacity: h.capacity, current_fpr, fpr: h.fpr })
+    Some(Overfull { cardinality: estimate::cardinality(view), capacity, current_fpr, fpr: h.fpr })
 }
 
 /// What decides the limit: layout, hashes, blocks, capacity.
 type Shape = (Layout, u32, u64, u64);
 
 /// The rate that filters with exactly their capacity exceed with a probability of 1e-9.
-fn limit(h: &Header<'_>) -> f64 {
+fn limit(h: &Header<'_>, capacity: u64) -> f64 {
     thread_local! {
         /// The last answer: the groups of a query have one size.
         static LAST: Cell<Option<(Shape, f64)>> = const { Cell::new(None) };
     }
-    let key = (h.layout, h.num_hashes, h.blocks, h.capacity);
+    let key = (h.layout, h.num_hashes, h.blocks, capacity);
     if let Some((known, limit)) = LAST.get()
         && known == key
     {
         return limit;
     }
-    let limit = quantile(h.layout, h.num_hashes, h.blocks, h.capacity, ONE_IN_A_BILLION);
+    let limit = quantile(h.layout, h.num_hashes, h.blocks, capacity, ONE_IN_A_BILLION);
     LAST.set(Some((key, limit)));
     limit
 }

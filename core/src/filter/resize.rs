@@ -11,7 +11,7 @@
 
 use super::buffer::Buffer;
 use super::build::{Request, insert_entries, settle};
-use super::header::{Header, payload_mut};
+use super::header::{Capacity, Header, payload_mut};
 use super::merge::{gcd, or_into};
 use super::view::{Body, View};
 use crate::error::{Error, InvalidParameter, Result};
@@ -57,7 +57,8 @@ fn resize_bits<B: Buffer>(view: &View<'_>, capacity: u64, limit: u64) -> Result<
     let h = &view.header;
     let Body::Dense(bits) = view.body else { return Ok(view.to_buffer()) };
     let blocks = blocks_for(h, capacity)?;
-    let header = Header { blocks, base_blocks: gcd(h.base_blocks, blocks), capacity, ..*h };
+    let header =
+        Header { blocks, base_blocks: gcd(h.base_blocks, blocks), capacity: Capacity::Elements(capacity), ..*h };
     if blocks > h.blocks {
         header.check_size(limit)?;
     }
@@ -84,7 +85,8 @@ fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
     let mut blocks = h.blocks;
     while !holds(blocks) {
         blocks *= 2;
-        Header { blocks, capacity, ..*h }.check_size(crate::sizing::limits::MAX_STORED_BYTES)?;
+        Header { blocks, capacity: Capacity::Elements(capacity), ..*h }
+            .check_size(crate::sizing::limits::MAX_STORED_BYTES)?;
     }
     while blocks.is_multiple_of(2) && holds(blocks / 2) {
         blocks /= 2;
@@ -225,12 +227,15 @@ mod tests {
             let before = View::parse(&folded).unwrap().header;
             assert!(before.blocks < View::parse(&given).unwrap().header.blocks);
             // A little less than four times as many: few blocks hold a little more at this rate than their share.
-            let wanted = before.capacity * 7 / 2;
+            let wanted = before.capacity.elements().unwrap() * 7 / 2;
             let larger = resized(&folded, Some(wanted)).unwrap();
             let after = View::parse(&larger).unwrap();
-            assert_eq!(after.header, Header { blocks: before.blocks * 4, capacity: wanted, ..before });
+            assert_eq!(
+                after.header,
+                Header { blocks: before.blocks * 4, capacity: Capacity::Elements(wanted), ..before }
+            );
             assert!(hashes.iter().all(|&hash| contains(&after, hash)));
-            assert_eq!(resized(&larger, Some(before.capacity)).unwrap(), folded);
+            assert_eq!(resized(&larger, before.capacity.elements()).unwrap(), folded);
         }
     }
 

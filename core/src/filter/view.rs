@@ -1,7 +1,7 @@
 //! A stored filter, read in place.
 
 use super::buffer::Buffer;
-use super::check::{check_bits, check_dense, check_foldable, check_sparse, invalid, parse_header, require};
+use super::check::{check_bits, check_dense, check_is_whole, check_sparse, parse_header, require};
 use super::header::{DENSE, Header};
 use super::sparse;
 use crate::error::Result;
@@ -31,59 +31,22 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`crate::Class::InvalidBinary`] for anything that no operation of this crate would have written.
     pub fn parse(bytes: &'a [u8]) -> Result<View<'a>> {
-        let view = View::parse_state(bytes)?;
-        if view.header.is_unsized() && view != (View { body: Body::Sparse(&[]), ..view }) {
-            return Err(invalid("a filter of no size holds elements"));
-        }
-        if view.header.is_unsized() && !view.header.kind.is_none() {
-            return Err(invalid("a filter of no size has a key kind"));
-        }
-        require(view.header.is_unsized() || view.header.capacity > 0, || "capacity is 0".into())?;
-        Ok(view)
-    }
-
-    /// Reads a stored filter or the serialised state of an unsized aggregate: a filter of no size with hashes.
-    ///
-    /// # Errors
-    /// As [`View::parse`].
-    pub fn parse_state(bytes: &'a [u8]) -> Result<View<'a>> {
         let view = View::parse_trusted(bytes)?;
-        match view.body {
-            Body::Sparse(hashes) => {
-                require(sparse::is_ascending(hashes), || "hashes are not in ascending order".into())?;
-                let h = &view.header;
-                require(!h.is_unsized() || h.kind.is_none() || !hashes.is_empty(), || {
-                    "a filter of no size has a key kind but no elements".into()
-                })?;
-            }
-            // Two empty filters of different sizes merge to one that is dense and has no kind yet.
-            Body::Dense(bits) => {
-                require(!view.header.kind.is_none() || interrupt::is_zero(bits), || {
-                    "bits of elements without a key kind are set".into()
-                })?;
-                if view.header.is_to_be_sized() {
-                    check_foldable(&view.header)?;
-                }
-            }
-        }
+        check_contents(&view)?;
         Ok(view)
     }
 
-    /// Reads a value whose bytes a parser accepted before: everything is checked but the order of a sparse filter's
-    /// hashes and the zeros of one without a kind, which takes time that grows with the filter. Reading other bytes can
-    /// give wrong answers but nothing worse.
+    /// Reads a value whose bytes [`View::parse`] accepted before: everything is checked but the order of a sparse
+    /// filter's hashes and the zeros of one without a kind, which takes time that grows with the filter. Reading other
+    /// bytes can give wrong answers but nothing worse.
     ///
     /// # Errors
     /// As [`View::parse`].
     #[inline]
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<View<'a>> {
-        let (header, representation) = parse_header(bytes, check_bits)?;
-        let payload = &bytes[header.prefix_bytes()..];
-        let body = match representation {
-            DENSE => Body::Dense(check_dense(&header, payload)?),
-            _ => Body::Sparse(check_sparse(&header, payload)?),
-        };
-        Ok(View { header, body })
+        let view = read(bytes)?;
+        check_is_whole(&view.header, matches!(view.body, Body::Sparse([])))?;
+        Ok(view)
     }
 
     /// How many bytes the payload has as stored.
@@ -114,6 +77,30 @@ impl<'a> View<'a> {
                 value
             }
         }
+    }
+}
+
+/// Reads a filter or a partial state, as far as both are alike: what takes time that grows with the payload is not
+/// checked.
+#[inline]
+pub(super) fn read(bytes: &[u8]) -> Result<View<'_>> {
+    let (header, representation) = parse_header(bytes, check_bits)?;
+    let payload = &bytes[header.prefix_bytes()..];
+    let body = match representation {
+        DENSE => Body::Dense(check_dense(&header, payload)?),
+        _ => Body::Sparse(check_sparse(&header, payload)?),
+    };
+    Ok(View { header, body })
+}
+
+/// Checks the rest: hashes ascend, and there are no bits of elements without a kind. Two empty filters of different
+/// sizes merge to one that is dense and has no kind yet.
+pub(super) fn check_contents(view: &View<'_>) -> Result<()> {
+    match view.body {
+        Body::Sparse(hashes) => require(sparse::is_ascending(hashes), || "hashes are not in ascending order".into()),
+        Body::Dense(bits) => require(!view.header.kind.is_none() || interrupt::is_zero(bits), || {
+            "bits of elements without a key kind are set".into()
+        }),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::error::{Error, InvalidBinary, InvalidParameter, Result, TooLarge};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::{contains, insert_entries};
 use crate::filter::estimate;
-use crate::filter::header::{Header, capacity_for_bytes, payload_mut};
+use crate::filter::header::{Capacity, Header, capacity_for_bytes, payload_mut};
 use crate::filter::view::{Body, View};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
@@ -169,7 +169,7 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
         num_hashes: PARQUET_HASHES,
         blocks,
         base_blocks: blocks,
-        capacity: 1,
+        capacity: Capacity::Elements(1),
         fpr: DEFAULT_FPR,
         kind: Kind::of(tag),
     };
@@ -190,7 +190,7 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     }
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
     // One for which we would make this size, where we make such sizes.
-    let capacity = capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?;
+    let capacity = Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
     Header { capacity, fpr, ..header }.rewrite_dense(value.bytes_mut());
     Ok(value)
 }
