@@ -4,6 +4,7 @@
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, hash_to_add, hashes};
 use crate::error::{During, invalid_parameter};
+use crate::filter_type::Bloom;
 use crate::pg::array::elements;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
@@ -39,7 +40,7 @@ fn from_array(call: &Call) -> Outcome {
     if header.is_to_be_sized() {
         Ok(Some(filter.into_datum()))
     } else {
-        overfull::finish(call, overfull::BUILT, filter)
+        overfull::finish::<Bloom>(call, overfull::BUILT, filter)
     }
 }
 
@@ -59,7 +60,7 @@ fn add(call: &Call) -> Outcome {
     if build::contains(&view, hash) {
         return Ok(Some(filter.into_datum()));
     }
-    overfull::finish(
+    overfull::finish::<Bloom>(
         call,
         overfull::ADDED,
         build::add(&view, key.kind, &[hash], settings::max_filter_bytes()).during("bloom_add")?,
@@ -76,7 +77,7 @@ fn add_all(call: &Call) -> Outcome {
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(Some(filter.into_datum()));
     }
-    overfull::finish(
+    overfull::finish::<Bloom>(
         call,
         overfull::ADDED,
         build::add(&view, key.kind, &hashes, settings::max_filter_bytes()).during("bloom_add_all")?,

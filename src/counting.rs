@@ -7,6 +7,7 @@
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{ElementType, Key, hash_to_add};
 use crate::error::During;
+use crate::filter_type::CountingBloom;
 use crate::overfull;
 use crate::pg::array::elements;
 use crate::pg::call::Call;
@@ -15,13 +16,12 @@ use crate::pg::row::{Column, row};
 use crate::pg::varlena::PgBuffer;
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::kind::Kind;
-use pg_bloom_core::{Buffer, Header, filter, memory};
+use pg_bloom_core::{Header, filter, memory};
 use pgrx::pg_sys::{Datum, Oid};
 
 /// Warns about an overfull filter, or fails, and makes it the result.
 fn finish(call: &Call, filter: PgBuffer) -> Outcome {
-    overfull::check_counting(call, filter.bytes())?;
-    Ok(Some(filter.into_datum()))
+    overfull::finish::<CountingBloom>(call, overfull::COUNTING, filter)
 }
 
 /// `counting_bloom_empty()`, `counting_bloom_empty(capacity, fpr)`.

@@ -1,54 +1,23 @@
 //! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison.
 //!
 //! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the
-//! one parser, [`View::parse`]. The type `counting_bloom` differs in its parser, [`Counting::parse`], and in nothing
-//! else: so its other functions are these.
+//! one parser, [`FilterType::check`]. The type `counting_bloom` differs in that and in nothing else: so its other
+//! functions are these.
 
+use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
 use crate::pg::encoding;
 use crate::pg::error::{Error, Outcome, Result, SqlState};
 use crate::pg::varlena::{PgBuffer, Value, c_string};
-use pg_bloom_core::counting::Counting;
-use pg_bloom_core::{Buffer, View, hash, interrupt};
+use pg_bloom_core::{Buffer, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
-/// A type whose values are filters.
-trait Type {
-    /// Its SQL name.
-    const NAME: &'static str;
-
-    /// Checks that bytes are a value of it.
-    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()>;
-}
-
-/// The type `bloom`.
-enum Bloom {}
-
-impl Type for Bloom {
-    const NAME: &'static str = "bloom";
-
-    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
-        View::parse(bytes).map(drop)
-    }
-}
-
-/// The type `counting_bloom`.
-enum CountingBloom {}
-
-impl Type for CountingBloom {
-    const NAME: &'static str = "counting_bloom";
-
-    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
-        Counting::parse(bytes).map(drop)
-    }
-}
-
 /// `bloom_in(cstring)`.
-fn input<T: Type>(call: &Call) -> Outcome {
+fn input<T: FilterType>(call: &Call) -> Outcome {
     let text = call.cstring(0).to_bytes();
     let filter = decode(text).ok_or_else(|| {
-        let message = format!("invalid input syntax for type {}: \"{}\"", T::NAME, shown(text));
+        let message = format!("invalid input syntax for type {}: \"{}\"", T::NAME.to_string_lossy(), shown(text));
         Error::new(SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION, message)
             .hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
     })?;
@@ -100,19 +69,19 @@ fn output(call: &Call) -> Outcome {
 }
 
 /// `bloom_recv(internal)`.
-fn receive<T: Type>(call: &Call) -> Outcome {
+fn receive<T: FilterType>(call: &Call) -> Outcome {
     validated::<T>(call.message(0))
 }
 
 /// `bloom(bytea)`: the cast from `bytea`.
-fn from_bytea<T: Type>(call: &Call) -> Outcome {
+fn from_bytea<T: FilterType>(call: &Call) -> Outcome {
     match call.value(0) {
         Some(bytes) => validated::<T>(bytes.bytes()),
         None => Ok(None),
     }
 }
 
-fn validated<T: Type>(bytes: &[u8]) -> Outcome {
+fn validated<T: FilterType>(bytes: &[u8]) -> Outcome {
     T::check(bytes)?;
     Ok(Some(PgBuffer::copy_of(bytes).into_datum()))
 }

@@ -1,21 +1,32 @@
-//! What tells the type `counting_bloom` from the type `bloom`.
+//! What tells the type `counting_bloom` from the type `bloom`: all of it, for its input and output, for asking filters,
+//! for warnings and for the planner.
 
 use crate::pg::error::Result;
 use pg_bloom_core::counting::{self, Counting};
-use pg_bloom_core::filter::build;
+use pg_bloom_core::filter::overfull::{self, Overfull};
 use pg_bloom_core::filter::slices::Start;
+use pg_bloom_core::filter::{build, estimate};
 use pg_bloom_core::{Header, View};
+use std::ffi::CStr;
 
 /// What tells one type of filters from the other.
 pub trait FilterType {
-    /// What asks it, for messages.
-    const OPERATION: &'static str;
+    /// Its SQL name.
+    const NAME: &'static CStr;
+    /// The function that asks it, for messages.
+    const CONTAINS: &'static str;
     /// A whole value.
     type Whole<'a>: Copy;
     /// The start of a value.
     type Start<'a>: Copy;
 
-    /// Reads a whole value.
+    /// Checks that bytes from outside are a value.
+    ///
+    /// # Errors
+    /// 22P03 for others.
+    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()>;
+
+    /// Reads a whole value that was stored, and so was checked before.
     ///
     /// # Errors
     /// 22P03 for a damaged one.
@@ -48,15 +59,26 @@ pub trait FilterType {
         hash: u64,
         read: impl FnMut(usize, usize) -> Result<B>,
     ) -> Result<bool>;
+
+    /// How much more it has than it was made for, if it is overfull.
+    fn overfull(whole: &Self::Whole<'_>) -> Option<Overfull>;
+
+    /// The largest share of so many distinct values that may be in it.
+    fn most_of(whole: &Self::Whole<'_>, distinct: f64) -> f64;
 }
 
 /// Values of type `bloom`.
 pub enum Bloom {}
 
 impl FilterType for Bloom {
-    const OPERATION: &'static str = "bloom_contains";
+    const NAME: &'static CStr = c"bloom";
+    const CONTAINS: &'static str = "bloom_contains";
     type Whole<'a> = View<'a>;
     type Start<'a> = Start<'a>;
+
+    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
+        View::parse(bytes).map(drop)
+    }
 
     fn whole(bytes: &[u8]) -> pg_bloom_core::Result<View<'_>> {
         View::parse_trusted(bytes)
@@ -92,15 +114,28 @@ impl FilterType for Bloom {
     ) -> Result<bool> {
         start.contains(hash, read)
     }
+
+    fn overfull(whole: &View<'_>) -> Option<Overfull> {
+        overfull::overfull(whole)
+    }
+
+    fn most_of(whole: &View<'_>, distinct: f64) -> f64 {
+        (estimate::cardinality(whole) / distinct + estimate::current_fpr(whole)).min(1.0)
+    }
 }
 
 /// Values of type `counting_bloom`.
 pub enum CountingBloom {}
 
 impl FilterType for CountingBloom {
-    const OPERATION: &'static str = "counting_bloom_contains";
+    const NAME: &'static CStr = c"counting_bloom";
+    const CONTAINS: &'static str = "counting_bloom_contains";
     type Whole<'a> = Counting<'a>;
     type Start<'a> = Header<'a>;
+
+    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
+        Counting::parse(bytes).map(drop)
+    }
 
     fn whole(bytes: &[u8]) -> pg_bloom_core::Result<Counting<'_>> {
         Counting::parse_trusted(bytes)
@@ -132,5 +167,13 @@ impl FilterType for CountingBloom {
         read: impl FnMut(usize, usize) -> Result<B>,
     ) -> Result<bool> {
         counting::contains_in_slices(start, hash, read)
+    }
+
+    fn overfull(whole: &Counting<'_>) -> Option<Overfull> {
+        whole.with_bits(Bloom::overfull)
+    }
+
+    fn most_of(whole: &Counting<'_>, distinct: f64) -> f64 {
+        whole.with_bits(|view| Bloom::most_of(view, distinct))
     }
 }

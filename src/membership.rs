@@ -55,7 +55,7 @@ fn probe_any<S: FilterType>(call: &Call, site: &mut Site<S>, filter: usize, elem
     let Some(element) = call.element(element) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
     type_of_element.refresh(call)?;
-    let hasher = type_of_element.key(filter.header(), S::OPERATION)?.hasher();
+    let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher();
     let hash = match constant {
         Some((known, hash)) if *known == hasher => *hash,
         _ => {
@@ -118,7 +118,7 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>> {
     site.element.refresh(call)?;
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
-    let key = site.element.key(filter.header(), Bloom::OPERATION)?;
+    let key = site.element.key(filter.header(), Bloom::CONTAINS)?;
     let hashes = memory::collect(elements.iter().map(|&element| key.hash(element)));
     let answers = filter.contains_each(&hashes, until)?;
     Ok(Some(Probed { array: site.array, oid: site.oid, elements, answers }))

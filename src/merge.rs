@@ -1,6 +1,7 @@
 //! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`, `bloom_resize`.
 
 use crate::error::During;
+use crate::filter_type::Bloom;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::varlena::PgBuffer;
@@ -12,7 +13,11 @@ use pg_bloom_core::{View, sizing};
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
-    overfull::finish(call, overfull::MERGED, merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?)
+    overfull::finish::<Bloom>(
+        call,
+        overfull::MERGED,
+        merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?,
+    )
 }
 
 /// `bloom_intersection(filter, filter)`, `filter & filter`.
@@ -35,7 +40,7 @@ fn resize(call: &Call) -> Outcome {
     let Some(filter) = call.value(0) else { return Ok(None) };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
     let resized = resize::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?;
-    overfull::finish(call, overfull::BUILT, resized)
+    overfull::finish::<Bloom>(call, overfull::BUILT, resized)
 }
 
 pg_functions! {

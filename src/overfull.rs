@@ -1,15 +1,13 @@
 //! Warnings about overfull filters, or errors, as `pg_bloom.overfill` says.
 
 use crate::error::invalid_parameter;
+use crate::filter_type::FilterType;
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Outcome, Result, warn};
 use crate::pg::once;
 use crate::pg::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::Buffer;
-use pg_bloom_core::View;
-use pg_bloom_core::counting::Counting;
-use pg_bloom_core::filter::overfull;
 use pg_bloom_core::filter::overfull::Overfull;
 
 /// What to do about an overfull filter that was built of its elements.
@@ -21,24 +19,19 @@ pub const MERGED: &str = "Build the filters with one capacity, enough for their 
 /// Other filters that the same call makes in a statement are not reported.
 const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
 
+/// The same of one with counters.
+pub const COUNTING: &str = "Build it with a larger capacity, or remove elements.";
+
 /// Warns about an overfull filter, or fails.
 ///
 /// # Errors
 /// 22023 when `pg_bloom.overfill` is `error`.
-pub fn check(call: &Call, advice: &str, view: &View<'_>) -> Result<()> {
-    check_with(call, advice, || overfull::overfull(view))
-}
-
-/// The same of a filter that `find` judges.
-///
-/// # Errors
-/// As [`check`].
-fn check_with(call: &Call, advice: &str, find: impl FnOnce() -> Option<Overfull>) -> Result<()> {
+pub fn check<T: FilterType>(call: &Call, advice: &str, filter: &T::Whole<'_>) -> Result<()> {
     let overfill = settings::overfill();
     if overfill == Overfill::Ignore || (overfill == Overfill::Warn && once::was_done(call)) {
         return Ok(());
     }
-    let Some(over) = find() else { return Ok(()) };
+    let Some(over) = T::overfull(filter) else { return Ok(()) };
     if overfill == Overfill::Error {
         return Err(describe(&over, advice, ""));
     }
@@ -75,20 +68,11 @@ fn significant(rate: f64) -> String {
     }
 }
 
-/// Warns about an overfull filter, or fails.
-///
-/// # Errors
-/// 22023 when `pg_bloom.overfill` is `error`; 22P03 for a damaged value.
-pub fn check_counting(call: &Call, filter: &[u8]) -> Result<()> {
-    let filter = Counting::parse_trusted(filter)?;
-    check_with(call, "Build it with a larger capacity, or remove elements.", || filter.with_bits(overfull::overfull))
-}
-
 /// Warns about an overfull filter, or fails, and makes it the result.
 ///
 /// # Errors
 /// 22023 when `pg_bloom.overfill` is `error`.
-pub fn finish(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
-    check(call, advice, &View::parse_trusted(filter.bytes())?)?;
+pub fn finish<T: FilterType>(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
+    check::<T>(call, advice, &T::whole(filter.bytes())?)?;
     Ok(Some(filter.into_datum()))
 }

@@ -10,6 +10,7 @@
 use super::parameters::{Params, Shared};
 use super::tag::{Tag, state_argument};
 use crate::error::During;
+use crate::filter_type::CountingBloom;
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Result;
@@ -213,7 +214,8 @@ impl CountingState {
         let datum = self.filter();
         // SAFETY: a value of variable length that was just made.
         let value = unsafe { Value::detoast(datum) };
-        overfull::check_counting(call, value.bytes())?;
+        let filter = Counting::parse_trusted(value.bytes())?;
+        overfull::check::<CountingBloom>(call, overfull::COUNTING, &filter)?;
         Ok(datum)
     }
 

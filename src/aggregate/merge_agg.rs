@@ -3,6 +3,7 @@
 
 use super::set_state::SetState;
 use crate::arguments::empty_bloom;
+use crate::filter_type::Bloom;
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
@@ -74,7 +75,7 @@ fn deserialise(call: &Call) -> Outcome {
 fn finish_union(call: &Call) -> Outcome {
     call.require_aggregate()?;
     match SetState::argument(call, 0)? {
-        Some(mut state) => overfull::finish(call, overfull::MERGED, state.finish(call)?),
+        Some(mut state) => overfull::finish::<Bloom>(call, overfull::MERGED, state.finish(call)?),
         None => empty_bloom().map(Some),
     }
 }

@@ -11,6 +11,7 @@ use super::payload::Payload;
 use super::spill::with_entries;
 use super::state::{Owner, State, most_in_memory, too_many};
 use crate::error::During;
+use crate::filter_type::Bloom;
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Result;
@@ -267,7 +268,7 @@ impl State {
         if !header.is_to_be_sized() || self.is_dense() {
             // SAFETY: a value of variable length that was just made.
             let value = unsafe { Value::detoast(datum) };
-            overfull::check(call, overfull::BUILT, &View::parse_trusted(&value)?)?;
+            overfull::check::<Bloom>(call, overfull::BUILT, &View::parse_trusted(&value)?)?;
         }
         Ok(datum)
     }

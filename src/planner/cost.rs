@@ -1,6 +1,7 @@
 //! The planner's question what a call costs, and what a filter from a column means for that.
 
 use super::statistics;
+use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
 use crate::pg::catalog;
 use crate::pg::nodes::argument;
@@ -69,7 +70,7 @@ impl CostRequest<'_> {
             }
             let variable: *mut pg_sys::Var = node.cast();
             let is_filter = |name| statistics::is_own(self.call, (*variable).vartype, name);
-            (is_filter(c"bloom") || is_filter(c"counting_bloom")).then_some(variable)
+            (is_filter(Bloom::NAME) || is_filter(CountingBloom::NAME)).then_some(variable)
         }
     }
 }

@@ -39,11 +39,7 @@ use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
-use pg_bloom_core::View;
-use pg_bloom_core::counting::Counting;
-use pg_bloom_core::filter::estimate;
 use pgrx::pg_sys::{self, Datum};
-use std::ffi::CStr;
 
 /// The share of rows where nothing is known.
 const DEFAULT: f64 = 0.1;
@@ -57,35 +53,10 @@ const PAGE_COST: f64 = 150.0;
 /// Pages up to which a value is fetched whole to be asked for one element.
 const SHORT_PAGES: f64 = 2.0;
 
-/// A sort of filter that the planner may know.
-trait Known: FilterType {
-    /// The name of its type.
-    const TYPE: &'static CStr;
-
-    /// The largest share of so many distinct values that may be in the filter.
-    fn most_of(filter: &Self::Whole<'_>, distinct: f64) -> f64;
-}
-
-impl Known for Bloom {
-    const TYPE: &'static CStr = c"bloom";
-
-    fn most_of(filter: &View<'_>, distinct: f64) -> f64 {
-        (estimate::cardinality(filter) / distinct + estimate::current_fpr(filter)).min(1.0)
-    }
-}
-
-impl Known for CountingBloom {
-    const TYPE: &'static CStr = c"counting_bloom";
-
-    fn most_of(filter: &Counting<'_>, distinct: f64) -> f64 {
-        filter.with_bits(|view| Bloom::most_of(view, distinct))
-    }
-}
-
 /// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or
 /// not for the rows of the statistics.
-fn selectivity<S: Known>(call: &Call, filter: Side) -> f64 {
-    match clause(call, filter, S::TYPE, |column| share::<S>(call, column)) {
+fn selectivity<S: FilterType>(call: &Call, filter: Side) -> f64 {
+    match clause(call, filter, S::NAME, |column| share::<S>(call, column)) {
         Clause::Unknown => DEFAULT,
         Clause::Null => 0.0,
         Clause::Known(share) => share,
@@ -93,10 +64,10 @@ fn selectivity<S: Known>(call: &Call, filter: Side) -> f64 {
 }
 
 /// The share of a column's rows whose element may be in the filter; `None` if it can't be asked for such elements.
-fn share<S: Known>(call: &Call, column: &Column<'_>) -> Option<f64> {
+fn share<S: FilterType>(call: &Call, column: &Column<'_>) -> Option<f64> {
     let filter = S::whole(column.filter).ok()?;
     let element = ElementType::of_type(call, column.element).ok()?;
-    let hasher = element.key(S::header(&filter), S::OPERATION).ok()?.hasher();
+    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher();
     let contains = |element| hasher.hash(element).is_some_and(|hash| S::contains(&filter, hash));
 
     let distinct = column.distinct().filter(|_| column.effort.spend_on_bytes(column.filter.len()));
