@@ -10,7 +10,7 @@ use pg_bloom_core::{Header, View};
 use std::ffi::CStr;
 
 /// What tells one type of filters from the other.
-pub trait FilterType {
+pub trait FilterType: 'static {
     /// Its SQL name.
     const NAME: &'static CStr;
     /// The function that asks it, for messages.
@@ -37,6 +37,9 @@ pub trait FilterType {
     /// # Errors
     /// 22P03 for a damaged one.
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Self::Start<'_>>;
+
+    /// A value that is there for ever, for as long as it is borrowed: so that no copy of it can be kept longer.
+    fn shorter<'a>(whole: &'a Self::Whole<'static>) -> &'a Self::Whole<'a>;
 
     /// What a whole value is.
     fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
@@ -86,6 +89,11 @@ impl FilterType for Bloom {
 
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Start<'_>> {
         Start::parse(bytes, length)
+    }
+
+    #[inline(always)]
+    fn shorter<'a>(whole: &'a View<'static>) -> &'a View<'a> {
+        whole
     }
 
     #[inline(always)]
@@ -143,6 +151,10 @@ impl FilterType for CountingBloom {
 
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Header<'_>> {
         counting::parse_start(bytes, length)
+    }
+
+    fn shorter<'a>(whole: &'a Counting<'static>) -> &'a Counting<'a> {
+        whole
     }
 
     fn header<'v>(whole: &'v Counting<'_>) -> &'v Header<'v> {

@@ -9,7 +9,9 @@
 //! payload larger than the cache has a batch for each of 128 ranges of hashes, whose blocks are neighbours: setting the
 //! bits of a full one misses few lines of the cache and few entries of the page table.
 
-use super::state::{Head, State};
+use super::payload::Payload;
+use super::state::{Head, Owner, State};
+use super::tag::nothing_of_its_own;
 use crate::pg::error::Result;
 use pg_bloom_core::Layout;
 
@@ -23,6 +25,48 @@ const LARGE_BYTES: u64 = 1 << 20;
 const MOST_OF_PART: u64 = 8192;
 
 impl State {
+    /// Where the payload is that a dense state builds.
+    #[inline(always)]
+    fn own_payload(&self) -> *mut u8 {
+        let head = self.head();
+        if head.dense.is_null() || head.owner == Owner::Borrowed {
+            nothing_of_its_own();
+        }
+        head.dense
+    }
+
+    /// The payload that a dense state builds.
+    #[inline(always)]
+    pub fn payload(&self) -> &[u8] {
+        // SAFETY: the payload is this state's own, lives as long, and is borrowed with it.
+        unsafe { Payload::bytes_at(self.own_payload()) }
+    }
+
+    /// The same to write.
+    #[inline(always)]
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the payload is this state's own, lives as long, and is borrowed for writing with it.
+        unsafe { Payload::bytes_mut_at(self.own_payload()) }
+    }
+
+    /// The same, and the hashes, whose bits are to be set in it.
+    pub fn payload_and_hashes(&mut self) -> (&mut [u8], &[u64]) {
+        let payload = self.own_payload();
+        // SAFETY: both are this state's own and do not overlap.
+        unsafe { (Payload::bytes_mut_at(payload), &*std::ptr::from_mut(self.hashes())) }
+    }
+
+    /// Takes the payload away, if the state is dense.
+    pub fn take_payload(&mut self) -> Option<Payload> {
+        if !self.is_dense() {
+            return None;
+        }
+        let payload = self.own_payload();
+        self.head_mut().dense = std::ptr::null_mut();
+        // SAFETY: the payload was this state's own, which has it no more.
+        Some(unsafe { Payload::from_pointer(payload) })
+    }
+
     /// The length of a range's batch, and its first hash.
     #[inline(always)]
     fn part(&mut self, part: usize) -> (*mut u32, *mut u64) {
@@ -56,14 +100,14 @@ impl State {
         let (len, hashes) = self.part(part);
         // SAFETY: that many hashes were written to the batch.
         let hashes = unsafe { std::slice::from_raw_parts(hashes, std::mem::take(&mut *len) as usize) };
-        header.shape().insert_all(&mut self.payload(), hashes);
+        header.shape().insert_all(self.payload_mut(), hashes);
     }
 
     /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         let header = &self.params().header;
-        header.shape().prefetch(&self.payload(), hash);
+        header.shape().prefetch(self.payload(), hash);
     }
 
     /// Sets the bits of the batch.
@@ -73,7 +117,8 @@ impl State {
             return;
         }
         let header = self.params().header;
-        header.shape().insert_all(&mut self.payload(), self.hashes());
+        let (payload, hashes) = self.payload_and_hashes();
+        header.shape().insert_all(payload, hashes);
         self.head_mut().len = 0;
     }
 

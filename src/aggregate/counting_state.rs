@@ -8,7 +8,7 @@
 //! asked for when it arrives, its counters go up with those of the others.
 
 use super::parameters::{Params, Shared};
-use super::tag::{Tag, state_argument};
+use super::tag::{Tag, nothing_of_its_own, state_argument};
 use crate::error::During;
 use crate::filter_type::CountingBloom;
 use crate::overfull;
@@ -16,7 +16,7 @@ use crate::pg::call::Call;
 use crate::pg::error::Result;
 use crate::pg::varlena::{PgBuffer, Value};
 use pg_bloom_core::counting::{self, Counting, counters};
-use pg_bloom_core::{Buffer, Header, Kind};
+use pg_bloom_core::{Header, Kind};
 use pgrx::pg_sys;
 
 /// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
@@ -25,6 +25,8 @@ const BATCH: usize = 32;
 #[repr(C)]
 struct Head {
     tag: Tag,
+    /// Whether the value is someone else's, to be read only.
+    is_borrowed: bool,
     /// Hashes in the batch.
     len: u32,
     /// The header of the filter; its kind is that of the elements, even if there are none yet.
@@ -56,7 +58,14 @@ impl CountingState {
         // SAFETY: the allocation has room for the head, which is written whole.
         unsafe {
             let head: *mut Head = pg_sys::MemoryContextAlloc(context, size_of::<Head>()).cast();
-            head.write(Head { tag: Tag::Counting, params, value: std::ptr::null_mut(), len: 0, batch: [0; BATCH] });
+            head.write(Head {
+                tag: Tag::Counting,
+                is_borrowed: false,
+                len: 0,
+                params,
+                value: std::ptr::null_mut(),
+                batch: [0; BATCH],
+            });
             Ok(CountingState { head })
         }
     }
@@ -69,7 +78,8 @@ impl CountingState {
         let filter = Counting::parse(value.bytes())?;
         let mut state = CountingState::new(call, shared, &filter.header)?;
         if !filter.header.kind.is_none() {
-            state.head_mut().value = value.into_datum().cast_mut_ptr();
+            let head = state.head_mut();
+            (head.value, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
         }
         Ok(state)
     }
@@ -103,12 +113,28 @@ impl CountingState {
         if self.is_empty() { Header { kind: Kind::NONE, ..header } } else { header }
     }
 
-    /// The value being built, of a state with elements that is not a borrowed one.
+    /// The value being built, of a state with elements of its own.
     #[inline(always)]
-    fn value(&self) -> PgBuffer {
-        debug_assert!(!self.is_empty());
-        // SAFETY: the buffer is this state's own, and lives as long.
-        unsafe { PgBuffer::from_pointer(self.head().value) }
+    fn value(&self) -> &[u8] {
+        // SAFETY: the buffer is this state's own, lives as long, and is borrowed with it.
+        unsafe { PgBuffer::bytes_at(self.own_value()) }
+    }
+
+    /// The same to write.
+    #[inline(always)]
+    fn value_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the buffer is this state's own, lives as long, and is borrowed for writing with it.
+        unsafe { PgBuffer::bytes_mut_at(self.own_value()) }
+    }
+
+    /// Where the value being built is.
+    #[inline(always)]
+    fn own_value(&self) -> *mut pg_sys::varlena {
+        let head = self.head();
+        if head.value.is_null() || head.is_borrowed {
+            nothing_of_its_own();
+        }
+        head.value
     }
 
     /// Adds a copy of an element.
@@ -121,7 +147,7 @@ impl CountingState {
             self.make_counters(call.require_aggregate()?);
         }
         let header = &self.params().header;
-        counters::prefetch(&self.value().bytes()[header.prefix_bytes()..], header.shape(), hash);
+        counters::prefetch(&self.value()[header.prefix_bytes()..], header.shape(), hash);
         let head = self.head_mut();
         head.batch[head.len as usize] = hash;
         head.len += 1;
@@ -145,8 +171,7 @@ impl CountingState {
         let len = std::mem::take(&mut self.head_mut().len);
         if len > 0 {
             let header = self.params().header;
-            let mut value = self.value();
-            counting::add_all(&mut value.bytes_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
+            counting::add_all(&mut self.value_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
         }
     }
 
@@ -167,7 +192,7 @@ impl CountingState {
             if self.is_empty() {
                 self.make_counters(shared.context(call)?);
             }
-            counters::sum_into(&mut self.value().bytes_mut()[header.prefix_bytes()..], filter.counters);
+            counters::sum_into(&mut self.value_mut()[header.prefix_bytes()..], filter.counters);
         }
         Ok(())
     }
@@ -201,9 +226,8 @@ impl CountingState {
         if self.is_empty() {
             return counting::empty::<PgBuffer>(&header).into_datum();
         }
-        let mut value = self.value();
-        counting::rewrite(&header, value.bytes_mut());
-        value.into_datum()
+        counting::rewrite(&header, self.value_mut());
+        self.head().value.into()
     }
 
     /// The finished filter.

@@ -109,8 +109,11 @@ impl State {
         let is_over = partial_aggregate(call)
             // SAFETY: the state of an aggregate that is being executed. One that hashes its groups may show them again.
             .is_some_and(|aggregate| unsafe { (*aggregate).aggstrategy } == AggStrategy::AGG_PLAIN);
-        if is_over && self.is_dense() && !self.has_name() {
-            self.payload().free();
+        if is_over
+            && !self.has_name()
+            && let Some(payload) = self.take_payload()
+        {
+            payload.free();
             // The head stays where it is: the executor knows its address.
             let head = self.head_mut();
             (head.dense, head.owner) = (bytes.cast_mut_ptr(), Owner::Borrowed);
@@ -119,11 +122,11 @@ impl State {
 
     /// Gives the memory of all elements back.
     pub fn free(&mut self) -> Result<()> {
-        if self.is_dense() {
-            self.payload().free();
+        if let Some(payload) = self.take_payload() {
+            payload.free();
         }
         let head = self.head_mut();
-        (head.dense, head.spill) = (std::ptr::null_mut(), std::ptr::null_mut());
+        head.spill = std::ptr::null_mut();
         (head.len, head.sorted, head.in_parts) = (0, 0, false);
         self.resize(size_of::<Head>())
     }

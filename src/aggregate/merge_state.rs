@@ -90,7 +90,7 @@ impl State {
                 self.go_dense(shared.context(call)?, merged.blocks)?;
                 self.set_header(call, shared, &merged)?;
                 self.flush();
-                or_into(&mut self.payload(), merged.blocks, view);
+                or_into(self.payload_mut(), merged.blocks, view);
                 Ok(())
             }
         }
@@ -240,7 +240,7 @@ impl State {
     /// The value of a dense state.
     fn dense_datum(&mut self) -> pg_sys::Datum {
         self.flush();
-        View { header: self.header(), body: Body::Dense(&self.payload()) }.to_buffer::<PgBuffer>().into_datum()
+        View { header: self.header(), body: Body::Dense(self.payload()) }.to_buffer::<PgBuffer>().into_datum()
     }
 
     /// The finished filter. The state stays what it is, though its hashes may be sorted.

@@ -53,7 +53,7 @@ impl Payload {
     }
 
     /// # Safety
-    /// The pointer must come from [`Payload::into_pointer`], and the payload be neither freed nor in use elsewhere.
+    /// The pointer must come from [`Payload::into_pointer`], and no other owner be made of it.
     #[inline(always)]
     pub unsafe fn from_pointer(first: *mut u8) -> Payload {
         Payload { first }
@@ -61,6 +61,26 @@ impl Payload {
 
     pub fn into_pointer(self) -> *mut u8 {
         self.first
+    }
+
+    /// The bytes of a payload.
+    ///
+    /// # Safety
+    /// The pointer must come from [`Payload::into_pointer`], and the payload live for `'a` without being written.
+    #[inline(always)]
+    pub unsafe fn bytes_at<'a>(first: *const u8) -> &'a [u8] {
+        // SAFETY: promised by the caller; the prefix was written before the payload when that was made.
+        unsafe { std::slice::from_raw_parts(first, (*first.sub(size_of::<Prefix>()).cast::<Prefix>()).len) }
+    }
+
+    /// The same to write.
+    ///
+    /// # Safety
+    /// The pointer must come from [`Payload::into_pointer`], and the payload live for `'a` and be in no other use.
+    #[inline(always)]
+    pub unsafe fn bytes_mut_at<'a>(first: *mut u8) -> &'a mut [u8] {
+        // SAFETY: promised by the caller; the prefix was written before the payload when that was made.
+        unsafe { std::slice::from_raw_parts_mut(first, (*first.sub(size_of::<Prefix>()).cast::<Prefix>()).len) }
     }
 
     #[inline(always)]
@@ -71,7 +91,7 @@ impl Payload {
 
     /// Gives the memory back before its context is.
     pub fn free(self) {
-        // SAFETY: what `allocate_in` got from palloc, and this was its only owner in use.
+        // SAFETY: what `allocate_in` got from palloc, and this was its only owner.
         unsafe { pg_sys::pfree(self.prefix().memory.cast()) };
     }
 }
@@ -81,15 +101,15 @@ impl Deref for Payload {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: that many bytes were allocated, and written when the payload was made.
-        unsafe { std::slice::from_raw_parts(self.first, self.prefix().len) }
+        // SAFETY: the payload is borrowed.
+        unsafe { Payload::bytes_at(self.first) }
     }
 }
 
 impl DerefMut for Payload {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and the payload is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.first, self.prefix().len) }
+        // SAFETY: the payload is borrowed for writing.
+        unsafe { Payload::bytes_mut_at(self.first) }
     }
 }

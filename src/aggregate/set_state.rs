@@ -121,14 +121,14 @@ impl SetState {
     }
 
     /// What another process handed over, if this is that.
-    fn parts<'a>(&self) -> Result<Option<Parts<'a>>> {
+    fn parts(&self) -> Result<Option<Parts<'_>>> {
         // SAFETY: the state is alive.
         match unsafe { &(*self.head).merged } {
             Merged::Own(_) => Ok(None),
             Merged::Handed(value) => {
                 // SAFETY: a value of variable length, which is there as long as the state.
                 let value = unsafe { Value::detoast((*value).into()) };
-                Ok(Some(Parts::parse(value.bytes())?))
+                Ok(Some(Parts::parse(value.into_bytes())?))
             }
         }
     }
@@ -146,13 +146,13 @@ impl SetState {
     ///
     /// # Errors
     /// As [`SetState::take`]; 22P03 for bytes that are no state.
-    pub fn take_state(&mut self, call: &Call, other: SetState) -> Result<()> {
+    pub fn take_state(&mut self, call: &Call, mut other: SetState) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
         let (limit, aggregate) = (settings::max_filter_bytes(), aggregate(set.operation()));
         match other.parts()? {
             Some(parts) => set.take_parts(&mut memory, &parts, limit).during(aggregate),
             None => {
-                let bytes: PgBuffer = SetState { head: other.head }.set(call)?.0.to_parts()?;
+                let bytes: PgBuffer = other.set(call)?.0.to_parts()?;
                 set.take_parts(&mut memory, &Parts::parse(bytes.bytes())?, limit).during(aggregate)
             }
         }

@@ -140,14 +140,6 @@ impl State {
         !self.head().dense.is_null()
     }
 
-    /// The payload being built, of a dense state.
-    #[inline(always)]
-    pub fn payload(&self) -> Payload {
-        debug_assert!(self.is_dense() && self.head().owner != Owner::Borrowed);
-        // SAFETY: the payload is this state's own, and lives as long.
-        unsafe { Payload::from_pointer(self.head().dense) }
-    }
-
     /// The hashes in a file, and those in memory, which ascend.
     pub fn spilled(&mut self) -> Option<(&mut Spill, &[u64])> {
         if self.head().spill.is_null() {
@@ -331,7 +323,7 @@ impl State {
 
     /// Takes a payload that has the bits of all elements.
     pub fn become_dense(&mut self, payload: Payload) -> Result<()> {
-        let was_dense = self.is_dense().then(|| self.payload());
+        let was_dense = self.take_payload();
         let head = self.head_mut();
         head.dense = payload.into_pointer();
         (head.len, head.sorted) = (0, 0);
@@ -353,7 +345,7 @@ impl State {
         if self.is_dense() {
             self.flush();
             let header = self.params().header;
-            return use_view(&View { header, body: Body::Dense(&self.payload()) });
+            return use_view(&View { header, body: Body::Dense(self.payload()) });
         }
         self.sort();
         let header = self.header();

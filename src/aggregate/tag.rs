@@ -6,7 +6,7 @@
 //! a few bits.
 
 use crate::pg::call::Call;
-use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::error::{Error, Result, SqlState, raise};
 
 /// The first byte of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,4 +38,14 @@ pub fn state_argument<T>(call: &Call, i: usize, tag: Tag) -> Result<Option<*mut 
 fn foreign_state() -> Error {
     Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "state belongs to another aggregate")
         .hint("Give an aggregate the transition, combine and final functions of one aggregate of pg_bloom.")
+}
+
+/// Refuses to build on a state that has no elements of its own: it was handed over, or reads what another process
+/// handed over.
+#[cold]
+pub fn nothing_of_its_own() -> ! {
+    raise(
+        Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "state is another's, to be read only")
+            .hint("Give an aggregate the functions of one aggregate of pg_bloom, each in its place."),
+    )
 }

@@ -5,6 +5,8 @@ use super::varlena::Value;
 use super::{catalog, encoding};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
+#[cfg(debug_assertions)]
+use std::any::TypeId;
 use std::ffi::{CStr, c_void};
 
 /// One call of a function.
@@ -12,8 +14,7 @@ pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
 }
 
-/// A value of any SQL type, given as an argument. What type that is decides how it may be read: see
-/// its type.
+/// A value of any SQL type, given as an argument. That type decides how it may be read.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub datum: pg_sys::Datum,
@@ -200,14 +201,17 @@ impl Call {
     /// Those of `make`.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
-    pub fn remembered<T>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
+    pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
         let flinfo = self.flinfo()?;
-        // SAFETY: fn_extra belongs to the function; each function remembers one type of thing only.
+        // SAFETY: fn_extra belongs to the function, and each function remembers one type of thing only, which builds
+        // for debugging check.
         unsafe {
             if (*flinfo).fn_extra.is_null() {
                 remember(flinfo, make)?;
             }
-            Ok(&mut *(*flinfo).fn_extra.cast::<T>())
+            #[cfg(debug_assertions)]
+            assert_eq!(*(*flinfo).fn_extra.cast::<TypeId>(), TypeId::of::<T>(), "a call site remembers something else");
+            Ok(&mut (*(*flinfo).fn_extra.cast::<Remembered<T>>()).thing)
         }
     }
 
@@ -274,14 +278,27 @@ impl Call {
     }
 }
 
+/// What a call site remembers.
+#[repr(C)]
+struct Remembered<T> {
+    /// Comes first, to be read before it is known what follows.
+    #[cfg(debug_assertions)]
+    type_id: TypeId,
+    thing: T,
+}
+
 /// Makes what a call site remembers.
 ///
 /// # Safety
 /// `flinfo` must be valid.
 #[cold]
 #[inline(never)]
-unsafe fn remember<T>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
-    let made = make()?;
+unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
+    let made = Remembered {
+        #[cfg(debug_assertions)]
+        type_id: TypeId::of::<T>(),
+        thing: make()?,
+    };
     // SAFETY: promised by the caller.
     unsafe {
         (*flinfo).fn_extra = PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();

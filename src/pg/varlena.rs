@@ -12,7 +12,8 @@ const LENGTH_BYTES: usize = 4;
 
 /// The bytes of a value of variable length, whole and uncompressed: the argument itself where it is so already, else a
 /// copy in the memory of the current call.
-#[derive(Clone, Copy)]
+///
+/// It owns a copy, which is freed with the memory of the call unless [`Value::free`] does it before.
 pub struct Value<'a> {
     pointer: *mut pg_sys::varlena,
     copied: bool,
@@ -68,16 +69,23 @@ impl<'a> Value<'a> {
 
     /// The bytes.
     #[inline(always)]
-    pub fn bytes(&self) -> &'a [u8] {
-        // SAFETY: `pointer` is a whole, uncompressed value that lives for `'a`.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `pointer` is a whole, uncompressed value that lives as long as `self`.
         unsafe { std::slice::from_raw_parts(vardata_any(self.pointer).cast(), varsize_any_exhdr(self.pointer)) }
     }
 
-    /// Gives a copy back before the call's memory is; the value must not be used afterwards.
+    /// The bytes for as long as the value is there: a copy is not given back before its memory is.
+    #[inline(always)]
+    pub fn into_bytes(self) -> &'a [u8] {
+        // SAFETY: `pointer` is a whole, uncompressed value that lives for `'a`, and nobody is left to free it before.
+        unsafe { std::slice::from_raw_parts(vardata_any(self.pointer).cast(), varsize_any_exhdr(self.pointer)) }
+    }
+
+    /// Gives a copy back before the call's memory is.
     #[inline(always)]
     pub fn free(self) {
         if self.copied {
-            // SAFETY: the copy was made by `detoast` with palloc, and `self` was its only owner in use.
+            // SAFETY: the copy was made by `detoast` with palloc, and `self` was its only owner.
             unsafe { pg_sys::pfree(self.pointer.cast()) };
         }
     }
@@ -122,18 +130,29 @@ impl PgBuffer {
         }
     }
 
-    /// A buffer that an aggregate's state owns.
-    ///
-    /// # Safety
-    /// `pointer` must come from [`PgBuffer::into_pointer`], and no other buffer of it may be in use.
-    pub unsafe fn from_pointer(pointer: *mut pg_sys::varlena) -> Self {
-        // SAFETY: promised by the caller.
-        let len = unsafe { varsize_any_exhdr(pointer) };
-        PgBuffer { pointer, len }
-    }
-
+    /// The value, for an aggregate's state to own.
     pub fn into_pointer(self) -> *mut pg_sys::varlena {
         self.pointer
+    }
+
+    /// The bytes of a value that a state owns.
+    ///
+    /// # Safety
+    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value live for `'a` without being written.
+    #[inline(always)]
+    pub unsafe fn bytes_at<'a>(pointer: *const pg_sys::varlena) -> &'a [u8] {
+        // SAFETY: promised by the caller; as many bytes were allocated after the length as it says.
+        unsafe { std::slice::from_raw_parts(pointer.cast::<u8>().add(LENGTH_BYTES), varsize_any_exhdr(pointer)) }
+    }
+
+    /// The same to write.
+    ///
+    /// # Safety
+    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value live for `'a` and be in no other use.
+    #[inline(always)]
+    pub unsafe fn bytes_mut_at<'a>(pointer: *mut pg_sys::varlena) -> &'a mut [u8] {
+        // SAFETY: promised by the caller; as many bytes were allocated after the length as it says.
+        unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>().add(LENGTH_BYTES), varsize_any_exhdr(pointer)) }
     }
 
     /// A buffer with these bytes: a bytea.

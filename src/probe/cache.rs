@@ -61,7 +61,7 @@ struct CachedFilter<S: FilterType> {
     first: *mut u8,
     /// Slices fetched so far.
     slices: usize,
-    /// What the whole value is.
+    /// What the whole value is: borrowed from the bytes above, which are freed together with it.
     view: Option<S::Whole<'static>>,
     /// How elements are read for this filter, once that is known.
     hasher: Option<Hasher>,
@@ -72,7 +72,7 @@ pub enum Filter<'a, S: FilterType> {
     /// All of it was passed.
     Passed(S::Whole<'a>),
     /// All of it is remembered.
-    Whole(&'a S::Whole<'static>),
+    Whole(&'a S::Whole<'a>),
     /// Slices of it can be fetched.
     Slices(Slices<'a, S>),
 }
@@ -164,7 +164,7 @@ impl<S: FilterType> FilterCache<S> {
         // SAFETY: by declaration the argument is of variable length.
         let Some(identity) = (unsafe { identity(datum) }) else {
             let Some(value) = call.value(i) else { return Ok(None) };
-            return Ok(Some(Filter::Passed(S::whole(value.bytes())?)));
+            return Ok(Some(Filter::Passed(S::whole(value.into_bytes())?)));
         };
         let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
         if !known {
@@ -180,11 +180,11 @@ impl<S: FilterType> FilterCache<S> {
     /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. What most
     /// calls need, and nothing else.
     #[inline(always)]
-    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'static>, &Hasher)> {
+    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'_>, &Hasher)> {
         // SAFETY: by declaration the argument is of variable length.
         let identity = unsafe { identity(call.datum(i)?)? };
         let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
-        Some((place.view.as_ref()?, place.hasher.as_ref()?))
+        Some((S::shorter(place.view.as_ref()?), place.hasher.as_ref()?))
     }
 
     /// Remembers how elements are read for the filter asked last.
@@ -217,7 +217,8 @@ impl<S: FilterType> FilterCache<S> {
             });
             Value::owned(copy?)
         };
-        let view = if is_whole { Some(S::whole(value.bytes())?) } else { None };
+        // SAFETY: the view is kept in the place that the value is kept in, and shown no longer than that is.
+        let view = if is_whole { Some(S::whole(unsafe { for_ever(value.bytes()) })?) } else { None };
         if view.is_none() {
             S::start(value.bytes(), length)?;
         }
@@ -269,6 +270,15 @@ impl<S: FilterType> FilterCache<S> {
     }
 }
 
+/// Bytes without a lifetime.
+///
+/// # Safety
+/// They must not be used when they are there no more.
+unsafe fn for_ever(bytes: &[u8]) -> &'static [u8] {
+    // SAFETY: promised by the caller.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
+}
+
 impl<S: FilterType> CachedFilter<S> {
     /// Bytes that are kept of the value.
     fn bytes(&self) -> usize {
@@ -277,7 +287,7 @@ impl<S: FilterType> CachedFilter<S> {
 
     fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>> {
         if let Some(view) = &self.view {
-            return Ok(Filter::Whole(view));
+            return Ok(Filter::Whole(S::shorter(view)));
         }
         Ok(Filter::Slices(Slices {
             start: S::start(self.value.bytes(), self.length)?,

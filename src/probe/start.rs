@@ -18,7 +18,8 @@ pub fn start<T>(call: &Call, i: usize, read: impl FnOnce(&Start<'_>, usize) -> T
     let (value, length) = unsafe {
         if varatt_is_4b_u(given) || (varatt_is_1b(given) && !varatt_is_1b_e(given)) {
             let value = Value::detoast(datum);
-            (value, value.len())
+            let length = value.len();
+            (value, length)
         } else {
             let length = pg_sys::toast_raw_datum_size(datum).saturating_sub(size_of::<u32>());
             (Value::owned(pg_sys::pg_detoast_datum_slice(given, 0, START_BYTES as i32)), length)
