@@ -28,9 +28,9 @@ impl Arguments {
         self.capacity
     }
 
-    /// The same without a capacity.
-    pub fn without_capacity(self) -> Arguments {
-        Arguments { capacity: None, ..self }
+    /// The arguments from number `first` on of a function without a capacity.
+    pub fn without_capacity(call: &Call, first: usize) -> Arguments {
+        Arguments { capacity: None, fpr: call.f64(first), layout: call.word(first + 1) }
     }
 
     /// Whether a call has these arguments.

@@ -4,14 +4,14 @@
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, hash_to_add, hashes};
 use crate::error::{During, invalid_parameter};
-use crate::filter_type::Bloom;
+use crate::filter_type::{Bloom, FilterArguments};
 use crate::pg::array::elements;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::build;
-use pg_bloom_core::{Header, Layout, View, hash};
+use pg_bloom_core::{Header, Layout, hash};
 use pgrx::pg_sys::Datum;
 
 /// `bloom_empty()`, `bloom_empty(capacity, fpr, layout)`.
@@ -51,14 +51,13 @@ fn from_array_at_fpr(call: &Call) -> Outcome {
 
 /// `bloom_add(filter, element)`, `filter || element`.
 fn add(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
+    let Some(view) = call.view(0)? else { return Ok(None) };
     let type_of_element = ElementType::remembered(call, 1)?;
-    let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
-    let view = View::parse_trusted(filter.bytes())?;
+    let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let key = type_of_element.key(&view.header, "bloom_add")?;
     let hash = hash_to_add(&key, element)?;
     if build::contains(&view, hash) {
-        return Ok(Some(filter.into_datum()));
+        return Ok(call.datum(0));
     }
     overfull::finish::<Bloom>(
         call,
@@ -69,13 +68,12 @@ fn add(call: &Call) -> Outcome {
 
 /// `bloom_add_all(filter, elements)`.
 fn add_all(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
+    let Some(view) = call.view(0)? else { return Ok(None) };
     let (element, oid) = ElementType::remembered_of_array(call, 1)?;
-    let view = View::parse_trusted(filter.bytes())?;
     let key = element.key(&view.header, "bloom_add_all")?;
     let hashes = hashes(&elements(call, 1, *oid), &key)?;
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
-        return Ok(Some(filter.into_datum()));
+        return Ok(call.datum(0));
     }
     overfull::finish::<Bloom>(
         call,

@@ -7,14 +7,14 @@
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{ElementType, Key, hash_to_add};
 use crate::error::During;
-use crate::filter_type::CountingBloom;
+use crate::filter_type::{CountingBloom, FilterArguments};
 use crate::overfull;
 use crate::pg::array::elements;
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
 use crate::pg::row::{Column, row};
 use crate::pg::varlena::PgBuffer;
-use pg_bloom_core::counting::{self, Counting};
+use pg_bloom_core::counting;
 use pg_bloom_core::kind::Kind;
 use pg_bloom_core::{Header, filter, memory};
 use pgrx::pg_sys::{Datum, Oid};
@@ -39,23 +39,21 @@ fn empty_at_fpr(call: &Call) -> Outcome {
 
 /// `counting_bloom_add(filter, element)`, `filter || element`.
 fn add(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
+    let Some(counting) = call.counting(0)? else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
-    let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
-    let counting = Counting::parse_trusted(filter.bytes())?;
+    let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let key = element_type.key(&counting.header, "counting_bloom_add")?;
     finish(call, counting.add(key.kind, &[hash_to_add(&key, element)?]).during("counting_bloom_add")?)
 }
 
 /// `counting_bloom_remove(filter, element)`.
 fn remove(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
+    let Some(counting) = call.counting(0)? else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
-    let Some(element) = call.element(1) else { return Ok(Some(filter.into_datum())) };
-    let counting = Counting::parse_trusted(filter.bytes())?;
+    let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let hash = element_type.key(&counting.header, "counting_bloom_remove")?.hash(element);
     let removed: Option<PgBuffer> = hash.and_then(|hash| counting.remove(&[hash]));
-    Ok(Some(removed.map_or_else(|| filter.into_datum(), PgBuffer::into_datum)))
+    Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
 }
 
 /// The hashes of the elements of argument 1, an array, in their order and with repetitions, and their kind.
@@ -72,49 +70,45 @@ fn array_hashes<'a>(
 
 /// `counting_bloom_add_all(filter, elements)`.
 fn add_all(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
+    let Some(counting) = call.counting(0)? else { return Ok(None) };
     let types = ElementType::remembered_of_array(call, 1)?;
-    let counting = Counting::parse_trusted(filter.bytes())?;
     let (kind, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_add_all")?;
     if hashes.is_empty() {
-        return Ok(Some(filter.into_datum()));
+        return Ok(call.datum(0));
     }
     finish(call, counting.add(kind, &hashes).during("counting_bloom_add_all")?)
 }
 
 /// `counting_bloom_remove_all(filter, elements)`.
 fn remove_all(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
+    let Some(counting) = call.counting(0)? else { return Ok(None) };
     let types = ElementType::remembered_of_array(call, 1)?;
-    let counting = Counting::parse_trusted(filter.bytes())?;
     let (_, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_remove_all")?;
     let removed: Option<PgBuffer> = counting.remove(&hashes);
-    Ok(Some(removed.map_or_else(|| filter.into_datum(), PgBuffer::into_datum)))
+    Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
 }
 
 /// `counting_bloom_union(filter, filter)`, `filter + filter`.
 fn union(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
-    let (a, b) = (Counting::parse_trusted(a.bytes())?, Counting::parse_trusted(b.bytes())?);
+    let (Some(a), Some(b)) = (call.counting(0)?, call.counting(1)?) else { return Ok(None) };
     finish(call, counting::sum(&a, &b).during("counting_bloom_union")?)
 }
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
 fn to_bloom(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    Ok(Some(Counting::parse_trusted(filter.bytes())?.to_bloom::<PgBuffer>().into_datum()))
+    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    Ok(Some(counting.to_bloom::<PgBuffer>().into_datum()))
 }
 
 /// `counting_bloom_cardinality(filter)`.
 fn cardinality(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    Ok(Some(Datum::from(Counting::parse_trusted(filter.bytes())?.cardinality().to_bits())))
+    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    Ok(Some(Datum::from(counting.cardinality().to_bits())))
 }
 
 /// `counting_bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    let counting = Counting::parse_trusted(filter.bytes())?;
+    let Some(counting) = call.counting(0)? else { return Ok(None) };
     let (h, found) = (&counting.header, counting.info());
     let set = found.tally.set as f64;
     let columns = [

@@ -1,6 +1,7 @@
 //! What tells the type `counting_bloom` from the type `bloom`: all of it, for its input and output, for asking filters,
 //! for warnings and for the planner.
 
+use crate::pg::call::Call;
 use crate::pg::error::Result;
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::overfull::{self, Overfull};
@@ -188,4 +189,34 @@ impl FilterType for CountingBloom {
     fn most_of(whole: &Counting<'_>, distinct: f64) -> f64 {
         whole.with_bits(|view| Bloom::most_of(view, distinct))
     }
+}
+
+/// Arguments that are filters.
+pub trait FilterArguments {
+    /// Argument `i`, a `bloom`, whole; `None` when it is NULL.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged one.
+    fn view(&self, i: usize) -> Result<Option<View<'_>>>;
+
+    /// Argument `i`, a `counting_bloom`, whole; `None` when it is NULL.
+    ///
+    /// # Errors
+    /// 22P03 for a damaged one.
+    fn counting(&self, i: usize) -> Result<Option<Counting<'_>>>;
+}
+
+impl FilterArguments for Call {
+    fn view(&self, i: usize) -> Result<Option<View<'_>>> {
+        whole::<Bloom>(self, i)
+    }
+
+    fn counting(&self, i: usize) -> Result<Option<Counting<'_>>> {
+        whole::<CountingBloom>(self, i)
+    }
+}
+
+#[inline(always)]
+fn whole<T: FilterType>(call: &Call, i: usize) -> Result<Option<T::Whole<'_>>> {
+    Ok(call.value(i).map(|value| T::whole(value.into_bytes())).transpose()?)
 }

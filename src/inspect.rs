@@ -2,12 +2,13 @@
 //! filters together.
 
 use crate::error::During;
+use crate::filter_type::FilterArguments;
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
 use crate::pg::row::{Column, row};
 use crate::probe::start;
 use pg_bloom_core::filter::estimate;
-use pg_bloom_core::{Body, Header, View, filter};
+use pg_bloom_core::{Body, Header, filter};
 use pgrx::pg_sys::Datum;
 
 fn float(value: f64) -> Option<Datum> {
@@ -16,20 +17,19 @@ fn float(value: f64) -> Option<Datum> {
 
 /// `bloom_cardinality(filter)`.
 fn cardinality(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    Ok(float(estimate::cardinality(&View::parse_trusted(filter.bytes())?)))
+    let Some(view) = call.view(0)? else { return Ok(None) };
+    Ok(float(estimate::cardinality(&view)))
 }
 
 /// `bloom_fpr(filter)`.
 fn fpr(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    Ok(float(estimate::current_fpr(&View::parse_trusted(filter.bytes())?)))
+    let Some(view) = call.view(0)? else { return Ok(None) };
+    Ok(float(estimate::current_fpr(&view)))
 }
 
 /// The estimated cardinalities of two filters and of their union.
 fn cardinalities(call: &Call, function: &str) -> Result<Option<(f64, f64, f64)>> {
-    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
-    let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
+    let (Some(a), Some(b)) = (call.view(0)?, call.view(1)?) else { return Ok(None) };
     let union = estimate::union_cardinality(&a, &b).during(function)?;
     Ok(Some((estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
@@ -76,8 +76,7 @@ fn header(call: &Call) -> Outcome {
 
 /// `bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    let view = View::parse_trusted(filter.bytes())?;
+    let Some(view) = call.view(0)? else { return Ok(None) };
     let found = estimate::info(&view);
     let mut columns = header_columns(&view.header, matches!(view.body, Body::Sparse(_)));
     columns.extend([

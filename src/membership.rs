@@ -2,7 +2,7 @@
 //! `bloom_present`, `bloom_absent`, `bloom_query`.
 
 use crate::element::{ElementType, Hasher};
-use crate::filter_type::{Bloom, CountingBloom, FilterType};
+use crate::filter_type::{Bloom, CountingBloom, FilterArguments, FilterType};
 use crate::pg::array::{array_of, elements};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
@@ -11,7 +11,7 @@ use crate::pg::expression;
 use crate::pg::row::{Column, row};
 use crate::probe::FilterCache;
 use pg_bloom_core::filter::estimate;
-use pg_bloom_core::{View, memory};
+use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
 
 /// What a call site that asks for one element remembers.
@@ -157,8 +157,8 @@ fn absent(call: &Call) -> Outcome {
 /// `bloom_query(filter, element)`.
 fn query(call: &Call) -> Outcome {
     let Some(yes) = probe::<Bloom>(call, 0, 1)? else { return Ok(None) };
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    let confidence = if yes { 1.0 - estimate::current_fpr(&View::parse_trusted(filter.bytes())?) } else { 1.0 };
+    let Some(view) = call.view(0)? else { return Ok(None) };
+    let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
     Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
 }
 

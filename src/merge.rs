@@ -1,18 +1,17 @@
 //! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`, `bloom_resize`.
 
 use crate::error::During;
-use crate::filter_type::Bloom;
+use crate::filter_type::{Bloom, FilterArguments};
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::{fold, merge, resize};
-use pg_bloom_core::{View, sizing};
+use pg_bloom_core::sizing;
 
 /// `bloom_union(filter, filter)`, `filter | filter`.
 fn union(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
-    let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
+    let (Some(a), Some(b)) = (call.view(0)?, call.view(1)?) else { return Ok(None) };
     overfull::finish::<Bloom>(
         call,
         overfull::MERGED,
@@ -22,24 +21,23 @@ fn union(call: &Call) -> Outcome {
 
 /// `bloom_intersection(filter, filter)`, `filter & filter`.
 fn intersection(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
-    let (a, b) = (View::parse_trusted(a.bytes())?, View::parse_trusted(b.bytes())?);
+    let (Some(a), Some(b)) = (call.view(0)?, call.view(1)?) else { return Ok(None) };
     let result: PgBuffer = merge::intersection(&a, &b).during("bloom_intersection")?;
     Ok(Some(result.into_datum()))
 }
 
 /// `bloom_fold(filter, fpr)`.
 fn fold(call: &Call) -> Outcome {
-    let (Some(filter), Some(fpr)) = (call.value(0), call.f64(1)) else { return Ok(None) };
-    let result: PgBuffer = fold::fold(&View::parse_trusted(filter.bytes())?, fpr)?;
+    let (Some(view), Some(fpr)) = (call.view(0)?, call.f64(1)) else { return Ok(None) };
+    let result: PgBuffer = fold::fold(&view, fpr)?;
     Ok(Some(result.into_datum()))
 }
 
 /// `bloom_resize(filter, capacity)`.
 fn resize(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
+    let Some(view) = call.view(0)? else { return Ok(None) };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
-    let resized = resize::resize(&View::parse_trusted(filter.bytes())?, capacity, settings::max_filter_bytes())?;
+    let resized = resize::resize(&view, capacity, settings::max_filter_bytes())?;
     overfull::finish::<Bloom>(call, overfull::BUILT, resized)
 }
 

@@ -1,16 +1,16 @@
 //! Exchange with Parquet files: `bloom_to_parquet`, `bloom_from_parquet`.
 
 use crate::element::parquet_tag;
+use crate::filter_type::FilterArguments;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::varlena::PgBuffer;
 use crate::settings;
-use pg_bloom_core::{View, parquet};
+use pg_bloom_core::parquet;
 
 /// `bloom_to_parquet(filter)`: header and bits as a Parquet file has them.
 fn to_parquet(call: &Call) -> Outcome {
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    let view = View::parse_trusted(filter.bytes())?;
+    let Some(view) = call.view(0)? else { return Ok(None) };
     let bytes: PgBuffer = parquet::export(&view, settings::max_filter_bytes())?;
     Ok(Some(bytes.into_datum()))
 }

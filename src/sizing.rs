@@ -58,8 +58,7 @@ fn parameters_at_fpr(call: &Call) -> Outcome {
 /// `bloom_capacity(bytes, fpr, layout)`.
 fn capacity(call: &Call) -> Outcome {
     let Some(bytes) = call.i64(0) else { return Ok(None) };
-    let arguments = Arguments::of(call, 0);
-    let request = request(&arguments.without_capacity())?;
+    let request = request(&Arguments::without_capacity(call, 1))?;
     let bytes = u64::try_from(bytes).map_err(|_| {
         invalid_parameter(format!("a bloom filter cannot have {bytes} bytes")).hint("Give a positive size.")
     })?;

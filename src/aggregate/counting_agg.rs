@@ -5,10 +5,10 @@ use super::counting_state::CountingState;
 use super::parameters::Shared;
 use super::site::{Aggregate, Site, same_parameters};
 use crate::arguments::{Arguments, counting_header, empty_counting};
+use crate::filter_type::FilterArguments;
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
 use pg_bloom_core::Header;
-use pg_bloom_core::counting::Counting;
 
 /// The aggregate `counting_bloom_agg`.
 enum CountingBloomAgg {}
@@ -47,10 +47,9 @@ fn union_transition(call: &Call) -> Outcome {
     if state.is_none() {
         call.require_aggregate()?;
     }
-    let Some(filter) = call.value(1) else {
+    let Some(filter) = call.counting(1)? else {
         return Ok(state.map(CountingState::into_datum));
     };
-    let filter = Counting::parse_trusted(filter.bytes())?;
     let shared = call.remembered(|| Ok(Shared::new()))?;
     let mut state = match state {
         Some(state) => state,

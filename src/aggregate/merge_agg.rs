@@ -3,20 +3,18 @@
 
 use super::set_state::SetState;
 use crate::arguments::empty_bloom;
-use crate::filter_type::Bloom;
+use crate::filter_type::{Bloom, FilterArguments};
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
-use pg_bloom_core::View;
 use pg_bloom_core::filter::set::Operation;
 
 fn transition(call: &Call, operation: Operation) -> Outcome {
     let state = SetState::argument(call, 0)?;
     call.require_aggregate()?;
-    let Some(filter) = call.value(1) else {
+    let Some(view) = call.view(1)? else {
         return Ok(state.map(SetState::into_datum));
     };
-    let view = View::parse_trusted(filter.bytes())?;
     let mut state = match state {
         Some(state) => state,
         None => SetState::new(call, operation)?,
