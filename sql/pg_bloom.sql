@@ -1,7 +1,7 @@
 -- pg_bloom: Bloom filters as a data type.
 --
--- Sections: type, build, aggregates, membership, merge, what is in it, sizing, Parquet, casts, operator classes, counting
--- filters.
+-- Sections: type, build, aggregates, membership, merge, what is in it, sizing, Parquet, casts, operator classes; then
+-- counting filters, with the same sections as far as they have them.
 -- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
 --
 -- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'), and
@@ -31,7 +31,7 @@ CREATE FUNCTION bloom_send(bloom) RETURNS bytea
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_send(bloom) IS 'binary output of type bloom';
 
--- External storage: the bits of a good filter can't be compressed, and one probe can then read a slice.
+-- External storage: the bits of a good filter can't be compressed, and a probe can then read just a slice.
 CREATE TYPE bloom (
     INPUT = bloom_in,
     OUTPUT = bloom_out,
@@ -41,11 +41,12 @@ CREATE TYPE bloom (
     ALIGNMENT = double,
     STORAGE = external
 );
-COMMENT ON TYPE bloom IS 'a set of elements, kept as a Bloom filter: never a false negative, and false positives at a known rate';
+COMMENT ON TYPE bloom IS
+    'a set of elements, kept as a Bloom filter: never a false negative, and false positives at a known rate';
 
--- Functions with a rate are there twice: with double precision, IMMUTABLE, and with this domain over it, STABLE, where the
--- default is pg_bloom.default_fpr. The parser prefers double precision wherever the arguments up to the rate are given, for
--- untyped literals and parameters too, and takes the other form where they are left out.
+-- Functions with a rate exist twice: with double precision, IMMUTABLE, and with this domain over it, STABLE, whose
+-- default is pg_bloom.default_fpr. The parser prefers double precision wherever the arguments up to the rate are given,
+-- for untyped literals and parameters too, and takes the other form where they are left out.
 CREATE DOMAIN bloom_optional_fpr AS double precision;
 COMMENT ON DOMAIN bloom_optional_fpr IS 'a false positive rate, or NULL for pg_bloom.default_fpr';
 
@@ -55,22 +56,24 @@ COMMENT ON DOMAIN bloom_optional_fpr IS 'a false positive rate, or NULL for pg_b
 
 CREATE FUNCTION bloom_empty() RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_empty() IS 'a filter without elements and without a size: merged with any filter it gives that filter; the first element fixes the size, for 53 elements at the default rate';
+COMMENT ON FUNCTION bloom_empty() IS
+    'an empty filter without a size: merged with any other, it gives the other; adding to it gives it a size';
 
-CREATE FUNCTION bloom_empty(capacity bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL) RETURNS bloom
+CREATE FUNCTION bloom_empty(capacity bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL)
+    RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_empty(bigint, bloom_optional_fpr, text) IS
-    'a filter without elements, made for that many at the default false positive rate';
+    'an empty filter with the given capacity, at the default false positive rate';
 
 CREATE FUNCTION bloom_empty(capacity bigint, fpr double precision, layout text DEFAULT NULL) RETURNS bloom
     AS 'MODULE_PATHNAME', 'bloom_empty_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_empty(bigint, double precision, text) IS
-    'a filter without elements, made for that many at that false positive rate';
+    'an empty filter with the given capacity and false positive rate';
 
--- Refuses citext that the parser made a text of, where the planner is about to simplify a call: see src/pg/parsed.rs.
+-- Refuses citext that the parser turned into text, before the planner simplifies a call: see src/pg/parsed.rs.
 CREATE FUNCTION bloom_element_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_element_support(internal) IS 'internal: looks at the arguments of a call with an element';
+COMMENT ON FUNCTION bloom_element_support(internal) IS 'internal: checks the arguments of a call with an element';
 
 CREATE FUNCTION bloom_from_array(
     elements anyarray, capacity bigint DEFAULT NULL, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL
@@ -78,69 +81,76 @@ CREATE FUNCTION bloom_from_array(
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, bloom_optional_fpr, text) IS
-    'the filter of the elements of an array; sized for them unless a capacity is given';
+    'a filter of the elements of an array, sized for them unless a capacity is given';
 
-CREATE FUNCTION bloom_from_array(elements anyarray, capacity bigint, fpr double precision, layout text DEFAULT NULL) RETURNS bloom
+CREATE FUNCTION bloom_from_array(elements anyarray, capacity bigint, fpr double precision, layout text DEFAULT NULL)
+    RETURNS bloom
     AS 'MODULE_PATHNAME', 'bloom_from_array_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) IS
-    'the filter of the elements of an array, at that false positive rate; sized for them if the capacity is NULL';
+    'a filter of the elements of an array at the given false positive rate, sized for them if the capacity is NULL';
 
--- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
+-- Not STRICT: a NULL element is skipped, and the filter is returned unchanged.
 
 CREATE FUNCTION bloom_add(filter bloom, element anyelement) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
-COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
+COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS
+    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
 CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
-COMMENT ON FUNCTION bloom_add(bloom, text) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
+COMMENT ON FUNCTION bloom_add(bloom, text) IS
+    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
 CREATE FUNCTION bloom_add(filter bloom, element "char") RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_add(bloom, "char") IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
+COMMENT ON FUNCTION bloom_add(bloom, "char") IS
+    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
 CREATE FUNCTION bloom_add_all(filter bloom, elements anyarray) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
-COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array';
+COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array added';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = anyelement);
-COMMENT ON OPERATOR || (bloom, anyelement) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
+COMMENT ON OPERATOR || (bloom, anyelement) IS
+    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = text);
-COMMENT ON OPERATOR || (bloom, text) IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
+COMMENT ON OPERATOR || (bloom, text) IS
+    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = "char");
-COMMENT ON OPERATOR || (bloom, "char") IS 'the filter with one more element; one of no size gets that of an element: 53 at the default rate';
+COMMENT ON OPERATOR || (bloom, "char") IS
+    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
--- A set too large for one value is spread over the filters of many rows.
+-- A set that is too large for one value is spread over filters in many rows.
 
 CREATE FUNCTION bloom_shard(element anyelement, shards integer) RETURNS integer
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_shard(anyelement, integer) IS
-    'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
+    'which of the given number of filters an element belongs to, from 0; independent of the bits that it sets in them';
 
 CREATE FUNCTION bloom_shard(element text, shards integer) RETURNS integer
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_shard(text, integer) IS
-    'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
+    'which of the given number of filters an element belongs to, from 0; independent of the bits that it sets in them';
 
 CREATE FUNCTION bloom_shard(element "char", shards integer) RETURNS integer
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_shard("char", integer) IS
-    'which of that many filters an element belongs to, from 0; free of the bits that the filters use';
+    'which of the given number of filters an element belongs to, from 0; independent of the bits that it sets in them';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- aggregates
 -- ---------------------------------------------------------------------------------------------------------------
 
--- The functions of aggregates can only be called by the executor. Their state is a structure in the memory of the aggregate:
--- see src/datum/state.rs.
+-- Only the executor can call the functions of aggregates. Their state is a structure in the memory of the aggregate:
+-- see src/aggregate/state.rs.
 
 CREATE FUNCTION bloom_agg_transition(state internal, element anyelement) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -148,15 +158,20 @@ COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement) IS 'internal: add
 
 CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint) IS
+    'internal: adds a row to the state of bloom_agg';
 
-CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint, fpr double precision) RETURNS internal
+CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint, fpr double precision)
+    RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint, double precision) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint, double precision) IS
+    'internal: adds a row to the state of bloom_agg';
 
-CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint, fpr double precision, layout text) RETURNS internal
+CREATE FUNCTION bloom_agg_transition(state internal, element anyelement, capacity bigint, fpr double precision, layout text)
+    RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint, double precision, text) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, anyelement, bigint, double precision, text) IS
+    'internal: adds a row to the state of bloom_agg';
 
 CREATE FUNCTION bloom_agg_transition(state internal, element text) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -164,15 +179,20 @@ COMMENT ON FUNCTION bloom_agg_transition(internal, text) IS 'internal: adds a ro
 
 CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint) IS
+    'internal: adds a row to the state of bloom_agg';
 
-CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint, fpr double precision) RETURNS internal
+CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint, fpr double precision)
+    RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint, double precision) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint, double precision) IS
+    'internal: adds a row to the state of bloom_agg';
 
-CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint, fpr double precision, layout text) RETURNS internal
+CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigint, fpr double precision, layout text)
+    RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint, double precision, text) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint, double precision, text) IS
+    'internal: adds a row to the state of bloom_agg';
 
 CREATE FUNCTION bloom_agg_transition(state internal, element "char") RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -180,15 +200,20 @@ COMMENT ON FUNCTION bloom_agg_transition(internal, "char") IS 'internal: adds a 
 
 CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint) IS
+    'internal: adds a row to the state of bloom_agg';
 
-CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision) RETURNS internal
+CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision)
+    RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision) IS
+    'internal: adds a row to the state of bloom_agg';
 
-CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision, layout text) RETURNS internal
+CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision, layout text)
+    RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision, text) IS 'internal: adds a row to the state of bloom_agg';
+COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision, text) IS
+    'internal: adds a row to the state of bloom_agg';
 
 CREATE FUNCTION bloom_agg_combine(internal, internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -196,15 +221,15 @@ COMMENT ON FUNCTION bloom_agg_combine(internal, internal) IS 'internal: merges t
 
 CREATE FUNCTION bloom_agg_serialise(internal) RETURNS bytea
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_serialise(internal) IS 'internal: the state of an aggregate as bytes';
+COMMENT ON FUNCTION bloom_agg_serialise(internal) IS 'internal: serialises the state of bloom_agg';
 
 CREATE FUNCTION bloom_agg_deserialise(bytea, internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_deserialise(bytea, internal) IS 'internal: the state of an aggregate from bytes';
+COMMENT ON FUNCTION bloom_agg_deserialise(bytea, internal) IS 'internal: deserialises the state of bloom_agg';
 
 CREATE FUNCTION bloom_agg_final(internal) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_final(internal) IS 'internal: the filter that an aggregate ends with';
+COMMENT ON FUNCTION bloom_agg_final(internal) IS 'internal: makes the filter that bloom_agg returns';
 
 CREATE AGGREGATE bloom_agg(element anyelement) (
     SFUNC = bloom_agg_transition,
@@ -216,8 +241,7 @@ CREATE AGGREGATE bloom_agg(element anyelement) (
     DESERIALFUNC = bloom_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_agg(anyelement) IS
-    'the filter of the elements, sized for them';
+COMMENT ON AGGREGATE bloom_agg(anyelement) IS 'a filter of the elements, sized for them';
 
 CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint) (
     SFUNC = bloom_agg_transition,
@@ -229,8 +253,7 @@ CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint) (
     DESERIALFUNC = bloom_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_agg(anyelement, bigint) IS
-    'the filter of the elements, made for that many distinct ones';
+COMMENT ON AGGREGATE bloom_agg(anyelement, bigint) IS 'a filter of the elements with the given capacity';
 
 CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double precision) (
     SFUNC = bloom_agg_transition,
@@ -243,7 +266,7 @@ CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double preci
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE bloom_agg(anyelement, bigint, double precision) IS
-    'the filter of the elements, made for that many distinct ones at that false positive rate';
+    'a filter of the elements with the given capacity and false positive rate';
 
 CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double precision, layout text) (
     SFUNC = bloom_agg_transition,
@@ -256,7 +279,7 @@ CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double preci
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE bloom_agg(anyelement, bigint, double precision, text) IS
-    'the filter of the elements, made for that many distinct ones at that false positive rate, in that layout';
+    'a filter of the elements with the given capacity, false positive rate and layout';
 
 CREATE AGGREGATE bloom_agg(element text) (
     SFUNC = bloom_agg_transition,
@@ -268,8 +291,7 @@ CREATE AGGREGATE bloom_agg(element text) (
     DESERIALFUNC = bloom_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_agg(text) IS
-    'the filter of the elements, sized for them';
+COMMENT ON AGGREGATE bloom_agg(text) IS 'a filter of the elements, sized for them';
 
 CREATE AGGREGATE bloom_agg(element text, capacity bigint) (
     SFUNC = bloom_agg_transition,
@@ -281,8 +303,7 @@ CREATE AGGREGATE bloom_agg(element text, capacity bigint) (
     DESERIALFUNC = bloom_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_agg(text, bigint) IS
-    'the filter of the elements, made for that many distinct ones';
+COMMENT ON AGGREGATE bloom_agg(text, bigint) IS 'a filter of the elements with the given capacity';
 
 CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision) (
     SFUNC = bloom_agg_transition,
@@ -295,7 +316,7 @@ CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision) 
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE bloom_agg(text, bigint, double precision) IS
-    'the filter of the elements, made for that many distinct ones at that false positive rate';
+    'a filter of the elements with the given capacity and false positive rate';
 
 CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision, layout text) (
     SFUNC = bloom_agg_transition,
@@ -308,7 +329,7 @@ CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision, 
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE bloom_agg(text, bigint, double precision, text) IS
-    'the filter of the elements, made for that many distinct ones at that false positive rate, in that layout';
+    'a filter of the elements with the given capacity, false positive rate and layout';
 
 CREATE AGGREGATE bloom_agg(element "char") (
     SFUNC = bloom_agg_transition,
@@ -320,8 +341,7 @@ CREATE AGGREGATE bloom_agg(element "char") (
     DESERIALFUNC = bloom_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_agg("char") IS
-    'the filter of the elements, sized for them';
+COMMENT ON AGGREGATE bloom_agg("char") IS 'a filter of the elements, sized for them';
 
 CREATE AGGREGATE bloom_agg(element "char", capacity bigint) (
     SFUNC = bloom_agg_transition,
@@ -333,8 +353,7 @@ CREATE AGGREGATE bloom_agg(element "char", capacity bigint) (
     DESERIALFUNC = bloom_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_agg("char", bigint) IS
-    'the filter of the elements, made for that many distinct ones';
+COMMENT ON AGGREGATE bloom_agg("char", bigint) IS 'a filter of the elements with the given capacity';
 
 CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision) (
     SFUNC = bloom_agg_transition,
@@ -347,7 +366,7 @@ CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision) IS
-    'the filter of the elements, made for that many distinct ones at that false positive rate';
+    'a filter of the elements with the given capacity and false positive rate';
 
 CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision, layout text) (
     SFUNC = bloom_agg_transition,
@@ -360,16 +379,17 @@ CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision, text) IS
-    'the filter of the elements, made for that many distinct ones at that false positive rate, in that layout';
+    'a filter of the elements with the given capacity, false positive rate and layout';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- membership
 -- ---------------------------------------------------------------------------------------------------------------
 
--- What the planner expects asking a stored filter to cost: see src/planner.rs.
+-- What the planner expects a stored filter to cost: see src/planner/functions.rs.
 CREATE FUNCTION bloom_probe_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_probe_support(internal) IS 'internal: the cost of asking a stored filter for one element';
+COMMENT ON FUNCTION bloom_probe_support(internal) IS
+    'internal: the cost of asking a stored filter for one element';
 
 CREATE FUNCTION bloom_whole_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -378,12 +398,14 @@ COMMENT ON FUNCTION bloom_whole_support(internal) IS 'internal: the cost of read
 CREATE FUNCTION bloom_contains(filter bloom, element anyelement) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
-COMMENT ON FUNCTION bloom_contains(bloom, anyelement) IS 'whether the element may be in the filter; false is certain';
+COMMENT ON FUNCTION bloom_contains(bloom, anyelement) IS
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contained(element anyelement, filter bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
-COMMENT ON FUNCTION bloom_contained(anyelement, bloom) IS 'whether the element may be in the filter; false is certain';
+COMMENT ON FUNCTION bloom_contained(anyelement, bloom) IS
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION bloom_contains(filter bloom, element text) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
@@ -405,18 +427,21 @@ CREATE FUNCTION bloom_contained(element "char", filter bloom) RETURNS boolean
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contained("char", bloom) IS 'whether the element may be in the filter; false is certain';
 
--- How many rows the planner expects of them: see src/planner.rs.
+-- How many rows the planner expects of them: see src/planner/functions.rs.
 CREATE FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) IS 'restriction selectivity of filter @> element';
+COMMENT ON FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) IS
+    'restriction selectivity of filter @> element';
 
 CREATE FUNCTION bloom_contained_selectivity(internal, oid, internal, integer) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_contained_selectivity(internal, oid, internal, integer) IS 'restriction selectivity of element <@ filter';
+COMMENT ON FUNCTION bloom_contained_selectivity(internal, oid, internal, integer) IS
+    'restriction selectivity of element <@ filter';
 
 CREATE FUNCTION bloom_join_selectivity(internal, oid, internal, smallint, internal) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_join_selectivity(internal, oid, internal, smallint, internal) IS 'join selectivity of filter @> element and element <@ filter';
+COMMENT ON FUNCTION bloom_join_selectivity(internal, oid, internal, smallint, internal) IS
+    'join selectivity of filter @> element and element <@ filter';
 
 CREATE OPERATOR @> (
     FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = anyelement,
@@ -457,37 +482,44 @@ COMMENT ON OPERATOR <@ ("char", bloom) IS 'may be in';
 CREATE FUNCTION bloom_contains_any(filter bloom, elements anyarray) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
     SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_contains_any(bloom, anyarray) IS 'whether any element of the array may be in the filter; false for an empty array';
+COMMENT ON FUNCTION bloom_contains_any(bloom, anyarray) IS
+    'whether any element of an array may be in the filter; false for an empty array';
 
 CREATE FUNCTION bloom_contains_all(filter bloom, elements anyarray) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
     SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_contains_all(bloom, anyarray) IS 'whether every element of the array may be in the filter; true for an empty array';
+COMMENT ON FUNCTION bloom_contains_all(bloom, anyarray) IS
+    'whether every element of an array may be in the filter; true for an empty array';
 
 CREATE FUNCTION bloom_present(filter bloom, elements anyarray) RETURNS anyarray
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
     SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_present(bloom, anyarray) IS 'the elements of the array that may be in the filter, in their order and without NULLs';
+COMMENT ON FUNCTION bloom_present(bloom, anyarray) IS
+    'the elements of an array that may be in the filter, in order and without NULLs';
 
 CREATE FUNCTION bloom_absent(filter bloom, elements anyarray) RETURNS anyarray
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
     SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_absent(bloom, anyarray) IS 'the elements of the array that surely are not in the filter, in their order and without NULLs';
+COMMENT ON FUNCTION bloom_absent(bloom, anyarray) IS
+    'the elements of an array that are certainly not in the filter, in order and without NULLs';
 
 CREATE FUNCTION bloom_query(filter bloom, element anyelement, OUT contains boolean, OUT confidence double precision)
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
     SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_query(bloom, anyelement) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
+COMMENT ON FUNCTION bloom_query(bloom, anyelement) IS
+    'whether the element may be in the filter, and how certain that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element text, OUT contains boolean, OUT confidence double precision)
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
     SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_query(bloom, text) IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
+COMMENT ON FUNCTION bloom_query(bloom, text) IS
+    'whether the element may be in the filter, and how certain that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 CREATE FUNCTION bloom_query(filter bloom, element "char", OUT contains boolean, OUT confidence double precision)
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
     SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_query(bloom, "char") IS 'whether the element may be in the filter, and how sure that is: 1 for no, 1 - bloom_fpr(filter) for yes';
+COMMENT ON FUNCTION bloom_query(bloom, "char") IS
+    'whether the element may be in the filter, and how certain that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- merge
@@ -495,52 +527,60 @@ COMMENT ON FUNCTION bloom_query(bloom, "char") IS 'whether the element may be in
 
 CREATE FUNCTION bloom_union(a bloom, b bloom) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_union(bloom, bloom) IS 'the filter of the elements of either';
+COMMENT ON FUNCTION bloom_union(bloom, bloom) IS 'a filter of the elements that are in either filter';
 
 CREATE OPERATOR | (FUNCTION = bloom_union, LEFTARG = bloom, RIGHTARG = bloom, COMMUTATOR = |);
 COMMENT ON OPERATOR | (bloom, bloom) IS 'union';
 
 CREATE FUNCTION bloom_intersection(a bloom, b bloom) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_intersection(bloom, bloom) IS 'a filter of the elements of both; its rate may be higher than that of one built from them';
+COMMENT ON FUNCTION bloom_intersection(bloom, bloom) IS
+    'a filter of the elements that are in both filters; its rate may be higher than that of one built from them';
 
 CREATE OPERATOR & (FUNCTION = bloom_intersection, LEFTARG = bloom, RIGHTARG = bloom, COMMUTATOR = &);
 COMMENT ON OPERATOR & (bloom, bloom) IS 'intersection';
 
--- Of the filters that an aggregate merges, those of sizes that don't divide are kept apart until the end: its result does not
--- depend on their order.
+-- An aggregate keeps filters apart until the end if neither size divides the other, so that its result doesn't depend
+-- on their order.
 
 CREATE FUNCTION bloom_union_agg_transition(internal, bloom) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_union_agg_transition(internal, bloom) IS 'internal: merges a filter into the state of bloom_union_agg';
+COMMENT ON FUNCTION bloom_union_agg_transition(internal, bloom) IS
+    'internal: merges a filter into the state of bloom_union_agg';
 
 CREATE FUNCTION bloom_union_agg_combine(internal, internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_union_agg_combine(internal, internal) IS 'internal: merges two states of bloom_union_agg';
+COMMENT ON FUNCTION bloom_union_agg_combine(internal, internal) IS
+    'internal: merges two states of bloom_union_agg';
 
 CREATE FUNCTION bloom_union_agg_final(internal) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_union_agg_final(internal) IS 'internal: the filter that bloom_union_agg ends with';
+COMMENT ON FUNCTION bloom_union_agg_final(internal) IS 'internal: makes the filter that bloom_union_agg returns';
 
 CREATE FUNCTION bloom_intersection_agg_transition(internal, bloom) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_intersection_agg_transition(internal, bloom) IS 'internal: merges a filter into the state of bloom_intersection_agg';
+COMMENT ON FUNCTION bloom_intersection_agg_transition(internal, bloom) IS
+    'internal: merges a filter into the state of bloom_intersection_agg';
 
 CREATE FUNCTION bloom_intersection_agg_combine(internal, internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_intersection_agg_combine(internal, internal) IS 'internal: merges two states of bloom_intersection_agg';
+COMMENT ON FUNCTION bloom_intersection_agg_combine(internal, internal) IS
+    'internal: merges two states of bloom_intersection_agg';
 
 CREATE FUNCTION bloom_intersection_agg_final(internal) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_intersection_agg_final(internal) IS 'internal: the filter that bloom_intersection_agg ends with';
+COMMENT ON FUNCTION bloom_intersection_agg_final(internal) IS
+    'internal: makes the filter that bloom_intersection_agg returns';
 
 CREATE FUNCTION bloom_merge_agg_serialise(internal) RETURNS bytea
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_merge_agg_serialise(internal) IS 'internal: the state of an aggregate over filters as bytes';
+COMMENT ON FUNCTION bloom_merge_agg_serialise(internal) IS
+    'internal: serialises the state of an aggregate over filters';
 
 CREATE FUNCTION bloom_merge_agg_deserialise(bytea, internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_merge_agg_deserialise(bytea, internal) IS 'internal: the state of an aggregate over filters from bytes';
+COMMENT ON FUNCTION bloom_merge_agg_deserialise(bytea, internal) IS
+    'internal: deserialises the state of an aggregate over filters';
 
 CREATE AGGREGATE bloom_union_agg(filter bloom) (
     SFUNC = bloom_union_agg_transition,
@@ -552,7 +592,7 @@ CREATE AGGREGATE bloom_union_agg(filter bloom) (
     DESERIALFUNC = bloom_merge_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_union_agg(bloom) IS 'the union of filters, in whatever order they come';
+COMMENT ON AGGREGATE bloom_union_agg(bloom) IS 'the union of filters, the same in any order';
 
 CREATE AGGREGATE bloom_intersection_agg(filter bloom) (
     SFUNC = bloom_intersection_agg_transition,
@@ -564,17 +604,18 @@ CREATE AGGREGATE bloom_intersection_agg(filter bloom) (
     DESERIALFUNC = bloom_merge_agg_deserialise,
     PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE bloom_intersection_agg(bloom) IS 'the intersection of filters, in whatever order they come';
+COMMENT ON AGGREGATE bloom_intersection_agg(bloom) IS 'the intersection of filters, the same in any order';
 
 CREATE FUNCTION bloom_fold(filter bloom, fpr double precision) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_fold(bloom, double precision) IS 'the filter halved while its present false positive rate stays at or under fpr';
+COMMENT ON FUNCTION bloom_fold(bloom, double precision) IS
+    'the filter, halved for as long as its present false positive rate stays at or below fpr';
 
--- Not STRICT: without a capacity a list is sized for its elements.
+-- Not STRICT: without a capacity, a list is sized for its elements.
 CREATE FUNCTION bloom_resize(filter bloom, capacity bigint) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_resize(bloom, bigint) IS
-    'the filter as if made for that many elements: from a list to any capacity, from bits to sizes that divide';
+    'the filter with another capacity: any while it is a list of hashes, one whose size divides evenly once it is bits';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- what is in it
@@ -615,7 +656,8 @@ CREATE FUNCTION bloom_header(
 )
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10
     SUPPORT bloom_probe_support;
-COMMENT ON FUNCTION bloom_header(bloom) IS 'what a filter is and what it was made for; of a large stored one only the start is read';
+COMMENT ON FUNCTION bloom_header(bloom) IS
+    'what a filter is and what it was made for; reads only the start of a large stored filter';
 
 CREATE FUNCTION bloom_cardinality(filter bloom) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
@@ -629,15 +671,18 @@ COMMENT ON FUNCTION bloom_fpr(bloom) IS 'the false positive rate that the filter
 
 CREATE FUNCTION bloom_union_cardinality(a bloom, b bloom) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
-COMMENT ON FUNCTION bloom_union_cardinality(bloom, bloom) IS 'estimated number of distinct elements in either filter';
+COMMENT ON FUNCTION bloom_union_cardinality(bloom, bloom) IS
+    'estimated number of distinct elements in either filter';
 
 CREATE FUNCTION bloom_intersection_cardinality(a bloom, b bloom) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
-COMMENT ON FUNCTION bloom_intersection_cardinality(bloom, bloom) IS 'estimated number of distinct elements in both filters, by inclusion and exclusion';
+COMMENT ON FUNCTION bloom_intersection_cardinality(bloom, bloom) IS
+    'estimated number of distinct elements in both filters, by inclusion and exclusion';
 
 CREATE FUNCTION bloom_jaccard(a bloom, b bloom) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200;
-COMMENT ON FUNCTION bloom_jaccard(bloom, bloom) IS 'estimated share of the elements of either filter that are in both';
+COMMENT ON FUNCTION bloom_jaccard(bloom, bloom) IS
+    'estimated share of the elements of either filter that are in both';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- sizing
@@ -649,7 +694,7 @@ CREATE FUNCTION bloom_best_practices(
 )
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_best_practices(double precision, text) IS
-    'bits per element and hashes for a wanted false positive rate, from the lookup table';
+    'bits per element and number of hashes for the given false positive rate, from the lookup table';
 
 CREATE FUNCTION bloom_sizing_table(
     layout text DEFAULT 'classic',
@@ -657,7 +702,7 @@ CREATE FUNCTION bloom_sizing_table(
 ) RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 1000;
 COMMENT ON FUNCTION bloom_sizing_table(text) IS
-    'the lookup table: the false positive rate for each number of bits per element and hashes';
+    'the lookup table: the false positive rate for each number of bits per element and of hashes';
 
 CREATE FUNCTION bloom_parameters(
     capacity bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL,
@@ -665,7 +710,7 @@ CREATE FUNCTION bloom_parameters(
 )
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_parameters(bigint, bloom_optional_fpr, text) IS
-    'what bloom_agg with that capacity allocates, and the false positive rate that has at capacity';
+    'what bloom_agg allocates for the given capacity, and its false positive rate at capacity';
 
 CREATE FUNCTION bloom_parameters(
     capacity bigint, fpr double precision, layout text DEFAULT NULL,
@@ -673,41 +718,42 @@ CREATE FUNCTION bloom_parameters(
 )
     AS 'MODULE_PATHNAME', 'bloom_parameters_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_parameters(bigint, double precision, text) IS
-    'what bloom_agg with these arguments allocates, and the false positive rate that has at capacity';
+    'what bloom_agg allocates for these arguments, and its false positive rate at capacity';
 
-CREATE FUNCTION bloom_capacity(bytes bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION bloom_capacity(bytes bigint, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL)
+    RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_capacity(bigint, bloom_optional_fpr, text) IS
-    'the largest capacity whose filter has at most that many bytes at the default false positive rate';
+    'the largest capacity whose filter fits in the given number of bytes at the default false positive rate';
 
 CREATE FUNCTION bloom_capacity(bytes bigint, fpr double precision, layout text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'bloom_capacity_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_capacity(bigint, double precision, text) IS
-    'the largest capacity whose filter has at most that many bytes at that false positive rate';
+    'the largest capacity whose filter fits in the given number of bytes at the given false positive rate';
 
 CREATE FUNCTION bloom_expected_fpr(
     elements bigint, num_bits bigint, num_hashes integer, layout text DEFAULT 'classic'
 ) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_expected_fpr(bigint, bigint, integer, text) IS
-    'the false positive rate of a filter with that many distinct elements, bits and hashes';
+    'the false positive rate of a filter with the given numbers of distinct elements, bits and hashes';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Parquet
 -- ---------------------------------------------------------------------------------------------------------------
 
--- The bytes of a filter in a Parquet file: header and bits, as many as bloom_filter_length of the column chunk says,
--- from bloom_filter_offset on.
+-- The bytes of a filter in a Parquet file are its header and bits: bloom_filter_length bytes from bloom_filter_offset
+-- on, two fields of the column chunk.
 
 CREATE FUNCTION bloom_to_parquet(filter bloom) RETURNS bytea
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_to_parquet(bloom) IS
-    'a filter of layout parquet as Parquet files keep it: header and bits';
+    'a filter of layout parquet as Parquet files store it: header and bits';
 
 CREATE FUNCTION bloom_from_parquet(bytes bytea, element_type regtype) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_from_parquet(bytea, regtype) IS
-    'the filter that header and bits of a Parquet file are, whose column has elements of that type';
+    'a filter from the header and bits in a Parquet file, of a column whose elements have the given type';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- casts
@@ -731,7 +777,7 @@ COMMENT ON CAST (bloom AS bytea) IS 'the stored bytes of a filter';
 -- operator classes
 -- ---------------------------------------------------------------------------------------------------------------
 
--- By the stored bytes: two filters are equal if and only if they are the same filter. The order means nothing else.
+-- By the stored bytes: two filters are equal if and only if they are the same filter. The order has no other meaning.
 
 CREATE FUNCTION bloom_eq(a bloom, b bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -824,11 +870,11 @@ COMMENT ON OPERATOR CLASS bloom_ops USING hash IS 'filters by their stored bytes
 COMMENT ON OPERATOR FAMILY bloom_ops USING hash IS 'filters by their stored bytes';
 
 -- ---------------------------------------------------------------------------------------------------------------
--- counting filters
+-- counting filters: type
 -- ---------------------------------------------------------------------------------------------------------------
 
--- A second type, for sets that shrink: each bit becomes a counter of four bits. What only copies or compares the stored bytes
--- is the same C function as for bloom.
+-- A second type, for sets that shrink: each bit becomes a counter of four bits. Functions that only copy or compare the
+-- stored bytes are the C functions of bloom.
 
 CREATE TYPE counting_bloom;
 
@@ -858,29 +904,34 @@ CREATE TYPE counting_bloom (
     STORAGE = external
 );
 COMMENT ON TYPE counting_bloom IS
-    'a multiset of elements that can be removed again, kept as a counting Bloom filter; its cast to bloom is the filter of what is left';
+    'a multiset of elements that can be removed again, kept as a counting Bloom filter';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters: build
+-- ---------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION counting_bloom_empty() RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_empty() IS
-    'a counting filter without elements and without a size; added to any filter it gives that filter';
+    'an empty counting filter without a size: added to any other, it gives the other one';
 
 CREATE FUNCTION counting_bloom_empty(capacity bigint, fpr bloom_optional_fpr DEFAULT NULL) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_empty(bigint, bloom_optional_fpr) IS
-    'a counting filter without elements, made for that many distinct ones at a time at the default false positive rate';
+    'an empty counting filter with the given capacity, at the default false positive rate';
 
 CREATE FUNCTION counting_bloom_empty(capacity bigint, fpr double precision) RETURNS counting_bloom
     AS 'MODULE_PATHNAME', 'counting_bloom_empty_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_empty(bigint, double precision) IS
-    'a counting filter without elements, made for that many distinct ones at a time at that false positive rate';
+    'an empty counting filter with the given capacity and false positive rate';
 
--- Not STRICT: a NULL element is skipped, so the filter comes back as it is.
+-- Not STRICT: a NULL element is skipped, and the filter is returned unchanged.
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element anyelement) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
-COMMENT ON FUNCTION counting_bloom_add(counting_bloom, anyelement) IS 'the filter with one more copy of an element';
+COMMENT ON FUNCTION counting_bloom_add(counting_bloom, anyelement) IS
+    'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element text) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
@@ -895,33 +946,33 @@ CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element anyelement)
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, anyelement) IS
-    'the filter with one copy of an element less; as it is if the element is surely not in it';
+    'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
 
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element text) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, text) IS
-    'the filter with one copy of an element less; as it is if the element is surely not in it';
+    'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
 
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element "char") RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, "char") IS
-    'the filter with one copy of an element less; as it is if the element is surely not in it';
+    'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
 
 CREATE FUNCTION counting_bloom_add_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_add_all(counting_bloom, anyarray) IS
-    'the filter with one more copy for each element of an array';
+    'the filter with one more copy of each element of an array';
 
 CREATE FUNCTION counting_bloom_remove_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION counting_bloom_remove_all(counting_bloom, anyarray) IS
-    'the filter with one copy less for each element of an array, in turn';
+    'the filter with one copy of each element of an array removed, in order';
 
--- Removing has no operator: with one named -, PostgreSQL would take the untyped operand of $1 - 'a'::text for a filter rather
--- than a jsonb, or ask which of them is meant.
+-- Removing has no operator: if there were one named -, PostgreSQL would take the untyped operand of $1 - 'a'::text for
+-- a filter rather than jsonb, or report that the operator is ambiguous.
 
 CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = anyelement);
 COMMENT ON OPERATOR || (counting_bloom, anyelement) IS 'the filter with one more copy of an element';
@@ -932,15 +983,11 @@ COMMENT ON OPERATOR || (counting_bloom, text) IS 'the filter with one more copy 
 CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = "char");
 COMMENT ON OPERATOR || (counting_bloom, "char") IS 'the filter with one more copy of an element';
 
-CREATE FUNCTION counting_bloom_union(a counting_bloom, b counting_bloom) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION counting_bloom_union(counting_bloom, counting_bloom) IS
-    'the sum of two multisets: the filter of every copy of an element in either';
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters: aggregates
+-- ---------------------------------------------------------------------------------------------------------------
 
-CREATE OPERATOR + (FUNCTION = counting_bloom_union, LEFTARG = counting_bloom, RIGHTARG = counting_bloom, COMMUTATOR = +);
-COMMENT ON OPERATOR + (counting_bloom, counting_bloom) IS 'sum';
-
--- The aggregates. Their state is a structure in the memory of the aggregate: see src/datum/counting_state.rs.
+-- Their state is a structure in the memory of the aggregate: see src/aggregate/counting_state.rs.
 
 CREATE FUNCTION counting_bloom_agg_transition(state internal, element anyelement, capacity bigint)
     RETURNS internal
@@ -980,32 +1027,23 @@ COMMENT ON FUNCTION counting_bloom_agg_transition(internal, "char", bigint, doub
 
 CREATE FUNCTION counting_bloom_agg_combine(internal, internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION counting_bloom_agg_combine(internal, internal) IS 'internal: adds two states of counting_bloom_agg';
+COMMENT ON FUNCTION counting_bloom_agg_combine(internal, internal) IS
+    'internal: adds two states of counting_bloom_agg';
 
 CREATE FUNCTION counting_bloom_agg_serialise(internal) RETURNS bytea
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_agg_serialise(internal) IS
-    'internal: the state of an aggregate of counting filters as bytes';
+    'internal: serialises the state of an aggregate of counting filters';
 
 CREATE FUNCTION counting_bloom_agg_deserialise(bytea, internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_agg_deserialise(bytea, internal) IS
-    'internal: the state of an aggregate of counting filters from bytes';
+    'internal: deserialises the state of an aggregate of counting filters';
 
 CREATE FUNCTION counting_bloom_agg_final(internal) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_agg_final(internal) IS
-    'internal: the filter that an aggregate of counting filters ends with';
-
-CREATE FUNCTION counting_bloom_union_agg_transition(internal, counting_bloom) RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION counting_bloom_union_agg_transition(internal, counting_bloom) IS
-    'internal: adds a filter to the state of counting_bloom_union_agg';
-
-CREATE FUNCTION counting_bloom_union_agg_combine(internal, internal) RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION counting_bloom_union_agg_combine(internal, internal) IS
-    'internal: adds two states of counting_bloom_union_agg';
+    'internal: makes the filter that an aggregate of counting filters returns';
 
 CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint) (
     SFUNC = counting_bloom_agg_transition,
@@ -1018,7 +1056,7 @@ CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint) (
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE counting_bloom_agg(anyelement, bigint) IS
-    'the counting filter of the elements, made for that many distinct ones at a time';
+    'a counting filter of the elements with the given capacity';
 
 CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint, fpr double precision) (
     SFUNC = counting_bloom_agg_transition,
@@ -1031,7 +1069,7 @@ CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint, fpr dou
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE counting_bloom_agg(anyelement, bigint, double precision) IS
-    'the counting filter of the elements, made for that many distinct ones at a time at that false positive rate';
+    'a counting filter of the elements with the given capacity and false positive rate';
 
 CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint) (
     SFUNC = counting_bloom_agg_transition,
@@ -1044,7 +1082,7 @@ CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint) (
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE counting_bloom_agg(text, bigint) IS
-    'the counting filter of the elements, made for that many distinct ones at a time';
+    'a counting filter of the elements with the given capacity';
 
 CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint, fpr double precision) (
     SFUNC = counting_bloom_agg_transition,
@@ -1057,7 +1095,7 @@ CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint, fpr double pr
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE counting_bloom_agg(text, bigint, double precision) IS
-    'the counting filter of the elements, made for that many distinct ones at a time at that false positive rate';
+    'a counting filter of the elements with the given capacity and false positive rate';
 
 CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint) (
     SFUNC = counting_bloom_agg_transition,
@@ -1070,7 +1108,7 @@ CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint) (
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE counting_bloom_agg("char", bigint) IS
-    'the counting filter of the elements, made for that many distinct ones at a time';
+    'a counting filter of the elements with the given capacity';
 
 CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint, fpr double precision) (
     SFUNC = counting_bloom_agg_transition,
@@ -1083,56 +1121,47 @@ CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint, fpr double 
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE counting_bloom_agg("char", bigint, double precision) IS
-    'the counting filter of the elements, made for that many distinct ones at a time at that false positive rate';
+    'a counting filter of the elements with the given capacity and false positive rate';
 
-CREATE AGGREGATE counting_bloom_union_agg(filter counting_bloom) (
-    SFUNC = counting_bloom_union_agg_transition,
-    STYPE = internal,
-    SSPACE = 1024,
-    FINALFUNC = counting_bloom_agg_final,
-    COMBINEFUNC = counting_bloom_union_agg_combine,
-    SERIALFUNC = counting_bloom_agg_serialise,
-    DESERIALFUNC = counting_bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE counting_bloom_union_agg(counting_bloom) IS
-    'the sum of counting filters: the filter of every copy of an element in any';
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters: membership
+-- ---------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element anyelement) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, anyelement) IS
-    'whether the element may be in the filter; false is sure';
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION counting_bloom_contained(element anyelement, filter counting_bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contained(anyelement, counting_bloom) IS
-    'whether the element may be in the filter; false is sure';
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element text) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, text) IS
-    'whether the element may be in the filter; false is sure';
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION counting_bloom_contained(element text, filter counting_bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contained(text, counting_bloom) IS
-    'whether the element may be in the filter; false is sure';
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element "char") RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, "char") IS
-    'whether the element may be in the filter; false is sure';
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION counting_bloom_contained(element "char", filter counting_bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contained("char", counting_bloom) IS
-    'whether the element may be in the filter; false is sure';
+    'whether the element may be in the filter; false is certain';
 
 CREATE FUNCTION counting_bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -1180,6 +1209,47 @@ CREATE OPERATOR <@ (
 );
 COMMENT ON OPERATOR <@ ("char", counting_bloom) IS 'may be in';
 
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters: merge
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION counting_bloom_union(a counting_bloom, b counting_bloom) RETURNS counting_bloom
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION counting_bloom_union(counting_bloom, counting_bloom) IS
+    'the sum of two counting filters: every copy of an element in either';
+
+CREATE OPERATOR + (
+    FUNCTION = counting_bloom_union, LEFTARG = counting_bloom, RIGHTARG = counting_bloom, COMMUTATOR = +
+);
+COMMENT ON OPERATOR + (counting_bloom, counting_bloom) IS 'sum';
+
+CREATE FUNCTION counting_bloom_union_agg_transition(internal, counting_bloom) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_union_agg_transition(internal, counting_bloom) IS
+    'internal: adds a filter to the state of counting_bloom_union_agg';
+
+CREATE FUNCTION counting_bloom_union_agg_combine(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION counting_bloom_union_agg_combine(internal, internal) IS
+    'internal: adds two states of counting_bloom_union_agg';
+
+CREATE AGGREGATE counting_bloom_union_agg(filter counting_bloom) (
+    SFUNC = counting_bloom_union_agg_transition,
+    STYPE = internal,
+    SSPACE = 1024,
+    FINALFUNC = counting_bloom_agg_final,
+    COMBINEFUNC = counting_bloom_union_agg_combine,
+    SERIALFUNC = counting_bloom_agg_serialise,
+    DESERIALFUNC = counting_bloom_agg_deserialise,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE counting_bloom_union_agg(counting_bloom) IS
+    'the sum of counting filters: every copy of an element in any of them';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters: what is in it
+-- ---------------------------------------------------------------------------------------------------------------
+
 CREATE FUNCTION counting_bloom_info(
     filter counting_bloom,
     OUT format_version integer,
@@ -1199,28 +1269,33 @@ CREATE FUNCTION counting_bloom_info(
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
     SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION counting_bloom_info(counting_bloom) IS
-    'what a counting filter is, what it was made for, how full it is, and how many of its counters are stuck at 15';
+    'what a counting filter is, what it was made for, how full it is, and how many of its counters are saturated';
 
 CREATE FUNCTION counting_bloom_cardinality(filter counting_bloom) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
     SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION counting_bloom_cardinality(counting_bloom) IS 'estimated number of distinct elements';
 
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters: casts
+-- ---------------------------------------------------------------------------------------------------------------
+
 CREATE FUNCTION counting_bloom_to_bloom(filter counting_bloom) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_to_bloom(counting_bloom) IS
-    'the filter of the elements that are left: a bit for each counter';
+    'a filter of the elements that are left: one bit per counter';
 
 CREATE FUNCTION counting_bloom_from_bytea(bytes bytea) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION counting_bloom_from_bytea(bytea) IS 'a counting filter from its stored bytes, which are checked';
+COMMENT ON FUNCTION counting_bloom_from_bytea(bytea) IS
+    'a counting filter from its stored bytes, which are checked';
 
 CREATE FUNCTION counting_bloom_to_bytea(filter counting_bloom) RETURNS bytea
     AS 'MODULE_PATHNAME', 'bloom_to_bytea' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_to_bytea(counting_bloom) IS 'the stored bytes of a counting filter';
 
 CREATE CAST (counting_bloom AS bloom) WITH FUNCTION counting_bloom_to_bloom(counting_bloom) AS ASSIGNMENT;
-COMMENT ON CAST (counting_bloom AS bloom) IS 'the filter of the elements that are left: a bit for each counter';
+COMMENT ON CAST (counting_bloom AS bloom) IS 'a filter of the elements that are left: one bit per counter';
 
 CREATE CAST (bytea AS counting_bloom) WITH FUNCTION counting_bloom_from_bytea(bytea);
 COMMENT ON CAST (bytea AS counting_bloom) IS 'a counting filter from its stored bytes, which are checked';
@@ -1228,7 +1303,11 @@ COMMENT ON CAST (bytea AS counting_bloom) IS 'a counting filter from its stored 
 CREATE CAST (counting_bloom AS bytea) WITH FUNCTION counting_bloom_to_bytea(counting_bloom);
 COMMENT ON CAST (counting_bloom AS bytea) IS 'the stored bytes of a counting filter';
 
--- By the stored bytes, as bloom: two filters are equal if and only if they are the same filter. The order means nothing else.
+-- ---------------------------------------------------------------------------------------------------------------
+-- counting filters: operator classes
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- By the stored bytes, as those of bloom.
 
 CREATE FUNCTION counting_bloom_eq(a counting_bloom, b counting_bloom) RETURNS boolean
     AS 'MODULE_PATHNAME', 'bloom_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
