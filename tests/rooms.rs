@@ -188,7 +188,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
     (
         "core/src",
         &[
-            &["interrupt", "cpu"],
+            &["interrupt"],
             &["memory"],
             &["canonical"],
             &["hash"],
