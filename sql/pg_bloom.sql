@@ -1,7 +1,7 @@
 -- pg_bloom: Bloom filters as a data type.
 --
 -- Sections: type, build, aggregates, membership, merge, what is in it, sizing, Parquet, casts, operator classes; then
--- counting filters, with the same sections as far as they have them.
+-- counting filters, with the same sections as far as they have them; then index.
 -- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
 --
 -- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'), and
@@ -1398,3 +1398,185 @@ CREATE OPERATOR CLASS counting_bloom_ops DEFAULT FOR TYPE counting_bloom USING h
     FUNCTION 2 counting_bloom_hash_extended(counting_bloom, bigint);
 COMMENT ON OPERATOR CLASS counting_bloom_ops USING hash IS 'counting filters by their stored bytes';
 COMMENT ON OPERATOR FAMILY counting_bloom_ops USING hash IS 'counting filters by their stored bytes';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- index
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_filter_handler(internal) RETURNS index_am_handler
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_filter_handler(internal) IS 'internal: the index access method bloom_filter';
+
+CREATE ACCESS METHOD bloom_filter TYPE INDEX HANDLER bloom_filter_handler;
+COMMENT ON ACCESS METHOD bloom_filter IS 'index access method: a Bloom filter for each range of table pages, for = on large tables';
+
+-- Each operator is the usual equality of its types, which the hash of elements follows. Types in one family can be
+-- compared with each other.
+
+CREATE OPERATOR FAMILY integer_ops USING bloom_filter;
+COMMENT ON OPERATOR FAMILY integer_ops USING bloom_filter IS '= of smallint, integer and bigint, in any combination';
+
+CREATE OPERATOR CLASS int2_ops DEFAULT FOR TYPE smallint USING bloom_filter FAMILY integer_ops AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS int2_ops USING bloom_filter IS '= of smallint';
+
+CREATE OPERATOR CLASS int4_ops DEFAULT FOR TYPE integer USING bloom_filter FAMILY integer_ops AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS int4_ops USING bloom_filter IS '= of integer';
+
+CREATE OPERATOR CLASS int8_ops DEFAULT FOR TYPE bigint USING bloom_filter FAMILY integer_ops AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS int8_ops USING bloom_filter IS '= of bigint';
+
+ALTER OPERATOR FAMILY integer_ops USING bloom_filter ADD
+    OPERATOR 1 = (smallint, integer),
+    OPERATOR 1 = (smallint, bigint),
+    OPERATOR 1 = (integer, smallint),
+    OPERATOR 1 = (integer, bigint),
+    OPERATOR 1 = (bigint, smallint),
+    OPERATOR 1 = (bigint, integer);
+
+CREATE OPERATOR FAMILY float_ops USING bloom_filter;
+COMMENT ON OPERATOR FAMILY float_ops USING bloom_filter IS '= of real and double precision, in any combination';
+
+CREATE OPERATOR CLASS float4_ops DEFAULT FOR TYPE real USING bloom_filter FAMILY float_ops AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS float4_ops USING bloom_filter IS '= of real';
+
+CREATE OPERATOR CLASS float8_ops DEFAULT FOR TYPE double precision USING bloom_filter FAMILY float_ops AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS float8_ops USING bloom_filter IS '= of double precision';
+
+ALTER OPERATOR FAMILY float_ops USING bloom_filter ADD
+    OPERATOR 1 = (real, double precision),
+    OPERATOR 1 = (double precision, real);
+
+CREATE OPERATOR FAMILY text_ops USING bloom_filter;
+COMMENT ON OPERATOR FAMILY text_ops USING bloom_filter IS '= of text, varchar and name, in any combination';
+
+CREATE OPERATOR CLASS text_ops DEFAULT FOR TYPE text USING bloom_filter FAMILY text_ops AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS text_ops USING bloom_filter IS '= of text and varchar';
+
+CREATE OPERATOR CLASS name_ops DEFAULT FOR TYPE name USING bloom_filter FAMILY text_ops AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS name_ops USING bloom_filter IS '= of name';
+
+ALTER OPERATOR FAMILY text_ops USING bloom_filter ADD
+    OPERATOR 1 = (text, name),
+    OPERATOR 1 = (name, text);
+
+CREATE OPERATOR CLASS bpchar_ops DEFAULT FOR TYPE character USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS bpchar_ops USING bloom_filter IS '= of char(n)';
+COMMENT ON OPERATOR FAMILY bpchar_ops USING bloom_filter IS '= of char(n)';
+
+CREATE OPERATOR CLASS char_ops DEFAULT FOR TYPE "char" USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS char_ops USING bloom_filter IS '= of "char"';
+COMMENT ON OPERATOR FAMILY char_ops USING bloom_filter IS '= of "char"';
+
+CREATE OPERATOR CLASS bytea_ops DEFAULT FOR TYPE bytea USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS bytea_ops USING bloom_filter IS '= of bytea';
+COMMENT ON OPERATOR FAMILY bytea_ops USING bloom_filter IS '= of bytea';
+
+CREATE OPERATOR CLASS uuid_ops DEFAULT FOR TYPE uuid USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS uuid_ops USING bloom_filter IS '= of uuid';
+COMMENT ON OPERATOR FAMILY uuid_ops USING bloom_filter IS '= of uuid';
+
+CREATE OPERATOR CLASS numeric_ops DEFAULT FOR TYPE numeric USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS numeric_ops USING bloom_filter IS '= of numeric';
+COMMENT ON OPERATOR FAMILY numeric_ops USING bloom_filter IS '= of numeric';
+
+CREATE OPERATOR CLASS bool_ops DEFAULT FOR TYPE boolean USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS bool_ops USING bloom_filter IS '= of boolean';
+COMMENT ON OPERATOR FAMILY bool_ops USING bloom_filter IS '= of boolean';
+
+CREATE OPERATOR CLASS date_ops DEFAULT FOR TYPE date USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS date_ops USING bloom_filter IS '= of date';
+COMMENT ON OPERATOR FAMILY date_ops USING bloom_filter IS '= of date';
+
+CREATE OPERATOR CLASS time_ops DEFAULT FOR TYPE time USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS time_ops USING bloom_filter IS '= of time';
+COMMENT ON OPERATOR FAMILY time_ops USING bloom_filter IS '= of time';
+
+CREATE OPERATOR CLASS timetz_ops DEFAULT FOR TYPE timetz USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS timetz_ops USING bloom_filter IS '= of timetz';
+COMMENT ON OPERATOR FAMILY timetz_ops USING bloom_filter IS '= of timetz';
+
+CREATE OPERATOR CLASS timestamp_ops DEFAULT FOR TYPE timestamp USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS timestamp_ops USING bloom_filter IS '= of timestamp';
+COMMENT ON OPERATOR FAMILY timestamp_ops USING bloom_filter IS '= of timestamp';
+
+CREATE OPERATOR CLASS timestamptz_ops DEFAULT FOR TYPE timestamptz USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS timestamptz_ops USING bloom_filter IS '= of timestamptz';
+COMMENT ON OPERATOR FAMILY timestamptz_ops USING bloom_filter IS '= of timestamptz';
+
+CREATE OPERATOR CLASS interval_ops DEFAULT FOR TYPE interval USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS interval_ops USING bloom_filter IS '= of interval';
+COMMENT ON OPERATOR FAMILY interval_ops USING bloom_filter IS '= of interval';
+
+CREATE OPERATOR CLASS inet_ops DEFAULT FOR TYPE inet USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS inet_ops USING bloom_filter IS '= of inet and cidr';
+COMMENT ON OPERATOR FAMILY inet_ops USING bloom_filter IS '= of inet and cidr';
+
+CREATE OPERATOR CLASS macaddr_ops DEFAULT FOR TYPE macaddr USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS macaddr_ops USING bloom_filter IS '= of macaddr';
+COMMENT ON OPERATOR FAMILY macaddr_ops USING bloom_filter IS '= of macaddr';
+
+CREATE OPERATOR CLASS macaddr8_ops DEFAULT FOR TYPE macaddr8 USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS macaddr8_ops USING bloom_filter IS '= of macaddr8';
+COMMENT ON OPERATOR FAMILY macaddr8_ops USING bloom_filter IS '= of macaddr8';
+
+CREATE OPERATOR CLASS oid_ops DEFAULT FOR TYPE oid USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS oid_ops USING bloom_filter IS '= of oid';
+COMMENT ON OPERATOR FAMILY oid_ops USING bloom_filter IS '= of oid';
+
+CREATE OPERATOR CLASS pg_lsn_ops DEFAULT FOR TYPE pg_lsn USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS pg_lsn_ops USING bloom_filter IS '= of pg_lsn';
+COMMENT ON OPERATOR FAMILY pg_lsn_ops USING bloom_filter IS '= of pg_lsn';
+
+CREATE OPERATOR CLASS xid8_ops DEFAULT FOR TYPE xid8 USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS xid8_ops USING bloom_filter IS '= of xid8';
+COMMENT ON OPERATOR FAMILY xid8_ops USING bloom_filter IS '= of xid8';
+
+CREATE OPERATOR CLASS jsonb_ops DEFAULT FOR TYPE jsonb USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS jsonb_ops USING bloom_filter IS '= of jsonb';
+COMMENT ON OPERATOR FAMILY jsonb_ops USING bloom_filter IS '= of jsonb';
+
+CREATE OPERATOR CLASS array_ops DEFAULT FOR TYPE anyarray USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS array_ops USING bloom_filter IS '= of arrays';
+COMMENT ON OPERATOR FAMILY array_ops USING bloom_filter IS '= of arrays';
+
+CREATE OPERATOR CLASS enum_ops DEFAULT FOR TYPE anyenum USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS enum_ops USING bloom_filter IS '= of enums';
+COMMENT ON OPERATOR FAMILY enum_ops USING bloom_filter IS '= of enums';
+
+CREATE OPERATOR CLASS range_ops DEFAULT FOR TYPE anyrange USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS range_ops USING bloom_filter IS '= of ranges';
+COMMENT ON OPERATOR FAMILY range_ops USING bloom_filter IS '= of ranges';
+
+-- Multiranges are there from PostgreSQL 14 on.
+DO $$
+BEGIN
+    IF to_regtype('pg_catalog.anymultirange') IS NOT NULL THEN
+        CREATE OPERATOR CLASS multirange_ops DEFAULT FOR TYPE anymultirange USING bloom_filter AS OPERATOR 1 =;
+        COMMENT ON OPERATOR CLASS multirange_ops USING bloom_filter IS '= of multiranges';
+        COMMENT ON OPERATOR FAMILY multirange_ops USING bloom_filter IS '= of multiranges';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION bloom_index_info(
+    index regclass,
+    OUT pages bigint,
+    OUT table_pages bigint,
+    OUT pages_per_range integer,
+    OUT ranges bigint,
+    OUT levels integer,
+    OUT rows_built bigint,
+    OUT elements double precision,
+    OUT bits_per_element double precision,
+    OUT target_fpr double precision,
+    OUT current_fpr double precision,
+    OUT overfull_ranges bigint,
+    OUT pages_per_question double precision
+)
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION bloom_index_info(regclass) IS 'what an index USING bloom_filter was made for, and what it holds';
+
+CREATE FUNCTION bloom_index_check(index regclass) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION bloom_index_check(regclass) IS
+    'looks for every row in an index USING bloom_filter: how many there are, or an error with the first that is missed';

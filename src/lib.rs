@@ -16,6 +16,7 @@
 //! | `parquet` | `bloom_to_parquet`, `bloom_from_parquet` |
 //! | `aggregate` | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
 //! | `planner` | selectivity and cost |
+//! | `index` | the access method `bloom_filter`, `bloom_index_info`, `bloom_index_check` |
 //! | `settings` | `pg_bloom.default_fpr` and the other settings |
 //!
 //! They rest on these, of which each uses only those below it:
@@ -46,6 +47,7 @@ mod datatype;
 mod element;
 mod error;
 mod filter_type;
+mod index;
 mod inspect;
 mod membership;
 mod merge;
@@ -63,6 +65,7 @@ pgrx::pg_module_magic!(name, version);
 pub extern "C-unwind" fn _PG_init() {
     pg::panics::install_hook();
     settings::define();
+    index::define();
     pg_bloom_core::interrupt::install(pg::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::error::out_of_memory);
 }

@@ -59,6 +59,7 @@ const OTHERS: &str = "
         WHEN 'pg_opfamily'::regclass THEN (
             SELECT format('%s USING %s', opfname, amname) FROM pg_opfamily o JOIN pg_am a ON a.oid = opfmethod
             WHERE o.oid = objid)
+        WHEN 'pg_am'::regclass THEN (SELECT 'access method ' || amname FROM pg_am a WHERE a.oid = objid)
         ELSE 'unknown: ' || pg_describe_object(classid, objid, 0) END
     FROM members WHERE classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass)
         -- From PostgreSQL 18 on array types are members too.
@@ -156,6 +157,7 @@ fn documents_name_only_what_is_there() {
         "SELECT proname::text FROM pg_proc JOIN members ON classid = 'pg_proc'::regclass AND objid = pg_proc.oid
          UNION SELECT opcname FROM pg_opclass JOIN members ON classid = 'pg_opclass'::regclass AND objid = pg_opclass.oid
          UNION SELECT typname FROM pg_type JOIN members ON classid = 'pg_type'::regclass AND objid = pg_type.oid
+         UNION SELECT amname FROM pg_am JOIN members ON classid = 'pg_am'::regclass AND objid = pg_am.oid
          UNION SELECT name FROM pg_settings",
     )
     .into_iter()

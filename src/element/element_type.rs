@@ -89,7 +89,7 @@ impl ElementType {
     /// # Errors
     /// 0A000 for a type that can't be an element.
     fn of_base_type(call: &Call, oid: Oid) -> Result<ElementType> {
-        let mut resolver = Resolver::new(call, oid);
+        let mut resolver = Resolver::new(call.function()?, oid);
         let Resolved { reader, tag, parquet, name } = resolver.part(oid)?;
         Ok(ElementType { oid, reader, tag, parquet, name, rows: resolver.rows() })
     }
@@ -228,13 +228,21 @@ fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
         return Err(Error::new(SqlState::ERRCODE_INDETERMINATE_COLLATION, message)
             .hint("Use the COLLATE clause on the element."));
     }
-    if !catalog::is_deterministic(collation) {
-        return Err(unsupported(
-            "a nondeterministic collation cannot be used for elements of a bloom filter",
-            "Values that it holds equal have different bytes. Use another collation, for instance COLLATE \"C\".",
-        ));
+    require_deterministic(collation)
+}
+
+/// Refuses a collation that does not compare bytes.
+///
+/// # Errors
+/// 0A000 for such a collation.
+pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
+    if catalog::is_deterministic(collation) {
+        return Ok(());
     }
-    Ok(())
+    Err(unsupported(
+        "a nondeterministic collation cannot be used for elements of a bloom filter",
+        "Values that it holds equal have different bytes. Use another collation, for instance COLLATE \"C\".",
+    ))
 }
 
 /// The hashes of the elements of argument `i`, an array, ascending and without repetition.

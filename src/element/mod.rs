@@ -7,7 +7,9 @@
 //! | `scalar`, `numeric`, `jsonb` | from a datum to canonical bytes |
 //! | `members` | the same for arrays, rows, ranges and multiranges |
 //! | `hasher` | from an element to its hash |
+//! | `column` | a column of an index: what may be one, and what it may be compared with |
 
+mod column;
 mod element_type;
 mod hasher;
 mod jsonb;
@@ -16,6 +18,7 @@ mod numeric;
 mod resolve;
 mod scalar;
 
+pub use column::Column;
 pub use element_type::{ElementType, Key, hash_to_add, hashes, out_of_range, parquet_tag};
 pub use hasher::Hasher;
 pub use resolve::refuse_string;

@@ -3,7 +3,6 @@
 use super::members::{Member, Parts, RangeType, Reader};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
-use crate::pg::call::Call;
 use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::error::{Error, Result};
 use crate::pg::row_type::{RowType, version};
@@ -74,8 +73,9 @@ impl Resolved {
 }
 
 /// Finds out what a type is, and all that it is made of.
-pub struct Resolver<'a> {
-    call: &'a Call,
+pub struct Resolver {
+    /// A function of the extension, which tells its schema.
+    function: Oid,
     /// What the user sees.
     whole: Oid,
     /// What is known so far, so that types with parts in common take no longer than they are many; nothing yet of a
@@ -84,10 +84,10 @@ pub struct Resolver<'a> {
     rows: Vec<(Oid, u64)>,
 }
 
-impl<'a> Resolver<'a> {
-    /// For elements of type `whole`.
-    pub fn new(call: &'a Call, whole: Oid) -> Resolver<'a> {
-        Resolver { call, whole, known: HashMap::new(), rows: Vec::new() }
+impl Resolver {
+    /// For elements of type `whole`, by a function of the extension.
+    pub fn new(function: Oid, whole: Oid) -> Resolver {
+        Resolver { function, whole, known: HashMap::new(), rows: Vec::new() }
     }
 
     /// The types of rows that were found, and their versions.
@@ -210,10 +210,9 @@ impl<'a> Resolver<'a> {
 
     /// Refuses a filter as an element, or in one.
     fn refuse_filter(&self, part: Oid) -> Result<()> {
-        let function = self.call.function()?;
-        let hint = if part == catalog::type_beside(function, c"bloom") {
+        let hint = if part == catalog::type_beside(self.function, c"bloom") {
             "To merge filters use bloom_union_agg(filter) or filter | filter."
-        } else if part == catalog::type_beside(function, c"counting_bloom") {
+        } else if part == catalog::type_beside(self.function, c"counting_bloom") {
             "To add filters use counting_bloom_union_agg(filter) or filter + filter."
         } else {
             return Ok(());

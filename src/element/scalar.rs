@@ -30,8 +30,10 @@ pub enum Source {
     Char,
     /// name.
     Name,
-    /// An enum.
+    /// An enum, by its label.
     Enum,
+    /// An enum in an index, by its object identifier: labels can be renamed, and indexes stay in their database.
+    EnumOid,
     /// bytea.
     Bytea,
     /// uuid.
@@ -115,6 +117,7 @@ impl ScalarReader {
                 unsafe { pg_sys::pfree(label.cast()) };
                 result
             }
+            Source::EnumOid => work(&scalar::integer(datum.value() as u32 as i64)),
             Source::Bytea => with_value(element, work),
             Source::Uuid => work(unsafe { &*datum.cast_mut_ptr::<[u8; 16]>() }),
             Source::Date => work(&scalar::date(datum.value() as i32)),

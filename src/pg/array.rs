@@ -8,13 +8,28 @@ use pgrx::pg_sys;
 /// The elements of argument `i`, an array whose elements have type `element_type`; those that are NULL are left out.
 /// Empty if the argument is NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
-    let Some(datum) = call.datum(i) else { return Vec::new() };
-    let storage = catalog::storage(element_type);
+    // SAFETY: by declaration the argument is an array; its elements' type is the one that the parser says.
+    call.datum(i).map_or(Vec::new(), |datum| unsafe { elements_of_type(datum, Some(element_type)) })
+}
+
+/// The elements of an array, in memory of the current context; those that are NULL are left out.
+///
+/// # Safety
+/// The datum must be an array.
+pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
+    // SAFETY: promised by the caller.
+    unsafe { elements_of_type(array, None) }
+}
+
+/// # Safety
+/// The datum must be an array, of such elements if that is said; else it says it itself.
+unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oid>) -> Vec<Element> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: by declaration the argument is an array; its elements' type is the one that the parser says. The results
-    // are arrays of `count` items in the memory of this call.
+    // SAFETY: promised by the caller. The results are arrays of `count` items in the memory of this call.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
+        let element_type = element_type.unwrap_or((*array).elemtype);
+        let storage = catalog::storage(element_type);
         pg_sys::deconstruct_array(
             array,
             element_type,

@@ -76,6 +76,16 @@ pub fn warn(warning: Error) {
     warning.with_sqlstate(SqlState::ERRCODE_WARNING).report(PgLogLevel::WARNING);
 }
 
+/// Tells the user something.
+pub fn notice(notice: Error) {
+    notice.report(PgLogLevel::NOTICE);
+}
+
+/// Tells the user what a check found.
+pub fn info(finding: Error) {
+    finding.report(PgLogLevel::INFO);
+}
+
 /// Raises the error for a request of so many bytes that can't be met, 53200.
 pub fn out_of_memory(bytes: usize) -> ! {
     raise(

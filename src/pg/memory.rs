@@ -54,6 +54,44 @@ pub unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() 
     }
 }
 
+/// Memory of its own while this is there: what is allocated in the current context is freed with it.
+pub struct Scratch {
+    own: pg_sys::MemoryContext,
+    before: pg_sys::MemoryContext,
+}
+
+impl Scratch {
+    /// From now on.
+    pub fn new() -> Scratch {
+        // SAFETY: a context below the current one, which becomes the current one.
+        unsafe {
+            let before = pg_sys::CurrentMemoryContext;
+            let own = pg_sys::AllocSetContextCreateInternal(
+                before,
+                c"pg_bloom scratch".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            pg_sys::MemoryContextSwitchTo(own);
+            Scratch { own, before }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // After an error PostgreSQL frees it with the context above.
+        if !std::thread::panicking() {
+            // SAFETY: made by `new`, and nothing in it is used any more.
+            unsafe {
+                pg_sys::MemoryContextSwitchTo(self.before);
+                pg_sys::MemoryContextDelete(self.own);
+            }
+        }
+    }
+}
+
 /// Asks for huge pages behind these bytes, if they are many. They take no more memory than bytes that are all written
 /// to.
 #[cfg(target_os = "linux")]

@@ -10,31 +10,48 @@
 //! | [`memory`], [`allocator`] | memory contexts, and Rust's own allocations |
 //! | [`varlena`], [`toast`] | values of variable length, and those out of line |
 //! | [`array`](mod@array), [`range`], [`row`], [`row_type`] | values that are made of others |
-//! | [`catalog`], [`encoding`] | what the catalogs say about types; text |
+//! | [`catalog`], [`operators`], [`encoding`] | what the catalogs say about types and operator classes; text |
 //! | [`nodes`], [`expression`], [`coercion`], [`parsed`] | what the expression of a call shows about its arguments |
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
+//! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
+//! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
+//! | [`snapshot`], [`owner`] | what is visible now; rights |
+//! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
+//! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects |
 
 #[macro_use]
 pub mod functions;
 
 pub mod allocator;
 pub mod array;
+pub mod buffer;
 pub mod call;
 pub mod catalog;
 pub mod coercion;
 pub mod encoding;
 pub mod error;
 pub mod expression;
+pub mod hooks;
 pub mod interrupt;
 pub mod memory;
 pub mod nodes;
 pub mod once;
+pub mod operators;
+pub mod owner;
 pub mod panics;
 pub mod parsed;
+pub mod planning;
 pub mod range;
+pub mod relation;
+pub mod reloptions;
 pub mod row;
 pub mod row_type;
+pub mod scan;
+pub mod snapshot;
+pub mod table;
 pub mod temporary_file;
 pub mod toast;
+pub mod vacuum;
 pub mod varlena;
+pub mod wal;

@@ -1,0 +1,67 @@
+//! `bloom_index_check`: whether the index would find every row of its table.
+//!
+//! The rows are those that everybody sees who begins now. Each is looked for as a question would, in the two pages that
+//! its bits are in.
+
+use super::opened::Named;
+use super::session::Index;
+use crate::pg::call::{Call, Element};
+use crate::pg::error::{Error, Outcome, Result, SqlState, raise};
+use crate::pg::relation::Relation;
+use crate::pg::snapshot::Latest;
+use crate::pg::table::{Row, scan_for_check};
+use pg_bloom_core::range::{Directory, Pages};
+use pgrx::pg_sys::Datum;
+
+/// `bloom_index_check(index regclass) → bigint`
+fn check(call: &Call) -> Outcome {
+    let named = Named::argument(call)?;
+    if !named.index().is_valid_index() {
+        let message = format!("index \"{}\" is not valid", named.index().name());
+        return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            .hint("REINDEX it, or wait until it is built."));
+    }
+    // Rows that the snapshot sees got their bits and tiles before it was taken.
+    let snapshot = Latest::take();
+    let index = Index::of(named.index())?;
+    let directory = index.directory()?;
+    let mut rows = 0i64;
+    scan_for_check(named.table(), named.index(), &snapshot, |row| {
+        // One that is NULL is never looked for.
+        let Some(datum) = row.value else { return };
+        match has(&index, &directory, row.page, Element { datum }) {
+            Ok(true) => rows += 1,
+            Ok(false) => raise(missed(named.index(), named.table(), row)),
+            Err(error) => raise(error),
+        }
+    });
+    Ok(Some(Datum::from(rows)))
+}
+
+/// Whether a row on this page of the table would be found.
+fn has(index: &Index, directory: &Directory, table_page: u32, element: Element) -> Result<bool> {
+    let Some(hash) = index.column().hasher().hash(element) else { return Ok(false) };
+    let range = table_page / directory.options.pages_per_range;
+    let Some(places) = directory.places(range, hash) else { return Ok(false) };
+    for mark in places.in_lock_order() {
+        let is_set = index.pages().with(mark.page(), |page| mark.is_set(page));
+        let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation()))?;
+        if !is_set {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn missed(index: Relation, table: Relation, row: Row) -> Error {
+    Error::new(
+        SqlState::ERRCODE_INDEX_CORRUPTED,
+        format!("index \"{}\" misses row ({},{}) of table \"{}\"", index.name(), row.page, row.line, table.name()),
+    )
+    .detail("A query that uses the index does not find this row.")
+    .hint("REINDEX it.")
+}
+
+pg_functions! {
+    bloom_index_check => check;
+}

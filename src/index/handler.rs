@@ -1,0 +1,223 @@
+//! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
+
+use super::cost::{self, Cost};
+use super::{build, insert, options, scan, vacuum, validate};
+use crate::pg::call::Call;
+use crate::pg::error::{Outcome, Result, raise};
+use crate::pg::planning::Planned;
+use crate::pg::relation::Relation;
+use crate::pg::scan::{Bitmap, keys};
+use crate::pg::table::page_of;
+use crate::pg::vacuum::Vacuum;
+use pgrx::pg_sys::{self, Datum};
+
+/// A result, or its error raised.
+fn or_raise<T>(result: Result<T>) -> T {
+    result.unwrap_or_else(|error| raise(error))
+}
+
+/// `bloom_filter_handler(internal) → index_am_handler`
+fn handler(_: &Call) -> Outcome {
+    // SAFETY: new memory has the size of a routine; all that is not set is false, zero or nothing.
+    let routine: *mut pg_sys::IndexAmRoutine = unsafe { pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast() };
+    // SAFETY: made above.
+    unsafe { describe(&mut *routine) };
+    Ok(Some(Datum::from(routine)))
+}
+
+/// What the access method can do. What it can't is false: several columns, order, uniqueness, columns beside, NULLs,
+/// parallel scans, CLUSTER. Predicate locks are of the whole index. One without keys can't be asked, since it doesn't
+/// know all rows.
+fn describe(routine: &mut pg_sys::IndexAmRoutine) {
+    routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
+    routine.amstrategies = validate::EQUAL.cast_unsigned();
+    routine.amsearcharray = true;
+    routine.ambuild = Some(ambuild);
+    routine.ambuildempty = Some(ambuildempty);
+    routine.aminsert = Some(aminsert);
+    routine.ambulkdelete = Some(ambulkdelete);
+    routine.amvacuumcleanup = Some(amvacuumcleanup);
+    routine.amcostestimate = Some(amcostestimate);
+    routine.amoptions = Some(amoptions);
+    routine.amvalidate = Some(amvalidate);
+    routine.ambeginscan = Some(ambeginscan);
+    routine.amrescan = Some(amrescan);
+    routine.amgetbitmap = Some(amgetbitmap);
+    routine.amendscan = Some(amendscan);
+}
+
+// SAFETY of all that follows: PostgreSQL calls these with relations that are open and locked, and with what the
+// documentation of index access methods says.
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn ambuild(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    info: *mut pg_sys::IndexInfo,
+) -> *mut pg_sys::IndexBuildResult {
+    // SAFETY: as above; the result is new memory.
+    unsafe {
+        let built = or_raise(build::build(Relation::new(table), Relation::new(index), info));
+        let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
+        (*result).heap_tuples = built.table_rows;
+        (*result).index_tuples = built.index_rows;
+        result
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
+    // SAFETY: as above.
+    or_raise(build::build_empty(unsafe { Relation::new(index) }));
+}
+
+#[cfg(feature = "pg13")]
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn aminsert(
+    index: pg_sys::Relation,
+    values: *mut Datum,
+    nulls: *mut bool,
+    place: pg_sys::ItemPointer,
+    _table: pg_sys::Relation,
+    _check: pg_sys::IndexUniqueCheck::Type,
+    _info: *mut pg_sys::IndexInfo,
+) -> bool {
+    // SAFETY: as above.
+    unsafe { insert_row(index, values, nulls, place) }
+}
+
+#[cfg(not(feature = "pg13"))]
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn aminsert(
+    index: pg_sys::Relation,
+    values: *mut Datum,
+    nulls: *mut bool,
+    place: pg_sys::ItemPointer,
+    _table: pg_sys::Relation,
+    _check: pg_sys::IndexUniqueCheck::Type,
+    _is_unchanged: bool,
+    _info: *mut pg_sys::IndexInfo,
+) -> bool {
+    // SAFETY: as above.
+    unsafe { insert_row(index, values, nulls, place) }
+}
+
+/// Adds a row. The result means nothing: it is about uniqueness.
+///
+/// # Safety
+/// As for aminsert.
+unsafe fn insert_row(
+    index: pg_sys::Relation,
+    values: *mut Datum,
+    nulls: *mut bool,
+    place: pg_sys::ItemPointer,
+) -> bool {
+    // SAFETY: there is a value for the one column, and a place.
+    unsafe {
+        if !*nulls {
+            or_raise(insert::insert(Relation::new(index), *values, page_of(place)));
+        }
+    }
+    false
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn ambulkdelete(
+    _info: *mut pg_sys::IndexVacuumInfo,
+    known: *mut pg_sys::IndexBulkDeleteResult,
+    _is_dead: pg_sys::IndexBulkDeleteCallback,
+    _state: *mut std::ffi::c_void,
+) -> *mut pg_sys::IndexBulkDeleteResult {
+    // SAFETY: as above.
+    unsafe { vacuum::bulk_delete().write(known) }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amvacuumcleanup(
+    info: *mut pg_sys::IndexVacuumInfo,
+    known: *mut pg_sys::IndexBulkDeleteResult,
+) -> *mut pg_sys::IndexBulkDeleteResult {
+    // SAFETY: as above.
+    unsafe {
+        let vacuum = Vacuum::new(&*info);
+        if vacuum.is_analyze() {
+            return known;
+        }
+        vacuum::cleanup(vacuum.index(), &vacuum).write(known)
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amcostestimate(
+    root: *mut pg_sys::PlannerInfo,
+    path: *mut pg_sys::IndexPath,
+    loops: f64,
+    startup: *mut pg_sys::Cost,
+    total: *mut pg_sys::Cost,
+    selectivity: *mut pg_sys::Selectivity,
+    correlation: *mut f64,
+    pages: *mut f64,
+) {
+    // SAFETY: as above; all results have a place.
+    unsafe {
+        let planned = Planned::new(root, path, loops);
+        let estimate: Cost = cost::estimate(&planned);
+        *startup = estimate.startup;
+        *total = estimate.total;
+        *selectivity = estimate.selectivity;
+        *correlation = 0.0;
+        *pages = planned.index_pages();
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg_sys::bytea {
+    or_raise(options::parse(options, validate))
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
+    validate::validate(class)
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn ambeginscan(index: pg_sys::Relation, keys: i32, order: i32) -> pg_sys::IndexScanDesc {
+    // SAFETY: as above.
+    unsafe { pg_sys::RelationGetIndexScan(index, keys, order) }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amrescan(
+    scan: pg_sys::IndexScanDesc,
+    keys: pg_sys::ScanKey,
+    _nkeys: i32,
+    _order: pg_sys::ScanKey,
+    _norder: i32,
+) {
+    // SAFETY: as above; a scan has room for the keys that it was begun with.
+    unsafe {
+        if !keys.is_null() && (*scan).numberOfKeys > 0 {
+            std::ptr::copy(keys, (*scan).keyData, (*scan).numberOfKeys as usize);
+        }
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
+    // SAFETY: as above.
+    unsafe {
+        #[cfg(feature = "pg18")]
+        if !(*scan).instrument.is_null() {
+            (*(*scan).instrument).nsearches += 1;
+        }
+        let mut bitmap = Bitmap::new(bitmap);
+        or_raise(scan::bitmap(Relation::new((*scan).indexRelation), &keys(scan), &mut bitmap))
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amendscan(_scan: pg_sys::IndexScanDesc) {}
+
+pg_functions! {
+    bloom_filter_handler => handler;
+}

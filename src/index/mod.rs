@@ -1,0 +1,36 @@
+//! The access method `bloom_filter`: an index that keeps a Bloom filter for each range of a table's pages.
+//!
+//! Tiles, pages and the directory as bytes are `pg_bloom_core::range`, which also says what makes "no" certain. Here are
+//! PostgreSQL's verbs, a file for each.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `handler` | what PostgreSQL calls, and the way from there |
+//! | `options` | `fpr`, `pages_per_range` |
+//! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
+//! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
+//! | `scan` | questions: a bitmap of ranges |
+//! | `vacuum` | VACUUM, which finds nothing to remove |
+//! | `cost` | what the planner is told |
+//! | `inspect` | `bloom_index_info` |
+//! | `check` | `bloom_index_check` |
+//! | `opened` | an index that somebody names in SQL |
+//! | `validate` | which operator classes an index may have |
+//! | `session` | what a session keeps of an index |
+//! | `page` | pages in buffers; damage |
+
+mod build;
+mod check;
+mod cost;
+mod handler;
+mod insert;
+mod inspect;
+mod opened;
+mod options;
+mod page;
+mod scan;
+mod session;
+mod vacuum;
+mod validate;
+
+pub use options::define;

@@ -1,0 +1,51 @@
+//! An index that a user names in a function.
+
+use crate::pg::call::Call;
+use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::owner::{self, AsOwner};
+use crate::pg::relation::{Opened, Relation, table_of};
+use pgrx::pg_sys;
+
+/// An index of this access method and its table, opened for somebody who may, with functions run as the table's owner.
+pub struct Named {
+    _as_owner: AsOwner,
+    index: Opened,
+    table: Opened,
+}
+
+impl Named {
+    /// Argument 0 of a strict function, a regclass.
+    ///
+    /// # Errors
+    /// 42809 for what is no such index; 42501 for somebody who may not.
+    pub fn argument(call: &Call) -> Result<Named> {
+        let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
+        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        // The table first, as everybody else locks them.
+        let table = table_of(oid).ok_or_else(|| wrong(None))?;
+        owner::require_maintenance(table);
+        let table = Opened::table(table, lock);
+        let as_owner = AsOwner::of(table.relation());
+        let index = Opened::index(oid, lock);
+        if !index.relation().is_index_by(c"bloom_filter") {
+            return Err(wrong(Some(index.relation())));
+        }
+        Ok(Named { _as_owner: as_owner, index, table })
+    }
+
+    /// The index.
+    pub fn index(&self) -> Relation {
+        self.index.relation()
+    }
+
+    /// Its table.
+    pub fn table(&self) -> Relation {
+        self.table.relation()
+    }
+}
+
+fn wrong(index: Option<Relation>) -> Error {
+    let which = index.map_or("this".to_owned(), |index| format!("\"{}\"", index.name()));
+    Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, format!("{which} is not an index USING bloom_filter"))
+        .hint("Of a partitioned index, name those of the partitions.")
+}

@@ -1,0 +1,117 @@
+//! The options of an index: `WITH (fpr = 0.00002, pages_per_range = 8)`.
+//!
+//! They say how the index is built. `ALTER INDEX … SET` changes what REINDEX will do, and says so: PostgreSQL checks the
+//! new options here, where it can't be seen for what; the hook that it calls after an `ALTER` then knows that they were
+//! those of an index that is there.
+
+use crate::error::invalid_parameter;
+use crate::pg::error::{Error, Result, SqlState, notice};
+use crate::pg::hooks;
+use crate::pg::relation::Relation;
+use crate::pg::reloptions::{self, Entry, Kind, OptionType};
+use pg_bloom_core::range::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
+use pgrx::pg_sys::{self, Datum};
+use std::cell::{Cell, OnceCell};
+
+/// The default of `pages_per_range`.
+const DEFAULT_PAGES_PER_RANGE: i32 = 8;
+/// The largest: building holds the hashes of 128 ranges in memory, of a gigabyte of the table then.
+const MAX_PAGES_PER_RANGE: i32 = 1024;
+
+/// The options as PostgreSQL keeps them in the relation cache.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Stored {
+    length: i32,
+    pages_per_range: i32,
+    fpr: f64,
+}
+
+/// The options of an index.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexOptions {
+    /// The share of ranges that are read in vain for an absent key.
+    pub fpr: f64,
+    /// Heap pages of a range.
+    pub pages_per_range: u32,
+}
+
+thread_local! {
+    static KIND: OnceCell<Kind> = const { OnceCell::new() };
+    /// Options were checked, and it isn't known yet for what.
+    static CHECKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the options known to PostgreSQL.
+pub fn define() {
+    let kind = Kind::new();
+    kind.real(c"fpr", c"Share of all ranges that are read in vain for an absent key", DEFAULT_FPR);
+    kind.integer(
+        c"pages_per_range",
+        c"Number of table pages that have one Bloom filter",
+        DEFAULT_PAGES_PER_RANGE,
+        1..=MAX_PAGES_PER_RANGE,
+    );
+    KIND.with(|known| known.set(kind).ok());
+    hooks::watch_objects(Some(created), Some(altered));
+}
+
+/// Parses the options of an index, and checks them if `validate`.
+///
+/// # Errors
+/// 22023 for a rate that is none.
+pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
+    let entries = [
+        Entry::new(c"fpr", OptionType::Real, std::mem::offset_of!(Stored, fpr)),
+        Entry::new(c"pages_per_range", OptionType::Integer, std::mem::offset_of!(Stored, pages_per_range)),
+    ];
+    let kind = KIND.with(|kind| kind.get().copied());
+    let Some(kind) = kind else { return Ok(std::ptr::null_mut()) };
+    // SAFETY: the entries are fields of that struct.
+    let parsed: *mut Stored = unsafe { reloptions::parse(options, validate, kind, &entries) };
+    if validate {
+        // SAFETY: null, or the options that were just made.
+        if let Some(stored) = unsafe { parsed.as_ref() } {
+            check(stored.fpr)?;
+        }
+        CHECKED.set(true);
+    }
+    Ok(parsed.cast())
+}
+
+fn check(fpr: f64) -> Result<()> {
+    if (MIN_FPR..=MAX_FPR).contains(&fpr) {
+        return Ok(());
+    }
+    Err(invalid_parameter(format!("option \"fpr\" is {fpr}"))
+        .detail(format!("It must be between {} and {MAX_FPR}.", decimal(MIN_FPR)))
+        .hint("It is the share of all ranges that are read in vain for an absent key. Leave it out for 0.00002."))
+}
+
+/// A small number as people write it.
+fn decimal(number: f64) -> String {
+    format!("{number:.7}").trim_end_matches('0').to_owned()
+}
+
+/// The options of an index.
+pub fn of(index: Relation) -> IndexOptions {
+    match index.options::<Stored>() {
+        Some(stored) => {
+            IndexOptions { fpr: stored.fpr, pages_per_range: stored.pages_per_range.max(1).cast_unsigned() }
+        }
+        None => IndexOptions { fpr: DEFAULT_FPR, pages_per_range: DEFAULT_PAGES_PER_RANGE.cast_unsigned() },
+    }
+}
+
+/// An object was created: the options that were checked are its own.
+fn created() {
+    CHECKED.set(false);
+}
+
+/// An object was altered.
+fn altered(class: pg_sys::Oid, _object: pg_sys::Oid) {
+    if CHECKED.take() && class == pg_sys::RelationRelationId {
+        let message = "the options of the index take effect at the next REINDEX";
+        notice(Error::new(SqlState::ERRCODE_SUCCESSFUL_COMPLETION, message));
+    }
+}

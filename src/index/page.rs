@@ -1,0 +1,151 @@
+//! Pages of the index in buffers, and what is said of damaged ones.
+
+use crate::pg::buffer::{self, Exclusive, Pin, Shared};
+use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::interrupt;
+use crate::pg::relation::{Fork, PAGE_BYTES, Relation};
+use crate::pg::wal::{self, Layout};
+use pg_bloom_core::range::{Damage, Defect, META_PAGE, Mark, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES};
+use std::cell::Cell;
+
+/// The size of the server's pages.
+pub const PAGE_SIZE: PageSize = match PageSize::new(PAGE_BYTES) {
+    Some(size) => size,
+    None => panic!("PostgreSQL has no such pages"),
+};
+
+/// What reading an index can fail with.
+pub enum Failure {
+    /// A damaged page.
+    Damage(Damage),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Damage> for Failure {
+    #[cold]
+    fn from(damage: Damage) -> Failure {
+        Failure::Damage(damage)
+    }
+}
+
+impl From<pg_bloom_core::Error> for Failure {
+    #[cold]
+    fn from(error: pg_bloom_core::Error) -> Failure {
+        Failure::Error(error.into())
+    }
+}
+
+impl Failure {
+    /// The error for the user: XX002 for damage.
+    #[cold]
+    pub fn of(self, index: Relation) -> Error {
+        match self {
+            Failure::Damage(damage) => damaged(index, &damage),
+            Failure::Error(error) => error,
+        }
+    }
+}
+
+/// The error for a damaged page.
+#[cold]
+pub fn damaged(index: Relation, Damage { page, defect }: &Damage) -> Error {
+    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
+        .detail(format!("As a page of a bloom_filter index, {defect}."))
+        .hint("REINDEX it.")
+}
+
+/// The pages of an index that is open, of which those behind the end of the file are nothing.
+pub struct IndexPages<'a> {
+    relation: Relation,
+    /// How many pages the file had when last seen. It never gets shorter.
+    known: &'a Cell<u32>,
+    /// Candidates that were asked for in advance.
+    prefetched: u32,
+}
+
+impl<'a> IndexPages<'a> {
+    /// The pages of a relation, of which so many are known to be there.
+    pub fn new(relation: Relation, known: &'a Cell<u32>) -> IndexPages<'a> {
+        IndexPages { relation, known, prefetched: 0 }
+    }
+
+    /// Whether the file has this page.
+    fn has(&self, page: u32) -> bool {
+        page < self.known.get() || {
+            self.known.set(self.relation.pages());
+            page < self.known.get()
+        }
+    }
+
+    /// A page to write to: the file is made as long as `allocated` pages if it lacks this one.
+    pub fn existing(&self, page: u32, allocated: u32) -> Pin {
+        if !self.has(page) {
+            self.known.set(buffer::extend(self.relation, allocated.max(page + 1)));
+        }
+        Pin::read(self.relation, Fork::Main, page)
+    }
+}
+
+impl Pages for IndexPages<'_> {
+    type Error = Failure;
+
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+        interrupt::check_for_interrupts();
+        if !self.has(page) {
+            return Ok(f(None));
+        }
+        let pin = Pin::read(self.relation, Fork::Main, page);
+        Ok(f(Some(&pin.shared())))
+    }
+
+    fn prefetch(&mut self, page: u32) {
+        // The first one is read at once.
+        self.prefetched += 1;
+        if self.prefetched > 1 && self.has(page) {
+            buffer::prefetch(self.relation, page);
+        }
+    }
+}
+
+/// The pages of an index whose metapage is locked by the caller.
+pub struct BelowMeta<'a> {
+    /// The metapage.
+    pub meta: &'a [u8],
+    /// The others.
+    pub pages: IndexPages<'a>,
+}
+
+impl Pages for BelowMeta<'_> {
+    type Error = Failure;
+
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+        if page == META_PAGE { Ok(f(Some(self.meta))) } else { self.pages.with(page, f) }
+    }
+}
+
+/// Whether the bits of an element are set in a page.
+pub fn is_set(index: Relation, mark: &Mark, page: &Shared<'_>) -> Result<bool> {
+    mark.is_set(Some(page)).map_err(|damage| damaged(index, &damage))
+}
+
+/// Makes a page ready for its first bits, and checks that one with bits has the header that keeps them.
+///
+/// # Errors
+/// XX002 for a page that was not made here.
+pub fn prepare(index: Relation, mark: &Mark, page: &mut Exclusive<'_>) -> Result<()> {
+    let deltas = mark.deltas(page).map_err(|damage| damaged(index, &damage))?;
+    if let Some(special) = deltas.initialise {
+        let mut bytes = [0; SPECIAL_BYTES];
+        special.write(&mut bytes);
+        wal::make_empty(index, page, &bytes);
+        return Ok(());
+    }
+    let layout = Layout::of(page);
+    let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
+    if layout == Layout::full(SPECIAL_BYTES) || layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
+        return Ok(());
+    }
+    let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
+    Err(damaged(index, &Damage { page: mark.page(), defect: Defect::Field { field: "the page header", found } }))
+}

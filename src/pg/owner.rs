@@ -1,0 +1,62 @@
+//! Rights, and running a table's expressions as its owner.
+
+use super::relation::Relation;
+use pgrx::pg_sys::{self, Oid};
+
+/// Raises an error unless the user may maintain this table: its owner, who has the role's rights, or from PostgreSQL 17
+/// on somebody with MAINTAIN.
+pub fn require_maintenance(table: Oid) {
+    // SAFETY: reads the catalog; the name is a C string, or null for a table that was dropped.
+    unsafe {
+        let user = pg_sys::GetUserId();
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        let may = pg_sys::pg_class_ownercheck(table, user);
+        #[cfg(feature = "pg16")]
+        let may = pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user);
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let may = pg_sys::pg_class_aclcheck(table, user, u64::from(pg_sys::ACL_MAINTAIN))
+            == pg_sys::AclResult::ACLCHECK_OK
+            || pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user);
+        if !may {
+            let (denied, what) = (pg_sys::AclResult::ACLCHECK_NOT_OWNER, pg_sys::ObjectType::OBJECT_TABLE);
+            pg_sys::aclcheck_error(denied, what, pg_sys::get_rel_name(table));
+        }
+    }
+}
+
+/// While this is there, functions run as a table's owner, and can't do more than compute: as in CREATE INDEX and ANALYZE.
+pub struct AsOwner {
+    user: Oid,
+    context: i32,
+    level: i32,
+}
+
+impl AsOwner {
+    /// Of this table.
+    pub fn of(table: Relation) -> AsOwner {
+        let (mut user, mut context) = (Oid::INVALID, 0);
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+        // SAFETY: these are PostgreSQL's own steps for this.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+            pg_sys::SetUserIdAndSecContext(table.owner(), context | restricted);
+            let level = pg_sys::NewGUCNestLevel();
+            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            pg_sys::RestrictSearchPath();
+            AsOwner { user, context, level }
+        }
+    }
+}
+
+impl Drop for AsOwner {
+    fn drop(&mut self) {
+        // After an error PostgreSQL does this itself.
+        if !std::thread::panicking() {
+            // SAFETY: gives back what `of` has set.
+            unsafe {
+                pg_sys::AtEOXact_GUC(false, self.level);
+                pg_sys::SetUserIdAndSecContext(self.user, self.context);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What the planner asks an access method about a path, and knows about it.
+
+use super::relation::Opened;
+use pgrx::pg_sys;
+
+/// A scan of an index that the planner thinks about.
+pub struct Planned {
+    root: *mut pg_sys::PlannerInfo,
+    path: *mut pg_sys::IndexPath,
+    loops: f64,
+    generic: pg_sys::GenericCosts,
+}
+
+impl Planned {
+    /// # Safety
+    /// These must be what PostgreSQL passes to amcostestimate.
+    pub unsafe fn new(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath, loops: f64) -> Planned {
+        let mut generic = pg_sys::GenericCosts::default();
+        // SAFETY: promised by the caller.
+        unsafe { pg_sys::genericcostestimate(root, path, loops, &mut generic) };
+        Planned { root, path, loops, generic }
+    }
+
+    fn info(&self) -> &pg_sys::IndexOptInfo {
+        // SAFETY: as `new` was promised.
+        unsafe { &*(*self.path).indexinfo }
+    }
+
+    fn table(&self) -> &pg_sys::RelOptInfo {
+        // SAFETY: the table of the index is known.
+        unsafe { &*self.info().rel }
+    }
+
+    /// The index, which the planner has locked; nothing if it is only imagined.
+    pub fn index(&self) -> Option<Opened> {
+        let info = self.info();
+        (!info.hypothetical).then(|| Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE))
+    }
+
+    /// Pages of the index.
+    pub fn index_pages(&self) -> f64 {
+        f64::from(self.info().pages)
+    }
+
+    /// Pages of the table.
+    pub fn table_pages(&self) -> f64 {
+        f64::from(self.table().pages)
+    }
+
+    /// Rows of the table.
+    pub fn table_rows(&self) -> f64 {
+        self.table().tuples
+    }
+
+    /// The share of the table's rows that match.
+    pub fn selectivity(&self) -> f64 {
+        self.generic.indexSelectivity
+    }
+
+    /// How many keys are looked for in one scan.
+    pub fn searches(&self) -> f64 {
+        self.generic.num_sa_scans.max(1.0)
+    }
+
+    /// How often the scan is repeated, with other keys.
+    pub fn loops(&self) -> f64 {
+        self.loops.max(1.0)
+    }
+
+    /// How many pages of the index are read from disk by so many reads of random ones, some of which are cached.
+    pub fn index_pages_read(&self, reads: f64) -> f64 {
+        let info = self.info();
+        // SAFETY: asks for the size of the cache and what else the query reads.
+        unsafe { pg_sys::index_pages_fetched(reads, info.pages.max(1), self.index_pages(), self.root) }
+    }
+
+    /// What reading a random page of the index costs.
+    pub fn random_page_cost(&self) -> f64 {
+        let mut cost = 0.0;
+        // SAFETY: reads the options of the index's tablespace.
+        unsafe {
+            pg_sys::get_tablespace_page_costs(self.info().reltablespace, &mut cost, std::ptr::null_mut());
+        }
+        cost
+    }
+
+    /// What computing the keys costs.
+    pub fn keys_cost(&self) -> f64 {
+        // SAFETY: the clauses are those of the path.
+        unsafe {
+            let quals = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
+            pg_sys::index_other_operands_eval_cost(self.root, quals)
+        }
+    }
+
+    /// What comparing a row with the keys costs, and looking at it.
+    pub fn row_cost(&self) -> f64 {
+        let mut cost = pg_sys::QualCost::default();
+        // SAFETY: the clauses are those of the path.
+        unsafe {
+            let quals = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
+            pg_sys::cost_qual_eval(&mut cost, quals, self.root);
+            pg_sys::cpu_tuple_cost + cost.per_tuple
+        }
+    }
+
+    /// What an operator costs.
+    pub fn operator_cost(&self) -> f64 {
+        // SAFETY: reads a setting.
+        unsafe { pg_sys::cpu_operator_cost }
+    }
+}

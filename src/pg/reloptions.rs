@@ -1,0 +1,75 @@
+//! Options of relations that an access method defines.
+
+use pgrx::pg_sys;
+use std::ffi::CStr;
+use std::ops::RangeInclusive;
+
+/// The options of one access method.
+#[derive(Clone, Copy)]
+pub struct Kind(pg_sys::relopt_kind::Type);
+
+/// What an option is.
+#[derive(Clone, Copy)]
+pub enum OptionType {
+    /// A number.
+    Real,
+    /// A whole number.
+    Integer,
+}
+
+/// Where an option is kept.
+pub struct Entry(pg_sys::relopt_parse_elt);
+
+/// What changing an option locks: as for other access methods, whose options say how the index is built.
+const LOCK: pg_sys::LOCKMODE = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
+
+impl Kind {
+    /// New options.
+    pub fn new() -> Kind {
+        // SAFETY: asks for a number that nobody else has.
+        Kind(unsafe { pg_sys::add_reloption_kind() })
+    }
+
+    /// Adds a number, in which range the caller checks.
+    pub fn real(self, name: &'static CStr, description: &'static CStr, default: f64) {
+        let (name, description) = (name.as_ptr(), description.as_ptr());
+        // SAFETY: PostgreSQL copies the names.
+        unsafe { pg_sys::add_real_reloption(self.0, name, description, default, f64::MIN, f64::MAX, LOCK) };
+    }
+
+    /// Adds a whole number.
+    pub fn integer(self, name: &'static CStr, description: &'static CStr, default: i32, range: RangeInclusive<i32>) {
+        let (name, description) = (name.as_ptr(), description.as_ptr());
+        // SAFETY: PostgreSQL copies the names.
+        unsafe { pg_sys::add_int_reloption(self.0, name, description, default, *range.start(), *range.end(), LOCK) };
+    }
+}
+
+impl Entry {
+    /// An option that is so many bytes from the start of the struct that keeps them.
+    pub fn new(name: &'static CStr, kind: OptionType, offset: usize) -> Entry {
+        let opttype = match kind {
+            OptionType::Real => pg_sys::relopt_type::RELOPT_TYPE_REAL,
+            OptionType::Integer => pg_sys::relopt_type::RELOPT_TYPE_INT,
+        };
+        Entry(pg_sys::relopt_parse_elt {
+            optname: name.as_ptr(),
+            opttype,
+            offset: offset as i32,
+            ..pg_sys::relopt_parse_elt::default()
+        })
+    }
+}
+
+/// The options of a relation as a struct that begins with its length; null if there are none.
+///
+/// # Safety
+/// The entries must be fields of `T` of their types.
+pub unsafe fn parse<T>(options: pg_sys::Datum, validate: bool, kind: Kind, entries: &[Entry]) -> *mut T {
+    let entries: Vec<pg_sys::relopt_parse_elt> = entries.iter().map(|entry| entry.0).collect();
+    // SAFETY: promised by the caller. Raises an error for an option that is not one of the kind's.
+    unsafe {
+        pg_sys::build_reloptions(options, validate, kind.0, size_of::<T>(), entries.as_ptr(), entries.len() as i32)
+            .cast()
+    }
+}

@@ -1,0 +1,69 @@
+//! Index scans as PostgreSQL asks for them.
+
+use super::array;
+use super::call::Element;
+use pgrx::pg_sys;
+
+/// What a column is compared with. The comparison is the only one that the access method has.
+pub struct Key(pg_sys::ScanKeyData);
+
+/// What a key looks for.
+pub enum Sought {
+    /// NULL, which nothing is equal to.
+    Nothing,
+    /// A value.
+    Value(Element),
+    /// Any of the elements of an array, those that are NULL left out.
+    AnyOf(Vec<Element>),
+}
+
+impl Key {
+    /// What to look for: elements of an array are in memory of the current context.
+    pub fn sought(&self) -> Sought {
+        let flags = self.0.sk_flags.cast_unsigned();
+        if flags & pg_sys::SK_ISNULL != 0 {
+            Sought::Nothing
+        } else if self.is_array() {
+            // SAFETY: the argument of such a key is an array.
+            Sought::AnyOf(unsafe { array::elements_of(self.0.sk_argument) })
+        } else {
+            Sought::Value(Element { datum: self.0.sk_argument })
+        }
+    }
+
+    /// Whether it looks for elements of an array.
+    pub fn is_array(&self) -> bool {
+        self.0.sk_flags.cast_unsigned() & pg_sys::SK_SEARCHARRAY != 0
+    }
+
+    /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
+    pub fn asked_type(&self) -> pg_sys::Oid {
+        self.0.sk_subtype
+    }
+}
+
+/// The keys of a scan.
+///
+/// # Safety
+/// The scan must be one that is under way.
+pub unsafe fn keys(scan: pg_sys::IndexScanDesc) -> Vec<Key> {
+    // SAFETY: a scan has as many keys as it says.
+    unsafe { (0..(*scan).numberOfKeys as usize).map(|i| Key(*(*scan).keyData.add(i))).collect() }
+}
+
+/// The pages and rows that a bitmap scan will look at.
+pub struct Bitmap(*mut pg_sys::TIDBitmap);
+
+impl Bitmap {
+    /// # Safety
+    /// The bitmap must be one that is being filled.
+    pub unsafe fn new(bitmap: *mut pg_sys::TIDBitmap) -> Bitmap {
+        Bitmap(bitmap)
+    }
+
+    /// Adds all rows of a page, which will be compared again.
+    pub fn add_page(&mut self, page: u32) {
+        // SAFETY: as `new` was promised.
+        unsafe { pg_sys::tbm_add_page(self.0, page) };
+    }
+}

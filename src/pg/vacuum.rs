@@ -1,0 +1,68 @@
+//! What VACUUM tells an access method, and is told.
+
+use super::relation::Relation;
+use pgrx::pg_sys;
+
+/// A VACUUM under way.
+pub struct Vacuum(pg_sys::IndexVacuumInfo);
+
+/// What it is told of an index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Pages.
+    pub pages: u32,
+    /// Rows that the index has.
+    pub rows: f64,
+    /// Whether that is an estimate, which PostgreSQL doesn't keep.
+    pub is_estimate: bool,
+}
+
+impl Vacuum {
+    /// # Safety
+    /// The index must be open.
+    pub unsafe fn new(info: &pg_sys::IndexVacuumInfo) -> Vacuum {
+        Vacuum(*info)
+    }
+
+    /// The index.
+    pub fn index(&self) -> Relation {
+        // SAFETY: as `new` was promised.
+        unsafe { Relation::new(self.0.index) }
+    }
+
+    /// Whether this is an ANALYZE.
+    pub fn is_analyze(&self) -> bool {
+        self.0.analyze_only
+    }
+
+    /// Rows of the table.
+    pub fn table_rows(&self) -> f64 {
+        self.0.num_heap_tuples
+    }
+
+    /// Whether that is an estimate.
+    pub fn is_estimate(&self) -> bool {
+        self.0.estimated_count
+    }
+}
+
+impl Counts {
+    /// Writes the counts where PostgreSQL wants them: into what an earlier pass returned, or into memory of its own.
+    ///
+    /// # Safety
+    /// `known` must be null or what an earlier pass returned.
+    pub unsafe fn write(self, known: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::IndexBulkDeleteResult {
+        // SAFETY: promised by the caller; new memory has the size of the result.
+        unsafe {
+            let result = if known.is_null() {
+                pg_sys::palloc0(size_of::<pg_sys::IndexBulkDeleteResult>()).cast()
+            } else {
+                known
+            };
+            (*result).num_pages = self.pages;
+            (*result).num_index_tuples = self.rows;
+            (*result).estimated_count = self.is_estimate;
+            result
+        }
+    }
+}
