@@ -1,4 +1,4 @@
-//! What a call asks for: capacity, rate and layout, with the defaults.
+//! What a call asks for: capacity, rate and layout, with their defaults.
 
 use crate::error::invalid_parameter;
 use crate::pg::call::Call;
@@ -45,7 +45,7 @@ impl Arguments {
     }
 }
 
-/// Calls a function whose result no setting decides, because a rate is given: as argument `i`.
+/// Calls a function whose result depends on no setting, because the rate is given: argument `i`.
 ///
 /// # Errors
 /// 22004 for a NULL rate, and those of the function.
@@ -71,7 +71,7 @@ pub fn layout(name: &str) -> Result<Layout> {
 /// What the arguments ask for, with the defaults.
 ///
 /// # Errors
-/// 22023 for a capacity, rate or layout that can't be.
+/// 22023 for an invalid capacity, rate or layout.
 pub fn request(arguments: &Arguments) -> Result<Request> {
     let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
     let fpr = arguments.fpr.unwrap_or_else(settings::default_fpr);
@@ -83,7 +83,7 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
 /// The filter without elements and without a size: what aggregates give for no rows.
 ///
 /// # Errors
-/// 22023 if the default rate can't be.
+/// 22023 if the default rate is invalid.
 pub fn empty_bloom() -> Result<Datum> {
     let header = Request { capacity: None, fpr: settings::default_fpr(), layout: Layout::Blocked }.header(u64::MAX)?;
     Ok(build::empty::<PgBuffer>(&header).into_datum())
@@ -92,7 +92,7 @@ pub fn empty_bloom() -> Result<Datum> {
 /// The header that the arguments ask for, with the defaults.
 ///
 /// # Errors
-/// 22023 for a capacity or rate that can't be, or no capacity; 54000 for a filter that would be too large.
+/// 22023 for an invalid capacity or rate, or no capacity; 54000 for a filter that would be too large.
 pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
     let capacity = counting::check_capacity(arguments.capacity())?;
     let fpr = request(arguments)?.fpr;

@@ -39,7 +39,7 @@ pub trait FilterType: 'static {
     /// 22P03 for a damaged one.
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Self::Start<'_>>;
 
-    /// A value that is there for ever, for as long as it is borrowed: so that no copy of it can be kept longer.
+    /// A value without a lifetime, for as long as it is borrowed: so that no copy of it can outlive it.
     fn shorter<'a>(whole: &'a Self::Whole<'static>) -> &'a Self::Whole<'a>;
 
     /// What a whole value is.
@@ -51,7 +51,7 @@ pub trait FilterType: 'static {
     /// Whether the element with this hash may be in a whole value.
     fn contains(whole: &Self::Whole<'_>, hash: u64) -> bool;
 
-    /// Asks for the memory that [`FilterType::contains`] needs.
+    /// Prefetches the memory that [`FilterType::contains`] needs.
     fn prefetch(whole: &Self::Whole<'_>, hash: u64);
 
     /// Whether the element may be in a value of which `read` reads slices.

@@ -50,7 +50,7 @@ fn jaccard(call: &Call) -> Outcome {
     Ok(cardinalities(call, "bloom_jaccard")?.and_then(|(a, b, union)| float(estimate::jaccard(a, b, union))))
 }
 
-/// The columns that header and length tell, but for the length.
+/// The columns that header and length tell, except for the length.
 fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<Column> {
     vec![
         Column::I32(i32::from(filter::VERSION)),

@@ -1,4 +1,4 @@
-//! Asking a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
+//! Probing a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
 //! `bloom_present`, `bloom_absent`, `bloom_query`.
 
 use crate::element::{ElementType, Hasher};
@@ -14,13 +14,13 @@ use pg_bloom_core::filter::estimate;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
 
-/// What a call site that asks for one element remembers.
+/// What a call site that probes for one element remembers.
 struct Site<S: FilterType> {
     element: ElementType,
     filters: FilterCache<S>,
     /// Whether the element is a constant.
     is_constant: bool,
-    /// Whether the element is none, and of a type that can't be altered: how it is read stays the same.
+    /// Whether the element is not a constant, and of a type that can't be altered: then it is always read the same way.
     is_plain: bool,
     /// The hash of a constant, and how it was read.
     constant: Option<(Hasher, Option<u64>)>,
@@ -48,7 +48,7 @@ fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Op
     probe_any(call, site, filter, element)
 }
 
-/// The same for a filter that was not the last one asked, or that is passed whole.
+/// The same for a filter other than the last one asked, or one that is passed whole.
 #[inline(never)]
 fn probe_any<S: FilterType>(call: &Call, site: &mut Site<S>, filter: usize, element: usize) -> Result<Option<bool>> {
     let Site { element: type_of_element, filters, is_constant, constant, .. } = site;
@@ -86,7 +86,7 @@ fn contained<S: FilterType>(call: &Call) -> Outcome {
     Ok(probe::<S>(call, 1, 0)?.map(Datum::from))
 }
 
-/// What a call site that asks for the elements of an array remembers.
+/// What a call site that probes for the elements of an array remembers.
 struct ArraySite {
     element: ElementType,
     /// Type of the array.
@@ -96,7 +96,7 @@ struct ArraySite {
     filters: FilterCache<Bloom>,
 }
 
-/// An array that was asked for.
+/// An array whose elements were probed for.
 struct Probed {
     /// Type of the array.
     array: Oid,
@@ -108,7 +108,7 @@ struct Probed {
 }
 
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument
-/// 0; `until` is an answer after which no more are needed. `None` if the filter is NULL.
+/// 0; `until` is an answer after which the others aren't needed. `None` if the filter is NULL.
 fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>> {
     let site = call.remembered(|| {
         let (element, oid) = ElementType::of_array(call, 1)?;

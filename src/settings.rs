@@ -2,7 +2,7 @@
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
-/// What happens when a filter ends up with more elements than it was made for.
+/// What is done when a filter ends up with more elements than it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum Overfill {
     /// A warning with both counts and the rate.
@@ -53,7 +53,7 @@ pub fn define() {
     reserve_prefix();
 }
 
-/// The names that begin with this belong to this library.
+/// Reserves the names that begin with this for this library.
 fn reserve_prefix() {
     const PREFIX: *const std::ffi::c_char = c"pg_bloom".as_ptr();
     // SAFETY: the name is a C string; PostgreSQL copies it.
@@ -75,7 +75,7 @@ pub fn max_filter_bytes() -> u64 {
     MAX_FILTER_SIZE.get() as u64 * 1024
 }
 
-/// What happens to an overfull filter.
+/// What is done about an overfull filter.
 pub fn overfill() -> Overfill {
     OVERFILL.get()
 }

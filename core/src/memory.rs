@@ -15,7 +15,7 @@ pub fn install(hook: fn(usize) -> !) {
     HOOK.get_or_init(|| hook);
 }
 
-/// Gives up for want of so many bytes. Without a hook the process ends, as with any collection of Rust's.
+/// Gives up for lack of this many bytes. Without a hook the process ends, as with any collection of Rust's.
 #[cold]
 pub fn exhausted(bytes: usize) -> ! {
     match HOOK.get() {
@@ -31,7 +31,7 @@ pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
     }
 }
 
-/// An empty list with room for so many items.
+/// An empty list with room for `room` items.
 pub fn list<T>(room: usize) -> Vec<T> {
     let mut list = Vec::new();
     reserve(&mut list, room);
@@ -77,7 +77,7 @@ pub fn copy(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// So many zero bytes.
+/// `len` zero bytes.
 pub fn zeroed(len: usize) -> Vec<u8> {
     let mut bytes = list(len);
     while bytes.len() < len {

@@ -5,7 +5,7 @@
 //! large:  | params | dense | … | -   | room |  128 lengths | 128 batches |     for a payload that exceeds the cache
 //! ```
 //!
-//! The memory that a hash needs is asked for when it arrives, long before its bits are set with those of the others. A
+//! The memory that a hash needs is prefetched when it arrives, long before its bits are set with those of the others. A
 //! payload larger than the cache has a batch for each of 128 ranges of hashes, whose blocks are neighbours: setting the
 //! bits of a full one misses few lines of the cache and few entries of the page table.
 
@@ -42,7 +42,7 @@ impl State {
         unsafe { Payload::bytes_at(self.own_payload()) }
     }
 
-    /// The same to write.
+    /// The same, for writing.
     #[inline(always)]
     pub fn payload_mut(&mut self) -> &mut [u8] {
         // SAFETY: the payload is this state's own, lives as long, and is borrowed for writing with it.
@@ -63,7 +63,7 @@ impl State {
         }
         let payload = self.own_payload();
         self.head_mut().dense = std::ptr::null_mut();
-        // SAFETY: the payload was this state's own, which has it no more.
+        // SAFETY: the payload was this state's own, which no longer has it.
         Some(unsafe { Payload::from_pointer(payload) })
     }
 
@@ -103,7 +103,8 @@ impl State {
         header.shape().insert_all(self.payload_mut(), hashes);
     }
 
-    /// Asks for the memory that setting the bits of a hash needs, long before they are set with the rest of the batch.
+    /// Prefetches the memory that setting the bits of a hash needs, long before they are set with the rest of the
+    /// batch.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         let header = &self.params().header;

@@ -4,8 +4,8 @@
 //! | params | value | len | batch of hashes |        value ──▶ | stored header | counters |
 //! ```
 //!
-//! The counters are there from the first element on. Hashes are counted in batches: the memory that a hash needs is
-//! asked for when it arrives, its counters go up with those of the others.
+//! The counters are allocated with the first element. Hashes are counted in batches: the memory that a hash needs is
+//! prefetched when it arrives, and its counters are incremented with those of the others.
 
 use super::parameters::{Params, Shared};
 use super::tag::{Tag, nothing_of_its_own, state_argument};
@@ -25,7 +25,7 @@ const BATCH: usize = 32;
 #[repr(C)]
 struct Head {
     tag: Tag,
-    /// Whether the value is someone else's, to be read only.
+    /// Whether the value is someone else's and only read.
     is_borrowed: bool,
     /// Hashes in the batch.
     len: u32,
@@ -42,7 +42,7 @@ pub struct CountingState {
 }
 
 impl CountingState {
-    /// Argument `i` of a support function, a state; `None` if there is none yet.
+    /// Argument `i` of a support function, a state; `None` before the first row.
     #[inline(always)]
     pub fn argument(call: &Call, i: usize) -> Result<Option<CountingState>> {
         Ok(state_argument(call, i, Tag::Counting)?.map(|head| CountingState { head }))
@@ -51,7 +51,7 @@ impl CountingState {
     /// A state without elements.
     ///
     /// # Errors
-    /// 55000 for a call by hand.
+    /// 55000 outside an aggregate.
     pub fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<CountingState> {
         let params = shared.params(call, header)?;
         let context = shared.context(call)?;
@@ -70,10 +70,10 @@ impl CountingState {
         }
     }
 
-    /// A state that another process serialised, to be read while `value` is there.
+    /// A state that another process serialised, which is read in place: `value` must outlive it.
     ///
     /// # Errors
-    /// 22P03 for bytes that are no state; 55000 for a call by hand.
+    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
     pub fn borrowed(call: &Call, shared: &mut Shared, value: Value<'_>) -> Result<CountingState> {
         let filter = Counting::parse(value.bytes())?;
         let mut state = CountingState::new(call, shared, &filter.header)?;
@@ -120,7 +120,7 @@ impl CountingState {
         unsafe { PgBuffer::bytes_at(self.own_value()) }
     }
 
-    /// The same to write.
+    /// The same, for writing.
     #[inline(always)]
     fn value_mut(&mut self) -> &mut [u8] {
         // SAFETY: the buffer is this state's own, lives as long, and is borrowed for writing with it.
@@ -140,7 +140,7 @@ impl CountingState {
     /// Adds a copy of an element.
     ///
     /// # Errors
-    /// 55000 for a call by hand.
+    /// 55000 outside an aggregate.
     #[inline(always)]
     pub fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
         if self.is_empty() {
@@ -213,13 +213,14 @@ impl CountingState {
         if other.is_empty() {
             return self.absorb(call, shared, &Counting { header, counters: &[] }, aggregate);
         }
-        // SAFETY: a value of variable length, its own or a borrowed one, which is there as long as the other state.
+        // SAFETY: a value of variable length, its own or a borrowed one, which outlives the other state.
         let value = unsafe { Value::detoast(other.head().value.into()) };
         let counters = &value.bytes()[header.prefix_bytes()..];
         self.absorb(call, shared, &Counting { header, counters }, aggregate)
     }
 
-    /// The filter as it is: what the aggregate ends with, or another process goes on with. The state stays what it is.
+    /// The filter so far: the result of the aggregate, or what another process continues with. The state stays as it
+    /// is.
     pub fn filter(&mut self) -> pg_sys::Datum {
         self.flush();
         let header = self.header();

@@ -1,4 +1,4 @@
-//! How a state gets from the part of a plan that builds it to the part that puts states together.
+//! How a state gets from the part of a plan that builds it to the part that combines states.
 //!
 //! ```text
 //! one process                                     another one
@@ -11,9 +11,8 @@
 //! gathers works as well, and does all the work where no planned worker starts: there the bytes are a name of the
 //! state, which is taken over as it is, with its memory and its file, and costs what it costs in a serial plan.
 //!
-//! A name is good once, in the process that gave it, and no longer than the state. So it is given only where the plan
-//! shows who takes it, and that nothing which keeps rows, like a sort, lies between: both aggregates are without
-//! groups.
+//! A name can be used once, in the process that gave it, for as long as the state lives. So it is given only where the
+//! plan shows who takes it, and that nothing which keeps rows, like a sort, lies between: neither aggregate has groups.
 
 use super::parameters::Shared;
 use super::state::{Head, Owner, State};
@@ -45,7 +44,7 @@ impl Drop for Name {
     }
 }
 
-/// The state of this name, which is good no more. Memory may go at any time, so this must not fail.
+/// The state of this name, which is invalid from then on. Memory may be freed at any time, so this must not fail.
 fn take(number: u64) -> Option<*mut Head> {
     NAMED
         .try_with(|named| {
@@ -57,10 +56,10 @@ fn take(number: u64) -> Option<*mut Head> {
 }
 
 impl State {
-    /// A state that was serialised: that which `value` names, or one to be read while `value` is there.
+    /// A state that was serialised: the one that `value` names, or one that is read in place: `value` must outlive it.
     ///
     /// # Errors
-    /// 22P03 for bytes that are no state; 55000 for a call by hand.
+    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
     pub fn deserialised(call: &Call, shared: &mut Shared, value: Value<'_>) -> Result<State> {
         if let Some(state) = State::named(&value) {
             return Ok(state);
@@ -92,7 +91,7 @@ impl State {
         NAMED.with_borrow(|named| named.iter().any(|&(_, head)| std::ptr::eq(head, self.head)))
     }
 
-    /// The state that these bytes name, if they do. It is the caller's from then on.
+    /// The state that these bytes name, if they name one. The caller owns it from then on.
     fn named(bytes: &Value<'_>) -> Option<State> {
         let (mark, number) = bytes.split_first_chunk::<8>()?;
         if *mark != MARK {
@@ -103,8 +102,8 @@ impl State {
         Some(state)
     }
 
-    /// Gives the bits of a state back whose bytes were made, if nothing is done with it afterwards but to ask for these
-    /// again, for the same row.
+    /// Frees the bits of a state that was serialised, if nothing is done with it afterwards but to ask for the same
+    /// bytes again, for the same row.
     pub fn let_go(&mut self, call: &Call, bytes: pg_sys::Datum) {
         let is_over = partial_aggregate(call)
             // SAFETY: the state of an aggregate that is being executed. One that hashes its groups may show them again.
@@ -120,7 +119,7 @@ impl State {
         }
     }
 
-    /// Gives the memory of all elements back.
+    /// Frees the memory of all elements.
     pub fn free(&mut self) -> Result<()> {
         if let Some(payload) = self.take_payload() {
             payload.free();
@@ -132,7 +131,7 @@ impl State {
     }
 }
 
-/// The aggregate whose states the executor hands over by this call, if it is that.
+/// The aggregate whose states the executor hands over by this call, if it does.
 fn partial_aggregate(call: &Call) -> Option<*mut pg_sys::AggState> {
     let aggregate = call.aggregate_state().filter(|_| call.is_prepared())?;
     // SAFETY: the state of an aggregate that is being executed.
@@ -141,7 +140,7 @@ fn partial_aggregate(call: &Call) -> Option<*mut pg_sys::AggState> {
 }
 
 /// Whether the state of this call is taken over by an aggregate of the same process before the next row is made: the
-/// plan that this process executes has it, with nothing between but what passes rows on.
+/// plan that this process executes contains it, with nothing in between that does more than pass rows on.
 fn is_taken_over(call: &Call) -> bool {
     let Some(aggregate) = partial_aggregate(call) else { return false };
     // SAFETY: the state of an aggregate that is being executed, and the statement that it is a part of.
@@ -204,7 +203,7 @@ unsafe fn passes_on(plan: *mut Plan, partial: *mut Plan) -> bool {
     }
 }
 
-/// Whether one of a list of plans is such.
+/// Whether one of a list of plans satisfies `is_such`.
 ///
 /// # Safety
 /// `plans` must be null or a valid list of plans.

@@ -13,7 +13,7 @@ pub struct PgList<T> {
 }
 
 impl<T> PgList<T> {
-    /// An empty list with room for so many items, in a context that is there as long as the list.
+    /// An empty list with room for `room` items, in a context that outlives the list.
     pub fn new_in(context: pg_sys::MemoryContext, room: usize) -> PgList<T> {
         const { assert!(!std::mem::needs_drop::<T>()) };
         let mut list = PgList { context, items: std::ptr::null_mut(), len: 0, room: 0 };
@@ -23,11 +23,11 @@ impl<T> PgList<T> {
         list
     }
 
-    /// Makes room for so many items.
+    /// Makes room for `room` items in all.
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room * size_of::<T>();
-        // SAFETY: the context is there; what was allocated in it before keeps its bytes. Both raise an error where
+        // SAFETY: the context outlives the list, and repalloc keeps the items. Both raise an error where
         // there is no memory.
         self.items = unsafe {
             if self.items.is_null() {

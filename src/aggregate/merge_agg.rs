@@ -1,5 +1,5 @@
 //! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. Both keep a [`SetState`], whose result does
-//! not depend on the order in which filters come, nor on the processes that they come to.
+//! not depend on the order of the filters, nor on how they are spread over processes.
 
 use super::set_state::SetState;
 use crate::arguments::empty_bloom;

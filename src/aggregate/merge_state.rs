@@ -1,9 +1,9 @@
 //! How states of an aggregate merge, travel between processes, and end.
 //!
-//! Nobody knows how many processes an unsized build has, nor how many elements they have together: workers that were
-//! planned may not start, and one process may hand over many states. So what a process hands over is exact, whatever
-//! the others have: its hashes, or, where they would take more bytes, the bits of the largest filter that may be made.
-//! Whoever puts states together has hashes as long as it gets no bits; those are folded to the size that the elements
+//! Nobody knows how many processes an unsized build has, or how many elements they have in total: workers that were
+//! planned may not start, and one process may hand over many states. So what a process hands over is exact, regardless
+//! of the others have: its hashes, or, where they would take more bytes, the bits of the largest filter that may be
+//! made. Whoever combines states keeps hashes until it is given bits; those are folded to the size that the elements
 //! need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::parameters::Shared;
@@ -24,11 +24,11 @@ use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 use pgrx::pg_sys;
 
-/// Hashes that are added before the next look whether to stop.
+/// Hashes that are added between two checks for interrupts.
 const UNCANCELLED: usize = 1 << 16;
 
 impl State {
-    /// Puts two states of the same parameters together. The second is not to be used afterwards.
+    /// Combines two states of the same parameters. The second must not be used afterwards.
     ///
     /// # Errors
     /// Those of a union.
@@ -128,7 +128,7 @@ impl State {
     fn push_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<()> {
         let is_list = self.params().header.is_unsized() && !self.is_dense();
         if is_list && size_of_val(entries) > most_in_memory() {
-            // What would fill the memory goes to the file at once.
+            // Hashes that would fill the memory go straight to the file.
             return self.spill_to(call)?.write(entries);
         }
         for entries in entries.chunks(UNCANCELLED) {
@@ -161,7 +161,7 @@ impl State {
         Ok(())
     }
 
-    /// What an aggregate that puts states together goes on with, as bytes. The state stays what it is, to be read.
+    /// The state as bytes, for an aggregate that combines states. The state can still be read.
     ///
     /// # Errors
     /// 54000 for too many elements.
@@ -243,7 +243,7 @@ impl State {
         View { header: self.header(), body: Body::Dense(self.payload()) }.to_buffer::<PgBuffer>().into_datum()
     }
 
-    /// The finished filter. The state stays what it is, though its hashes may be sorted.
+    /// The finished filter. The state stays as it is, except that its hashes may be sorted.
     ///
     /// # Errors
     /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.

@@ -3,7 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `bloom_agg`, `merge_agg`, `counting_agg` | the SQL functions of the aggregates |
-//! | `site`, `parameters` | what a call site remembers, and what its groups have in common |
+//! | `site`, `parameters` | what a call site remembers, and what its groups share |
 //! | `state`, `batch`, `spill`, `merge_state` | the state of `bloom_agg`: how it grows, merges and ends |
 //! | `handover` | how a state gets from one part of a plan to another |
 //! | `set_state`, `list` | that of `bloom_union_agg` and `bloom_intersection_agg` |

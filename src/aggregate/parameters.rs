@@ -1,11 +1,11 @@
-//! What the groups of a call site have in common: kept once, not with each of a million states.
+//! What the groups of a call site share: kept once rather than with each of a million states.
 
 use crate::pg::call::Call;
 use crate::pg::error::Result;
 use pg_bloom_core::{Header, Kind};
 use pgrx::pg_sys;
 
-/// What the states of a call site have in common.
+/// What the states of a call site share.
 pub struct Params {
     /// The header of the filter being built; its kind is that of the elements, even if there are none yet.
     pub header: Header<'static>,
@@ -31,7 +31,7 @@ impl Params {
 /// them.
 pub struct Shared {
     first: *const Params,
-    /// States are made for the caller to read at once, in the memory of the call.
+    /// States are made for the caller to read immediately, in the memory of the call.
     short_lived: bool,
 }
 
@@ -41,7 +41,7 @@ impl Shared {
         Shared { first: std::ptr::null(), short_lived: false }
     }
 
-    /// For functions whose states are read at once.
+    /// For functions whose states are read immediately.
     pub fn short_lived() -> Self {
         Shared { first: std::ptr::null(), short_lived: true }
     }

@@ -73,7 +73,7 @@ impl Payload {
         unsafe { std::slice::from_raw_parts(first, (*first.sub(size_of::<Prefix>()).cast::<Prefix>()).len) }
     }
 
-    /// The same to write.
+    /// The same, for writing.
     ///
     /// # Safety
     /// The pointer must come from [`Payload::into_pointer`], and the payload live for `'a` and be in no other use.

@@ -1,4 +1,4 @@
-//! The state of `bloom_union_agg` and `bloom_intersection_agg`: the filters that came, merged as far as they can be
+//! The state of `bloom_union_agg` and `bloom_intersection_agg`: the filters so far, merged as far as that is possible
 //! yet, in the aggregate's own memory. What that means is in [`pg_bloom_core::filter::set`].
 
 use super::list::PgList;
@@ -52,9 +52,9 @@ struct Head {
 }
 
 enum Merged {
-    /// What came to this process.
+    /// Filters that this process was given.
     Own(Set<Context>),
-    /// What another process handed over, to be read as long as these bytes are there.
+    /// What another process handed over, read in place.
     Handed(*mut pg_sys::varlena),
 }
 
@@ -72,16 +72,16 @@ impl SetState {
     /// A state without filters.
     ///
     /// # Errors
-    /// 55000 for a call by hand.
+    /// 55000 outside an aggregate.
     pub fn new(call: &Call, operation: Operation) -> Result<SetState> {
         let context = call.require_aggregate()?;
         Ok(SetState::allocate(context, Merged::Own(Set::new(&mut Context(context), operation))))
     }
 
-    /// A state that another process serialised, to be read while `value` is there.
+    /// A state that another process serialised, which is read in place: `value` must outlive it.
     ///
     /// # Errors
-    /// 22P03 for bytes that are no state; 55000 for a call by hand.
+    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
     pub fn handed(call: &Call, value: Value<'_>) -> Result<SetState> {
         call.require_aggregate()?;
         Parts::parse(&value)?;
@@ -105,7 +105,7 @@ impl SetState {
         unsafe { &mut *self.head }
     }
 
-    /// The filters of this state, and the memory for more. One that was handed over becomes this process's own first.
+    /// The filters of this state, and the memory for more. A state that was handed over is first copied.
     fn set(&mut self, call: &Call) -> Result<(&mut Set<Context>, Context)> {
         let context = call.require_aggregate()?;
         if let Some(parts) = self.parts()? {
@@ -120,13 +120,13 @@ impl SetState {
         }
     }
 
-    /// What another process handed over, if this is that.
+    /// What another process handed over, if it was handed over.
     fn parts(&self) -> Result<Option<Parts<'_>>> {
         // SAFETY: the state is alive.
         match unsafe { &(*self.head).merged } {
             Merged::Own(_) => Ok(None),
             Merged::Handed(value) => {
-                // SAFETY: a value of variable length, which is there as long as the state.
+                // SAFETY: a value of variable length, which outlives the state.
                 let value = unsafe { Value::detoast((*value).into()) };
                 Ok(Some(Parts::parse(value.into_bytes())?))
             }
@@ -136,16 +136,16 @@ impl SetState {
     /// Takes a filter.
     ///
     /// # Errors
-    /// Those of a union, but for sizes that others may still be multiples of.
+    /// Those of a union, except for sizes of which a later filter may still be a multiple.
     pub fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
         set.take(&mut memory, view, settings::max_filter_bytes()).during(aggregate(set.operation()))
     }
 
-    /// Takes what another process made of its filters.
+    /// Takes a partial state of another process.
     ///
     /// # Errors
-    /// As [`SetState::take`]; 22P03 for bytes that are no state.
+    /// As [`SetState::take`]; 22P03 for bytes that are not a state.
     pub fn take_state(&mut self, call: &Call, mut other: SetState) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
         let (limit, aggregate) = (settings::max_filter_bytes(), aggregate(set.operation()));
@@ -158,15 +158,15 @@ impl SetState {
         }
     }
 
-    /// What another process goes on with, as bytes.
+    /// The state as bytes, for another process to continue with.
     ///
     /// # Errors
-    /// 54000 for filters that are too many bytes together.
+    /// 54000 for filters that take too many bytes in all.
     pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum> {
         Ok(self.set(call)?.0.to_parts::<PgBuffer>()?.into_datum())
     }
 
-    /// The filter that all make together. More can come afterwards.
+    /// The filter that all of them make. More can follow.
     ///
     /// # Errors
     /// 22023 for filters that can't be merged, 54000 for a result that is too large.

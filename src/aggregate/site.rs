@@ -19,7 +19,7 @@ pub trait Aggregate {
     /// The header that its arguments ask for, without a kind.
     ///
     /// # Errors
-    /// 22023 and 54000 for arguments that can't be.
+    /// 22023 and 54000 for invalid arguments.
     fn requested(arguments: &Arguments) -> Result<Header<'static>>;
 }
 
@@ -32,7 +32,7 @@ pub struct Site<A: Aggregate> {
     shared: Shared,
     /// How elements are hashed for that layout.
     hasher: Hasher,
-    /// Whether no row can have other arguments than the first, nor elements that are made of something else.
+    /// Whether no row can have other arguments than the first, or elements of a type that was altered.
     is_fixed: bool,
     /// The parameters of the last state, which had those of `header`.
     seen: *const Params,
@@ -43,7 +43,7 @@ impl<A: Aggregate> Site<A> {
     /// The site of a transition function whose arguments are a state, an element, and what [`Arguments`] reads.
     ///
     /// # Errors
-    /// 0A000 for a type that can't be an element; 55000 for a call by hand; those of [`Aggregate::requested`].
+    /// 0A000 for a type that can't be an element; 55000 outside an aggregate; those of [`Aggregate::requested`].
     pub fn new(call: &Call) -> Result<Site<A>> {
         call.require_aggregate()?;
         let element = ElementType::of_argument(call, 1)?;
@@ -55,7 +55,7 @@ impl<A: Aggregate> Site<A> {
         Ok(Site { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })
     }
 
-    /// Looks whether this row has the arguments of the one before, unless it must.
+    /// Checks whether this row has the arguments of the previous one, unless that is certain.
     ///
     /// # Errors
     /// Those of [`Aggregate::requested`].
@@ -79,7 +79,7 @@ impl<A: Aggregate> Site<A> {
         Ok(())
     }
 
-    /// The parameters of new states, and where those that they have in common are kept.
+    /// The parameters of new states, and where those that they share are kept.
     pub fn for_new_state(&mut self) -> (&mut Shared, Header<'_>) {
         let kind = self.element.kind(self.header.layout);
         (&mut self.shared, Header { kind, ..self.header })

@@ -21,7 +21,7 @@ use pgrx::{PgMemoryContexts, pg_sys};
 const RANGES: usize = 64;
 /// Bytes of hashes that are read back at once, if that takes no more batches than there are ranges.
 const BATCH_BYTES: usize = 512 << 10;
-/// A file is not looked through for repetitions before it has this many hashes.
+/// A file is not searched for repetitions before it has this many hashes.
 const LOOK_FROM: usize = 1 << 14;
 
 /// Hashes that were written at once.
@@ -44,10 +44,10 @@ impl Run {
 pub struct Spill {
     context: pg_sys::MemoryContext,
     file: Temporary,
-    /// Where the file is rewritten to, once there was one without repetitions.
+    /// A second file, to which the first is rewritten without repetitions.
     spare: Option<Temporary>,
     runs: Vec<Run>,
-    /// How many hashes there were when it was last known that few are repetitions.
+    /// How many hashes the file had when few of them were known to be repetitions.
     distinct: usize,
 }
 
@@ -59,7 +59,7 @@ impl Spill {
         Ok(PgMemoryContexts::For(context).leak_and_drop_on_delete(spill))
     }
 
-    /// Puts hashes in the order in which they are written.
+    /// Sorts hashes into the order in which they are written.
     pub fn group(hashes: &mut [u64]) {
         sparse::group(hashes, RANGES.trailing_zeros());
     }

@@ -28,7 +28,7 @@ use pgrx::pg_sys;
 
 /// Bytes of a new state.
 const FIRST_BYTES: usize = 64;
-/// Bytes of hashes that are worth a file.
+/// The fewest bytes of hashes that are worth a file.
 const WORTH_A_FILE: usize = 128 << 10;
 /// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
 const MANY: u32 = 8192;
@@ -45,11 +45,11 @@ pub struct Head {
     /// Hashes there is room for.
     pub room: u32,
     pub params: *const Params,
-    /// The payload being built, once dense; or a value of someone else's, of variable length.
+    /// The payload being built, once dense; or someone else's value, of variable length.
     pub dense: *mut u8,
-    /// More hashes of an unsized build, in a file.
+    /// Further hashes of an unsized build, in a file.
     pub spill: *mut Spill,
-    /// Hashes there are.
+    /// Hashes in memory.
     pub len: u32,
     /// How many of them, from the first, ascend strictly.
     pub sorted: u32,
@@ -61,9 +61,9 @@ pub struct Head {
 pub enum Owner {
     /// The state's own.
     Own,
-    /// Someone else's: there is a value of theirs, dense or sparse, which is to be read only.
+    /// Someone else's: a value, dense or sparse, that is only read.
     Borrowed,
-    /// The state's own, but another aggregate of this process made it, and has no more use of it.
+    /// The state's own, but made by another aggregate of this process, which no longer uses it.
     Handed,
 }
 
@@ -82,7 +82,7 @@ impl State {
     /// A state without elements, with this header.
     ///
     /// # Errors
-    /// 55000 for a call by hand.
+    /// 55000 outside an aggregate.
     pub fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<State> {
         let context = shared.context(call)?;
         let params = shared.params(call, header)?;
@@ -131,7 +131,7 @@ impl State {
         unsafe { std::slice::from_raw_parts_mut(self.head.add(1).cast(), len) }
     }
 
-    /// Whether there is no element yet, nor bits that may be of one.
+    /// Whether there are no elements yet, nor bits that may belong to one.
     pub fn is_empty(&self) -> bool {
         self.head().len == 0 && !self.is_dense() && self.head().spill.is_null()
     }
@@ -201,7 +201,7 @@ impl State {
         } else {
             self.grow_sized(call)?;
         }
-        // What became dense keeps no memory for hashes before there is one.
+        // A state that became dense allocates its batch with the first hash after that.
         if self.head().room == 0 { self.make_batch() } else { Ok(()) }
     }
 
@@ -334,10 +334,10 @@ impl State {
         Ok(())
     }
 
-    /// Shows the state as a filter, which may have no size and hashes nevertheless. Hashes in a file are not shown.
+    /// Shows the state as a filter, which may have hashes without a size. Hashes in a file are not included.
     pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
         if self.head().owner == Owner::Borrowed {
-            // SAFETY: a value of variable length, which is there as long as the state.
+            // SAFETY: a value of variable length, which outlives the state.
             let value = unsafe { Value::detoast(self.head().dense.into()) };
             let partial = Partial::parse_trusted(&value).expect("the bytes were checked when the state was made");
             return use_view(partial.view());

@@ -20,7 +20,7 @@ pub enum Tag {
     Counting = 0xB5,
 }
 
-/// Argument `i` of a support function, a state of the aggregate of this tag; `None` if there is none yet.
+/// Argument `i` of a support function, a state with this tag; `None` before the first row.
 ///
 /// # Errors
 /// 55000 for a state of another aggregate.

@@ -64,7 +64,7 @@ impl ElementType {
         resolve(call, i, oid)
     }
 
-    /// This type, of elements that the call has not as an argument, compared under the collation of the call.
+    /// This type, for elements that are not an argument of the call, compared under the collation of the call.
     ///
     /// # Errors
     /// As [`ElementType::of_argument`].
@@ -84,7 +84,7 @@ impl ElementType {
         Ok((resolve(call, i, element)?, element))
     }
 
-    /// Elements of a type that is no domain.
+    /// Elements of a type that is not a domain.
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element.
@@ -99,10 +99,11 @@ impl ElementType {
         !self.rows.is_empty()
     }
 
-    /// Looks again what the elements are made of, if that was altered since. Returns what it was before in that case.
+    /// Resolves the type again if what its elements are made of was altered since. Returns what it was before in that
+    /// case.
     ///
     /// # Errors
-    /// 0A000 for a type that can't be an element any more.
+    /// 0A000 for a type that can no longer be an element.
     #[inline]
     pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
         if self.rows.iter().all(|&(oid, known)| version(oid) == known) {
@@ -176,7 +177,7 @@ impl ElementType {
 /// The kind that elements of a type have in the filters of Parquet files.
 ///
 /// # Errors
-/// 22023 for a type that has no form there, and for what is no type.
+/// 22023 for a type that has no form there, and for an identifier that is not a type's.
 pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let (tag, name) = if catalog::is_type(oid) {
         let base = catalog::base_type(oid);
@@ -196,7 +197,7 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     })
 }
 
-/// The type of argument `i`, which a plan of PL/pgSQL may still name when it was dropped.
+/// The type of argument `i`, which a plan of PL/pgSQL may still name after it was dropped.
 fn existing_type(call: &Call, i: usize) -> Result<Oid> {
     let oid = call.argument_type(i)?;
     if catalog::is_type(oid) {
@@ -206,7 +207,7 @@ fn existing_type(call: &Call, i: usize) -> Result<Oid> {
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
 }
 
-/// What elements of type `oid` are, which are argument `i` or in it.
+/// Resolves type `oid`, of elements that are argument `i` or in it.
 fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
     if let Some(source) = expression::quiet_string(call, i) {
         return Err(refuse_string(source));
@@ -221,7 +222,7 @@ fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
 /// Refuses elements of type `oid` with a collation that does not compare bytes.
 ///
 /// # Errors
-/// 0A000 for such a collation; 42P22 for none, unless who calls the function has no expression that could have one.
+/// 0A000 for such a collation; 42P22 for none, unless the function is called without an expression that could have one.
 fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     if call.is_prepared() && catalog::is_collatable(oid) && collation == Oid::INVALID {
         let message = "could not determine which collation to use for elements of a bloom filter";

@@ -78,8 +78,8 @@ pub struct Resolver {
     function: Oid,
     /// What the user sees.
     whole: Oid,
-    /// What is known so far, so that types with parts in common take no longer than they are many; nothing yet of a
-    /// type that is being looked at.
+    /// What is known so far, so that the time taken depends on the number of types rather than on how they are
+    /// combined; nothing yet of a type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
     rows: Vec<(Oid, u64)>,
 }
@@ -270,7 +270,7 @@ fn other_name(oid: Oid) -> String {
     name
 }
 
-/// Whether values of a type surely have no text in them: types not known here may.
+/// Whether values of a type certainly contain no text. Types that are not known here may.
 fn is_without_text(oid: Oid) -> bool {
     use BuiltinOid as B;
     const WITHOUT_TEXT: [BuiltinOid; 9] = [

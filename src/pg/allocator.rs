@@ -1,4 +1,4 @@
-//! Rust's own memory, with a reserve for when there is none.
+//! Rust's own memory, with a reserve for when none is left.
 //!
 //! What grows with filters comes from PostgreSQL's memory or from [`pg_bloom_core::memory`], and fails with an error.
 //! That leaves what is small: names, messages, the errors themselves. Rust ends the process, and with it all sessions
@@ -15,10 +15,10 @@ const RESERVE: usize = 1 << 20;
 /// Larger requests are not served from it.
 const SMALL: usize = 64 << 10;
 
-/// The system's allocator, and a reserve of which all is free again once nothing of it is in use.
+/// The system's allocator, and a reserve, which is all free again once none of it is in use.
 struct Reserving {
     reserve: UnsafeCell<[u8; RESERVE]>,
-    /// Bytes given away, in the lower half; allocations in use, in the upper. One number, so that both change at once.
+    /// Bytes handed out, in the lower half; allocations in use, in the upper. One number, so that both change at once.
     state: AtomicUsize,
 }
 
@@ -28,7 +28,7 @@ const ONE: usize = 1 << 32;
 #[global_allocator]
 static ALLOCATOR: Reserving = Reserving { reserve: UnsafeCell::new([0; RESERVE]), state: AtomicUsize::new(0) };
 
-// SAFETY: parts of the reserve are given away through the atomic state, each to one owner.
+// SAFETY: parts of the reserve are handed out through the atomic state, each to one owner.
 unsafe impl Sync for Reserving {}
 
 impl Reserving {
@@ -59,7 +59,7 @@ impl Reserving {
         (base..base + RESERVE).contains(&(pointer as usize))
     }
 
-    /// Takes back an allocation; the last one frees the reserve.
+    /// Takes back an allocation; with the last one, all of the reserve is free again.
     #[cold]
     fn give_back(&self) {
         let back = |state: usize| if state / ONE == 1 { 0 } else { state - ONE };

@@ -239,7 +239,7 @@ impl Call {
     /// The memory of the aggregate whose support function this is.
     ///
     /// # Errors
-    /// 55000 for a call by hand.
+    /// 55000 outside an aggregate.
     pub fn require_aggregate(&self) -> Result<pg_sys::MemoryContext> {
         self.aggregate_context().ok_or_else(|| {
             Error::new(

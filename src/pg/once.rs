@@ -43,7 +43,7 @@ impl Drop for Statement {
     }
 }
 
-/// Memory may go at any time, so this must not fail.
+/// Memory may be freed at any time, so this must not fail.
 fn forget(change: impl FnOnce(&mut Done)) {
     let _ = DONE.try_with(|done| {
         if let Ok(mut done) = done.try_borrow_mut() {
@@ -54,7 +54,7 @@ fn forget(change: impl FnOnce(&mut Done)) {
 
 /// The memory of the statement that is being executed.
 fn statement() -> pg_sys::MemoryContext {
-    // SAFETY: hasher globals; within a function there is a transaction.
+    // SAFETY: reading globals; within a function there is a transaction.
     unsafe { if pg_sys::PortalContext.is_null() { pg_sys::TopTransactionContext } else { pg_sys::PortalContext } }
 }
 

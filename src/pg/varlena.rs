@@ -145,7 +145,7 @@ impl PgBuffer {
         unsafe { std::slice::from_raw_parts(pointer.cast::<u8>().add(LENGTH_BYTES), varsize_any_exhdr(pointer)) }
     }
 
-    /// The same to write.
+    /// The same, for writing.
     ///
     /// # Safety
     /// `pointer` must come from [`PgBuffer::into_pointer`], and the value live for `'a` and be in no other use.

@@ -1,5 +1,5 @@
-//! What estimates may cost in one planning of a statement. The planner asks for one estimate after another: for `x <@
-//! ANY (array)` as many as the array has filters, each of which could be asked about every value in the statistics.
+//! What the estimates of one planning of a statement may cost. The planner asks for one estimate after another: for `x
+//! <@ ANY (array)` as many as the array has filters, each of which could be asked about every value in the statistics.
 
 use pgrx::pg_sys;
 use std::ffi::c_void;
@@ -16,12 +16,12 @@ const BYTES_PER_UNIT: u64 = 32;
 static PLANNING: AtomicPtr<pg_sys::PlannerGlobal> = AtomicPtr::new(ptr::null_mut());
 static SPENT: AtomicU64 = AtomicU64::new(0);
 
-/// What is left to the estimates of the planning that goes on.
+/// What is left for the estimates of the current planning.
 #[derive(Clone, Copy)]
 pub struct Effort(());
 
 impl Effort {
-    /// Of the planning with this root; `None` if nothing is left to it.
+    /// That of the planning with this root; `None` if nothing is left.
     ///
     /// # Safety
     /// `root` must be that of a query that is being planned.
@@ -47,12 +47,12 @@ impl Effort {
         (SPENT.load(Relaxed) < MOST).then_some(Effort(()))
     }
 
-    /// Takes so many units, also those that are not there.
+    /// Spends this many units, even if fewer are left.
     pub fn spend(self, units: usize) {
         SPENT.fetch_add(units as u64, Relaxed);
     }
 
-    /// Takes what it costs to count the bits of so many bytes, if there is as much left.
+    /// Spends what it costs to count the bits of this many bytes, if that much is left.
     pub fn spend_on_bytes(self, bytes: usize) -> bool {
         let units = bytes as u64 / BYTES_PER_UNIT;
         let there = SPENT.load(Relaxed).saturating_add(units) <= MOST;
@@ -63,8 +63,8 @@ impl Effort {
     }
 }
 
-/// The memory of a planning goes: another may get its address.
+/// The memory of a planning is freed: another may get its address.
 unsafe extern "C-unwind" fn forget(planning: *mut c_void) {
-    // That it is another's by now is no failure.
+    // It may be another's by now.
     PLANNING.compare_exchange(planning.cast(), ptr::null_mut(), Relaxed, Relaxed).ok();
 }

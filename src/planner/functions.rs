@@ -13,8 +13,8 @@
 //!
 //! with N elements in the filter and p its present rate: no more of the column's distinct values can be in it. In all
 //! other cases, as with a filter from a table, or of another kind than the column, a tenth of the rows is expected.
-//! About a thousand values are asked for in an estimate, and a planning has an end of estimates: see
-//! `src/datum/effort.rs`.
+//! About a thousand values are probed per estimate, and the estimates of one planning are limited: see
+//! [`super::effort`].
 //!
 //! # Cost
 //!
@@ -41,9 +41,9 @@ use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use pgrx::pg_sys::{self, Datum};
 
-/// The share of rows where nothing is known.
+/// The share of rows to expect where nothing is known.
 const DEFAULT: f64 = 0.1;
-/// From this many bounds on a histogram is a fair sample by itself.
+/// With this many bounds or more, a histogram is a fair sample by itself.
 const FAIR_SAMPLE: f64 = 100.0;
 
 /// What fetching a slice out of line costs, in units of `cpu_operator_cost`.
@@ -116,24 +116,24 @@ fn result(share: f64) -> Datum {
     Datum::from(share.to_bits())
 }
 
-/// What fetching a whole value costs that takes so many pages.
+/// The cost of fetching a whole value of this many pages.
 fn whole_value(pages: f64) -> f64 {
-    // SAFETY: hasher settings of the process.
+    // SAFETY: reading settings of the process.
     let (page, operator) = unsafe { (pg_sys::seq_page_cost, pg_sys::cpu_operator_cost) };
     pages * page + (SLICE_COST + pages * PAGE_COST) * operator
 }
 
-/// What fetching the slices of a value costs that are needed to ask it for one element.
+/// The cost of fetching the slices of a value that one probe needs.
 fn slices(pages: f64) -> f64 {
     if pages <= SHORT_PAGES {
         return whole_value(pages);
     }
-    // SAFETY: hasher settings of the process.
+    // SAFETY: reading settings of the process.
     let (page, operator) = unsafe { (pg_sys::random_page_cost, pg_sys::cpu_operator_cost) };
     2.0 * (page + SLICE_COST * operator)
 }
 
-/// Answers the planner's question what a function costs, where it fetches values with `fetch`.
+/// Answers the planner's question what a function costs that fetches values at the cost of `fetch`.
 fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     refuse_quiet_argument(call)?;
     let Some(request) = cost_request(call) else { return Ok(Some(Datum::null())) };
@@ -143,12 +143,12 @@ fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     Ok(Some(request.answer(function * operator + fetch(pages))))
 }
 
-/// `bloom_probe_support`, of functions that ask for one element.
+/// `bloom_probe_support`, for functions that probe for one element.
 fn probe_support(call: &Call) -> Outcome {
     cost(call, slices)
 }
 
-/// `bloom_whole_support`, of functions that may read all of a filter.
+/// `bloom_whole_support`, for functions that may read a whole filter.
 fn whole_support(call: &Call) -> Outcome {
     cost(call, whole_value)
 }

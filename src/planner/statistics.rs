@@ -14,11 +14,11 @@ use std::ffi::CStr;
 
 /// The fewest bounds of a histogram that say anything.
 const FEWEST_BOUNDS: usize = 10;
-/// Values of one kind of statistics that are asked for in one estimate, about.
+/// About how many values of one kind of statistics are probed in one estimate.
 const SAMPLE: usize = 500;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
-/// Probes between two looks whether to stop.
+/// Probes between two checks for interrupts.
 const CHECK_EVERY: usize = 256;
 
 /// On which side of the operator the filter is.

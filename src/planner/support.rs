@@ -1,4 +1,4 @@
-//! What the planner is told of calls with an element, before it simplifies them. A function has one support function:
+//! What the planner is told about calls with an element before it simplifies them. A function has one support function:
 //! another one, of a function with an element, begins with [`refuse_quiet_argument`] as well.
 
 use crate::element::refuse_string;
@@ -16,7 +16,7 @@ pub fn refuse_quiet_argument(call: &Call) -> Result<()> {
     quiet_argument(call).map_or(Ok(()), |oid| Err(refuse_string(oid)))
 }
 
-/// `bloom_element_support`, of functions with an element: simplifies nothing.
+/// `bloom_element_support`, for functions with an element: simplifies nothing.
 fn element(call: &Call) -> Outcome {
     refuse_quiet_argument(call)?;
     Ok(Some(Datum::null()))

@@ -29,9 +29,9 @@ const SHORT_BYTES: usize = 16 << 10;
 const SLICE_BYTES: usize = 4 << 10;
 /// Bytes of filters to remember; one alone may have more.
 const MOST_BYTES: usize = 64 << 20;
-/// How many elements ahead of the one being asked for memory is requested.
+/// How many elements ahead memory is prefetched.
 const AHEAD: usize = 16;
-/// Elements between two looks whether to stop.
+/// Elements between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
 /// The filters of one call site.
@@ -47,7 +47,7 @@ impl<S: FilterType> Default for FilterCache<S> {
     }
 }
 
-/// A filter out of line.
+/// A filter that is stored out of line.
 struct CachedFilter<S: FilterType> {
     identity: Identity,
     /// Bytes of the value.
@@ -69,15 +69,15 @@ struct CachedFilter<S: FilterType> {
 
 /// A filter to ask.
 pub enum Filter<'a, S: FilterType> {
-    /// All of it was passed.
+    /// Passed whole.
     Passed(S::Whole<'a>),
-    /// All of it is remembered.
+    /// Remembered whole.
     Whole(&'a S::Whole<'a>),
-    /// Slices of it can be fetched.
+    /// Read in slices.
     Slices(Slices<'a, S>),
 }
 
-/// A filter out of line of which only the start is there.
+/// A filter out of line of which only the start was read.
 pub struct Slices<'a, S: FilterType> {
     start: S::Start<'a>,
     pointer: *mut pg_sys::varlena,
@@ -100,8 +100,8 @@ impl<'a, S: FilterType> Filter<'a, S> {
         !matches!(self, Filter::Passed(_))
     }
 
-    /// For each of these hashes in turn whether the filter may have its element; `None` is one that it can't have. Ends
-    /// after the answer `until`.
+    /// For each of these hashes in turn, whether the filter may have its element; `None` stands for one that it can't
+    /// have. Ends after the answer `until`.
     ///
     /// # Errors
     /// 22P03 for a damaged value.
@@ -177,8 +177,8 @@ impl<S: FilterType> FilterCache<S> {
         self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
     }
 
-    /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. What most
-    /// calls need, and nothing else.
+    /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. This is
+    /// all that most calls need.
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'_>, &Hasher)> {
         // SAFETY: by declaration the argument is of variable length.
@@ -236,7 +236,7 @@ impl<S: FilterType> FilterCache<S> {
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
         let prefix = S::start_header(&S::start(place.value.bytes(), place.length)?).prefix_bytes();
         // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place.
-        // Memory is there already if an error that was caught ended an attempt before this.
+        // Memory is allocated already if an earlier attempt ended in an error that was caught.
         let bytes = unsafe {
             if place.whole.is_null() {
                 (place.whole, place.first) = memory::allocate_aligned(context, place.length, prefix);
@@ -250,7 +250,7 @@ impl<S: FilterType> FilterCache<S> {
         Ok(())
     }
 
-    /// Forgets others than the filter asked last, if all together are too many bytes.
+    /// Forgets all but the filter asked last, if they have too many bytes in total.
     fn make_room(&mut self) {
         let bytes: usize = self.places.iter().flatten().map(CachedFilter::bytes).sum();
         if bytes > MOST_BYTES {
@@ -273,14 +273,14 @@ impl<S: FilterType> FilterCache<S> {
 /// Bytes without a lifetime.
 ///
 /// # Safety
-/// They must not be used when they are there no more.
+/// They must not be used after they were freed.
 unsafe fn for_ever(bytes: &[u8]) -> &'static [u8] {
     // SAFETY: promised by the caller.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
 }
 
 impl<S: FilterType> CachedFilter<S> {
-    /// Bytes that are kept of the value.
+    /// Bytes of the value that are kept.
     fn bytes(&self) -> usize {
         if self.whole.is_null() { self.value.len() } else { self.length }
     }

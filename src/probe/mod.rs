@@ -1,4 +1,4 @@
-//! Querying stored filters: what a call site remembers of them, and hasher no more of one than is needed.
+//! Querying stored filters: what a call site remembers of them, and reading no more of one than is needed.
 //!
 //! | module | what it knows |
 //! |---|---|

@@ -68,7 +68,7 @@ pub struct Info {
     pub current_fpr: f64,
 }
 
-/// Bytes of a payload of so many blocks.
+/// Bytes of a payload of this many blocks.
 fn payload_bytes(blocks: u64) -> u64 {
     blocks.saturating_mul(BLOCK_BYTES as u64)
 }
@@ -122,7 +122,7 @@ pub fn rewrite(header: &Header<'_>, value: &mut [u8]) {
     header.write(COUNTERS, value);
 }
 
-/// Refuses what is no counting filter.
+/// Refuses anything but a counting filter.
 fn check_counters(representation: u8) -> Result<()> {
     if representation < COUNTERS {
         return Err(InvalidBinary::NoCounters { representation }.into());
@@ -194,7 +194,7 @@ impl<'a> Counting<'a> {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
     }
 
-    /// Asks for the memory that a probe for this element needs.
+    /// Prefetches the memory that a probe for this element needs.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if !self.header.is_unsized() {
@@ -296,7 +296,7 @@ pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     }
 }
 
-/// Looks whether to stop, once in many elements.
+/// Checks for interrupts, once in many elements.
 #[inline(always)]
 fn check_at(i: usize) {
     if i % (1 << 16) == (1 << 16) - 1 {

@@ -6,9 +6,9 @@ pub trait Buffer {
     fn zeroed(len: usize) -> Self;
     /// Its bytes.
     fn bytes(&self) -> &[u8];
-    /// Its bytes, to write.
+    /// Its bytes, for writing.
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Forgets all bytes from `len` on.
+    /// Drops all bytes from `len` on.
     fn truncate(&mut self, len: usize);
 }
 

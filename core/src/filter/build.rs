@@ -1,4 +1,4 @@
-//! Making filters from hashes, asking them, and adding to them.
+//! Making filters from hashes, probing them, and adding to them.
 
 use super::buffer::Buffer;
 use super::header::{Capacity, Header, payload_mut};
@@ -42,7 +42,7 @@ impl Request {
     }
 }
 
-/// A filter without elements: sparse, or of no size.
+/// An empty filter: sparse, or without a size.
 pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
     header.sparse(0)
 }
@@ -162,7 +162,7 @@ pub fn contains(view: &View<'_>, hash: u64) -> bool {
     }
 }
 
-/// Asks for the memory that a probe for this element of a dense filter needs.
+/// Prefetches the memory that a probe for this element of a dense filter needs.
 #[inline]
 pub fn prefetch(view: &View<'_>, hash: u64) {
     if let Body::Dense(bits) = view.body {

@@ -101,7 +101,7 @@ pub(crate) fn check_is_whole(h: &Header<'_>, is_empty_list: bool) -> Result<()> 
     }
 }
 
-/// Checks that a filter that is still to be sized can be folded to any smaller size without losing an element.
+/// Checks that a filter that is still to be sized can be folded to any smaller size without losing elements.
 pub(super) fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.blocks.is_power_of_two(), || {
         format!("{} blocks of a filter to be folded are no power of two", h.blocks)

@@ -1,4 +1,4 @@
-//! What a filter says about itself: how many elements, and at what rate it answers wrongly now. Whether that is more
+//! What a filter says about itself: how many elements it has, and its false positive rate now. Whether that is more
 //! than it was made for is in [`crate::filter::overfull`].
 //!
 //! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the clear share is

@@ -65,7 +65,7 @@ pub enum Capacity {
     Unsized,
     /// Nothing yet, but it has the bits of elements: a partial state, of more blocks than it will have in the end.
     ToBeFolded,
-    /// So many elements.
+    /// This many elements.
     Elements(u64),
 }
 
@@ -133,7 +133,7 @@ impl<'a> Header<'a> {
         Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
     }
 
-    /// Whether this is an unsized build, that will have the size that its elements need in the end.
+    /// Whether this is an unsized build, which in the end will have the size that its elements need.
     pub fn is_to_be_sized(&self) -> bool {
         self.capacity.elements().is_none()
     }
@@ -171,7 +171,7 @@ impl<'a> Header<'a> {
         self.check_bytes(self.dense_bytes(), limit)
     }
 
-    /// Checks that a filter of this header may have so many bytes.
+    /// Checks that a filter with this header may have this many bytes.
     ///
     /// # Errors
     /// As [`Header::check_size`].
@@ -216,7 +216,7 @@ impl<'a> Header<'a> {
         rest[..self.kind.name.len()].copy_from_slice(self.kind.name.as_bytes());
     }
 
-    /// Writes the header of a dense value over the one that is there, which must take as many bytes.
+    /// Overwrites the header of a dense value with this one, which must take as many bytes.
     pub fn rewrite_dense(&self, value: &mut [u8]) {
         self.write(DENSE, value);
     }

@@ -81,7 +81,7 @@ pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
     a.meet(b).ok_or_else(|| KindMismatch::Filters { a: a.to_string(), b: b.to_string() }.into())
 }
 
-/// Refuses two headers, of which `larger` is one that would fit both.
+/// Refuses two headers, of which `larger` would have fitted both.
 pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, larger: &Header<'_>, why: Mismatch) -> Error {
     InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger: larger.parameters() }.into()
 }

@@ -1,4 +1,4 @@
-//! Whether a filter answers wrongly more often than it was made for.
+//! Whether a filter gives wrong answers more often than it was made for.
 //!
 //! The rate that a filter has now varies from set to set: of filters in `blocked` with exactly the 1,600 elements of
 //! their capacity, 42 % are above their promise, by up to 1.17 times. So a filter is overfull where its rate is above
@@ -25,9 +25,9 @@
 //! ```
 //!
 //! over a geometric sequence of t, which is close: any t gives a limit that is high enough. The other 5e-10 are for
-//! blocks as full as next to none is: those that B blocks have with that probability or less are left out of K, which
-//! they would decide otherwise. For many blocks the limit is the mean and six standard deviations; for few blocks and
-//! low rates much more, since few full blocks decide the rate.
+//! blocks that are fuller than nearly all others: loads that B blocks have with that probability or less are left out
+//! of K, which they would decide otherwise. For many blocks the limit is the mean and six standard deviations; for few
+//! blocks and low rates much more, since few full blocks decide the rate.
 //!
 //! In `classic`, and in `blocked` with one block, there is one number of hit cells, X. Up to 1,024 cells its
 //! distribution is the occupancy chain's, and the limit is that of the largest number that is exceeded with a
@@ -45,7 +45,7 @@ mod saddlepoint;
 
 use saddlepoint::Tail;
 
-/// A filter that answers wrongly more often than it was made for.
+/// A filter that gives wrong answers more often than it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overfull {
     /// Estimated distinct elements.

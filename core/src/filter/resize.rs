@@ -1,4 +1,4 @@
-//! Other sizes for a filter that is there.
+//! Other sizes for an existing filter.
 //!
 //! ```text
 //! list   ──▶  what a build with the other capacity makes of these elements
@@ -75,7 +75,7 @@ fn resize_bits<B: Buffer>(view: &View<'_>, capacity: u64, limit: u64) -> Result<
     Ok(value)
 }
 
-/// The blocks of a filter with the hashes and the rate of this one, for so many elements.
+/// The blocks of a filter with the hashes and the rate of this one, for this many elements.
 fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
     let size: Size = sizing::size(h.layout, capacity, h.fpr)?;
     if size.num_hashes == h.num_hashes {

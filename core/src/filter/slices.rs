@@ -1,4 +1,4 @@
-//! Asking a stored filter of which only slices are read: what one element needs, and not the whole value.
+//! Probing a stored filter of which only slices are read: what one element needs, rather than the whole value.
 //!
 //! ```text
 //! dense    | header |  …  | block |  …                 |      one slice
@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use crate::kind::MAX_NAME;
 use crate::layout::{Layout, Shape};
 
-/// Bytes from the start of a value that are sure to have its whole header, if it has as many.
+/// Bytes from the start of a value that certainly contain its whole header, if it has as many.
 pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME;
-/// Hashes of a sparse filter that are read at once: as many as one slice costs little more than a single one for.
+/// Hashes of a sparse filter that are read at once: as many as cost little more than a single one.
 const WINDOW: usize = 256;
 
 /// A filter of which the start was read.
@@ -78,7 +78,7 @@ impl<'a> Start<'a> {
 }
 
 /// Looks for a hash in a sorted list of `count` by windows: where it should be if hashes are uniform, as they are, and
-/// then, lest a list made to mislead takes many steps, in the middle of what is left.
+/// then, so that a list made to mislead doesn't take many steps, in the middle of what is left.
 fn contains_sparse<E, B: AsRef<[u8]>>(
     count: usize,
     hash: u64,

@@ -8,7 +8,7 @@ use super::scheme::{Scheme, or_bytes};
 use super::shape::Shape;
 use crate::interrupt;
 
-/// Elements whose bits are set before the next look whether to stop.
+/// Elements whose bits are set between two checks for interrupts.
 const UNCANCELLED: usize = 1 << 16;
 
 /// Runs `$body` with `$scheme` standing for the type that implements `$layout`.
@@ -66,7 +66,7 @@ impl Shape {
         with_scheme!(self.layout, S => S::contains_each(payload, self, hashes, found));
     }
 
-    /// Asks for the first memory that a probe for this element needs.
+    /// Prefetches the first memory that a probe for this element needs.
     #[inline]
     pub fn prefetch(self, payload: &[u8], hash: u64) {
         with_scheme!(self.layout, S => S::prefetch(payload, self, hash));

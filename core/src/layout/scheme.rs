@@ -77,7 +77,7 @@ pub fn and_bytes(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Looks whether to stop, if so many bytes were worked through since the last time.
+/// Checks for interrupts, once enough bytes were processed since the last time.
 #[inline(always)]
 fn check_each_stride(since_check: &mut usize) {
     if *since_check >= STRIDE {

@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
     /// An i32.
     ///
     /// # Errors
-    /// [`Malformed`] for what is none.
+    /// [`Malformed`] for anything else.
     pub fn i32(&mut self) -> Read<i32> {
         let value = self.zigzag()?;
         i32::try_from(value).or_else(|_| invalid(format!("{value} is no 32-bit number")))
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     /// The next field of a struct; `None` at its end. `last` is the number of the field before, at first 0.
     ///
     /// # Errors
-    /// [`Malformed`] for what is none.
+    /// [`Malformed`] for anything else.
     pub fn field(&mut self, last: &mut i16) -> Read<Option<Field>> {
         let byte = self.byte()?;
         if byte == STOP {
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
     /// Passes over the value of a field, which nests `depth` deep already.
     ///
     /// # Errors
-    /// [`Malformed`] for what is none.
+    /// [`Malformed`] for anything else.
     pub fn skip(&mut self, field: Field, depth: u32) -> Read<()> {
         match field.wire_type {
             // A boolean field has its value in its type.
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many bytes or items follow: no more than there are bytes left.
+    /// How many bytes or items follow: at most as many as bytes are left.
     fn length(&mut self) -> Read<usize> {
         let length = self.varint()?;
         usize::try_from(length).ok().filter(|&length| length <= self.rest.len()).ok_or(Malformed::CutOff)

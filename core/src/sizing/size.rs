@@ -272,7 +272,7 @@ pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
     Ok(Size { layout, num_hashes: density.num_hashes, blocks, capacity, fpr })
 }
 
-/// The most elements that `blocks` blocks hold at `fpr`; at least one.
+/// The most elements that `blocks` blocks hold at `fpr`, at least one.
 pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u64 {
     let k = f64::from(num_hashes);
     // By the textbook: the fill whose k-th power is the rate.

@@ -1,4 +1,4 @@
-//! What the filters of one size have together: a list while all are lists, else bits.
+//! What the filters of one size make together: a list while all of them are lists, else bits.
 
 use super::store::{List, Memory};
 use crate::filter::header::Header;
@@ -10,7 +10,7 @@ use crate::kind::Kind;
 use crate::layout::{Shape, and_bytes};
 use std::cmp::Ordering;
 
-/// What the filters of one size have together.
+/// What the filters of one size make together.
 pub(super) enum Held<M: Memory> {
     Bits(M::Bits),
     /// Hashes, of which the first so many ascend strictly.

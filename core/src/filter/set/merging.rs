@@ -17,7 +17,7 @@ use crate::sizing::limits::DEFAULT_FPR;
 use crate::sizing::limits::MAX_STORED_BYTES;
 use std::cmp::Ordering;
 
-/// The filters that came so far.
+/// The filters so far.
 pub struct Set<M: Memory> {
     pub(super) operation: Operation,
     /// The kind of the elements.
@@ -33,7 +33,7 @@ pub struct Set<M: Memory> {
     pub(super) base: u64,
     /// The least common multiple of all block counts.
     pub(super) multiple: u64,
-    /// Bytes of the largest payload that came.
+    /// Bytes of the largest payload so far.
     pub(super) given: u64,
 }
 
@@ -73,7 +73,7 @@ impl<M: Memory> Set<M> {
         self.take_part(memory, view, limit)
     }
 
-    /// Takes what another process made of its filters.
+    /// Takes a partial state of another process.
     ///
     /// # Errors
     /// Those of [`Set::take`].
@@ -248,7 +248,7 @@ impl<M: Memory> Set<M> {
         }
     }
 
-    /// The filter that all make together. More filters can come afterwards.
+    /// The filter that all of them make. More filters can follow.
     ///
     /// # Errors
     /// [`crate::Class::InvalidParameter`] if the largest size is no multiple of another; [`crate::Class::TooLarge`] if
@@ -256,7 +256,7 @@ impl<M: Memory> Set<M> {
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.members.iter_mut().for_each(Member::sort);
         let Some((largest, others)) = self.members.split_last() else {
-            // No filter had a size; there is one, or there would be no set.
+            // No filter had a size; at least one was taken, or there would be no set.
             let header = self.no_size.unwrap_or(Header::unsized_(Layout::Blocked, DEFAULT_FPR));
             return Ok(header.sparse(0));
         };

@@ -1,4 +1,4 @@
-//! Merging a set of filters that come one by one, in any order.
+//! Merging a set of filters one by one, in any order.
 //!
 //! A set can be merged if and only if its largest block count is a multiple of all the others. `64 | 96` is an error,
 //! and yet 64, 96 and 192 can be merged. So what can't be merged yet is kept apart until the end:
@@ -8,9 +8,9 @@
 //!           96 ──┴─ neither divides the other        ──▶        ▲ 64 and 96 are spread into it
 //! ```
 //!
-//! Each member is what the filters of its size, and of sizes that divide it, have together. One size, the usual case,
-//! is one member. There is no more memory than the filters had together: a list of a large size becomes bits only where
-//! these are within the limit or no larger than a filter that came. It fails in the end if the largest size is no
+//! Each member is what the filters of its size, and of sizes that divide it, make together. One size, the usual case,
+//! is one member. It takes no more memory than the filters had in all: a list of a large size becomes bits only where
+//! these are within the limit or no larger than one of the filters. It fails in the end if the largest size is no
 //! multiple of another, or as soon as no filter that can be stored would be one.
 //!
 //! Of an intersection with a list there are only the hashes that all filters have so far; of the other sizes only the

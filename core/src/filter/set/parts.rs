@@ -1,4 +1,4 @@
-//! What one process hands to another of the filters that it merged: a filter for each size.
+//! What one process hands to another of the filters that it merged: one filter for each size.
 //!
 //! ```text
 //!  0  u8    0: no filter has this version, so no way in takes it for one
@@ -104,7 +104,7 @@ impl<'a> Parts<'a> {
         self.operation
     }
 
-    /// Bytes of the largest payload that came.
+    /// Bytes of the largest payload so far.
     pub(super) fn given(&self) -> u64 {
         self.given
     }

@@ -8,11 +8,11 @@ pub trait List<T>: DerefMut<Target = [T]> {
     fn push(&mut self, item: T);
     /// Adds an item before the one at `at`, or at the end.
     fn insert(&mut self, at: usize, item: T);
-    /// Takes the item at `at` out.
+    /// Removes the item at `at`.
     fn remove(&mut self, at: usize) -> T;
-    /// Forgets all items from `len` on.
+    /// Drops all items from `len` on.
     fn truncate(&mut self, len: usize);
-    /// Gives the memory back.
+    /// Frees the memory.
     fn free(self);
 }
 
@@ -23,13 +23,13 @@ pub trait Memory {
     /// Hashes, and what there is one of for each size.
     type List<T>: List<T>;
 
-    /// So many bytes, all zero.
+    /// `len` zero bytes.
     fn zeroed(&mut self, len: usize) -> Self::Bits;
     /// A copy of these bytes.
     fn copied(&mut self, bytes: &[u8]) -> Self::Bits;
-    /// Gives bytes back.
+    /// Frees bytes.
     fn free(&mut self, bits: Self::Bits);
-    /// An empty list with room for so many items.
+    /// An empty list with room for `room` items.
     fn list<T>(&mut self, room: usize) -> Self::List<T>;
 }
 

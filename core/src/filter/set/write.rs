@@ -12,7 +12,7 @@ use crate::interrupt;
 use crate::kind::Kind;
 
 impl<M: Memory> Set<M> {
-    /// What another process goes on with.
+    /// The state as bytes, for another process to continue with.
     ///
     /// # Errors
     /// [`TooLarge::Sizes`] if the filters are too many bytes together.
