@@ -3,7 +3,7 @@
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::owner::{self, AsOwner};
-use crate::pg::relation::{Opened, Relation, table_of};
+use crate::pg::relation::{self, Opened, Relation, table_of};
 use pgrx::pg_sys;
 
 /// An index of this access method and its table, opened for somebody who may, with functions run as the table's owner.
@@ -22,13 +22,13 @@ impl Named {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         // The table first, as everybody else locks them.
-        let table = table_of(oid).ok_or_else(|| wrong(None))?;
+        let table = table_of(oid).ok_or_else(|| wrong(&relation::name_of(oid)))?;
         owner::require_maintenance(table);
         let table = Opened::table(table, lock);
         let as_owner = AsOwner::of(table.relation());
         let index = Opened::index(oid, lock);
         if !index.relation().is_index_by(c"bloom_filter") {
-            return Err(wrong(Some(index.relation())));
+            return Err(wrong(&index.relation().name()));
         }
         Ok(Named { _as_owner: as_owner, index, table })
     }
@@ -44,8 +44,7 @@ impl Named {
     }
 }
 
-fn wrong(index: Option<Relation>) -> Error {
-    let which = index.map_or("this".to_owned(), |index| format!("\"{}\"", index.name()));
-    Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, format!("{which} is not an index USING bloom_filter"))
+fn wrong(name: &str) -> Error {
+    Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, format!("\"{name}\" is not an index USING bloom_filter"))
         .hint("Of a partitioned index, name those of the partitions.")
 }

@@ -276,6 +276,15 @@ pub fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (table != pg_sys::InvalidOid).then_some(table)
 }
 
+/// The name of a relation, or its identifier if there is none.
+pub fn name_of(relation: pg_sys::Oid) -> String {
+    // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
+    unsafe {
+        let name = pg_sys::get_rel_name(relation);
+        if name.is_null() { relation.to_u32().to_string() } else { utf8(CStr::from_ptr(name).to_bytes()) }
+    }
+}
+
 /// A relation opened here, closed at the end; its lock is kept until the end of the transaction.
 pub struct Opened(Relation);
 
