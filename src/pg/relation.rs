@@ -263,7 +263,11 @@ unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::
     // SAFETY: promised by the caller; in version 18 the full rows come after the compact ones.
     unsafe {
         #[cfg(feature = "pg18")]
-        return &*pg_sys::TupleDescAttr(descriptor, i as i32);
+        {
+            let compact = (*descriptor).compact_attrs.as_ptr();
+            let rows: *const pg_sys::FormData_pg_attribute = compact.add((*descriptor).natts as usize).cast();
+            return &*rows.add(i);
+        }
         #[cfg(not(feature = "pg18"))]
         return &*(*descriptor).attrs.as_ptr().add(i);
     }

@@ -34,7 +34,7 @@ pub fn scan_for_index<F: FnMut(Row)>(
     mut found: F,
 ) -> f64 {
     // SAFETY: PostgreSQL calls us to build this index on this table.
-    unsafe { scan(table, index, info, true, std::ptr::null_mut(), &mut found) }
+    unsafe { scan(table, index, info, std::ptr::null_mut(), &mut found) }
 }
 
 /// Calls `found` with each row that an index must have for those who begin now.
@@ -50,7 +50,7 @@ pub fn scan_for_check<F: FnMut(Row)>(table: Relation, index: Relation, snapshot:
         let Some(begin) = (*(*table.raw()).rd_tableam).scan_begin else { return };
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
         let rows = begin(table.raw(), snapshot.raw(), 0, no_keys, not_parallel, flags);
-        scan(table, index, info, false, rows, &mut found);
+        scan(table, index, info, rows, &mut found);
     }
 }
 
@@ -62,19 +62,20 @@ unsafe fn scan<F: FnMut(Row)>(
     table: Relation,
     index: Relation,
     info: *mut pg_sys::IndexInfo,
-    progress: bool,
     rows: pg_sys::TableScanDesc,
     found: &mut F,
 ) -> f64 {
     let (from_start, to_end) = (0, pg_sys::InvalidBlockNumber);
     let state: *mut F = found;
+    // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
+    let is_given = !rows.is_null();
     // SAFETY: promised by the caller; the access method of a table has the function, and the closure lives until the
     // scan ends.
     unsafe {
         let Some(scan) = (*(*table.raw()).rd_tableam).index_build_range_scan else { return 0.0 };
         let (table, index) = (table.raw(), index.raw());
         let callback = Some(build_callback::<F> as _);
-        scan(table, index, info, false, false, progress, from_start, to_end, callback, state.cast(), rows)
+        scan(table, index, info, is_given, false, !is_given, from_start, to_end, callback, state.cast(), rows)
     }
 }
 
