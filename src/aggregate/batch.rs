@@ -10,6 +10,7 @@
 //! bits of a full one misses few lines of the cache and few entries of the page table.
 
 use super::payload::Payload;
+use super::site::ElementState;
 use super::state::{Head, Owner, State};
 use super::tag::nothing_of_its_own;
 use crate::pg::error::Result;

@@ -5,7 +5,7 @@
 //! ```
 
 use super::parameters::Shared;
-use super::site::{Aggregate, Site, same_parameters};
+use super::site::{Aggregate, ElementState, same_parameters, transition};
 use super::state::State;
 use crate::arguments::{Arguments, empty_bloom, request};
 use crate::pg::call::Call;
@@ -18,30 +18,11 @@ enum BloomAgg {}
 
 impl Aggregate for BloomAgg {
     const NAME: &'static str = "bloom_agg";
+    type State = State;
 
     fn requested(arguments: &Arguments) -> Result<Header<'static>> {
         Ok(request(arguments)?.header(settings::max_filter_bytes())?)
     }
-}
-
-/// `bloom_agg_transition(state, element, …)`.
-fn transition(call: &Call) -> Outcome {
-    let site = call.remembered(|| Site::<BloomAgg>::new(call))?;
-    site.begin_row(call)?;
-    let mut state = match State::argument(call, 0)? {
-        Some(state) => {
-            site.check(state.params())?;
-            state
-        }
-        None => {
-            let (shared, header) = site.for_new_state();
-            State::new(call, shared, &header)?
-        }
-    };
-    if let Some(hash) = site.hash(call, state.params())? {
-        state.push(call, hash)?;
-    }
-    Ok(Some(state.into_datum()))
 }
 
 /// `bloom_agg_combine(state, state)`.
@@ -81,7 +62,7 @@ fn finish(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_agg_transition => transition;
+    bloom_agg_transition => transition::<BloomAgg>;
     bloom_agg_combine => combine;
     bloom_agg_serialise => serialise;
     bloom_agg_deserialise => deserialise;

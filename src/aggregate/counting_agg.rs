@@ -3,7 +3,7 @@
 
 use super::counting_state::CountingState;
 use super::parameters::Shared;
-use super::site::{Aggregate, Site, same_parameters};
+use super::site::{Aggregate, ElementState, same_parameters, transition};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::filter_type::FilterArguments;
 use crate::pg::call::Call;
@@ -15,30 +15,11 @@ enum CountingBloomAgg {}
 
 impl Aggregate for CountingBloomAgg {
     const NAME: &'static str = "counting_bloom_agg";
+    type State = CountingState;
 
     fn requested(arguments: &Arguments) -> Result<Header<'static>> {
         counting_header(arguments)
     }
-}
-
-/// `counting_bloom_agg_transition(state, element, capacity, fpr)`.
-fn transition(call: &Call) -> Outcome {
-    let site = call.remembered(|| Site::<CountingBloomAgg>::new(call))?;
-    site.begin_row(call)?;
-    let mut state = match CountingState::argument(call, 0)? {
-        Some(state) => {
-            site.check(state.params())?;
-            state
-        }
-        None => {
-            let (shared, header) = site.for_new_state();
-            CountingState::new(call, shared, &header)?
-        }
-    };
-    if let Some(hash) = site.hash(call, state.params())? {
-        state.push(call, hash)?;
-    }
-    Ok(Some(state.into_datum()))
 }
 
 /// `counting_bloom_union_agg_transition(state, filter)`.
@@ -112,7 +93,7 @@ fn finish(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    counting_bloom_agg_transition => transition;
+    counting_bloom_agg_transition => transition::<CountingBloomAgg>;
     counting_bloom_agg_combine => combine;
     counting_bloom_agg_serialise => serialise;
     counting_bloom_agg_deserialise => deserialise;

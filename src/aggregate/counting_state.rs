@@ -8,6 +8,7 @@
 //! prefetched when it arrives, and its counters are incremented with those of the others.
 
 use super::parameters::{Params, Shared};
+use super::site::ElementState;
 use super::tag::{Tag, nothing_of_its_own, state_argument};
 use crate::error::During;
 use crate::filter_type::CountingBloom;
@@ -41,18 +42,13 @@ pub struct CountingState {
     head: *mut Head,
 }
 
-impl CountingState {
-    /// Argument `i` of a support function, a state; `None` before the first row.
+impl ElementState for CountingState {
     #[inline(always)]
-    pub fn argument(call: &Call, i: usize) -> Result<Option<CountingState>> {
+    fn argument(call: &Call, i: usize) -> Result<Option<CountingState>> {
         Ok(state_argument(call, i, Tag::Counting)?.map(|head| CountingState { head }))
     }
 
-    /// A state without elements.
-    ///
-    /// # Errors
-    /// 55000 outside an aggregate.
-    pub fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<CountingState> {
+    fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<CountingState> {
         let params = shared.params(call, header)?;
         let context = shared.context(call)?;
         // SAFETY: the allocation has room for the head, which is written whole.
@@ -70,6 +66,35 @@ impl CountingState {
         }
     }
 
+    #[inline(always)]
+    fn params(&self) -> &Params {
+        // SAFETY: parameters live at least as long as the states that have them.
+        unsafe { &*self.head().params }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
+        if self.is_empty() {
+            self.make_counters(call.require_aggregate()?);
+        }
+        let header = &self.params().header;
+        counters::prefetch(&self.value()[header.prefix_bytes()..], header.shape(), hash);
+        let head = self.head_mut();
+        head.batch[head.len as usize] = hash;
+        head.len += 1;
+        if head.len as usize == BATCH {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.head)
+    }
+}
+
+impl CountingState {
     /// A state that another process serialised, which is read in place: `value` must outlive it.
     ///
     /// # Errors
@@ -94,13 +119,6 @@ impl CountingState {
     fn head_mut(&mut self) -> &mut Head {
         // SAFETY: the state is alive, and borrowed for writing.
         unsafe { &mut *self.head }
-    }
-
-    /// The parameters.
-    #[inline(always)]
-    pub fn params(&self) -> &Params {
-        // SAFETY: parameters live at least as long as the states that have them.
-        unsafe { &*self.head().params }
     }
 
     fn is_empty(&self) -> bool {
@@ -135,26 +153,6 @@ impl CountingState {
             nothing_of_its_own();
         }
         head.value
-    }
-
-    /// Adds a copy of an element.
-    ///
-    /// # Errors
-    /// 55000 outside an aggregate.
-    #[inline(always)]
-    pub fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
-        if self.is_empty() {
-            self.make_counters(call.require_aggregate()?);
-        }
-        let header = &self.params().header;
-        counters::prefetch(&self.value()[header.prefix_bytes()..], header.shape(), hash);
-        let head = self.head_mut();
-        head.batch[head.len as usize] = hash;
-        head.len += 1;
-        if head.len as usize == BATCH {
-            self.flush();
-        }
-        Ok(())
     }
 
     /// Makes counters for the first elements.
@@ -242,11 +240,5 @@ impl CountingState {
         let filter = Counting::parse_trusted(value.bytes())?;
         overfull::check::<CountingBloom>(call, overfull::COUNTING, &filter)?;
         Ok(datum)
-    }
-
-    /// The state as the result of a support function.
-    #[inline(always)]
-    pub fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.head)
     }
 }

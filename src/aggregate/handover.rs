@@ -15,6 +15,7 @@
 //! plan shows who takes it, and that nothing which keeps rows, like a sort, lies between: neither aggregate has groups.
 
 use super::parameters::Shared;
+use super::site::ElementState;
 use super::state::{Head, Owner, State};
 use crate::pg::call::Call;
 use crate::pg::error::Result;

@@ -8,6 +8,7 @@
 
 use super::parameters::Shared;
 use super::payload::Payload;
+use super::site::ElementState;
 use super::spill::with_entries;
 use super::state::{Owner, State, most_in_memory, too_many};
 use crate::error::During;

@@ -5,22 +5,73 @@ use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
 use crate::pg::call::Call;
-use crate::pg::error::{Error, Result};
+use crate::pg::error::{Error, Outcome, Result};
 use crate::pg::expression;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::build::meet_kind;
+use pgrx::pg_sys;
 use std::marker::PhantomData;
 
 /// What tells one aggregate over elements from another.
-pub trait Aggregate {
+pub trait Aggregate: 'static {
     /// Its name, for messages.
     const NAME: &'static str;
+    /// What it keeps for a group.
+    type State: ElementState;
 
     /// The header that its arguments ask for, without a kind.
     ///
     /// # Errors
     /// 22023 and 54000 for invalid arguments.
     fn requested(arguments: &Arguments) -> Result<Header<'static>>;
+}
+
+/// The state of an aggregate over elements.
+pub trait ElementState: Sized {
+    /// Argument `i` of a support function; `None` before the first row.
+    ///
+    /// # Errors
+    /// 55000 for a state of another aggregate.
+    fn argument(call: &Call, i: usize) -> Result<Option<Self>>;
+
+    /// A state without elements, with this header.
+    ///
+    /// # Errors
+    /// 55000 outside an aggregate.
+    fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<Self>;
+
+    /// The parameters.
+    fn params(&self) -> &Params;
+
+    /// Adds an element.
+    ///
+    /// # Errors
+    /// 54000 when there is no room for more; 55000 outside an aggregate.
+    fn push(&mut self, call: &Call, hash: u64) -> Result<()>;
+
+    /// The state as the result of a support function.
+    fn into_datum(self) -> pg_sys::Datum;
+}
+
+/// The transition function of an aggregate over elements: its arguments are a state, an element, and what [`Arguments`]
+/// reads.
+pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
+    let site = call.remembered(|| Site::<A>::new(call))?;
+    site.begin_row(call)?;
+    let mut state = match A::State::argument(call, 0)? {
+        Some(state) => {
+            site.check(state.params())?;
+            state
+        }
+        None => {
+            let (shared, header) = site.for_new_state();
+            A::State::new(call, shared, &header)?
+        }
+    };
+    if let Some(hash) = site.hash(call, state.params())? {
+        state.push(call, hash)?;
+    }
+    Ok(Some(state.into_datum()))
 }
 
 /// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.

@@ -14,6 +14,7 @@
 
 use super::parameters::{Params, Shared};
 use super::payload::Payload;
+use super::site::ElementState;
 use super::spill::{Spill, with_entries};
 use super::tag::{Tag, state_argument};
 use crate::pg::call::Call;
@@ -72,18 +73,13 @@ pub struct State {
     pub head: *mut Head,
 }
 
-impl State {
-    /// Argument `i` of a support function.
+impl ElementState for State {
     #[inline(always)]
-    pub fn argument(call: &Call, i: usize) -> Result<Option<State>> {
+    fn argument(call: &Call, i: usize) -> Result<Option<State>> {
         Ok(state_argument(call, i, Tag::Bloom)?.map(|head| State { head }))
     }
 
-    /// A state without elements, with this header.
-    ///
-    /// # Errors
-    /// 55000 outside an aggregate.
-    pub fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<State> {
+    fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<State> {
         let context = shared.context(call)?;
         let params = shared.params(call, header)?;
         // SAFETY: the allocation has room for the head, which is written whole.
@@ -107,6 +103,42 @@ impl State {
     }
 
     #[inline(always)]
+    fn params(&self) -> &Params {
+        // SAFETY: parameters live at least as long as the states that have them.
+        unsafe { &*self.head().params }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
+        if self.head().in_parts {
+            self.push_to_part(hash);
+            return Ok(());
+        }
+        if self.head().len == self.head().room {
+            self.make_room(call)?;
+            if self.head().in_parts {
+                self.push_to_part(hash);
+                return Ok(());
+            }
+        }
+        if self.is_dense() {
+            self.prefetch(hash);
+        }
+        let len = self.head().len;
+        // SAFETY: there is room for another hash after `len` ones.
+        unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
+        self.head_mut().len = len + 1;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.head)
+    }
+}
+
+impl State {
+    #[inline(always)]
     pub fn head(&self) -> &Head {
         // SAFETY: the state is alive, and borrowed.
         unsafe { &*self.head }
@@ -116,13 +148,6 @@ impl State {
     pub fn head_mut(&mut self) -> &mut Head {
         // SAFETY: the state is alive, and borrowed for writing.
         unsafe { &mut *self.head }
-    }
-
-    /// The parameters.
-    #[inline(always)]
-    pub fn params(&self) -> &Params {
-        // SAFETY: parameters live at least as long as the states that have them.
-        unsafe { &*self.head().params }
     }
 
     pub fn hashes(&mut self) -> &mut [u64] {
@@ -163,33 +188,6 @@ impl State {
         let header = self.params().header;
         let without_kind = self.is_empty() && !self.head().has_kind;
         if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
-    }
-
-    /// Adds an element.
-    ///
-    /// # Errors
-    /// 54000 when there is no room for more.
-    #[inline(always)]
-    pub fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
-        if self.head().in_parts {
-            self.push_to_part(hash);
-            return Ok(());
-        }
-        if self.head().len == self.head().room {
-            self.make_room(call)?;
-            if self.head().in_parts {
-                self.push_to_part(hash);
-                return Ok(());
-            }
-        }
-        if self.is_dense() {
-            self.prefetch(hash);
-        }
-        let len = self.head().len;
-        // SAFETY: there is room for another hash after `len` ones.
-        unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
-        self.head_mut().len = len + 1;
-        Ok(())
     }
 
     #[inline(never)]
@@ -350,12 +348,6 @@ impl State {
         self.sort();
         let header = self.header();
         with_entries(self.hashes(), |entries| use_view(&View { header, body: Body::Sparse(entries) }))
-    }
-
-    /// The state as the result of a support function.
-    #[inline(always)]
-    pub fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.head)
     }
 }
 

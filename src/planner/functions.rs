@@ -19,7 +19,7 @@
 //! # Cost
 //!
 //! A call costs what the script declares, unless the filter is a column whose values are out of line. Then, for `p`
-//! pages of TOAST a row,
+//! pages of TOAST per row,
 //!
 //! ```text
 //! a probe, p ≤ 2 (the whole value is fetched)   p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
@@ -28,7 +28,7 @@
 //! ```
 //!
 //! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a value of 12 kB 13
-//! µs, one of 12 MB 4.5 to 7 ms, so 3 to 4.5 µs a page, where PostgreSQL's cheapest operators, which cost
+//! µs, one of 12 MB 4.5 to 7 ms, so 3 to 4.5 µs per page, where PostgreSQL's cheapest operators, which cost
 //! `cpu_operator_cost`, take 25 ns.
 
 use super::cost::{StoredColumn, cost_request};
