@@ -49,17 +49,6 @@ fn probes(view: &View<'_>, hashes: &[u64]) -> Vec<u64> {
     probes
 }
 
-/// Whether a filter has an element, by definition.
-fn has(view: &View<'_>, hash: u64) -> bool {
-    let h = &view.header;
-    match view.body {
-        Body::Sparse(entries) => entries.contains(&hash.to_le_bytes()),
-        Body::Dense(bits) => oracle::positions(h.layout, h.num_hashes, h.blocks, hash)
-            .iter()
-            .all(|p| bits[(p / 8) as usize] >> (p % 8) & 1 == 1),
-    }
-}
-
 /// Membership: the whole and its slices answer as the definition does, in few steps.
 fn ask(view: &View<'_>, probes: &[u64]) {
     let value: Vec<u8> = view.to_buffer();
@@ -69,7 +58,7 @@ fn ask(view: &View<'_>, probes: &[u64]) {
         Body::Sparse(entries) => 2 * (entries.len() + 1).ilog2() + 2,
     };
     for &hash in probes {
-        let expected = has(view, hash);
+        let expected = oracle::has(view, hash);
         assert_eq!(build::contains(view, hash), expected, "contains {hash:x}");
         let mut slices = 0;
         let by_slices = start.contains(hash, |from, length| {
@@ -84,7 +73,7 @@ fn ask(view: &View<'_>, probes: &[u64]) {
         let h = &view.header;
         let mut answers = Vec::new();
         h.shape().contains_each(bits, probes, |found| answers.push(found));
-        assert!(answers.iter().copied().eq(probes.iter().map(|&hash| has(view, hash))), "contains_each");
+        assert!(answers.iter().copied().eq(probes.iter().map(|&hash| oracle::has(view, hash))), "contains_each");
     }
 }
 
@@ -130,7 +119,7 @@ fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
     assert_eq!(folded.header.kind, h.kind);
     assert!(q > 1 || folded == *view, "the same size, but another filter");
     assert!(q == 1 || estimate::current_fpr(&folded) <= fpr);
-    assert!(probes.iter().all(|&hash| !has(view, hash) || build::contains(&folded, hash)), "a false negative");
+    assert!(probes.iter().all(|&hash| !oracle::has(view, hash) || build::contains(&folded, hash)), "a false negative");
     if let (Some(before), Some(after)) = (oracle::bits_of(view), oracle::bits_of(&folded)) {
         assert_eq!(oracle::fold(h.layout, &before, q), after);
     }
@@ -147,7 +136,7 @@ fn resize(view: &View<'_>, capacity: u64, probes: &[u64]) {
     let (resized, h) = (accepted(&value), &view.header);
     assert!(resized.header.is_unsized() || capacity.is_none() || resized.header.capacity.elements() == capacity);
     assert!(resized.header.blocks <= h.blocks || resized.header.dense_bytes() <= LIMIT);
-    assert!(probes.iter().all(|&hash| !has(view, hash) || build::contains(&resized, hash)), "a false negative");
+    assert!(probes.iter().all(|&hash| !oracle::has(view, hash) || build::contains(&resized, hash)), "a false negative");
     match view.body {
         Body::Sparse(entries) => {
             let own: Vec<u64> = entries.iter().map(|entry| u64::from_le_bytes(*entry)).collect();
@@ -216,13 +205,16 @@ fn merge_two(a: &View<'_>, b: &View<'_>, hashes: &[u64]) {
         let either = accepted(value);
         for part in [a, b] {
             assert_eq!(union(&either, part).as_ref(), Ok(value), "a part adds something");
-            assert!(probes(part, hashes).iter().all(|&x| !has(part, x) || build::contains(&either, x)), "{part:?}");
+            assert!(
+                probes(part, hashes).iter().all(|&x| !oracle::has(part, x) || build::contains(&either, x)),
+                "{part:?}"
+            );
         }
         check_union_bits(a, b, &either);
     }
     if let Ok(value) = &both {
         let both = accepted(value);
-        let common = |x: u64| has(a, x) && has(b, x);
+        let common = |x: u64| oracle::has(a, x) && oracle::has(b, x);
         assert!(probes(a, hashes).iter().all(|&x| !common(x) || build::contains(&both, x)), "a false negative");
         check_intersection_bits(a, b, &both);
     }
@@ -262,7 +254,8 @@ fn check_intersection_bits(a: &View<'_>, b: &View<'_>, both: &View<'_>) {
         Body::Sparse(entries) => entries.iter().map(|entry| u64::from_le_bytes(*entry)).collect(),
         Body::Dense(_) => Vec::new(),
     };
-    let common: BTreeSet<u64> = of(a).into_iter().chain(of(b)).filter(|&x| has(a, x) && has(b, x)).collect();
+    let common: BTreeSet<u64> =
+        of(a).into_iter().chain(of(b)).filter(|&x| oracle::has(a, x) && oracle::has(b, x)).collect();
     assert!(common.iter().map(|hash| hash.to_le_bytes()).eq(found.iter().copied()));
 }
 

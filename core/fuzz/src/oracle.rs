@@ -110,3 +110,14 @@ pub fn rate(h: &Header<'_>, bits: &[bool]) -> f64 {
         }
     }
 }
+
+/// Whether a filter has an element, by definition.
+pub fn has(view: &View<'_>, hash: u64) -> bool {
+    let h = &view.header;
+    match view.body {
+        Body::Sparse(entries) => entries.contains(&hash.to_le_bytes()),
+        Body::Dense(bits) => {
+            positions(h.layout, h.num_hashes, h.blocks, hash).iter().all(|p| bits[(p / 8) as usize] >> (p % 8) & 1 == 1)
+        }
+    }
+}

@@ -82,17 +82,6 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
     }
 }
 
-/// Whether a state has an element, by definition.
-fn has(view: &View<'_>, hash: u64) -> bool {
-    let h = &view.header;
-    match view.body {
-        Body::Sparse(entries) => entries.contains(&hash.to_le_bytes()),
-        Body::Dense(bits) => oracle::positions(h.layout, h.num_hashes, h.blocks, hash)
-            .iter()
-            .all(|p| bits[(p / 8) as usize] >> (p % 8) & 1 == 1),
-    }
-}
-
 /// Ends an unsized build: what comes of it is a filter that has every element, at the rate if that can be told.
 fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
     let h = &state.header;
@@ -113,7 +102,7 @@ fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
         (_, false) => state.to_buffer(),
     };
     let view = View::parse(&value).expect("a settled build is a filter");
-    assert!(hashes.iter().all(|&hash| !has(state, hash) || build::contains(&view, hash)), "a false negative");
+    assert!(hashes.iter().all(|&hash| !oracle::has(state, hash) || build::contains(&view, hash)), "a false negative");
     assert!(estimate::cardinality(&view) >= 0.0);
     if let (Body::Dense(_), Some(before), Some(after)) = (state.body, oracle::bits_of(state), oracle::bits_of(&view)) {
         let q = h.blocks / view.header.blocks;

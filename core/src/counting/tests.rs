@@ -1,6 +1,7 @@
 use super::*;
 use crate::error::{Class, Problem};
 use crate::filter::build;
+use crate::filter::view::tests::damage;
 use crate::hash::hash;
 use crate::kind::Tag;
 use crate::sizing::Size;
@@ -214,14 +215,9 @@ proptest! {
     #[test]
     fn mutated_values_are_refused_or_canonical(
         which in 0usize..4,
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        header_only in any::<bool>(),
+        damage in damage(),
     ) {
-        let mut value = SAMPLES[which].clone();
-        let end = if header_only { 60.min(value.len()) } else { value.len() };
-        for (index, byte) in changes {
-            value[index.index(end)] = byte;
-        }
+        let value = damage.of(&SAMPLES[which]);
         if let Ok(filter) = Counting::parse(&value) {
             prop_assert_eq!(&filter.copy::<Vec<u8>>(&filter.header), &value);
             prop_assert!(View::parse(&filter.to_bloom::<Vec<u8>>()).is_ok());

@@ -105,4 +105,4 @@ pub(super) fn check_contents(view: &View<'_>) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -160,6 +160,30 @@ fn only_a_state_may_hold_hashes_without_a_size() {
     assert!(View::parse(&value[..44]).is_err(), "an empty filter of no size has no kind");
 }
 
+/// Some bytes of a value that are others, in the header alone or anywhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Damage {
+    changes: Vec<(prop::sample::Index, u8)>,
+    header_only: bool,
+}
+
+impl Damage {
+    /// The damaged value.
+    pub(crate) fn of(&self, value: &[u8]) -> Vec<u8> {
+        let mut value = value.to_vec();
+        let end = if self.header_only { 60.min(value.len()) } else { value.len() };
+        for (index, byte) in &self.changes {
+            value[index.index(end)] = *byte;
+        }
+        value
+    }
+}
+
+pub(crate) fn damage() -> impl Strategy<Value = Damage> {
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
+    (changes, any::<bool>()).prop_map(|(changes, header_only)| Damage { changes, header_only })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
@@ -167,14 +191,9 @@ proptest! {
     #[test]
     fn mutated_values_are_refused_or_canonical(
         which in 0usize..10,
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        header_only in any::<bool>(),
+        damage in damage(),
     ) {
-        let mut value = SAMPLES[which].clone();
-        let end = if header_only { 60.min(value.len()) } else { value.len() };
-        for (index, byte) in changes {
-            value[index.index(end)] = byte;
-        }
+        let value = damage.of(&SAMPLES[which]);
         if let Ok(view) = View::parse(&value) {
             prop_assert_eq!(view.to_buffer::<Vec<u8>>(), value.clone());
             prop_assert!(Partial::parse(&value).is_ok());
