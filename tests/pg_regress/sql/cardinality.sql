@@ -1,4 +1,5 @@
--- Estimates against the truth: within 2 % from a tenth to one and a half of a capacity of 100,000, and exact when sparse.
+-- Estimates against the truth: within 2 % from a tenth to one and a half of a capacity of 100,000, and exact when
+-- sparse.
 SET pg_bloom.overfill = ignore;
 CREATE TABLE counts AS
 SELECT layout, n, f FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout,

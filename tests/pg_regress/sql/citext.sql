@@ -143,37 +143,26 @@ BEGIN
     SELECT f @> lower(given::text) INTO found FROM users LIMIT 1;
     RETURN found;
 END $$;
+CREATE TEMPORARY VIEW with_parameters AS SELECT * FROM (VALUES
+    (1, 'operator', 'EXECUTE probe(''ann'')'),
+    (2, 'cast', 'EXECUTE probe_cast(''ANN'')'),
+    (3, 'function', 'EXECUTE probe_function(''ann'')'),
+    (4, 'text beside citext', 'EXECUTE probe_text(''ann'', ''ANN'')'),
+    (5, 'variable', 'SELECT probe_variable(''ann'')'),
+    (6, 'variable, cast', 'SELECT probe_cast_variable(''ANN'')'),
+    (7, '<@', 'EXECUTE probe_left(''ann'')'),
+    (8, 'bloom_query', 'EXECUTE probe_query(''ann'')'),
+    (9, '||', 'EXECUTE adding(''ann'')'),
+    (10, 'counting_bloom', 'EXECUTE counting(''ann'')'),
+    (11, 'bloom_shard', 'EXECUTE sharding(''ann'')'),
+    (12, 'subquery', 'EXECUTE in_subquery(''ann'')')
+) v (i, what, query);
 SET plan_cache_mode = force_custom_plan;
-SELECT what, outcome(query) FROM (VALUES
-    (1, 'operator', 'EXECUTE probe(''ann'')'),
-    (2, 'cast', 'EXECUTE probe_cast(''ANN'')'),
-    (3, 'function', 'EXECUTE probe_function(''ann'')'),
-    (4, 'text beside citext', 'EXECUTE probe_text(''ann'', ''ANN'')'),
-    (5, 'variable', 'SELECT probe_variable(''ann'')'),
-    (6, 'variable, cast', 'SELECT probe_cast_variable(''ANN'')'),
-    (7, '<@', 'EXECUTE probe_left(''ann'')'),
-    (8, 'bloom_query', 'EXECUTE probe_query(''ann'')'),
-    (9, '||', 'EXECUTE adding(''ann'')'),
-    (10, 'counting_bloom', 'EXECUTE counting(''ann'')'),
-    (11, 'bloom_shard', 'EXECUTE sharding(''ann'')'),
-    (12, 'subquery', 'EXECUTE in_subquery(''ann'')')
-) v (i, what, query) ORDER BY i;
+SELECT what, outcome(query) FROM with_parameters ORDER BY i;
 SET plan_cache_mode = force_generic_plan;
-SELECT what, outcome(query) FROM (VALUES
-    (1, 'operator', 'EXECUTE probe(''ann'')'),
-    (2, 'cast', 'EXECUTE probe_cast(''ANN'')'),
-    (3, 'function', 'EXECUTE probe_function(''ann'')'),
-    (4, 'text beside citext', 'EXECUTE probe_text(''ann'', ''ANN'')'),
-    (5, 'variable', 'SELECT probe_variable(''ann'')'),
-    (6, 'variable, cast', 'SELECT probe_cast_variable(''ANN'')'),
-    (7, '<@', 'EXECUTE probe_left(''ann'')'),
-    (8, 'bloom_query', 'EXECUTE probe_query(''ann'')'),
-    (9, '||', 'EXECUTE adding(''ann'')'),
-    (10, 'counting_bloom', 'EXECUTE counting(''ann'')'),
-    (11, 'bloom_shard', 'EXECUTE sharding(''ann'')'),
-    (12, 'subquery', 'EXECUTE in_subquery(''ann'')')
-) v (i, what, query) ORDER BY i;
+SELECT what, outcome(query) FROM with_parameters ORDER BY i;
 RESET plan_cache_mode;
+DROP VIEW with_parameters;
 DEALLOCATE ALL;
 DROP FUNCTION probe_variable, probe_cast_variable;
 -- What is cast to citext and from there quietly to text. PostgreSQL drops both conversions when it simplifies the call.

@@ -1,5 +1,5 @@
--- Counting filters: sets that shrink. What is left is found, what was removed is not, and the cast gives the filter of what is
--- left.
+-- Counting filters: sets that shrink. What is left is found, what was removed is not, and the cast gives the filter of
+-- what is left.
 CREATE TABLE c AS SELECT counting_bloom_agg(i, 1000) AS f FROM generate_series(1, 1000) i;
 
 -- Added, asked, removed: by function and by operator, with untyped literals too.

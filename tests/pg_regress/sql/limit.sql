@@ -1,5 +1,6 @@
--- pg_bloom.max_filter_size: nothing may grow beyond it. A filter that exists may be larger, and is read, asked, changed and merged
--- at its own size: a result is refused if it is larger than the limit and than every filter that it is made of.
+-- pg_bloom.max_filter_size: nothing may grow beyond it. A filter that exists may be larger, and is read, asked, changed
+-- and merged at its own size: a result is refused if it is larger than the limit and than every filter that it is made
+-- of.
 SET pg_bloom.overfill = ignore;
 -- Large and small bits, a list of a large and of a small size, a long list and one that nearly is bits; with counters.
 CREATE TABLE t AS

@@ -1,9 +1,9 @@
 -- Merging filters: union is a commutative, idempotent monoid with bloom_empty() as its identity, bit for bit.
 SET pg_bloom.overfill = ignore;
 
--- For each layout filters of sizes that may be merged, of many fills: sparse, dense, over capacity, spread,
--- folded, intersected; with and without a size. "1000" is what 1,280 bytes of bits hold, which is about that, and so on:
--- sizes that divide in all layouts.
+-- For each layout filters of sizes that may be merged, of many fills: sparse, dense, over capacity, spread, folded,
+-- intersected; with and without a size. "1000" is what 1,280 bytes of bits hold, which is about that, and so on: sizes
+-- that divide in all layouts.
 CREATE TABLE filters AS
 SELECT layout, name, lo, hi, f
 FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, LATERAL (SELECT bloom_capacity(44 + 1280, 0.01, layout) AS c1,

@@ -1,8 +1,8 @@
 -- NULLs and nothing: every rule.
 \pset null NULL
 
--- NULL capacity means: size for what is seen. A NULL layout is the default. So is a NULL rate in aggregates; functions have
--- forms without a rate for that, and those with one refuse it.
+-- NULL capacity means: size for what is seen. A NULL layout is the default. So is a NULL rate in aggregates; functions
+-- have forms without a rate for that, and those with one refuse it.
 SELECT (bloom_info(bloom_empty(NULL))).capacity, (bloom_info(bloom_empty(NULL))).target_fpr,
     (bloom_info(bloom_empty(NULL))).layout;
 SELECT capacity, target_fpr, layout FROM bloom_info(bloom_empty(10, layout => NULL));

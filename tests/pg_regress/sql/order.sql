@@ -1,6 +1,7 @@
 -- Aggregates over filters don't depend on the order in which these come, even where two of them can't be merged yet.
 SET pg_bloom.overfill = ignore;
--- Sizes of 64, 96 and 192 blocks (classic: 2,048, 3,072 and 6,144 bits): the first two can be merged with the third only.
+-- Sizes of 64, 96 and 192 blocks (classic: 2,048, 3,072 and 6,144 bits): the first two can be merged with the third
+-- only.
 CREATE TABLE sizes AS
 SELECT layout, size,
     bloom_capacity(44 + CASE layout WHEN 'blocked' THEN 64 WHEN 'classic' THEN 4 ELSE 32 END * size, 0.01, layout) AS capacity

@@ -1,5 +1,5 @@
--- A rate above the promise: a build warns, with both counts and both rates, if filters of exactly its capacity had that rate with
--- a probability of less than one in a billion.
+-- A rate above the promise: a build warns, with both counts and both rates, if filters of exactly its capacity had that
+-- rate with a probability of less than one in a billion.
 SELECT octet_length(bloom_agg(i, 1000)::bytea) FROM generate_series(1, 3000) i;
 SELECT octet_length(bloom_agg(i, 1000, 0.001, 'classic')::bytea) FROM generate_series(1, 2000) i;
 SELECT octet_length(bloom_agg(i, 1000, 0.05, 'parquet')::bytea) FROM generate_series(1, 4000) i;
@@ -19,8 +19,8 @@ SELECT b || 1 || 2 IS NULL AS add FROM (SELECT bloom_add_all(bloom_empty(9), arr
 -- is.
 SELECT a | large IS NULL AS spread FROM f;
 
--- No warning: at capacity, within chance, by repeated elements, without a capacity, as a list, by what is in the filter already,
--- by an intersection, and by asking.
+-- No warning: at capacity, within chance, by repeated elements, without a capacity, as a list, by what is in the filter
+-- already, by an intersection, and by asking.
 SELECT bloom_agg(i, 1000) IS NULL AS at_capacity FROM generate_series(1, 1000) i;
 SELECT bloom_agg(i, 1000) IS NULL AS within_chance FROM generate_series(1, 1040) i;
 SELECT bloom_agg(i % 1000, 1000) IS NULL AS repeated FROM generate_series(1, 100000) i;

@@ -86,7 +86,8 @@ SELECT x, bloom_from_parquet(bloom_to_parquet(bloom_from_array(ARRAY[x], 10000, 
         @> '\x000000000000f8ff'::bytea AS "-NaN"
 FROM unnest(ARRAY[0, '-0', 'NaN', 1]::float8[]) x;
 
--- Those of files merge with each other, with ours of a power of two of blocks, and with ours of the capacity that they say.
+-- Those of files merge with each other, with ours of a power of two of blocks, and with ours of the capacity that they
+-- say.
 SELECT bloom_contains_all(f | g | h, ARRAY(SELECT generate_series(1, 3000))) AS merged
 FROM (SELECT bloom_from_parquet(bloom_to_parquet(bloom_from_array(array_agg(i), NULL, 0.01, 'parquet')), 'integer') AS f
         FROM generate_series(1, 1000) i) f,

@@ -6,7 +6,7 @@ SELECT rate, b.* FROM unnest(ARRAY[0.5, 0.4, 0.25, 0.225, 0.15, 0.1, 0.025, 0.01
     1e-9]) rate, bloom_best_practices(rate) b;
 SELECT layout, b.* FROM unnest(ARRAY['blocked', 'classic', 'parquet']) layout, bloom_best_practices(0.01, layout) b;
 SELECT bits_per_element, num_hashes, fpr FROM bloom_sizing_table() WHERE bits_per_element IN (2, 3, 8) ORDER BY 1, 2;
--- Rows are whole bits an element without a gap, columns hash counts (parquet has eight always), down to 1e-9
+-- Rows are whole bits per element without a gap, columns hash counts (parquet has eight always), down to 1e-9
 -- (parquet 1e-6).
 SELECT layout, count(DISTINCT bits_per_element) = max(bits_per_element) - min(bits_per_element) + 1 AS no_gap,
     min(bits_per_element) AS first_row, min(num_hashes) AS min_hashes,
@@ -82,8 +82,8 @@ SELECT layout, rate, p.num_hashes, p.num_bits / 1e8 / least BETWEEN 0.9995 AND 1
 ) v (layout, rate, least), bloom_parameters(100000000, rate, layout) p ORDER BY layout, rate DESC;
 SELECT p.num_hashes, round(p.num_bits / 1e8) AS bits FROM bloom_parameters(100000000, 1e-9, 'blocked') p;
 
--- From 64 blocks up (in classic from 1,024 bits) the size is within 2 % of the least that keeps the promise: with 2 % less
--- it would be broken. Below, one block less would break it.
+-- From 64 blocks up (in classic from 1,024 bits) the size is within 2 % of the least that keeps the promise: with 2 %
+-- less it would be broken. Below, one block less would break it.
 CREATE TABLE sizes AS
 SELECT layout, rate, n, p.num_bits, p.num_hashes, p.bytes, p.fpr,
     CASE layout WHEN 'blocked' THEN 512 WHEN 'parquet' THEN 256 ELSE 1 END AS block

@@ -1,5 +1,5 @@
--- int2vector and oidvector are arrays whose subscripts begin at 0 and that have a dimension even if they are empty: what is
--- picked from them is such a vector again.
+-- int2vector and oidvector are arrays whose subscripts begin at 0 and that have a dimension even if they are empty:
+-- what is picked from them is such a vector again.
 CREATE TABLE vectors (v int2vector, o oidvector);
 INSERT INTO vectors VALUES ('1 2 3', '1 2 3'), ('7 8', '7 8'), ('', ''), ('3 1 3', '3 1 3');
 SELECT v, present, pg_typeof(present) AS type, absent, array_lower(present, 1) AS lower, array_ndims(present) AS dimensions,

@@ -12,7 +12,8 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE;
 END $$;
 
--- Every form that somebody may write: literals with and without a type, NULLs, by place and by name, arguments left out.
+-- Every form that somebody may write: literals with and without a type, NULLs, by place and by name, arguments left
+-- out.
 SELECT call, volatility(call), outcome('SELECT (' || call || ') IS NOT NULL') FROM unnest(ARRAY[
     'bloom_empty()', 'bloom_empty(100)', 'bloom_empty(''100'')', 'bloom_empty(NULL)', 'bloom_empty(100::smallint)',
     'bloom_empty(capacity => 100)', 'bloom_empty(100, layout => ''classic'')', 'bloom_empty(capacity => 100, layout => ''classic'')',
