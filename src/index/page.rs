@@ -134,6 +134,11 @@ pub fn is_set(index: Relation, mark: &Mark, page: &Shared<'_>) -> Result<bool> {
 /// # Errors
 /// XX002 for a page that was not made here.
 pub fn prepare(index: Relation, mark: &Mark, page: &mut Exclusive<'_>) -> Result<()> {
+    let layout = Layout::of(page);
+    // Nearly always. What page it is, is checked when its bits are looked at.
+    if layout == Layout::full(SPECIAL_BYTES) {
+        return Ok(());
+    }
     let deltas = mark.deltas(page).map_err(|damage| damaged(index, &damage))?;
     if let Some(special) = deltas.initialise {
         let mut bytes = [0; SPECIAL_BYTES];
@@ -141,9 +146,8 @@ pub fn prepare(index: Relation, mark: &Mark, page: &mut Exclusive<'_>) -> Result
         wal::make_empty(index, page, &bytes);
         return Ok(());
     }
-    let layout = Layout::of(page);
     let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
-    if layout == Layout::full(SPECIAL_BYTES) || layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
+    if layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
         return Ok(());
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);

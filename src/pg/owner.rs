@@ -24,7 +24,7 @@ pub fn require_maintenance(table: Oid) {
     }
 }
 
-/// While this is there, functions run as a table's owner, and can't do more than compute: as in CREATE INDEX and ANALYZE.
+/// While this is there, functions run as a table's owner, who can do no more than compute: as in CREATE INDEX.
 pub struct AsOwner {
     user: Oid,
     context: i32,
