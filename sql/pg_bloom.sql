@@ -1,7 +1,7 @@
 -- pg_bloom: Bloom filters as a data type.
 --
--- Sections: type, build, aggregates, membership, merge, what is in it, sizing, Parquet, casts, operator classes; then
--- counting filters, with the same sections as far as they have them; then index.
+-- Sections: type, build, aggregates, membership, merge, what is in it, sizing, sets that change, Parquet, casts, operator
+-- classes; then counting filters, with the same sections as far as they have them; then index.
 -- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
 --
 -- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'), and
@@ -737,6 +737,91 @@ CREATE FUNCTION bloom_expected_fpr(
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_expected_fpr(bigint, bigint, integer, text) IS
     'the false positive rate of a filter with the given numbers of distinct elements, bits and hashes';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- sets that change
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- Tables of many small filters: see docs/sets.md. Not parallel: workers can't read temporary tables.
+
+CREATE FUNCTION bloom_set_check(
+    shard integer, filter bloom, element regtype, shards integer, capacity bigint, fpr double precision
+) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_set_check(integer, bloom, regtype, integer, bigint, double precision) IS
+    'whether a row belongs to a filter set that was made for this: the constraint of its table';
+
+CREATE FUNCTION bloom_set_create(name text, element regtype, capacity bigint, fpr double precision DEFAULT NULL) RETURNS regclass
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION bloom_set_create(text, regtype, bigint, double precision) IS
+    'makes a table that is a set of elements of that type, for that many distinct ones at that false positive rate';
+
+CREATE FUNCTION bloom_set_add(set regclass, element anyelement) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_set_add(regclass, anyelement) IS
+    'adds an element to a filter set; whether it surely was not in it before';
+
+CREATE FUNCTION bloom_set_add(set regclass, element text) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_set_add(regclass, text) IS
+    'adds an element to a filter set; whether it surely was not in it before';
+
+CREATE FUNCTION bloom_set_add(set regclass, element "char") RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION bloom_set_add(regclass, "char") IS
+    'adds an element to a filter set; whether it surely was not in it before';
+
+CREATE FUNCTION bloom_set_add_all(set regclass, elements anyarray) RETURNS anyarray
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_set_add_all(regclass, anyarray) IS
+    'adds the elements of an array to a filter set; those that surely were not in it before, each once';
+
+CREATE FUNCTION bloom_set_contains(set regclass, element anyelement) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_set_contains(regclass, anyelement) IS
+    'whether an element may be in a filter set: false is certain';
+
+CREATE FUNCTION bloom_set_contains(set regclass, element text) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_set_contains(regclass, text) IS
+    'whether an element may be in a filter set: false is certain';
+
+CREATE FUNCTION bloom_set_contains(set regclass, element "char") RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
+COMMENT ON FUNCTION bloom_set_contains(regclass, "char") IS
+    'whether an element may be in a filter set: false is certain';
+
+CREATE FUNCTION bloom_set_present(set regclass, elements anyarray) RETURNS anyarray
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_set_present(regclass, anyarray) IS
+    'the elements of an array that may be in a filter set';
+
+CREATE FUNCTION bloom_set_absent(set regclass, elements anyarray) RETURNS anyarray
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_set_absent(regclass, anyarray) IS
+    'the elements of an array that surely are not in a filter set';
+
+CREATE FUNCTION bloom_set_info(
+    set regclass,
+    OUT element regtype,
+    OUT elements double precision,
+    OUT capacity bigint,
+    OUT target_fpr double precision,
+    OUT current_fpr double precision,
+    OUT shards integer,
+    OUT bytes bigint,
+    OUT overfull boolean
+) RETURNS record
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000;
+COMMENT ON FUNCTION bloom_set_info(regclass) IS
+    'what a filter set was made for, and how full it is: the mean of its filters';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Parquet

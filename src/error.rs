@@ -123,8 +123,11 @@ fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> Strin
     if !is_array_of(element, filter) && !is_array_of(filter, element) {
         return format!("Cast the element to a type of kind {filter}.");
     }
-    let calls = if function.is_some_and(|function| function.starts_with("counting_")) {
+    let begins = |start: &str| function.is_some_and(|function| function.starts_with(start));
+    let calls = if begins("counting_") {
         "counting_bloom_add_all or counting_bloom_remove_all"
+    } else if begins("bloom_set_") {
+        "bloom_set_add_all, bloom_set_present or bloom_set_absent"
     } else {
         "bloom_add_all, bloom_contains_any or bloom_contains_all"
     };
@@ -288,6 +291,11 @@ fn too_large(problem: &TooLarge) -> Words {
             format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"),
             None,
             Some("Use a smaller capacity.".into()),
+        ),
+        TooLarge::Shards { capacity, fpr, shards, most } => (
+            format!("a set for {capacity} elements at a false positive rate of {fpr} has too many filters"),
+            Some(format!("It would have {shards}; there can be at most {most}.")),
+            Some("Use a smaller capacity or a higher rate.".into()),
         ),
         TooLarge::Sizes { bytes } => (
             "bloom filters of too many sizes to be merged in parallel".into(),

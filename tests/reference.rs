@@ -102,7 +102,9 @@ fn the_reference_has_every_object_and_no_other() {
     }
     assert!(signatures.len() > 60, "that can't be all: {signatures:#?}");
     for (signature, overloads) in &signatures {
-        let words = signature.split(|c: char| !c.is_alphanumeric() && c != '_');
+        // An argument may be named so, too.
+        let signature_without = signature.replace("element regtype", "");
+        let words = signature_without.split(|c: char| !c.is_alphanumeric() && c != '_');
         let expected = if words.into_iter().any(|word| word == "element") { 3 } else { 1 };
         assert_eq!(*overloads, expected, "{signature}");
     }

@@ -209,7 +209,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["element"],
             &["filter_type", "arguments"],
             &["overfull"],
-            &["probe", "aggregate", "planner", "index"],
+            &["probe", "aggregate", "planner", "index", "set"],
             &["datatype", "build", "membership", "merge", "inspect", "sizing", "parquet", "counting"],
             &[""],
         ],

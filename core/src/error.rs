@@ -195,6 +195,17 @@ pub enum TooLarge {
         /// The rate.
         fpr: f64,
     },
+    /// Filters of a set.
+    Shards {
+        /// The capacity.
+        capacity: u64,
+        /// The rate.
+        fpr: f64,
+        /// How many there would be.
+        shards: u64,
+        /// How many there may be.
+        most: u64,
+    },
     /// Filters of different sizes that one process hands to another.
     Sizes {
         /// Bytes that all of them take.

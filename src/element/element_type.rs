@@ -72,6 +72,17 @@ impl ElementType {
         resolve(call, 0, oid)
     }
 
+    /// This type, of elements that other calls will have, compared under its own collation.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`]; 42704 for a type that is not there.
+    pub fn of_later_elements(call: &Call, oid: Oid) -> Result<ElementType> {
+        check_existence(oid)?;
+        let base = catalog::base_type(oid);
+        check_collation(call, base, catalog::collation(oid))?;
+        ElementType::of_base_type(call, base)
+    }
+
     /// The type of the elements of argument `i`, an array, and its object identifier.
     ///
     /// # Errors
@@ -200,8 +211,13 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
 /// The type of argument `i`, which a plan of PL/pgSQL may still name after it was dropped.
 fn existing_type(call: &Call, i: usize) -> Result<Oid> {
     let oid = call.argument_type(i)?;
+    check_existence(oid)?;
+    Ok(oid)
+}
+
+fn check_existence(oid: Oid) -> Result<()> {
     if catalog::is_type(oid) {
-        return Ok(oid);
+        return Ok(());
     }
     let message = format!("type with identifier {} does not exist", oid.to_u32());
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))

@@ -15,6 +15,19 @@ pub struct Storage {
     pub align: std::ffi::c_char,
 }
 
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableColumn {
+    /// Its number, from 1.
+    pub number: i16,
+    /// Its name, in UTF-8.
+    pub name: String,
+    /// Its type.
+    pub oid: pg_sys::Oid,
+    /// Whether it can't be NULL.
+    pub not_null: bool,
+}
+
 /// What sort of type it is, with the types that it is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
@@ -125,6 +138,62 @@ fn with_row<Row, T>(
         let result = read(data.cast::<u8>().add(usize::from((*data).t_hoff)).cast());
         pg_sys::ReleaseSysCache(tuple);
         Some(result)
+    }
+}
+
+/// A column of a table by its number, if it was not dropped.
+pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
+    let cache = pg_sys::SysCacheIdentifier::ATTNUM as i32;
+    // SAFETY: a tuple of this cache is a row of pg_attribute, whose name ends in a zero byte.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(table), pg_sys::Datum::from(number));
+        if tuple.is_null() {
+            return None;
+        }
+        let row: *const pg_sys::FormData_pg_attribute = pg_sys::GETSTRUCT(tuple).cast();
+        let column = (!(*row).attisdropped).then(|| TableColumn {
+            number,
+            name: utf8(CStr::from_ptr((*row).attname.data.as_ptr()).to_bytes()),
+            oid: (*row).atttypid,
+            not_null: (*row).attnotnull,
+        });
+        pg_sys::ReleaseSysCache(tuple);
+        column
+    }
+}
+
+/// Whether an index keeps this column, and nothing else, unique in every row and at any time.
+pub fn is_unique_index_on(index: pg_sys::Oid, column: i16) -> bool {
+    // SAFETY: a tuple of this cache is a row of pg_index, which has as many columns as it says.
+    let read = |row: *const pg_sys::FormData_pg_index| unsafe {
+        let row = &*row;
+        row.indisunique
+            && row.indimmediate
+            && row.indisvalid
+            && row.indnkeyatts == 1
+            && *row.indkey.values.as_ptr() == column
+    };
+    with_row(pg_sys::SysCacheIdentifier::INDEXRELID, index, read).unwrap_or(false)
+}
+
+/// Whether an index has columns of all rows for its keys, and is checked at once.
+pub fn is_plain_index(index: pg_sys::Oid) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+    // SAFETY: a tuple of this cache is a row of pg_index, which has as many columns as it says; 0 is an expression.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(index));
+        if tuple.is_null() {
+            return false;
+        }
+        let row: *const pg_sys::FormData_pg_index = pg_sys::GETSTRUCT(tuple).cast();
+        let columns = std::slice::from_raw_parts((*row).indkey.values.as_ptr(), (*row).indnatts as usize);
+        let predicate = pg_sys::Anum_pg_index_indpred as i32;
+        let is_plain = (*row).indimmediate
+            && !(*row).indisexclusion
+            && !columns.contains(&0)
+            && pg_sys::heap_attisnull(tuple, predicate, std::ptr::null_mut());
+        pg_sys::ReleaseSysCache(tuple);
+        is_plain
     }
 }
 
@@ -262,6 +331,28 @@ pub fn extended_hash(oid: pg_sys::Oid) -> Option<*mut pg_sys::FmgrInfo> {
 pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
     // SAFETY: reads the catalog.
     collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
+}
+
+/// The schema of a function.
+pub fn namespace_of_function(function: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_func_namespace(function) }
+}
+
+/// Whether a function has this name and is in the schema of another one.
+pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool {
+    // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.
+    let is_named = unsafe {
+        let own = pg_sys::get_func_name(function);
+        !own.is_null() && CStr::from_ptr(own) == name
+    };
+    is_named && namespace_of_function(function) == namespace_of_function(other)
+}
+
+/// The collation that a type has by itself.
+pub fn collation(oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_typcollation(oid) }
 }
 
 /// The type of this name in the schema of a function.

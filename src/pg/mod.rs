@@ -19,6 +19,8 @@
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
 //! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects |
+//! | [`open_table`], [`keyed_rows`] | tables without a query: opening one, finding and replacing its rows |
+//! | [`check_expression`], [`statement`] | what a CHECK constraint calls; statements of SQL |
 
 #[macro_use]
 pub mod functions;
@@ -28,15 +30,18 @@ pub mod array;
 pub mod buffer;
 pub mod call;
 pub mod catalog;
+pub mod check_expression;
 pub mod coercion;
 pub mod encoding;
 pub mod error;
 pub mod expression;
 pub mod hooks;
 pub mod interrupt;
+pub mod keyed_rows;
 pub mod memory;
 pub mod nodes;
 pub mod once;
+pub mod open_table;
 pub mod operators;
 pub mod owner;
 pub mod panics;
@@ -49,6 +54,7 @@ pub mod row;
 pub mod row_type;
 pub mod scan;
 pub mod snapshot;
+pub mod statement;
 pub mod table;
 pub mod temporary_file;
 pub mod toast;

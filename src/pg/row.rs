@@ -19,6 +19,8 @@ pub enum Column {
     F64(f64),
     /// text.
     Text(String),
+    /// An object identifier, or one of the types that name an object.
+    Oid(pg_sys::Oid),
     /// NULL.
     Null,
 }
@@ -31,6 +33,7 @@ impl Column {
             Column::I64(v) => pg_sys::Datum::from(*v),
             Column::F64(v) => pg_sys::Datum::from(v.to_bits()),
             Column::Text(v) => PgBuffer::copy_of(&encoding::from_utf8(v)).into_datum(),
+            Column::Oid(v) => pg_sys::Datum::from(*v),
             Column::Null => pg_sys::Datum::null(),
         }
     }

@@ -96,6 +96,17 @@ pub fn values(sql_type: &str) -> &'static [&'static str] {
             "'internal'::regtype",
             "'anyelement'::regtype",
         ],
+        // Those that a session of the tests makes.
+        "regclass" => &[
+            "NULL::regclass",
+            "0::regclass",
+            "4000000000::regclass",
+            "'pg_class'::regclass",
+            "'pg_class_oid_index'::regclass",
+            "'texts'::regclass",
+            "'numbers'::regclass",
+            "'moods'::regclass",
+        ],
         "smallint" => &["0::smallint", "NULL::smallint"],
         "anyelement" => &[
             "NULL::integer",

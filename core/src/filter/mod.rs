@@ -13,6 +13,7 @@
 //! | [`merge`] | union and intersection of two filters |
 //! | [`set`] | of many, in any order |
 //! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for a filter that is there |
+//! | [`shards`](mod@shards) | one large filter as many small ones: sets that change |
 //! | [`estimate`] | cardinality, present rate |
 //! | [`overfull`] | whether that rate is more than chance above the promise |
 
@@ -27,6 +28,7 @@ pub mod overfull;
 pub mod partial;
 pub mod resize;
 pub mod set;
+pub mod shards;
 pub mod slices;
 pub mod sparse;
 pub mod view;

@@ -68,10 +68,15 @@ pub fn overfull(view: &View<'_>) -> Option<Overfull> {
         return None;
     }
     let current_fpr = estimate::current_fpr(view);
-    if current_fpr <= h.fpr || current_fpr <= limit(h, capacity) {
+    if !is_overfull(h, capacity, current_fpr) {
         return None;
     }
     Some(Overfull { cardinality: estimate::cardinality(view), capacity, current_fpr, fpr: h.fpr })
+}
+
+/// Whether a rate is above the promise of filters with this header and capacity by more than chance.
+pub fn is_overfull(header: &Header<'_>, capacity: u64, current_fpr: f64) -> bool {
+    current_fpr > header.fpr && current_fpr > limit(header, capacity)
 }
 
 /// What decides the limit: layout, hashes, blocks, capacity.

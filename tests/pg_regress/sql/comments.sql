@@ -18,8 +18,8 @@ FROM members JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
 WHERE comment !~ '^internal' AND proname !~ '^(counting_)?bloom_(eq|ne|lt|le|gt|ge|cmp|hash|hash_extended|in|out|recv|send|to_bytea|from_bytea)$'
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 
--- All are parallel safe but the two that look at an index, which are volatile as well; the others are immutable but for
--- those whose result the default rate can decide; strict but for those that skip NULLs.
+-- All are parallel safe but those of sets and the two that look at an index, which are volatile as well; the others are
+-- immutable but for those whose result the default rate can decide; strict but for those that skip NULLs.
 SELECT count(*) FILTER (WHERE proparallel <> 's') AS not_parallel_safe,
     count(*) FILTER (WHERE provolatile = 'v') AS volatile, count(*)
     FILTER (WHERE prosecdef OR proleakproof) AS privileged

@@ -1,0 +1,129 @@
+//! `bloom_set_add`, `bloom_set_add_all`: adding, and which elements were new.
+//!
+//! An element is new if the newest row, which is then this transaction's until it ends, does not have it. So of
+//! sessions that add it at once one gets it: the others wait for its commit, and look again. A row that has all
+//! elements of the batch is neither locked nor written.
+
+use super::items::{Item, by_shard, chosen, distinct_items, item};
+use super::table::{Set, Site};
+use crate::error::During;
+use crate::pg::array::{array_of, elements};
+use crate::pg::call::Call;
+use crate::pg::error::{Outcome, Result};
+use crate::pg::keyed_rows::{KeyedRows, Replaced};
+use crate::pg::open_table::Access;
+use crate::pg::varlena::PgBuffer;
+use crate::pg::{interrupt, snapshot};
+use crate::settings;
+use pg_bloom_core::View;
+use pg_bloom_core::filter::build;
+use pgrx::pg_sys::Datum;
+use std::ffi::CStr;
+
+/// What adds, for messages.
+struct Operation {
+    name: &'static str,
+    /// As PostgreSQL names what can't be done in a read-only transaction.
+    call: &'static CStr,
+}
+
+const ADD: Operation = Operation { name: "bloom_set_add", call: c"bloom_set_add()" };
+const ADD_ALL: Operation = Operation { name: "bloom_set_add_all", call: c"bloom_set_add_all()" };
+
+/// `bloom_set_add(set, element)`.
+fn add(call: &Call) -> Outcome {
+    let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
+    let site = Site::of_element(call)?;
+    let set = Set::open(call, oid, Access::Update, &mut site.constraint)?;
+    set.check_writable(ADD.call);
+    let mut is_new = false;
+    if let Some(item) = item(site, set.parameters.shards, element) {
+        insert(&set, site, &[item], &ADD, |_| is_new = true)?;
+    }
+    set.close();
+    Ok(Some(Datum::from(is_new)))
+}
+
+/// `bloom_set_add_all(set, elements)`.
+fn add_all(call: &Call) -> Outcome {
+    let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
+    let site = Site::of_array(call)?;
+    let set = Set::open(call, oid, Access::Update, &mut site.constraint)?;
+    set.check_writable(ADD_ALL.call);
+    let elements = elements(call, 1, site.array.1);
+    let items = distinct_items(site, set.parameters.shards, &elements);
+    let mut are_new = pg_bloom_core::memory::collect(elements.iter().map(|_| false));
+    insert(&set, site, &items, &ADD_ALL, |item| are_new[item.place] = true)?;
+    set.close();
+    Ok(Some(array_of(site.array.0, site.array.1, chosen(elements, &are_new))))
+}
+
+/// Adds items, in the order of their shards, and calls `is_new` for those that were not there.
+fn insert(set: &Set, site: &Site, items: &[Item], operation: &Operation, mut is_new: impl FnMut(&Item)) -> Result<()> {
+    snapshot::with_latest(|snapshot| {
+        let mut rows = set.rows(snapshot);
+        let mut new = Vec::new();
+        if items.is_empty() {
+            check_kind(set, site, &mut rows, operation)?;
+        }
+        for items in by_shard(items) {
+            interrupt::check_for_interrupts();
+            insert_into_shard(set, site, &mut rows, items, operation, &mut new)?;
+            items.iter().filter(|item| new.binary_search(&item.hash).is_ok()).for_each(&mut is_new);
+        }
+        rows.end();
+        Ok(())
+    })
+}
+
+/// Adds items of one shard. The hashes of those that were not there are in `new` afterwards.
+fn insert_into_shard(
+    set: &Set,
+    site: &Site,
+    rows: &mut KeyedRows<'_>,
+    items: &[Item],
+    operation: &Operation,
+    new: &mut Vec<u64>,
+) -> Result<()> {
+    let shard = items[0].shard;
+    if !rows.find(shard as i32) {
+        return Err(set.missing(shard));
+    }
+    loop {
+        let value = rows.value();
+        let view = View::parse_trusted(value.bytes())?;
+        let kind = site.element.key(&view.header, operation.name)?.kind;
+        new.clear();
+        new.extend(items.iter().map(|item| item.hash).filter(|&hash| !build::contains(&view, hash)));
+        let added = if new.is_empty() {
+            None
+        } else {
+            Some(build::add::<PgBuffer>(&view, kind, new, settings::max_filter_bytes()).during(operation.name)?)
+        };
+        value.free();
+        let Some(added) = added else { return Ok(()) };
+        let replaced = rows.replace(added.datum())?;
+        added.free();
+        match replaced {
+            Replaced::Done => return Ok(()),
+            Replaced::Changed => {}
+            Replaced::Gone => return Err(set.missing(shard)),
+        }
+    }
+}
+
+/// Refuses elements of another kind than the set has, even if there are none.
+fn check_kind(set: &Set, site: &Site, rows: &mut KeyedRows<'_>, operation: &Operation) -> Result<()> {
+    if !rows.find(0) {
+        return Err(set.missing(0));
+    }
+    let value = rows.value();
+    site.element.key(&View::parse_trusted(value.bytes())?.header, operation.name)?;
+    value.free();
+    Ok(())
+}
+
+pg_functions! {
+    bloom_set_add => add;
+    bloom_set_add_all => add_all;
+}

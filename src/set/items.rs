@@ -1,0 +1,56 @@
+//! Elements by their shards: in the order in which rows are locked, so that no two batches wait for each other in a
+//! circle.
+
+use super::table::Site;
+use crate::pg::call::Element;
+use pg_bloom_core::{Layout, hash, memory};
+
+/// An element of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Item {
+    /// The row it belongs to.
+    pub shard: u32,
+    /// Its hash.
+    pub hash: u64,
+    /// Its place in the batch.
+    pub place: usize,
+}
+
+/// One element.
+pub fn item(site: &Site, shards: u32, element: Element) -> Option<Item> {
+    let hash = site.element.hasher(Layout::Blocked).hash(element)?;
+    Some(Item { shard: hash::shard(hash, shards), hash, place: 0 })
+}
+
+/// Elements in the order of their shards, in a shard of their hashes; equal ones as they were.
+pub fn items(site: &Site, shards: u32, elements: &[Element]) -> Vec<Item> {
+    let hasher = site.element.hasher(Layout::Blocked);
+    let mut items = memory::list(elements.len());
+    for (place, &element) in elements.iter().enumerate() {
+        if let Some(hash) = hasher.hash(element) {
+            memory::push(&mut items, Item { shard: hash::shard(hash, shards), hash, place });
+        }
+    }
+    items.sort_unstable();
+    items
+}
+
+/// The same, of equal elements the first only.
+pub fn distinct_items(site: &Site, shards: u32, elements: &[Element]) -> Vec<Item> {
+    let mut items = items(site, shards, elements);
+    items.dedup_by_key(|item| item.hash);
+    items
+}
+
+/// The groups of one shard each.
+pub fn by_shard(items: &[Item]) -> impl Iterator<Item = &[Item]> {
+    items.chunk_by(|a, b| a.shard == b.shard)
+}
+
+/// Those of the elements for whose place `wanted` says so, in their order.
+pub fn chosen(elements: Vec<Element>, wanted: &[bool]) -> Vec<Element> {
+    let mut chosen = elements;
+    let mut wanted = wanted.iter();
+    chosen.retain(|_| wanted.next() == Some(&true));
+    chosen
+}

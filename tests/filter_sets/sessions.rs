@@ -1,0 +1,214 @@
+//! Several sessions, step by step: who waits for whom, and what each gets.
+
+use crate::common::{refused, run, sqlstate, state_of, value};
+use crate::{add_all, named, server, try_add_all, wait_until};
+use postgres::{Client, IsolationLevel};
+use std::thread::{self, ScopedJoinHandle};
+
+/// A set `s` for so few elements that each keeps its hash, and elements of different shards, in their order.
+fn prepare(name: &str) -> (Client, Vec<i32>) {
+    let mut client = server().database(name);
+    run(&mut client, "SELECT bloom_set_create('s', 'integer', 100000)");
+    let elements = value(
+        &mut client,
+        "SELECT array_agg(i ORDER BY shard) FROM (SELECT DISTINCT ON (shard) i, shard FROM generate_series(1, 1000) AS i,
+            bloom_shard(i, (bloom_set_info('s')).shards) AS shard ORDER BY shard, i) AS one",
+    );
+    (client, elements)
+}
+
+/// Waits until the session of this name waits for a lock.
+fn wait_for_waiter(client: &mut Client, name: &str) {
+    let sql = format!(
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '{name}' AND wait_event_type = 'Lock'"
+    );
+    wait_until("a session waits", || value(client, &sql));
+}
+
+/// One session adds `x`, and then another, which waits; `end` ends the first one. What the second then gets.
+fn second_gets(name: &str, end: impl FnOnce(Client, &mut Client)) -> Vec<i32> {
+    let (mut observer, elements) = prepare(name);
+    let x = elements[3];
+    let (mut first, mut second) = (named(name, "first"), named(name, "second"));
+    run(&mut first, "BEGIN");
+    assert_eq!(add_all(&mut first, "s", &[x]), [x]);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || add_all(&mut second, "s", &[elements[1], x]));
+        wait_for_waiter(&mut observer, "second");
+        // Who asks waits for nobody, and sees nothing of both.
+        assert!(!value::<bool>(&mut observer, &format!("SELECT bloom_set_contains('s', {x})")));
+        end(first, &mut observer);
+        let mut got = waiting.join().expect("the second session adds");
+        assert_eq!(got.remove(0), elements_of(&mut observer, 1));
+        assert!(value::<bool>(&mut observer, &format!("SELECT bloom_set_contains('s', {x})")));
+        got
+    })
+}
+
+fn elements_of(client: &mut Client, n: usize) -> i32 {
+    value(
+        client,
+        &format!(
+            "SELECT min(i) FROM generate_series(1, 1000) AS i WHERE bloom_shard(i, (bloom_set_info('s')).shards) = {n}"
+        ),
+    )
+}
+
+#[test]
+fn an_element_is_new_for_the_one_that_commits() {
+    let got = second_gets("committed", |mut first, _| run(&mut first, "COMMIT"));
+    assert!(got.is_empty());
+    let got = second_gets("rolled_back", |mut first, _| run(&mut first, "ROLLBACK"));
+    assert_eq!(got.len(), 1);
+    let got = second_gets("terminated", |first, observer| {
+        run(observer, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'first'");
+        drop(first);
+    });
+    assert_eq!(got.len(), 1);
+    let got = second_gets("to_savepoint", |mut first, _| {
+        run(&mut first, "SAVEPOINT s; SELECT bloom_set_add('s', -1); ROLLBACK TO s; COMMIT")
+    });
+    assert!(got.is_empty());
+}
+
+/// A batch that fails while it waits leaves nothing behind, not even in the rows before.
+#[test]
+fn a_batch_that_fails_in_the_middle_leaves_nothing() {
+    let (mut observer, elements) = prepare("middle");
+    let (mut first, mut second) = (named("middle", "first"), named("middle", "second"));
+    run(&mut first, "BEGIN");
+    add_all(&mut first, "s", &elements[4..5]);
+    run(&mut second, "SET lock_timeout = '50ms'");
+    let error = try_add_all(&mut second, "s", &elements).expect_err("it waits too long");
+    assert_eq!(state_of(&error), "55P03");
+    run(&mut first, "ROLLBACK");
+    assert_eq!(value::<f64>(&mut observer, "SELECT elements FROM bloom_set_info('s')"), 0.0);
+    assert_eq!(add_all(&mut second, "s", &elements), elements);
+}
+
+/// Who calls twice in one transaction can meet another one in a circle.
+#[test]
+fn two_calls_in_a_transaction_can_deadlock() {
+    let (mut observer, elements) = prepare("circle");
+    let (a, b) = (elements[1], elements[5]);
+    let (mut first, mut second) = (named("circle", "first"), named("circle", "second"));
+    for client in [&mut first, &mut second] {
+        run(client, "BEGIN");
+    }
+    assert_eq!(add_all(&mut first, "s", &[a]), [a]);
+    assert_eq!(add_all(&mut second, "s", &[b]), [b]);
+    thread::scope(|scope| {
+        let finish = |client: &mut Client, x: i32| {
+            let result = try_add_all(client, "s", &[x]);
+            run(client, if result.is_ok() { "COMMIT" } else { "ROLLBACK" });
+            result.map_err(|e| state_of(&e))
+        };
+        let one: ScopedJoinHandle<'_, _> = scope.spawn(move || finish(&mut first, b));
+        wait_for_waiter(&mut observer, "first");
+        let other = finish(&mut second, a);
+        let one = one.join().expect("the first session ends");
+        // The one that was not the victim has both: the other was rolled back.
+        match (one, other) {
+            (Ok(got), Err(state)) => assert_eq!((got, state.as_str()), (vec![b], "40P01")),
+            (Err(state), Ok(got)) => assert_eq!((got, state.as_str()), (vec![a], "40P01")),
+            both => panic!("{both:?}"),
+        }
+    });
+    assert_eq!(value::<f64>(&mut observer, "SELECT elements FROM bloom_set_info('s')"), 2.0);
+}
+
+/// A transaction that keeps its snapshot neither sees nor changes a row that somebody else changed since.
+#[test]
+fn repeatable_read_fails_where_a_row_changed() {
+    let (mut other, elements) = prepare("repeatable");
+    let mut client = server().connect("repeatable");
+    for (round, level) in [IsolationLevel::RepeatableRead, IsolationLevel::Serializable].into_iter().enumerate() {
+        let x = elements[2 * round];
+        let far = elements[2 * round + 1];
+        let same_shard: i32 = value(
+            &mut other,
+            &format!(
+                "SELECT max(i) FROM generate_series(1, 5000) AS i, bloom_set_info('s')
+                 WHERE bloom_shard(i, shards) = bloom_shard({x}, shards)"
+            ),
+        );
+        let mut transaction = client.build_transaction().isolation_level(level).start().expect("can begin");
+        let ask = format!("SELECT bloom_set_contains('s', {x})");
+        let contains = |t: &mut postgres::Transaction<'_>| t.query_one(&ask, &[]).expect("can ask").get::<_, bool>(0);
+        assert!(!contains(&mut transaction));
+        assert_eq!(add_all(&mut other, "s", &[x]), [x]);
+        assert!(!contains(&mut transaction), "it sees what was committed later");
+        // Another row can be changed, and the transaction sees that.
+        assert_eq!(add_all(&mut transaction, "s", &[far]), [far]);
+        assert_eq!(add_all(&mut transaction, "s", &[far]), []);
+        let error = try_add_all(&mut transaction, "s", &[same_shard]).expect_err("the row changed");
+        assert_eq!(state_of(&error), "40001");
+        drop(transaction);
+        assert_eq!(add_all(&mut client, "s", &[x, same_shard, far]), [same_shard, far]);
+    }
+}
+
+/// Rows that are deleted or moved while a batch waits for them are missing then.
+#[test]
+fn rows_that_go_while_a_batch_waits_are_missing() {
+    for (number, change) in
+        ["DELETE FROM s WHERE shard = 3", "UPDATE s SET shard = (SELECT max(shard) + 1 FROM s) WHERE shard = 3"]
+            .iter()
+            .enumerate()
+    {
+        let name = format!("gone{number}");
+        let (mut observer, elements) = prepare(&name);
+        run(
+            &mut observer,
+            "DELETE FROM s WHERE shard = (SELECT max(shard) FROM s) AND EXISTS (SELECT FROM bloom_set_info('s'))",
+        );
+        let x = elements[3];
+        let mut second = named(&name, "second");
+        let mut change_of = |sql: &str| sqlstate(&mut observer, sql);
+        assert_eq!(change_of("BEGIN"), "00000");
+        assert_eq!(change_of(change), "00000");
+        thread::scope(|scope| {
+            let waiting = scope.spawn(move || try_add_all(&mut second, "s", &[x]).map_err(|e| state_of(&e)));
+            let mut other = server().connect(&name);
+            wait_for_waiter(&mut other, "second");
+            run(&mut observer, "COMMIT");
+            assert_eq!(waiting.join().expect("it ends"), Err("55000".to_owned()));
+        });
+    }
+}
+
+/// Changes of the table itself are seen at the next call, whatever the session remembers of it.
+#[test]
+fn a_session_notices_what_becomes_of_the_table() {
+    let (mut client, _) = prepare("altered");
+    run(
+        &mut client,
+        "CREATE FUNCTION try(x integer) RETURNS text LANGUAGE plpgsql AS $$
+         BEGIN RETURN bloom_set_add('s', x); EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$;
+         PREPARE again AS SELECT bloom_set_add('s', $1::integer)::text",
+    );
+    let answers = |client: &mut Client, x: i32, expected: &str| {
+        assert_eq!(value::<String>(client, &format!("SELECT try({x})")), expected);
+        let state = sqlstate(client, &format!("EXECUTE again({x} + 500)"));
+        assert_eq!(state, if expected.len() == 5 && expected != "false" { expected } else { "00000" });
+    };
+    answers(&mut client, 1, "true");
+    answers(&mut client, 1, "false");
+    for (change, expected, back) in [
+        ("ALTER TABLE s ADD note text", "42809", "ALTER TABLE s DROP note"),
+        ("ALTER TABLE s RENAME filter TO f", "42809", "ALTER TABLE s RENAME f TO filter"),
+        ("CREATE INDEX partial ON s (shard) WHERE shard > 0", "0A000", "DROP INDEX partial"),
+        ("CREATE INDEX full_one ON s (shard)", "true", "REINDEX TABLE CONCURRENTLY s"),
+        ("CLUSTER s USING s_pkey", "true", "VACUUM FULL s"),
+        ("ALTER TABLE s SET UNLOGGED", "true", "ALTER TABLE s SET LOGGED"),
+        ("ALTER TABLE s RENAME TO t; ALTER TABLE t RENAME TO s", "true", "TRUNCATE s"),
+    ] {
+        run(&mut client, change);
+        let x: i32 = value(&mut client, "SELECT 10000 + (random() * 1e6)::integer");
+        answers(&mut client, x, expected);
+        run(&mut client, back);
+    }
+    answers(&mut client, 3, "55000");
+    run(&mut client, "DROP TABLE s; SELECT bloom_set_create('s', 'text', 10)");
+    refused(&mut client, "42804", "SELECT bloom_set_add('s', 1)");
+}
