@@ -15,7 +15,7 @@ use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
 
 /// What a call site that probes for one element remembers.
-struct Site<S: FilterType> {
+struct ProbeSite<S: FilterType> {
     element: ElementType,
     filters: FilterCache<S>,
     /// Whether the element is a constant.
@@ -26,19 +26,19 @@ struct Site<S: FilterType> {
     constant: Option<(Hasher, Option<u64>)>,
 }
 
-impl<S: FilterType> Site<S> {
-    fn new(call: &Call, element: usize) -> Result<Site<S>> {
+impl<S: FilterType> ProbeSite<S> {
+    fn new(call: &Call, element: usize) -> Result<ProbeSite<S>> {
         let is_constant = expression::is_constant(call, element);
         let element = ElementType::of_argument(call, element)?;
         let is_plain = !is_constant && !element.is_alterable();
-        Ok(Site { element, filters: FilterCache::default(), is_constant, is_plain, constant: None })
+        Ok(ProbeSite { element, filters: FilterCache::default(), is_constant, is_plain, constant: None })
     }
 }
 
 /// Whether argument `element` may be in the filter that argument `filter` is.
 #[inline(always)]
 fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>> {
-    let site = call.remembered(|| Site::<S>::new(call, element))?;
+    let site = call.remembered(|| ProbeSite::<S>::new(call, element))?;
     if site.is_plain
         && let Some((view, hasher)) = site.filters.last(call, filter)
         && let Some(element) = call.element(element)
@@ -50,8 +50,13 @@ fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Op
 
 /// The same for a filter other than the last one asked, or one that is passed whole.
 #[inline(never)]
-fn probe_any<S: FilterType>(call: &Call, site: &mut Site<S>, filter: usize, element: usize) -> Result<Option<bool>> {
-    let Site { element: type_of_element, filters, is_constant, constant, .. } = site;
+fn probe_any<S: FilterType>(
+    call: &Call,
+    site: &mut ProbeSite<S>,
+    filter: usize,
+    element: usize,
+) -> Result<Option<bool>> {
+    let ProbeSite { element: type_of_element, filters, is_constant, constant, .. } = site;
     let Some(element) = call.element(element) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
     type_of_element.refresh(call)?;
@@ -87,7 +92,7 @@ fn contained<S: FilterType>(call: &Call) -> Outcome {
 }
 
 /// What a call site that probes for the elements of an array remembers.
-struct ArraySite {
+struct ArrayProbeSite {
     element: ElementType,
     /// Type of the array.
     array: Oid,
@@ -113,7 +118,7 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>> {
     let site = call.remembered(|| {
         let (element, oid) = ElementType::of_array(call, 1)?;
         let array = catalog::base_type(call.argument_type(1)?);
-        Ok(ArraySite { element, array, oid, filters: FilterCache::default() })
+        Ok(ArrayProbeSite { element, array, oid, filters: FilterCache::default() })
     })?;
     site.element.refresh(call)?;
     let elements = elements(call, 1, site.oid);

@@ -4,7 +4,7 @@
 //! rows ──transition──▶ state ──serialise──▶ bytes ──deserialise──▶ state ──combine──▶ state ──final──▶ bloom
 //! ```
 
-use super::parameters::Shared;
+use super::parameters::SharedParams;
 use super::site::{Aggregate, ElementState, same_parameters, transition};
 use super::state::State;
 use crate::arguments::{Arguments, empty_bloom, request};
@@ -35,7 +35,7 @@ fn combine(call: &Call) -> Outcome {
     if let Some(first) = &first {
         same_parameters::<BloomAgg>(&first.params().header, &second.params().header)?;
     }
-    let shared = call.remembered(|| Ok(Shared::new()))?;
+    let shared = call.remembered(|| Ok(SharedParams::new()))?;
     Ok(Some(State::combine(call, shared, first, second)?.into_datum()))
 }
 
@@ -48,7 +48,7 @@ fn serialise(call: &Call) -> Outcome {
 /// `bloom_agg_deserialise(bytes, internal)`.
 fn deserialise(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
-    let shared = call.remembered(|| Ok(Shared::short_lived()))?;
+    let shared = call.remembered(|| Ok(SharedParams::short_lived()))?;
     Ok(Some(State::deserialised(call, shared, bytes)?.into_datum()))
 }
 

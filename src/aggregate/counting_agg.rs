@@ -2,7 +2,7 @@
 //! they add to it.
 
 use super::counting_state::CountingState;
-use super::parameters::Shared;
+use super::parameters::SharedParams;
 use super::site::{Aggregate, ElementState, same_parameters, transition};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::filter_type::FilterArguments;
@@ -31,7 +31,7 @@ fn union_transition(call: &Call) -> Outcome {
     let Some(filter) = call.counting(1)? else {
         return Ok(state.map(CountingState::into_datum));
     };
-    let shared = call.remembered(|| Ok(Shared::new()))?;
+    let shared = call.remembered(|| Ok(SharedParams::new()))?;
     let mut state = match state {
         Some(state) => state,
         None => CountingState::new(call, shared, &filter.header)?,
@@ -46,7 +46,7 @@ fn combine_states(call: &Call, aggregate: &str, same: bool) -> Outcome {
     let Some(second) = second else {
         return Ok(first.map(CountingState::into_datum));
     };
-    let shared = call.remembered(|| Ok(Shared::new()))?;
+    let shared = call.remembered(|| Ok(SharedParams::new()))?;
     let mut first = match first {
         Some(first) => {
             if same {
@@ -79,7 +79,7 @@ fn serialise(call: &Call) -> Outcome {
 /// `counting_bloom_agg_deserialise(bytes, internal)`.
 fn deserialise(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
-    let shared = call.remembered(|| Ok(Shared::short_lived()))?;
+    let shared = call.remembered(|| Ok(SharedParams::short_lived()))?;
     Ok(Some(CountingState::borrowed(call, shared, bytes)?.into_datum()))
 }
 

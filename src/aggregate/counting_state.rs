@@ -7,7 +7,7 @@
 //! The counters are allocated with the first element. Hashes are counted in batches: the memory that a hash needs is
 //! prefetched when it arrives, and its counters are incremented with those of the others.
 
-use super::parameters::{Params, Shared};
+use super::parameters::{Params, SharedParams};
 use super::site::ElementState;
 use super::tag::{Tag, nothing_of_its_own, state_argument};
 use crate::error::During;
@@ -48,7 +48,7 @@ impl ElementState for CountingState {
         Ok(state_argument(call, i, Tag::Counting)?.map(|head| CountingState { head }))
     }
 
-    fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<CountingState> {
+    fn new(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<CountingState> {
         let params = shared.params(call, header)?;
         let context = shared.context(call)?;
         // SAFETY: the allocation has room for the head, which is written whole.
@@ -99,7 +99,7 @@ impl CountingState {
     ///
     /// # Errors
     /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    pub fn borrowed(call: &Call, shared: &mut Shared, value: Value<'_>) -> Result<CountingState> {
+    pub fn borrowed(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<CountingState> {
         let filter = Counting::parse(value.bytes())?;
         let mut state = CountingState::new(call, shared, &filter.header)?;
         if !filter.header.kind.is_none() {
@@ -177,7 +177,13 @@ impl CountingState {
     ///
     /// # Errors
     /// Those of a sum.
-    pub fn absorb(&mut self, call: &Call, shared: &mut Shared, filter: &Counting<'_>, aggregate: &str) -> Result<()> {
+    pub fn absorb(
+        &mut self,
+        call: &Call,
+        shared: &mut SharedParams,
+        filter: &Counting<'_>,
+        aggregate: &str,
+    ) -> Result<()> {
         let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
         let has_elements = !filter.header.kind.is_none();
         // Parameters keep the kind of the elements that are still to come.
@@ -202,7 +208,7 @@ impl CountingState {
     pub fn absorb_state(
         &mut self,
         call: &Call,
-        shared: &mut Shared,
+        shared: &mut SharedParams,
         mut other: CountingState,
         aggregate: &str,
     ) -> Result<()> {

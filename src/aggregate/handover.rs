@@ -14,7 +14,7 @@
 //! A name can be used once, in the process that gave it, for as long as the state lives. So it is given only where the
 //! plan shows who takes it, and that nothing which keeps rows, like a sort, lies between: neither aggregate has groups.
 
-use super::parameters::Shared;
+use super::parameters::SharedParams;
 use super::site::ElementState;
 use super::state::{Head, Owner, State};
 use crate::pg::call::Call;
@@ -61,7 +61,7 @@ impl State {
     ///
     /// # Errors
     /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    pub fn deserialised(call: &Call, shared: &mut Shared, value: Value<'_>) -> Result<State> {
+    pub fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<State> {
         if let Some(state) = State::named(&value) {
             return Ok(state);
         }

@@ -6,7 +6,7 @@
 //! made. Whoever combines states keeps hashes until it is given bits; those are folded to the size that the elements
 //! need in the end. Folding is exact, so nothing is lost by the detour.
 
-use super::parameters::Shared;
+use super::parameters::SharedParams;
 use super::payload::Payload;
 use super::site::ElementState;
 use super::spill::with_entries;
@@ -33,7 +33,7 @@ impl State {
     ///
     /// # Errors
     /// Those of a union.
-    pub fn combine(call: &Call, shared: &mut Shared, first: Option<State>, mut second: State) -> Result<State> {
+    pub fn combine(call: &Call, shared: &mut SharedParams, first: Option<State>, mut second: State) -> Result<State> {
         let is_handed = second.head().owner == Owner::Handed;
         let mut state = match first {
             Some(state) => state,
@@ -60,7 +60,7 @@ impl State {
     ///
     /// # Errors
     /// Those of a union.
-    fn absorb(&mut self, call: &Call, shared: &mut Shared, view: &View<'_>) -> Result<()> {
+    fn absorb(&mut self, call: &Call, shared: &mut SharedParams, view: &View<'_>) -> Result<()> {
         let other = view.header;
         if self.header().is_to_be_sized() && other.is_to_be_sized() {
             let kind = merged_header(&self.header(), &other).during("bloom_agg")?.kind;
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// Makes an unsized build dense, with the blocks of `header` or as many as a filter may have.
-    fn go_oversized(&mut self, call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<()> {
+    fn go_oversized(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
         let largest = largest(header, settings::max_filter_bytes())?;
         let header = if largest.blocks > header.blocks { &largest } else { header };
         header.check_size(MAX_STORED_BYTES)?;
@@ -140,7 +140,7 @@ impl State {
     }
 
     /// Adds the hashes of another process to an unsized build that is dense, as large as a filter may be.
-    fn push_oversized(&mut self, call: &Call, shared: &mut Shared, entries: &[[u8; 8]]) -> Result<()> {
+    fn push_oversized(&mut self, call: &Call, shared: &mut SharedParams, entries: &[[u8; 8]]) -> Result<()> {
         let own = self.header();
         let enough = largest(&own, settings::max_filter_bytes())?;
         if enough.blocks > own.blocks {
@@ -151,7 +151,7 @@ impl State {
     }
 
     /// Changes the header.
-    fn set_header(&mut self, call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<()> {
+    fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
         let own = self.params().header;
         if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
             self.head_mut().has_kind |= !header.kind.is_none();

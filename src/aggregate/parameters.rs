@@ -29,21 +29,21 @@ impl Params {
 
 /// The parameters that a call site used first, kept as long as the site; others are kept with the state that needs
 /// them.
-pub struct Shared {
+pub struct SharedParams {
     first: *const Params,
     /// States are made for the caller to read immediately, in the memory of the call.
     short_lived: bool,
 }
 
-impl Shared {
+impl SharedParams {
     /// For the functions of an aggregate that keep states.
     pub fn new() -> Self {
-        Shared { first: std::ptr::null(), short_lived: false }
+        SharedParams { first: std::ptr::null(), short_lived: false }
     }
 
     /// For functions whose states are read immediately.
     pub fn short_lived() -> Self {
-        Shared { first: std::ptr::null(), short_lived: true }
+        SharedParams { first: std::ptr::null(), short_lived: true }
     }
 
     /// Parameters with this header.
@@ -69,8 +69,8 @@ impl Shared {
     }
 }
 
-impl Default for Shared {
+impl Default for SharedParams {
     fn default() -> Self {
-        Shared::new()
+        SharedParams::new()
     }
 }

@@ -1,6 +1,6 @@
 //! What a call site of an aggregate over elements remembers between rows.
 
-use super::parameters::{Params, Shared};
+use super::parameters::{Params, SharedParams};
 use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
@@ -38,7 +38,7 @@ pub trait ElementState: Sized {
     ///
     /// # Errors
     /// 55000 outside an aggregate.
-    fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<Self>;
+    fn new(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Self>;
 
     /// The parameters.
     fn params(&self) -> &Params;
@@ -56,7 +56,7 @@ pub trait ElementState: Sized {
 /// The transition function of an aggregate over elements: its arguments are a state, an element, and what [`Arguments`]
 /// reads.
 pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
-    let site = call.remembered(|| Site::<A>::new(call))?;
+    let site = call.remembered(|| CallSite::<A>::new(call))?;
     site.begin_row(call)?;
     let mut state = match A::State::argument(call, 0)? {
         Some(state) => {
@@ -75,12 +75,12 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
 }
 
 /// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.
-pub struct Site<A: Aggregate> {
+pub struct CallSite<A: Aggregate> {
     element: ElementType,
     arguments: Arguments,
     /// The header that the arguments ask for, without a kind.
     header: Header<'static>,
-    shared: Shared,
+    shared: SharedParams,
     /// How elements are hashed for that layout.
     hasher: Hasher,
     /// Whether no row can have other arguments than the first, or elements of a type that was altered.
@@ -90,20 +90,20 @@ pub struct Site<A: Aggregate> {
     aggregate: PhantomData<A>,
 }
 
-impl<A: Aggregate> Site<A> {
+impl<A: Aggregate> CallSite<A> {
     /// The site of a transition function whose arguments are a state, an element, and what [`Arguments`] reads.
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element; 55000 outside an aggregate; those of [`Aggregate::requested`].
-    pub fn new(call: &Call) -> Result<Site<A>> {
+    pub fn new(call: &Call) -> Result<CallSite<A>> {
         call.require_aggregate()?;
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
         let header = A::requested(&arguments)?;
         let hasher = element.hasher(header.layout);
         let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| expression::is_fixed(call, i));
-        let (shared, seen) = (Shared::new(), std::ptr::null());
-        Ok(Site { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })
+        let (shared, seen) = (SharedParams::new(), std::ptr::null());
+        Ok(CallSite { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })
     }
 
     /// Checks whether this row has the arguments of the previous one, unless that is certain.
@@ -131,7 +131,7 @@ impl<A: Aggregate> Site<A> {
     }
 
     /// The parameters of new states, and where those that they share are kept.
-    pub fn for_new_state(&mut self) -> (&mut Shared, Header<'_>) {
+    pub fn for_new_state(&mut self) -> (&mut SharedParams, Header<'_>) {
         let kind = self.element.kind(self.header.layout);
         (&mut self.shared, Header { kind, ..self.header })
     }

@@ -12,7 +12,7 @@
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
-use super::parameters::{Params, Shared};
+use super::parameters::{Params, SharedParams};
 use super::payload::Payload;
 use super::site::ElementState;
 use super::spill::{Spill, with_entries};
@@ -79,7 +79,7 @@ impl ElementState for State {
         Ok(state_argument(call, i, Tag::Bloom)?.map(|head| State { head }))
     }
 
-    fn new(call: &Call, shared: &mut Shared, header: &Header<'_>) -> Result<State> {
+    fn new(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<State> {
         let context = shared.context(call)?;
         let params = shared.params(call, header)?;
         // SAFETY: the allocation has room for the head, which is written whole.
