@@ -1,8 +1,8 @@
 //! The options of an index: `WITH (fpr = 0.00002, pages_per_range = 8)`.
 //!
-//! They say how the index is built. `ALTER INDEX … SET` changes what REINDEX will do, and says so: PostgreSQL checks the
-//! new options here, where it can't be seen for what; the hook that it calls after an `ALTER` then knows that they were
-//! those of an index that is there.
+//! They say how the index is built. `ALTER INDEX … SET` changes what REINDEX will do, and says so: PostgreSQL checks
+//! the new options here, where it can't be seen for what; the hook that it calls after an `ALTER` then knows that they
+//! were those of an index that is there.
 
 use crate::error::invalid_parameter;
 use crate::pg::error::{Error, Result, SqlState, notice};

@@ -140,8 +140,8 @@ impl Drop for ExtensionLock {
 
 /// Makes a relation at least so many pages long; those added are zeros. Returns how many it has.
 ///
-/// Only the last one is written, as hash indexes do it: the file system gives zeros for those before. It needs no WAL: a
-/// page that was not written to is as good as none.
+/// Only the last one is written, as hash indexes do it: the file system gives zeros for those before. It needs no WAL:
+/// a page that was not written to is as good as none.
 pub fn extend(relation: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
