@@ -117,10 +117,10 @@ impl<M: Memory> Set<M> {
             }
             return Ok(());
         }
-        if let Some(Member { header: own, .. }) = self.members.last() {
-            if let Some(why) = mismatch(own, header) {
-                return Err(refuse(own, header, why));
-            }
+        if let Some(Member { header: own, .. }) = self.members.last()
+            && let Some(why) = mismatch(own, header)
+        {
+            return Err(refuse(own, header, why));
         }
         let multiple = (self.multiple / gcd(self.multiple, header.blocks)).checked_mul(header.blocks);
         match multiple.filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES) {
