@@ -24,7 +24,9 @@
 //! | [`filter`] | the stored form; building, asking, merging, resizing, estimating |
 //! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |
 //! | [`mod@parquet`] | filters as Parquet files keep them |
-//! | [`range`] | tiles and pages of the index: many filters asked at once |
+//! | [`page`] | what the pages of an index have in common |
+//! | [`range`] | the index over ranges of a table: tiles of filters of their elements |
+//! | [`rows`] | the index over a column of filters: tiles of these |
 //!
 //! A module uses only those above it.
 //!
@@ -44,8 +46,10 @@ pub mod interrupt;
 pub mod kind;
 pub mod layout;
 pub mod memory;
+pub mod page;
 pub mod parquet;
 pub mod range;
+pub mod rows;
 pub mod sizing;
 
 pub use error::{Class, Error, Problem, Result};

@@ -1,7 +1,6 @@
-//! What pages are called: their number, their level, their kind.
+//! The levels of an index, and the kinds of their pages.
 
-/// The number of a page in the index file; PostgreSQL's block number.
-pub type PageNumber = u32;
+use crate::page::PageKind;
 
 /// The two levels of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,20 +14,6 @@ pub enum Level {
 impl Level {
     /// Both.
     pub const ALL: [Level; 2] = [Level::Zero, Level::One];
-}
-
-/// What a page is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PageKind {
-    /// Page 0: options, counts, and the newest runs of tiles.
-    Meta = 1,
-    /// Older runs of tiles.
-    Directory = 2,
-    /// Bits of a tile of level 0.
-    LevelZero = 3,
-    /// Bits of a tile of level 1.
-    LevelOne = 4,
 }
 
 impl PageKind {

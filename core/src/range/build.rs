@@ -14,31 +14,18 @@
 //! that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile, if
 //! those before it fill theirs: every eighth may.
 
-use super::address::{Level, PageNumber};
+use super::address::Level;
 use super::directory::{Directory, Options};
 use super::gather::Gathered;
 use super::limits::RANGES_ALONE;
 use super::meta::open_runs;
-use super::page::PageSize;
 use super::rate::{Rates, Target, mean, pages_for, typical};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape, Width, footprint};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::page::{PageSize, Sink};
 
 /// A slot of level 1 in a tile of this many times its promised rate ends the tile.
 const MOST_OVER: f64 = 2.0;
-
-/// Where pages go while an index is built.
-pub trait Sink {
-    /// What writing can fail with.
-    type Error: From<Error>;
-
-    /// Takes a page, PostgreSQL's header being zero. Numbers are 1, 2, 3 and so on without gaps: the caller has put
-    /// something at the place of the metapage before.
-    ///
-    /// # Errors
-    /// Whatever prevents the page from being written.
-    fn write(&mut self, number: PageNumber, page: &[u8]) -> std::result::Result<(), Self::Error>;
-}
 
 /// What a slot of level 1 is kept as until its tile is written.
 enum Kept {

@@ -18,10 +18,11 @@
 //! A billion rows with 65 a page are some 240 runs: tiles of level 0 in runs of 128, with a tile of level 1 between.
 //! The metapage has room for 404.
 
-use super::address::{Level, PageNumber};
-use super::page::PageSize;
+use super::address::Level;
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
+use crate::page::PageNumber;
+use crate::page::PageSize;
 
 /// What was chosen when the index was made.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -20,15 +20,16 @@
 //!
 //! Pages are given away by counting: the file needn't be extended before a page gets its first bit.
 
-use super::address::{Level, PageNumber};
+use super::address::Level;
 use super::directory::Directory;
 use super::fill::Fill;
 use super::limits::RANGES_ALONE;
 use super::meta::open_runs;
-use super::page::Pages;
 use super::rate::{self, Rates, Target, typical};
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error::{Error, Result};
+use crate::page::PageNumber;
+use crate::page::Pages;
 
 /// Pages of the tile before that are read to learn from.
 const PAGES_READ: u32 = 16;

@@ -20,15 +20,16 @@
 //! 64  run …                   20 bytes each, then 0 up to the end
 //! ```
 
-use super::address::{Level, PageKind, PageNumber};
-use super::damage::{Damage, Defect, RunProblem};
+use super::address::Level;
 use super::directory::{Directory, Options, Run};
 use super::limits::MAX_HASHES;
 use super::limits::RANGES_ALONE;
-use super::page::{PageSize, Pages, Reader, Special};
 use super::rate::check_fpr;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::hash::HASH_ID;
+use crate::page::{Damage, Defect, RunProblem};
+use crate::page::{PageKind, PageNumber};
+use crate::page::{PageSize, Pages, Reader, Special};
 
 /// The metapage.
 pub const META_PAGE: PageNumber = 0;

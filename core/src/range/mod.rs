@@ -18,9 +18,7 @@
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `address`, `limits` | what pages are called; how much there may be of everything |
-//! | `page` | what all pages have; [`Pages`], through which they are read |
-//! | `damage` | [`Damage`]: what is wrong with a page |
+//! | `address`, `limits` | the levels; how much there may be of everything |
 //! | `tile` | where an element's bits are; asking a page, and what to change in it |
 //! | `rate` | what rates the levels keep, and the pages that takes |
 //! | `directory` | where the tiles are: runs of them |
@@ -78,7 +76,6 @@
 
 mod address;
 mod build;
-mod damage;
 mod directory;
 mod fill;
 mod gather;
@@ -87,21 +84,22 @@ mod inspect;
 mod limits;
 pub mod memory;
 mod meta;
-mod page;
 mod rate;
 mod search;
 mod tile;
 
-pub use address::{Level, PageKind, PageNumber};
-pub use build::{Build, Sink};
-pub use damage::{Damage, Defect, RunProblem};
+pub use crate::page::{
+    Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, RunProblem,
+    SPECIAL_BYTES, Sink, Special,
+};
+pub use address::Level;
+pub use build::Build;
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
 pub use grow::{Growth, next_width};
 pub use inspect::{Expectation, Survey};
 pub use limits::{MAX_HASHES, RANGES_ALONE};
 pub use meta::META_PAGE;
-pub use page::{PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageSize, Pages, SPECIAL_BYTES, Special};
 pub use rate::{
     DEFAULT_FPR, MAX_FPR, MIN_FPR, Rates, Target, check_fpr, may_stay, mean_rate, pages_for, split, typical,
 };

@@ -12,8 +12,8 @@
 
 use super::address::Level;
 use super::directory::Directory;
-use super::page::Pages;
 use super::tile::{Mark, Slots, TileAddress};
+use crate::page::Pages;
 
 /// Where the bits of one element belong for one range: at most two pages.
 ///

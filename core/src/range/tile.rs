@@ -17,11 +17,12 @@
 //! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
 //! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
 
-use super::address::{Level, PageKind, PageNumber};
-use super::damage::{Damage, Defect};
+use super::address::Level;
 use super::limits::MAX_HASHES;
-use super::page::{PAGE_HEADER_BYTES, PageSize, Special};
 use crate::hash::{reduce, word};
+use crate::page::{Damage, Defect};
+use crate::page::{PAGE_HEADER_BYTES, PageSize, Special};
+use crate::page::{PageKind, PageNumber};
 use crate::sizing::rate;
 
 /// Words of a hash that belong to one level.

@@ -2,7 +2,6 @@
 //! overflow; what doesn't is refused with an error that names page and defect.
 
 use super::address::{PageKind, PageNumber};
-use super::limits::MAX_HASHES;
 use std::fmt;
 
 /// A page that no version of this code wrote.
@@ -82,7 +81,7 @@ pub enum RunProblem {
     Level(u8),
     /// Tiles are 8, 16, 32, 64 or 128 slots wide.
     Width(u8),
-    /// Elements have 1 to [`MAX_HASHES`] hashes.
+    /// Elements have 1 to 60 hashes.
     Hashes(u8),
     /// A byte that has no use is not zero.
     Reserved(u8),
@@ -153,7 +152,7 @@ impl fmt::Display for RunProblem {
         match self {
             RunProblem::Level(level) => write!(f, "level {level} is unknown"),
             RunProblem::Width(width) => write!(f, "{width} slots are no width of a tile"),
-            RunProblem::Hashes(hashes) => write!(f, "{hashes} hashes are not 1 to {MAX_HASHES}"),
+            RunProblem::Hashes(hashes) => write!(f, "{hashes} hashes are too few or too many"),
             RunProblem::Reserved(byte) => write!(f, "a reserved byte is {byte}"),
             RunProblem::Pages { pages, tiles } => write!(f, "{tiles} tiles of {pages} pages"),
             RunProblem::FirstSlot { found, expected } => write!(f, "begins with slot {found} instead of {expected}"),

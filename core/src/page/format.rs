@@ -7,9 +7,9 @@
 //!  │ PostgreSQL │ payload: 8,160 bytes                         │number│ ver │kind │ id  │
 //!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
 //!
-//!  number   u32   tile pages: the first slot of the tile; directory pages: which of them it is; metapage: 0
+//!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
 //!  ver      u8    1
-//!  kind     u8    1 metapage, 2 directory, 3 tile of level 0, 4 tile of level 1
+//!  kind     u8    1 metapage, 2 directory, 3 and 4 tiles of ranges, 5 tiles of rows, 6 rows
 //!  id       u16   FB1F: no other access method's
 //! ```
 //!
@@ -18,6 +18,7 @@
 
 use super::address::{PageKind, PageNumber};
 use super::damage::{Damage, Defect};
+use crate::error::Error;
 use std::ops::Range;
 
 /// Bytes of PostgreSQL's page header.
@@ -137,8 +138,21 @@ pub trait Pages {
     }
 }
 
+/// Where pages go while an index is built.
+pub trait Sink {
+    /// What writing can fail with.
+    type Error: From<Error>;
+
+    /// Takes a page, PostgreSQL's header being zero. Numbers are 1, 2, 3 and so on without gaps: the caller has put
+    /// something at the place of the metapage before.
+    ///
+    /// # Errors
+    /// Whatever prevents the page from being written.
+    fn write(&mut self, number: PageNumber, page: &[u8]) -> std::result::Result<(), Self::Error>;
+}
+
 /// Reads little-endian numbers from the front of bytes that are long enough.
-pub(super) struct Reader<'a>(pub &'a [u8]);
+pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl Reader<'_> {
     pub fn take<const N: usize>(&mut self) -> [u8; N] {

@@ -1,0 +1,237 @@
+//! Building an index in one pass: the filters of rows in any order.
+//!
+//! ```text
+//! filter ──▶ kept with others of its group, until these fill a tile or memory ──▶ tile, written at once
+//!       └──▶ its row, in the group's row page, which is written when the tiles have all of its slots
+//! end    ──▶ tiles for what is left, row pages, directory pages
+//! ```
+
+use super::directory::Directory;
+use super::group::{Group, slot_bits};
+use super::row_page::{RowId, RowPage, room};
+use super::tile::{Grid, Tile, widest};
+use crate::filter::View;
+use crate::memory;
+use crate::page::{PageNumber, PageSize, Sink};
+use std::ops::Range;
+
+/// Filters of one group whose tile was not written yet.
+struct Open {
+    group: Group,
+    /// Its number, once it has a tile.
+    number: Option<u32>,
+    /// The bits of each, one after the other.
+    bits: Vec<u8>,
+    rows: Vec<RowId>,
+    /// The row page that is not full yet, and how many slots the tiles have of it.
+    row_page: Vec<u8>,
+    slots: u16,
+    /// Which tiles these are.
+    tiles: Range<usize>,
+}
+
+/// An index that is being built.
+pub struct Build {
+    directory: Directory,
+    /// Most bytes of filters that are kept.
+    hold: usize,
+    held: usize,
+    groups: Vec<Open>,
+    /// All tiles so far; those whose row page was not written yet don't know it.
+    tiles: Vec<Tile>,
+    /// Groups that have a tile.
+    numbered: u32,
+    /// Rows with a slot.
+    rows: u64,
+}
+
+impl Build {
+    /// An index with pages of this size, of whose filters up to `hold` bytes may be kept in memory.
+    pub fn new(size: PageSize, hold: usize) -> Build {
+        let directory = Directory::empty(size);
+        Build { directory, hold, held: 0, groups: Vec::new(), tiles: Vec::new(), numbered: 0, rows: 0 }
+    }
+
+    /// How many rows have a slot.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds a row with its filter.
+    ///
+    /// # Errors
+    /// [`crate::Class::TooLarge`] when there are no numbers left for pages; those of writing.
+    pub fn add<S: Sink>(&mut self, sink: &mut S, row: RowId, filter: &View<'_>) -> std::result::Result<(), S::Error> {
+        let Some(group) = Group::of(filter) else { return Ok(()) };
+        self.rows += 1;
+        let number = match self.groups.iter().position(|open| open.group == group) {
+            Some(number) => number,
+            None => {
+                let (bits, rows, row_page) = (Vec::new(), Vec::new(), Vec::new());
+                self.groups.push(Open { group, number: None, bits, rows, row_page, slots: 0, tiles: 0..0 });
+                self.groups.len() - 1
+            }
+        };
+        let open = &mut self.groups[number];
+        let bits = slot_bits(filter, &open.group);
+        if open.bits.capacity() == 0 {
+            // One after the other without moving them: as many as a tile has, or as may be kept.
+            let tile = bits.len().saturating_mul(usize::from(self.directory.widest(&open.group)));
+            memory::reserve(&mut open.bits, tile.min(self.hold.max(bits.len())));
+        }
+        memory::reserve(&mut open.bits, bits.len());
+        open.bits.extend_from_slice(&bits);
+        memory::push(&mut open.rows, row);
+        self.held += bits.len();
+        if open.rows.len() == usize::from(self.directory.widest(&open.group)) {
+            self.flush(sink, number)?;
+        } else if self.held > self.hold {
+            let largest = (0..self.groups.len()).max_by_key(|&number| self.groups[number].bits.len());
+            self.flush(sink, largest.unwrap_or(number))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, after the last row, and returns the directory, whose metapage the caller writes.
+    ///
+    /// # Errors
+    /// As [`Build::add`].
+    pub fn finish<S: Sink>(mut self, sink: &mut S) -> std::result::Result<Directory, S::Error> {
+        for number in 0..self.groups.len() {
+            self.flush(sink, number)?;
+            self.write_row_page(sink, number)?;
+        }
+        let Build { mut directory, groups, tiles, rows, .. } = self;
+        for tile in tiles {
+            // Groups are numbered in the order of their first tiles.
+            let is_new = directory.group(tile.group).is_none();
+            let group = groups.iter().find(|open| is_new && open.number == Some(tile.group)).map(|open| &open.group);
+            if directory.is_full(group) {
+                write_directory_page(sink, &directory)?;
+            }
+            directory.append(group, tile)?;
+        }
+        write_directory_page(sink, &directory)?;
+        directory.rows_built = rows;
+        Ok(directory)
+    }
+
+    /// Writes the filters that are kept of a group, as tiles.
+    fn flush<S: Sink>(&mut self, sink: &mut S, number: usize) -> std::result::Result<(), S::Error> {
+        let mut first = 0;
+        let count = self.groups[number].rows.len();
+        while first < count {
+            let width = self.width_for(&self.groups[number].group, count - first);
+            let slots = first..count.min(first + usize::from(width));
+            first = slots.end;
+            self.tile(sink, number, width, slots)?;
+        }
+        let open = &mut self.groups[number];
+        self.held -= open.bits.len();
+        open.rows.clear();
+        // Others may need the memory.
+        open.bits = Vec::new();
+        Ok(())
+    }
+
+    /// How wide a tile is made for so many filters, or for some of them: as wide as can be if most of it is used.
+    fn width_for(&self, group: &Group, filters: usize) -> u16 {
+        let most = self.directory.widest(group);
+        if group.shape.blocks == 0 || filters >= usize::from(most) {
+            return most;
+        }
+        let room = u64::from(widest(self.directory.size, group.block_bytes()));
+        let filters = filters as u64;
+        let per_page = (room / filters).clamp(1, group.shape.blocks);
+        let fits_one_page = per_page == group.shape.blocks;
+        let per_page = if fits_one_page || filters * per_page >= room * 3 / 4 { per_page } else { per_page + 1 };
+        ((room / per_page).max(1) as u16).min(most)
+    }
+
+    /// Writes a tile of these of the filters that are kept.
+    fn tile<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        number: usize,
+        width: u16,
+        slots: Range<usize>,
+    ) -> std::result::Result<(), S::Error> {
+        let size = self.directory.size;
+        if self.groups[number].slots + width > room(size) {
+            self.write_row_page(sink, number)?;
+        }
+        let ordinal = self.tiles.len() as u32;
+        let Open { group, number, bits, rows, row_page, slots: used, tiles } = &mut self.groups[number];
+        if row_page.is_empty() {
+            *row_page = vec![0; size.bytes()];
+            tiles.start = self.tiles.len();
+        }
+        let group_number = *number.get_or_insert_with(|| {
+            self.numbered += 1;
+            self.numbered - 1
+        });
+        let first_slot = *used;
+        let grid = Grid::new(size, group, width);
+        let pages = grid.map_or(0, |grid| grid.pages());
+        let first_page = if pages == 0 { 0 } else { self.directory.allocate(pages)? };
+        let tile = Tile { ordinal, group: group_number, width, first_slot, row_page: 0, first_page };
+        let unplaced = RowPage { page: 0, group: group_number, slots: 0, size };
+        for (slot, row) in (first_slot..).zip(&rows[slots.clone()]) {
+            unplaced.set(row_page, slot, *row);
+        }
+        *used += width;
+        self.tiles.push(tile);
+        tiles.end = self.tiles.len();
+        if let Some(grid) = grid {
+            let each = bits.len() / rows.len();
+            write_blocks(sink, size, &tile, &grid, &bits[slots.start * each..slots.end * each], each)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the row page of a group, if there is one, and tells its tiles where it is.
+    fn write_row_page<S: Sink>(&mut self, sink: &mut S, number: usize) -> std::result::Result<(), S::Error> {
+        let open = &mut self.groups[number];
+        let mut page = std::mem::take(&mut open.row_page);
+        if page.is_empty() {
+            return Ok(());
+        }
+        let at = self.directory.allocate(1)?;
+        let group = open.number.unwrap_or(0);
+        for tile in self.tiles[open.tiles.clone()].iter_mut().filter(|tile| tile.group == group) {
+            tile.row_page = at;
+        }
+        open.slots = 0;
+        RowPage { page: at, group, slots: 0, size: self.directory.size }.special().write(&mut page);
+        sink.write(at, &page)
+    }
+}
+
+/// Writes the pages of a tile: of each slot's `each` bytes of bits some in each page.
+fn write_blocks<S: Sink>(
+    sink: &mut S,
+    size: PageSize,
+    tile: &Tile,
+    grid: &Grid,
+    bits: &[u8],
+    each: usize,
+) -> std::result::Result<(), S::Error> {
+    let stride = grid.stride();
+    let mut page = vec![0; size.bytes()];
+    for (number, from) in (tile.first_page..).zip((0..each).step_by(stride)) {
+        crate::interrupt::check();
+        page.fill(0);
+        let length = stride.min(each - from);
+        for (to, bits) in page[size.payload()].chunks_exact_mut(stride).zip(bits.chunks_exact(each)) {
+            to[..length].copy_from_slice(&bits[from..][..length]);
+        }
+        tile.special().write(&mut page);
+        sink.write(number, &page)?;
+    }
+    Ok(())
+}
+
+fn write_directory_page<S: Sink>(sink: &mut S, directory: &Directory) -> std::result::Result<(), S::Error> {
+    let page: Option<(PageNumber, Vec<u8>)> = directory.newest_page();
+    page.map_or(Ok(()), |(number, page)| sink.write(number, &page))
+}

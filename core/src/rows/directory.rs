@@ -1,0 +1,152 @@
+//! Where the tiles are: groups, their tiles, and the row pages of these.
+//!
+//! It is written as a list of records that only grows: a group, or a tile of a group. So what a session has read stays
+//! true, and lacks at most what was added since; [`Directory::is_current`] compares four bytes. A million filters of
+//! one shape are 7,900 tiles, and 24 pages of records.
+
+use super::group::Group;
+use super::row_page::{RowPage, room};
+use super::tile::{Grid, Slot, Tile, widest};
+use crate::page::{PageNumber, PageSize};
+
+/// All tiles of an index, as its metapage and directory pages tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// Bytes of a page.
+    pub size: PageSize,
+    /// Rows that the index was built from.
+    pub rows_built: u64,
+    /// Changes with every change of the directory.
+    pub(super) generation: u32,
+    /// How many pages were given away. Those that were not written yet may lie behind the end of the file.
+    pub(super) allocated: PageNumber,
+    /// The directory pages, oldest first.
+    pub(super) pages: Vec<PageNumber>,
+    /// The records of the newest one.
+    pub(super) newest: Vec<u8>,
+    /// How many tiles there are.
+    pub(super) tiles: u32,
+    groups: Vec<Member>,
+}
+
+/// A group and its tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Member {
+    group: Group,
+    /// Those of one row page one after the other, by their first slots.
+    tiles: Vec<Tile>,
+    row_pages: Vec<RowPage>,
+}
+
+impl Directory {
+    /// That of an index without rows.
+    pub fn empty(size: PageSize) -> Directory {
+        Directory {
+            size,
+            rows_built: 0,
+            generation: 0,
+            allocated: 1,
+            pages: Vec::new(),
+            newest: Vec::new(),
+            tiles: 0,
+            groups: Vec::new(),
+        }
+    }
+
+    /// How many pages were given away, the metapage included. The file may have fewer: a page behind its end is one
+    /// without slots.
+    pub fn allocated(&self) -> PageNumber {
+        self.allocated
+    }
+
+    /// The directory pages, oldest first.
+    pub fn pages(&self) -> &[PageNumber] {
+        &self.pages
+    }
+
+    /// All groups with their numbers.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, &Group)> {
+        (0..).zip(self.groups.iter().map(|member| &member.group))
+    }
+
+    /// The number of a group, if it has tiles.
+    pub fn group_number(&self, group: &Group) -> Option<u32> {
+        self.groups.iter().position(|member| member.group == *group).map(|number| number as u32)
+    }
+
+    /// The tiles of a group: those of one row page one after the other.
+    pub fn tiles(&self, group: u32) -> &[Tile] {
+        self.groups.get(group as usize).map_or(&[], |member| &member.tiles)
+    }
+
+    /// The row pages of a group.
+    pub fn row_pages(&self, group: u32) -> &[RowPage] {
+        self.groups.get(group as usize).map_or(&[], |member| &member.row_pages)
+    }
+
+    /// How many tiles there are.
+    pub fn all_tiles(&self) -> u32 {
+        self.tiles
+    }
+
+    /// How many row pages there are.
+    pub fn all_row_pages(&self) -> usize {
+        self.groups.iter().map(|member| member.row_pages.len()).sum()
+    }
+
+    /// How many slots a group has, free ones included.
+    pub fn slots(&self, group: u32) -> u64 {
+        self.row_pages(group).iter().map(|page| u64::from(page.slots)).sum()
+    }
+
+    /// A slot of a row page.
+    pub fn slot(&self, page: &RowPage, number: u16) -> Option<Slot> {
+        let tiles = self.tiles(page.group);
+        let tile = tiles.iter().find(|tile| tile.row_page == page.page && tile.slots().contains(&number))?;
+        Some(Slot { tile: *tile, number })
+    }
+
+    /// Adds a group. Returns its number.
+    pub(super) fn place_group(&mut self, group: Group) -> u32 {
+        self.groups.push(Member { group, tiles: Vec::new(), row_pages: Vec::new() });
+        self.groups.len() as u32 - 1
+    }
+
+    /// Adds a tile that follows those of its group.
+    pub(super) fn place(&mut self, tile: Tile) {
+        let member = &mut self.groups[tile.group as usize];
+        let end = tile.slots().end;
+        match member.row_pages.last_mut().filter(|page| page.page == tile.row_page) {
+            Some(page) => page.slots = end,
+            None => {
+                let page = RowPage { page: tile.row_page, group: tile.group, slots: end, size: self.size };
+                member.row_pages.push(page);
+            }
+        }
+        member.tiles.push(tile);
+        self.tiles += 1;
+    }
+
+    /// The row page and the slot that the next tile of a group begins with, if it has so many slots: those of the last
+    /// page if it has room for them, else `None` for a new one.
+    pub(super) fn next_slot(&self, group: u32, width: u16) -> Option<RowPage> {
+        let last = self.row_pages(group).last()?;
+        (last.slots + width <= room(self.size)).then_some(*last)
+    }
+
+    /// The widest tile that a group may have.
+    pub(super) fn widest(&self, group: &Group) -> u16 {
+        let room = room(self.size);
+        if group.shape.blocks == 0 { room } else { room.min(widest(self.size, group.block_bytes()) as u16) }
+    }
+
+    /// Pages of a tile of a group.
+    pub(super) fn pages_of(&self, group: &Group, width: u16) -> u64 {
+        Grid::new(self.size, group, width).map_or(0, |grid| grid.pages())
+    }
+
+    /// A group by its number.
+    pub fn group(&self, number: u32) -> Option<&Group> {
+        self.groups.get(number as usize).map(|member| &member.group)
+    }
+}

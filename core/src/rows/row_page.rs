@@ -1,0 +1,164 @@
+//! Row pages: which rows the slots of tiles belong to, and which slots are free.
+//!
+//! ```text
+//! payload    │ state of each slot, a byte │ row of each slot: page u32, line u16 │
+//!              0                            R = payload / 7
+//! ```
+
+use super::tile::written;
+use crate::page::{Damage, Defect, PageKind, PageNumber, PageSize, Special};
+
+/// A row: what PostgreSQL calls its `ctid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId {
+    /// The page of the table.
+    pub page: u32,
+    /// Which of the rows there.
+    pub line: u16,
+}
+
+impl RowId {
+    /// Bytes of one.
+    const BYTES: usize = 6;
+
+    fn to_bytes(self) -> [u8; RowId::BYTES] {
+        let ([a, b, c, d], [e, f]) = (self.page.to_le_bytes(), self.line.to_le_bytes());
+        [a, b, c, d, e, f]
+    }
+
+    fn from_bytes([a, b, c, d, e, f]: [u8; RowId::BYTES]) -> RowId {
+        RowId { page: u32::from_le_bytes([a, b, c, d]), line: u16::from_le_bytes([e, f]) }
+    }
+}
+
+/// What a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// Nobody's: its blocks may be anything.
+    Free = 0,
+    /// A row's that was not committed yet, whose blocks are being written.
+    Claimed = 1,
+    /// A row's.
+    Used = 2,
+}
+
+/// Bytes of a page to set: where, and to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<const N: usize> {
+    /// Where in the page.
+    pub offset: u16,
+    /// What it becomes.
+    pub bytes: [u8; N],
+}
+
+/// How many slots a row page has.
+pub(super) const fn room(size: PageSize) -> u16 {
+    (size.payload_bytes() / (1 + RowId::BYTES)) as u16
+}
+
+/// A row page and the tiles that use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPage {
+    /// Where it is.
+    pub page: PageNumber,
+    /// The number of the group whose it is.
+    pub group: u32,
+    /// How many slots the tiles have so far.
+    pub slots: u16,
+    /// Bytes of a page.
+    pub size: PageSize,
+}
+
+impl RowPage {
+    /// What stands at its end.
+    pub const fn special(&self) -> Special {
+        Special { kind: PageKind::Rows, number: self.group }
+    }
+
+    fn state_at(&self, slot: u16) -> u16 {
+        self.size.payload().start as u16 + slot
+    }
+
+    fn row_at(&self, slot: u16) -> u16 {
+        self.state_at(room(self.size)) + slot * RowId::BYTES as u16
+    }
+
+    /// The page, if it was written.
+    ///
+    /// # Errors
+    /// For another page.
+    pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
+        written(self.special(), self.size, page, self.page)
+    }
+
+    fn states<'p>(&self, page: &'p [u8]) -> &'p [u8] {
+        &page[usize::from(self.state_at(0))..][..usize::from(self.slots)]
+    }
+
+    /// The first slot that nobody has.
+    ///
+    /// # Errors
+    /// For another page.
+    pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
+        let Some(page) = self.written(page)? else { return Ok((self.slots > 0).then_some(0)) };
+        Ok(self.states(page).iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
+    }
+
+    /// The state of a slot, and whose it is.
+    ///
+    /// # Errors
+    /// [`Defect::Field`] for a state that is none.
+    pub fn slot(&self, page: &[u8], slot: u16) -> Result<(State, RowId), Damage> {
+        let state = match page[usize::from(self.state_at(slot))] {
+            0 => State::Free,
+            1 => State::Claimed,
+            2 => State::Used,
+            found => {
+                let defect = Defect::Field { field: "the state of a slot", found: found.into() };
+                return Err(Damage { page: self.page, defect });
+            }
+        };
+        let row = page[usize::from(self.row_at(slot))..].first_chunk().expect("a row is in the page");
+        Ok((state, RowId::from_bytes(*row)))
+    }
+
+    /// Calls `found` with each slot that is somebody's.
+    ///
+    /// # Errors
+    /// For another page, and for a state that is none.
+    pub fn rows(&self, page: Option<&[u8]>, mut found: impl FnMut(u16, State, RowId)) -> Result<(), Damage> {
+        let Some(page) = self.written(page)? else { return Ok(()) };
+        for slot in 0..self.slots {
+            let (state, row) = self.slot(page, slot)?;
+            if state != State::Free {
+                found(slot, state, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// What to change so that a free slot is a row's, whose blocks are still to be written.
+    pub fn claim(&self, slot: u16, row: RowId) -> (Piece<1>, Piece<6>) {
+        let state = Piece { offset: self.state_at(slot), bytes: [State::Claimed as u8] };
+        (state, Piece { offset: self.row_at(slot), bytes: row.to_bytes() })
+    }
+
+    /// What to change so that questions find the row of a claimed slot.
+    pub fn publish(&self, slot: u16) -> Piece<1> {
+        Piece { offset: self.state_at(slot), bytes: [State::Used as u8] }
+    }
+
+    /// What to change so that a slot is nobody's.
+    pub fn free(&self, slot: u16) -> Piece<1> {
+        Piece { offset: self.state_at(slot), bytes: [State::Free as u8] }
+    }
+
+    /// Sets a slot of a page that is being made.
+    pub(super) fn set(&self, page: &mut [u8], slot: u16, row: RowId) {
+        let (_, place) = self.claim(slot, row);
+        let state = self.publish(slot);
+        page[usize::from(state.offset)] = state.bytes[0];
+        page[usize::from(place.offset)..][..RowId::BYTES].copy_from_slice(&place.bytes);
+    }
+}
