@@ -5,7 +5,7 @@
 //! [`super::insert`], and what was inserted meanwhile comes a second time when PostgreSQL validates the index.
 
 use super::options;
-use super::page::{Failure, PAGE_SIZE};
+use super::page::{Failure, PAGE_SIZE, unhashed};
 use super::session;
 use crate::element::Column;
 use crate::pg::call::Element;
@@ -14,6 +14,7 @@ use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::table::{self, Built, Row};
 use crate::pg::wal::{self, Filling};
+use pg_bloom_core::memory;
 use pg_bloom_core::range::{Build, Directory, Options, SPECIAL_BYTES, Sink};
 use pgrx::pg_sys;
 
@@ -96,8 +97,8 @@ impl Building {
         while self.range < range {
             self.end_range()?;
         }
-        let hash = self.column.hasher().hash(Element { datum: value });
-        self.hashes.extend(hash);
+        let hash = self.column.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?;
+        memory::push(&mut self.hashes, hash);
         self.rows += 1;
         if self.hashes.len().is_multiple_of(CHECK_EVERY) {
             interrupt::check_for_interrupts();

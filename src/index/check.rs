@@ -4,6 +4,7 @@
 //! its bits are in.
 
 use super::opened::Named;
+use super::page::unhashed;
 use super::session::Index;
 use crate::pg::call::{Call, Element};
 use crate::pg::error::{Error, Outcome, Result, SqlState, raise};
@@ -40,7 +41,7 @@ fn check(call: &Call) -> Outcome {
 
 /// Whether a row on this page of the table would be found.
 fn has(index: &Index, directory: &Directory, table_page: u32, element: Element) -> Result<bool> {
-    let Some(hash) = index.column().hasher().hash(element) else { return Ok(false) };
+    let hash = index.column().hasher().hash(element).ok_or_else(unhashed)?;
     let range = table_page / directory.options.pages_per_range;
     let Some(places) = directory.places(range, hash) else { return Ok(false) };
     for mark in places.in_lock_order() {

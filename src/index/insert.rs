@@ -5,11 +5,11 @@
 //! not are set under the exclusive locks, level 1 before level 0, with one record.
 
 use super::build::meta_page;
-use super::page::{BelowMeta, damaged, is_set, prepare};
+use super::page::{BelowMeta, damaged, is_set, prepare, unhashed};
 use super::session::Index;
 use crate::pg::buffer::{Exclusive, Pin};
 use crate::pg::call::Element;
-use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::error::Result;
 use crate::pg::relation::Relation;
 use crate::pg::wal::{self, Change, Edit};
 use pg_bloom_core::range::{Directory, Level, MAX_HASHES, Mark, Places, SPECIAL_BYTES};
@@ -32,12 +32,6 @@ pub fn insert(relation: Relation, value: Datum, table_page: u32) -> Result<()> {
         }
     };
     add(&index, &directory, &places)
-}
-
-/// Numbers have one width in an index, so this can't happen.
-#[cold]
-fn unhashed() -> Error {
-    Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "element has no hash")
 }
 
 /// Sets the bits of an element that are not set yet.

@@ -55,6 +55,12 @@ pub fn damaged(index: Relation, Damage { page, defect }: &Damage) -> Error {
         .hint("REINDEX it.")
 }
 
+/// Numbers have one width in an index, so every element has a hash. A row without one must not be left out.
+#[cold]
+pub fn unhashed() -> Error {
+    Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "element has no hash")
+}
+
 /// The pages of an index that is open, of which those behind the end of the file are nothing.
 pub struct IndexPages<'a> {
     relation: Relation,

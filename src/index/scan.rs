@@ -1,5 +1,6 @@
 //! Bitmap scans: whole ranges that may have a key, clamped to the pages that the table has.
 
+use super::page::unhashed;
 use super::session::Index;
 use crate::pg::error::Result;
 use crate::pg::interrupt;
@@ -7,6 +8,7 @@ use crate::pg::memory::Scratch;
 use crate::pg::relation::Relation;
 use crate::pg::scan::{Bitmap, Key, Sought};
 use crate::pg::table;
+use pg_bloom_core::memory;
 use pg_bloom_core::range::Directory;
 
 /// Adds the pages that may have rows with these keys, all of them. Returns how many rows that may be.
@@ -55,8 +57,10 @@ fn ranges_of(index: &Index, directory: &Directory, key: &Key) -> Result<Vec<u32>
     let hasher = index.hasher_of(key.asked_type())?;
     let mut pages = index.pages();
     let mut ask = |element| {
-        let Some(hash) = hasher.hash(element) else { return Ok(()) };
-        directory.search(&mut pages, hash, |range| ranges.push(range)).map_err(|failure| failure.of(index.relation()))
+        let hash = hasher.hash(element).ok_or_else(unhashed)?;
+        directory
+            .search(&mut pages, hash, |range| memory::push(&mut ranges, range))
+            .map_err(|failure| failure.of(index.relation()))
     };
     match key.sought() {
         Sought::Nothing => {}

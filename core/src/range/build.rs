@@ -22,6 +22,7 @@ use super::meta::open_runs;
 use super::rate::{Rates, Target, mean, pages_for, typical};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape, Width, footprint};
 use crate::error::Result;
+use crate::memory;
 use crate::page::{PageSize, Sink};
 
 /// A slot of level 1 in a tile of this many times its promised rate ends the tile.
@@ -160,7 +161,7 @@ impl Build {
         let shape = self.directory.shape_for(Level::Zero, width, target, &typical(&loads));
         let tile = self.add(sink, shape)?;
         let size = tile.size;
-        let mut pages = vec![0; shape.pages as usize * size.bytes()];
+        let mut pages = memory::zeroed(shape.pages as usize * size.bytes());
         for slot in 0..ranges.ranges() {
             for &hash in ranges.range(slot) {
                 let (block, positions) = footprint(Level::Zero, shape.num_hashes, shape.blocks(), size, hash);
@@ -316,7 +317,8 @@ fn words_per_block(size: PageSize) -> usize {
 /// The bits of a slot of level 1, block by block in whole words.
 fn bits_of(hashes: &[u64], target: Target, blocks: u64, size: PageSize) -> Vec<u64> {
     let words = words_per_block(size);
-    let mut bits = vec![0; blocks as usize * words];
+    let mut bits = memory::list(blocks as usize * words);
+    bits.resize(blocks as usize * words, 0);
     for &hash in hashes {
         let (block, positions) = footprint(Level::One, target.num_hashes, blocks, size, hash);
         let block = &mut bits[block as usize * words..][..words];

@@ -1,5 +1,7 @@
 //! The hashes of ranges whose tile is not written yet.
 
+use crate::memory;
+
 /// Distinct hashes of neighbouring ranges.
 #[derive(Default)]
 pub(super) struct Gathered {
@@ -23,6 +25,10 @@ impl Gathered {
     /// Adds a range, with hashes in any order that may come several times.
     pub fn add(&mut self, hashes: &[u64]) {
         let start = self.hashes.len();
+        let free = self.hashes.capacity() - start;
+        if free < hashes.len() {
+            memory::reserve(&mut self.hashes, hashes.len().max(start));
+        }
         self.hashes.extend_from_slice(hashes);
         self.hashes[start..].sort_unstable();
         let mut last = None;
@@ -50,6 +56,9 @@ impl Gathered {
     pub fn split_off(&mut self, ranges: usize) -> Gathered {
         let start = ranges.checked_sub(1).map_or(0, |last| self.ends[last]);
         let ends = self.ends.split_off(ranges).into_iter().map(|end| end - start).collect();
-        Gathered { hashes: self.hashes.split_off(start), ends }
+        let mut hashes = memory::list(self.hashes.len() - start);
+        hashes.extend_from_slice(&self.hashes[start..]);
+        self.hashes.truncate(start);
+        Gathered { hashes, ends }
     }
 }
