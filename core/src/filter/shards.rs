@@ -15,9 +15,9 @@ use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::sizing;
 
-/// The most bytes that a shard has but for the name of its kind: eight of them fit a page of 8 kB, so that of a page that
-/// is half free four rows can be replaced before anything must be cleaned up. Larger ones waste less on headers, smaller
-/// ones are waited for less often.
+/// The most bytes that a shard has but for the name of its kind: eight of them fit a page of 8 kB, so that of a page
+/// that is half free four rows can be replaced before anything must be cleaned up. Larger ones waste less on headers,
+/// smaller ones are waited for less often.
 const MOST_BYTES: usize = 960;
 /// The most shards: numbers of rows are integers.
 const MOST_SHARDS: u64 = i32::MAX as u64;
