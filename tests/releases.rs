@@ -159,7 +159,7 @@ fn wrong_upgrades_would_be_noticed() {
     let current = version(&repository());
     let versions = [
         ("0.0.9", added.to_owned(), true),
-        ("0.0.8", added.lines().filter(|line| !line.starts_with("COMMENT")).collect::<Vec<_>>().join("\n"), false),
+        ("0.0.8", added.split("COMMENT").next().expect("a text has a start").to_owned(), false),
         ("0.0.7", added.replace("COST 200", "COST 201"), false),
         (
             "0.0.6",
