@@ -122,7 +122,8 @@ impl Index {
         Ok(())
     }
 
-    /// Removes the rows for which `is_dead` says so, as VACUUM does. Returns how many it removed, and how many are left.
+    /// Removes the rows for which `is_dead` says so, as VACUUM does. Returns how many it removed, and how many are
+    /// left.
     ///
     /// # Errors
     /// Those of reading.
