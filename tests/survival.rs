@@ -3,32 +3,13 @@
 mod common;
 
 use common::corpus::{self, all_kinds, filters, finds_everything};
-use common::{LAYOUTS, PATIENCE, Random, Server, column, output, rows, run, sqlstate, value};
+use common::standby::{StopsWhenDropped, catch_up, follow, is_death, wait_until};
+use common::{LAYOUTS, Random, Server, column, rows, run, sqlstate, value};
 use postgres::Client;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Tells others to stop when it goes, which is also when a test fails.
-struct StopsWhenDropped<'a>(&'a AtomicBool);
-
-impl Drop for StopsWhenDropped<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Waits until something is so.
-fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
 
 /// The temporary files of all processes.
 fn temporary_files(server: &Server) -> Vec<PathBuf> {
@@ -55,12 +36,6 @@ const STORED: &str = "
 
 /// The filter that a row should have, of what the row says.
 const REBUILT: &str = "(SELECT bloom_agg(x, capacity, 0.01, layout) FROM generate_series(low, high) AS x)";
-
-/// Whether this is what a client sees of a server's death. A process may notice that before it is killed itself.
-fn is_death(error: &postgres::Error) -> bool {
-    // The last is what the leader of a parallel build says whose workers were killed first.
-    error.code().is_none_or(|code| ["57P01", "55000"].contains(&code.code()))
-}
 
 /// What a writer was told is stored: each id with the highest element.
 type Acknowledged = Vec<(i32, i64)>;
@@ -203,27 +178,6 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
     }
     assert!(left_behind > 0, "no crash left anything to clean up");
     println!("{ROUNDS} crashes, {left_behind} temporary files left by them, {seen} rows, {answers} answers");
-}
-
-/// Makes a server a copy of another one, which it then follows.
-fn follow(standby: &Server, primary: &Server) {
-    standby.stop();
-    let data = standby.dir().join("data");
-    std::fs::remove_dir_all(&data).expect("the new server's data can be deleted");
-    output(primary.program("pg_basebackup").args(["-X", "stream", "-c", "fast", "-R", "-D"]).arg(&data));
-    let mut config = std::fs::read_to_string(data.join("postgresql.conf")).expect("there is a configuration");
-    config.push_str(&format!("unix_socket_directories = '{}'\nhot_standby_feedback = on\n", standby.dir().display()));
-    std::fs::write(data.join("postgresql.conf"), config).expect("the configuration can be written");
-    output(Command::new("chown").arg("-R").arg("--reference").arg(standby.dir()).arg(&data));
-    standby.restart();
-}
-
-/// Waits until a standby has replayed what the primary has written.
-fn catch_up(primary: &mut Client, standby: &mut Client) {
-    let written: String = value(primary, "SELECT pg_current_wal_flush_lsn()::text");
-    wait_until("the standby catches up", || {
-        value(standby, &format!("SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn"))
-    });
 }
 
 /// Stores and changes filters until told to stop. Returns how many statements that were.

@@ -14,6 +14,7 @@ pub mod corpus;
 pub mod objects;
 pub mod page;
 pub mod python;
+pub mod standby;
 
 /// How long to wait for what must happen: only what hangs takes longer, on however slow and busy a machine.
 pub const PATIENCE: Duration = Duration::from_secs(1200);
