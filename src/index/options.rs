@@ -7,7 +7,7 @@
 use crate::error::invalid_parameter;
 use crate::pg::error::{Error, Result, SqlState, notice};
 use crate::pg::hooks;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{Opened, Relation, table_of};
 use crate::pg::reloptions::{self, Entry, Kind, OptionType};
 use pg_bloom_core::range::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum};
@@ -108,10 +108,16 @@ fn created() {
     CHECKED.set(false);
 }
 
-/// An object was altered.
-fn altered(class: pg_sys::Oid, _object: pg_sys::Oid) {
-    if CHECKED.take() && class == pg_sys::RelationRelationId {
+/// An object was altered. Options may have been checked for an index that could not be created, so what it is matters.
+fn altered(class: pg_sys::Oid, object: pg_sys::Oid) {
+    if CHECKED.take() && class == pg_sys::RelationRelationId && is_ours(object) {
         let message = "the options of the index take effect at the next REINDEX";
         notice(Error::new(SqlState::ERRCODE_SUCCESSFUL_COMPLETION, message));
     }
+}
+
+/// Whether a relation that the session has locked is an index of this access method.
+fn is_ours(relation: pg_sys::Oid) -> bool {
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    table_of(relation).is_some() && Opened::index(relation, lock).relation().is_index_by(c"bloom_filter")
 }

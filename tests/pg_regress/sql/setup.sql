@@ -47,6 +47,25 @@ BEGIN
     RETURN plan::text LIKE '%"Node Type": "' || node || '"%';
 END $$;
 
+-- The nodes of a plan, with the indexes and what they are asked for. What differs between versions is left out.
+CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON, COSTS OFF) ' || query INTO plan;
+    RETURN QUERY
+    WITH RECURSIVE nodes (place, node) AS (
+        SELECT ARRAY[]::bigint[], plan -> 0 -> 'Plan'
+        UNION ALL
+        SELECT place || i, child FROM nodes, json_array_elements(node -> 'Plans') WITH ORDINALITY AS c (child, i)
+    )
+    SELECT repeat('  ', cardinality(place)) || (node ->> 'Node Type')
+        || coalesce(' ' || nullif(node ->> 'Join Type', 'Inner'), '')
+        || coalesce(' on ' || coalesce(node ->> 'Index Name', node ->> 'Relation Name'), '')
+        || coalesce(': ' || (node ->> 'Index Cond'), '')
+    FROM nodes ORDER BY place;
+END $$;
+
 -- The header of a filter that the tests often ask for, on one line.
 CREATE FUNCTION summary(filter bloom) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT format('%s, %s, capacity %s at %s, %s bits, %s hashes, kind %s', layout, representation,
