@@ -1,0 +1,61 @@
+//! The index `USING bloom_filter` never hides a row. Whatever happened to a table, what index scans find is what
+//! sequential scans find, and `bloom_index_check` agrees.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `asking` | a question, by the index and by a sequential scan: the oracle of all these tests |
+//! | `history` | random histories of one table, with crashes |
+//! | `actions` | what happens in them |
+//! | `sessions` | writers, readers and somebody who rebuilds, all at once, with crashes |
+//! | `crash` | unlogged and temporary tables, `wal_level = minimal`, pages that were never written |
+//! | `standby` | a standby reads the same, has the same bytes, and takes over |
+//! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
+//! | `types` | every operator class: edge values, asked with every type of the family |
+//! | `values` | the types and their values |
+//! | `refused` | what can't be indexed, and with which SQLSTATE it is refused |
+//! | `duplicates` | sessions that add what isn't there yet, at once |
+//! | `damage` | damaged files: an error or an answer, never a crash |
+//!
+//! Random tests print their seed, and take another from `INDEX_SEED`. `INDEX_SOAK=10` makes them ten times as long.
+
+#[path = "index/actions.rs"]
+mod actions;
+#[path = "index/asking.rs"]
+mod asking;
+mod common;
+#[path = "index/crash.rs"]
+mod crash;
+#[path = "index/damage.rs"]
+mod damage;
+#[path = "index/duplicates.rs"]
+mod duplicates;
+#[path = "index/history.rs"]
+mod history;
+#[path = "index/plans.rs"]
+mod plans;
+#[path = "index/refused.rs"]
+mod refused;
+#[path = "index/sessions.rs"]
+mod sessions;
+#[path = "index/standby.rs"]
+mod standby;
+#[path = "index/types.rs"]
+mod types;
+#[path = "index/values.rs"]
+mod values;
+
+use common::Random;
+
+/// Random numbers from the seed of the environment, or from this one; either is printed.
+fn random(seed: u64) -> Random {
+    let given = std::env::var("INDEX_SEED").ok();
+    let seed = given.map_or(seed, |text| text.parse().expect("INDEX_SEED is a number"));
+    println!("INDEX_SEED={seed}");
+    Random(seed)
+}
+
+/// How often something is done: so often, or as many times that as `INDEX_SOAK` says.
+fn times(usual: usize) -> usize {
+    let factor = std::env::var("INDEX_SOAK").ok();
+    usual * factor.map_or(1, |text| text.parse().expect("INDEX_SOAK is a number"))
+}

@@ -1,0 +1,132 @@
+//! What plans read: few pages of the table, all of them when workers share them, and none that the table no longer has.
+
+use crate::asking::{Answers, agree, any, check, each};
+use crate::common::{Server, plan, rows, run, value};
+use postgres::Client;
+use std::sync::OnceLock;
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start("autovacuum = off"))
+}
+
+/// Makes `t` with 30,000 different keys on some 500 pages, and one of every kind of plan's settings.
+fn filled(name: &str) -> Client {
+    let mut client = server().database(name);
+    run(
+        &mut client,
+        "CREATE TABLE t (id integer, x text, common integer, pad text DEFAULT repeat('-', 60));
+         INSERT INTO t SELECT i, md5(i::text), i % 40 FROM generate_series(1, 30000) AS i;
+         CREATE INDEX t_x ON t USING bloom_filter (x);
+         CREATE INDEX t_common ON t USING bloom_filter (common)",
+    );
+    run(&mut client, "VACUUM ANALYZE t");
+    client
+}
+
+/// Pages of the table that a bitmap scan read, as EXPLAIN counts them.
+fn heap_pages(client: &mut Client, sql: &str) -> i64 {
+    let text = plan(client, "ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF", sql);
+    let line = text.lines().find(|line| line.contains("Heap Blocks:"));
+    let numbers = line.into_iter().flat_map(|line| line.split('=').skip(1));
+    numbers.map(|rest| rest.split(' ').next().and_then(|n| n.parse::<i64>().ok()).expect("a number of blocks")).sum()
+}
+
+#[test]
+fn present_keys_read_their_ranges_and_absent_ones_next_to_nothing() {
+    let mut client = filled("pages");
+    let (mut present, mut absent) = (0, 0);
+    for i in 0..200 {
+        let ask = |key: String| format!("SELECT id FROM t WHERE x = md5('{key}')");
+        let pages = heap_pages(&mut client, &ask((1 + i * 149).to_string()));
+        assert!(pages >= 1, "the range of key {i} was not read");
+        present += pages;
+        absent += heap_pages(&mut client, &ask(format!("none {i}")));
+    }
+    // Eight pages of its own range, and seldom another one: 63 ranges at a rate of 0.00002.
+    println!("200 present keys read {present} pages, 200 absent ones {absent}");
+    assert!((1400..=1700).contains(&present), "200 present keys read {present} pages");
+    assert!(absent <= 40, "200 absent keys read {absent} pages");
+}
+
+#[test]
+fn workers_share_what_the_index_found() {
+    let mut client = filled("parallel");
+    run(
+        &mut client,
+        "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+         SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0; SET enable_seqscan = off",
+    );
+    for sql in [
+        "SELECT count(*)::text, sum(id)::text FROM t WHERE common = 7".to_owned(),
+        "SELECT count(*)::text FROM t WHERE common = ANY (ARRAY[1, 2, 3, 77])".to_owned(),
+    ] {
+        let shown = plan(&mut client, "COSTS OFF", &sql);
+        assert!(shown.contains("Parallel Bitmap Heap Scan") && shown.contains("Index Scan on t_common"), "{shown}");
+        let answers = Answers::of(&mut client, &sql).expect("workers can ask");
+        answers.assert_same(&sql);
+        run(&mut client, "SET enable_seqscan = off; SET enable_bitmapscan = on");
+    }
+}
+
+#[test]
+fn pages_that_the_table_no_longer_has_are_left_out() {
+    let mut client = filled("shortened");
+    run(&mut client, "DELETE FROM t WHERE id > 9000");
+    run(&mut client, "VACUUM t");
+    let pages: i64 = value(&mut client, "SELECT pg_relation_size('t') / 8192");
+    assert!(pages < 250, "VACUUM left {pages} pages");
+    let keys: Vec<String> = [5, 8999, 9001, 9100, 20000, 29999].iter().map(|i| format!("md5('{i}')")).collect();
+    // Under SERIALIZABLE the executor reads whatever pages an index names.
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        run(&mut client, &format!("BEGIN ISOLATION LEVEL {level}; SET LOCAL enable_seqscan = off"));
+        let found = rows(&mut client, &any("t", "x", "", &keys));
+        assert_eq!(found.len(), 2, "{level}");
+        run(&mut client, "COMMIT");
+    }
+    // The table grows again over ranges whose filters have the keys of rows that are gone.
+    run(&mut client, "INSERT INTO t SELECT i, md5('again ' || i), 1 FROM generate_series(1, 12000) AS i");
+    let again: Vec<String> = (0..20).map(|i| format!("md5('again {}')", i * 613)).chain(keys).collect();
+    agree(&mut client, "t_x", &each("t", "x", "", &again));
+    assert_eq!(check(&mut client, "t_x"), 21000);
+}
+
+/// An index that another session has rebuilt, dropped, or moved, in prepared statements.
+#[test]
+fn prepared_statements_outlive_what_other_sessions_do() {
+    let mut client = filled("prepared");
+    let mut other = server().connect("prepared");
+    run(&mut client, "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan");
+    let ask = client.prepare("SELECT id FROM t WHERE x = $1").expect("can be prepared");
+    let changes = [
+        "REINDEX INDEX t_x",
+        "REINDEX INDEX CONCURRENTLY t_x",
+        "INSERT INTO t SELECT i, md5(i::text), 1 FROM generate_series(30001, 60000) AS i",
+        "VACUUM FULL t",
+        "DROP INDEX t_x",
+        "CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 1)",
+        "ALTER TABLE t ALTER x TYPE varchar(50)",
+        "BEGIN; TRUNCATE t; INSERT INTO t SELECT i, md5(i::text), 1 FROM generate_series(1, 60000) AS i; COMMIT",
+        "ALTER TABLE t SET UNLOGGED",
+        "DELETE FROM t WHERE id % 2 = 1",
+        "CLUSTER t USING t_id",
+    ];
+    run(&mut other, "CREATE INDEX t_id ON t (id)");
+    for change in changes {
+        run(&mut other, change);
+        let last: i32 = value(&mut other, "SELECT max(id) FROM t");
+        for id in [2, 600, 29_998, last / 2 * 2] {
+            let key = rows(&mut other, &format!("SELECT md5('{id}')"))[0].get::<_, String>(0);
+            let found: Vec<i32> = client
+                .query(&ask, &[&key])
+                .unwrap_or_else(|e| panic!("{change}: {e:?}"))
+                .iter()
+                .map(|row| row.get(0))
+                .collect();
+            assert_eq!(found, [id], "after {change}");
+        }
+        let none = client.query(&ask, &[&"none"]).unwrap_or_else(|e| panic!("{change}: {e:?}"));
+        assert!(none.is_empty());
+    }
+    check(&mut client, "t_x");
+}
