@@ -57,6 +57,7 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
         let message = format!("index \"{}\" already contains data", index.name());
         return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
     }
+    session::check_type_of_column(index)?;
     let column = session::column(index)?;
     let options = core_options(index, table);
     let mut pages = Filling::new(index, SPECIAL_BYTES);
@@ -148,7 +149,7 @@ fn core_options(index: Relation, table: Relation) -> Options {
 /// # Errors
 /// 0A000 for a column that can't be in an index.
 pub fn build_empty(index: Relation) -> Result<()> {
-    session::column(index)?;
+    session::check_type_of_column(index)?;
     let table = table::of_index(index);
     let directory = Directory::empty(core_options(index, table.relation()));
     wal::write_init_page(index, &meta_page(&directory), SPECIAL_BYTES);

@@ -9,6 +9,7 @@ use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use super::validate;
 use crate::element::{Column, Hasher};
 use crate::pg::buffer::Pin;
+use crate::pg::catalog;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::relation::{File, Fork, Relation};
 use pg_bloom_core::range::{Damage, Defect, Directory, META_PAGE};
@@ -176,17 +177,33 @@ impl Index {
     }
 }
 
-/// The column of an index.
+/// The column of an index, hashed as its operator class compares it: `char(n)` without trailing blanks where the class
+/// is that of `char(n)`, whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with the
+/// same bytes and keep the index.
 ///
 /// # Errors
 /// 0A000 for a type, a collation or an operator class that an index can't have.
 pub fn column(relation: Relation) -> Result<Column> {
     let (family, declared, collation) = relation.column_class();
-    let column = Column::new(relation.handler(), relation.column_type(), collation)?;
+    let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };
+    let column = Column::new(relation.handler(), compared, collation)?;
     if !validate::is_usual_equality(family, declared, declared) {
         return Err(validate::refuse_comparison(declared, declared));
     }
     Ok(column)
+}
+
+/// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
+/// index on `citext` would answer no question about `citext`. One that is there already is built anew.
+///
+/// # Errors
+/// 0A000 for such a type.
+pub fn check_type_of_column(relation: Relation) -> Result<()> {
+    if relation.is_being_reindexed() {
+        return Ok(());
+    }
+    let (_, _, collation) = relation.column_class();
+    Column::new(relation.handler(), relation.column_type(), collation).map(drop)
 }
 
 /// Forgets what is kept of an index: its file gets other contents.

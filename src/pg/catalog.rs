@@ -204,6 +204,12 @@ pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (element != pg_sys::InvalidOid).then_some(element)
 }
 
+/// Whether a type stands for others, as `anyarray` does.
+pub fn is_polymorphic(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_typtype(oid) as u8 == b'p' }
+}
+
 /// What sort of type it is.
 pub fn shape(oid: pg_sys::Oid) -> Shape {
     if oid == pg_sys::RECORDOID {

@@ -239,6 +239,12 @@ impl Relation {
         unsafe { attribute(self.data().rd_att, 0).atttypid }
     }
 
+    /// Whether an index that was there before is being built anew.
+    pub fn is_being_reindexed(self) -> bool {
+        // SAFETY: looks at what this session is doing.
+        unsafe { pg_sys::ReindexIsProcessingIndex(self.oid()) }
+    }
+
     /// The operator family and the declared type of the operator class of an index's first column, and the collation
     /// of the column.
     pub fn column_class(self) -> (pg_sys::Oid, pg_sys::Oid, pg_sys::Oid) {
