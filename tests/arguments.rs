@@ -198,7 +198,9 @@ fn odd_arguments_under_odd_settings_give_a_value_or_a_clean_error() {
 #[test]
 fn functions_of_aggregates_refuse_to_be_called_by_hand() {
     let mut client = session("internals");
-    let internals: Vec<Function> = functions(&mut client).into_iter().filter(|f| f.internal).collect();
+    // The handler of the access method is no function of an aggregate: its argument means nothing.
+    let is_one = |f: &Function| f.internal && f.name != "bloom_filter_handler";
+    let internals: Vec<Function> = functions(&mut client).into_iter().filter(is_one).collect();
     assert_eq!(internals.len(), 46);
     let mut calls: Vec<String> = internals.iter().flat_map(|f| f.calls(&mut Random(3), 40)).collect();
     calls.extend(

@@ -88,6 +88,7 @@ unsafe extern "C-unwind" fn aminsert(
 
 #[cfg(not(feature = "pg13"))]
 #[pgrx::pg_guard]
+#[allow(clippy::too_many_arguments, reason = "PostgreSQL's own signature")]
 unsafe extern "C-unwind" fn aminsert(
     index: pg_sys::Relation,
     values: *mut Datum,
@@ -148,6 +149,7 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
 }
 
 #[pgrx::pg_guard]
+#[allow(clippy::too_many_arguments, reason = "PostgreSQL's own signature")]
 unsafe extern "C-unwind" fn amcostestimate(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,

@@ -56,7 +56,8 @@ impl Entry {
             optname: name.as_ptr(),
             opttype,
             offset: offset as i32,
-            ..pg_sys::relopt_parse_elt::default()
+            #[cfg(feature = "pg18")]
+            isset_offset: 0,
         })
     }
 }

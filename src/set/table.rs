@@ -55,7 +55,7 @@ impl Site {
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element.
-    pub fn of_element<'c>(call: &'c Call) -> Result<&'c mut Site> {
+    pub fn of_element(call: &Call) -> Result<&mut Site> {
         let site = call.remembered(|| {
             let element = ElementType::of_argument(call, 1)?;
             Ok(Site { element, array: (Oid::INVALID, Oid::INVALID), constraint: Constraint::default() })
@@ -68,7 +68,7 @@ impl Site {
     ///
     /// # Errors
     /// As [`Site::of_element`].
-    pub fn of_array<'c>(call: &'c Call) -> Result<&'c mut Site> {
+    pub fn of_array(call: &Call) -> Result<&mut Site> {
         let site = call.remembered(|| {
             let (element, oid) = ElementType::of_array(call, 1)?;
             let array = catalog::base_type(call.argument_type(1)?);

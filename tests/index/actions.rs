@@ -135,7 +135,7 @@ impl Actions {
     }
 
     fn end(&mut self) -> &'static str {
-        *self.random.pick(&["COMMIT", "ROLLBACK", "COMMIT"])
+        if self.random.below(3) == 0 { "ROLLBACK" } else { "COMMIT" }
     }
 
     fn update_keys(&mut self) -> String {
