@@ -9,12 +9,12 @@ mod crash;
 #[path = "filter_sets/sessions.rs"]
 mod sessions;
 
-use common::{KINDS, PATIENCE, Random, Server, TYPES, bound, run, value};
+use common::{KINDS, Random, Server, TYPES, bound, run, value};
 use postgres::Client;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
@@ -24,15 +24,6 @@ fn server() -> &'static Server {
 /// The variable's number, for longer runs.
 fn setting(name: &str, otherwise: usize) -> usize {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
-}
-
-/// Waits until something is so.
-fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Adds elements and returns those that were new.

@@ -1,6 +1,7 @@
 //! The benchmarks of pg_bloom: one table of medians, ratios and the bars that they have to meet.
 //!
-//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down. Each row measures two things in turn,
+//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down, and `make bench ONLY=sets` prints the
+//! rows about sets and writes nothing. Each row measures two things in turn,
 //! so that both see the same weather of a shared machine. The table goes to standard output and to
 //! `docs/benchmarks.md`.
 
@@ -65,6 +66,10 @@ fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
     let mut server = server::Server::connect(rows);
+    if std::env::var("ONLY").is_ok_and(|only| only == "sets") {
+        println!("{}", table(&server.measure_sets()));
+        return;
+    }
     let mut page = format!(
         "# Benchmarks\n\n\
          Written by `make bench` ({rows} rows{}). Medians of {ROUNDS} measurements of two things in turn; timings on a shared\n\

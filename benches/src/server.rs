@@ -1,5 +1,7 @@
 //! pg_bloom in a server, against what it is judged by.
 
+mod sets;
+
 use crate::{ROUNDS, Row, show};
 use pg_bloom_benches::machine::Watch;
 use postgres::types::ToSql;
@@ -40,6 +42,11 @@ impl Server {
         self.value::<String>("SHOW server_version")
     }
 
+    /// The rows about sets.
+    pub fn measure_sets(&mut self) -> Vec<Row> {
+        self.sets()
+    }
+
     /// All rows of the table.
     pub fn measure(&mut self) -> Vec<Row> {
         let mut rows = self.builds();
@@ -49,6 +56,7 @@ impl Server {
         rows.extend(self.probes_of_one());
         rows.extend(self.single_probes());
         rows.push(self.unions());
+        rows.extend(self.sets());
         rows
     }
 

@@ -1,9 +1,9 @@
 //! Copies of a set: dumps, subscribers, standbys.
 
+use crate::common::standby::{catch_up, follow, wait_until};
 use crate::common::{Server, TYPES, column, feed, output, refused, run, value};
-use crate::{add_all, server, wait_until};
+use crate::{add_all, server};
 use postgres::Client;
-use std::process::Command;
 
 /// Everything in a set, in a form that two databases can be compared by.
 fn contents(client: &mut Client, set: &str) -> Vec<String> {
@@ -118,10 +118,7 @@ fn a_standby_answers_and_takes_over() {
     for batch in late.chunks(500) {
         add_all(&mut on_primary, "s", batch);
     }
-    let written: String = value(&mut on_primary, "SELECT pg_current_wal_flush_lsn()::text");
-    wait_until("the standby catches up", || {
-        value(&mut on_standby, &format!("SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn"))
-    });
+    catch_up(&mut on_primary, &mut on_standby);
     assert!(contents(&mut on_primary, "s") == contents(&mut on_standby, "s"));
     let all = "SELECT cardinality(bloom_set_present('s', ARRAY(SELECT generate_series(0, 19999))))";
     assert_eq!(value::<i32>(&mut on_standby, all), 20_000);
@@ -133,17 +130,4 @@ fn a_standby_answers_and_takes_over() {
     assert!(value::<bool>(&mut on_standby, "SELECT pg_promote()"));
     assert_eq!(add_all(&mut on_standby, "s", &early), []);
     assert_eq!(add_all(&mut on_standby, "s", &[-1]).len(), 1);
-}
-
-/// Makes a server a copy of another one, which it then follows.
-fn follow(standby: &Server, primary: &Server) {
-    standby.stop();
-    let data = standby.dir().join("data");
-    std::fs::remove_dir_all(&data).expect("the new server's data can be deleted");
-    output(primary.program("pg_basebackup").args(["-X", "stream", "-c", "fast", "-R", "-D"]).arg(&data));
-    let mut config = std::fs::read_to_string(data.join("postgresql.conf")).expect("there is a configuration");
-    config.push_str(&format!("unix_socket_directories = '{}'\n", standby.dir().display()));
-    std::fs::write(data.join("postgresql.conf"), config).expect("the configuration can be written");
-    output(Command::new("chown").arg("-R").arg("--reference").arg(standby.dir()).arg(&data));
-    standby.restart();
 }

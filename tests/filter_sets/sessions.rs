@@ -1,7 +1,8 @@
 //! Several sessions, step by step: who waits for whom, and what each gets.
 
+use crate::common::standby::wait_until;
 use crate::common::{refused, run, sqlstate, state_of, value};
-use crate::{add_all, named, server, try_add_all, wait_until};
+use crate::{add_all, named, server, try_add_all};
 use postgres::{Client, IsolationLevel};
 use std::thread::{self, ScopedJoinHandle};
 

@@ -1,0 +1,231 @@
+//! Sets that change, against the bars for them, and against one filter in one row.
+
+use super::Server;
+use crate::{Row, median, show};
+use postgres::{Client, NoTls};
+use std::thread;
+use std::time::Instant;
+
+/// Elements of a batch.
+const BATCH: usize = 1000;
+/// Batches that one measurement is the median of.
+const BATCHES: usize = 60;
+/// Sessions at once.
+const SESSIONS: usize = 8;
+/// How full the set is when it is measured, as a share of its capacity.
+const FILLED: f64 = 0.9;
+
+/// A row whose bar is a figure of its own.
+fn against_figure(work: impl Into<String>, ours: f64, bar: f64, show: impl Fn(f64) -> String) -> Row {
+    let theirs = show(bar);
+    Row {
+        work: work.into(),
+        against: format!("{theirs}, the bar"),
+        ours: show(ours),
+        theirs,
+        ratio: ours / bar,
+        bar: 1.0,
+    }
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.2} MB", bytes / 1024.0 / 1024.0)
+}
+
+/// New elements: URLs that differ from all others.
+struct Urls(usize);
+
+impl Urls {
+    fn batch(&mut self, elements: usize) -> Vec<String> {
+        self.0 += 1;
+        (0..elements).map(|i| format!("https://example.org/new/{}/{i}/of/a/batch", self.0)).collect()
+    }
+}
+
+impl Server {
+    /// All rows about sets.
+    pub(super) fn sets(&mut self) -> Vec<Row> {
+        let capacity = self.rows;
+        self.run(&format!("SELECT bloom_set_create('seen', 'text', {capacity})"));
+        let filled = (capacity as f64 * FILLED) as usize;
+        let large = 1_000_000;
+        for from in (0..filled).step_by(large) {
+            self.run(&format!(
+                "SELECT cardinality(bloom_set_add_all('seen', ARRAY(
+                    SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
+                filled.min(from + large) - 1
+            ));
+        }
+        self.run("VACUUM seen");
+        self.run(&format!(
+            "CREATE TABLE one AS SELECT bloom_agg('https://example.com/page/' || i, {capacity}) AS f
+             FROM generate_series(0, {filled} - 1) AS i"
+        ));
+        let mut urls = Urls(0);
+        let mut rows = self.batches(&mut urls);
+        rows.push(self.one_element());
+        rows.extend(self.questions());
+        rows.extend(self.sessions(&mut urls));
+        self.run("DROP TABLE seen, one");
+        rows.extend(self.billion());
+        rows
+    }
+
+    fn wal(&mut self) -> f64 {
+        self.value::<f64>("SELECT (pg_current_wal_insert_lsn() - '0/0')::float8")
+    }
+
+    /// Seconds and bytes of WAL of a statement with a batch as its parameter.
+    fn batch(&mut self, statement: &postgres::Statement, batch: &[String]) -> (f64, f64) {
+        let before = self.wal();
+        let start = Instant::now();
+        self.client.query(statement, &[&batch]).expect("a batch can be added");
+        let seconds = start.elapsed().as_secs_f64();
+        (seconds, self.wal() - before)
+    }
+
+    /// A batch of new elements: time and WAL, steady and just after a checkpoint.
+    fn batches(&mut self, urls: &mut Urls) -> Vec<Row> {
+        let ours = self.client.prepare("SELECT cardinality(bloom_set_add_all('seen', $1::text[]))").expect("it is SQL");
+        let theirs = self.client.prepare("UPDATE one SET f = bloom_add_all(f, $1::text[])").expect("it is SQL");
+        let mut after_checkpoint = Vec::new();
+        for _ in 0..5 {
+            self.run("CHECKPOINT");
+            after_checkpoint.push(self.batch(&ours, &urls.batch(BATCH)).1);
+        }
+        // Every page is in the log by now.
+        for _ in 0..BATCHES {
+            self.batch(&ours, &urls.batch(BATCH));
+        }
+        let (mut times, mut wal): (Vec<f64>, Vec<f64>) =
+            (0..BATCHES).map(|_| self.batch(&ours, &urls.batch(BATCH))).unzip();
+        let (mut their_times, mut their_wal): (Vec<f64>, Vec<f64>) =
+            (0..7).map(|_| self.batch(&theirs, &urls.batch(BATCH))).unzip();
+        let time = median(&mut times);
+        vec![
+            against_figure("`bloom_set_add_all`, 1000 new URLs, dense", time, 0.015, show),
+            Row::timed("the same", "`bloom_add_all` to one filter in one row", &mut times, &mut their_times, 0.25),
+            against_figure("its WAL, steady", median(&mut wal), 1048576.0, megabytes),
+            against_figure(
+                "its WAL just after a checkpoint",
+                median(&mut after_checkpoint),
+                12.0 * 1048576.0,
+                megabytes,
+            ),
+            Row {
+                work: "its WAL, steady".into(),
+                against: "that of one filter in one row".into(),
+                ours: megabytes(median(&mut wal)),
+                theirs: megabytes(median(&mut their_wal)),
+                ratio: median(&mut wal) / median(&mut their_wal),
+                bar: 0.1,
+            },
+        ]
+    }
+
+    /// Single elements, each a statement and a transaction.
+    fn one_element(&mut self) -> Row {
+        let statement = self.client.prepare("SELECT bloom_set_add('seen', $1::text)").expect("it is SQL");
+        let mut times: Vec<f64> = (0..20 * BATCHES)
+            .map(|i| {
+                let start = Instant::now();
+                let element = format!("https://example.net/one/{i}");
+                self.client.query(&statement, &[&element]).expect("an element can be added");
+                start.elapsed().as_secs_f64()
+            })
+            .collect();
+        against_figure("`bloom_set_add`, a statement and a commit", median(&mut times), 0.0002, show)
+    }
+
+    /// Questions for elements of which half are there: one in a statement, and in a query of many rows; arrays.
+    fn questions(&mut self) -> Vec<Row> {
+        let element = "'https://example.com/page/' || i";
+        self.run(&format!(
+            "CREATE TEMP TABLE asked AS SELECT {element} AS url
+             FROM generate_series(0, {}, {}) AS i ORDER BY random()",
+            2 * self.rows,
+            (2 * self.rows / BATCH).max(1)
+        ));
+        let per_row = BATCH as f64;
+        let mut single: Vec<f64> = (0..BATCHES)
+            .map(|_| self.time("SELECT count(*) FROM asked WHERE bloom_set_contains('seen', url)") / per_row)
+            .collect();
+        let present = "SELECT cardinality(bloom_set_present('seen', (SELECT array_agg(url) FROM asked)))";
+        let mut arrays: Vec<f64> = (0..BATCHES).map(|_| self.time(present)).collect();
+        self.run("DROP TABLE asked");
+        vec![
+            against_figure("`bloom_set_contains` in a query", median(&mut single), 50e-6, show),
+            against_figure("`bloom_set_present` of 1000", median(&mut arrays), 0.005, show),
+        ]
+    }
+
+    /// Eight sessions at once, which add batches of other elements: time per element, against one session alone.
+    fn sessions(&mut self, urls: &mut Urls) -> Vec<Row> {
+        [(BATCH, 40), (100, 200), (10, 1000)]
+            .into_iter()
+            .map(|(elements, batches)| {
+                let one = self.add_at_once(urls, 1, elements, batches);
+                let many = self.add_at_once(urls, SESSIONS, elements, batches);
+                Row {
+                    work: format!("{SESSIONS} sessions that add batches of {elements}, time per element"),
+                    against: "one session".into(),
+                    ours: show(many),
+                    theirs: show(one),
+                    ratio: many / one,
+                    bar: 1.5,
+                }
+            })
+            .collect()
+    }
+
+    /// Seconds per element.
+    fn add_at_once(&mut self, urls: &mut Urls, sessions: usize, elements: usize, batches: usize) -> f64 {
+        let work: Vec<Vec<Vec<String>>> =
+            (0..sessions).map(|_| (0..batches).map(|_| urls.batch(elements)).collect()).collect();
+        let clients: Vec<Client> = (0..sessions).map(|_| another_client()).collect();
+        let start = Instant::now();
+        thread::scope(|scope| {
+            for (mut client, batches) in clients.into_iter().zip(&work) {
+                scope.spawn(move || {
+                    let statement = client.prepare("SELECT bloom_set_add_all('seen', $1::text[])").expect("it is SQL");
+                    for batch in batches {
+                        client.query(&statement, &[batch]).expect("a batch can be added");
+                    }
+                });
+            }
+        });
+        start.elapsed().as_secs_f64() / (sessions * elements * batches) as f64
+    }
+
+    /// A set for a hundred times as many elements: made, and filled to a hundredth.
+    fn billion(&mut self) -> Vec<Row> {
+        let (capacity, elements) = (self.rows * 100, self.rows);
+        let create = self.time(&format!("SELECT bloom_set_create('huge', 'text', {capacity})"));
+        let empty: i64 = self.value("SELECT bytes FROM bloom_set_info('huge')");
+        let fill = (0..elements)
+            .step_by(1_000_000)
+            .map(|from| {
+                self.time(&format!(
+                    "SELECT cardinality(bloom_set_add_all('huge', ARRAY(
+                        SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
+                    elements.min(from + 1_000_000) - 1
+                ))
+            })
+            .sum();
+        let filled: i64 = self.value("SELECT bytes FROM bloom_set_info('huge')");
+        self.run("DROP TABLE huge");
+        let scale = self.rows as f64 / 1e7;
+        let set = format!("a set for {capacity} elements");
+        vec![
+            against_figure(format!("{set}, made"), create, 10.0 * scale, show),
+            against_figure(format!("{set}, bytes when empty"), empty as f64, 400.0 * 1048576.0 * scale, megabytes),
+            against_figure(format!("{set}, filled with {elements}"), fill, 120.0 * scale, show),
+            against_figure(format!("{set}, bytes then"), filled as f64, 1024.0 * 1048576.0 * scale, megabytes),
+        ]
+    }
+}
+
+fn another_client() -> Client {
+    let host = std::env::var("PGHOST").expect("PGHOST names the server's socket");
+    Client::connect(&format!("host={host} user=postgres dbname=postgres"), NoTls).expect("the server can be reached")
+}
