@@ -33,7 +33,7 @@
 //! | a filter | its slot has | a question finds it |
 //! |---|---|---|
 //! | of bits, `blocked` or `parquet` | its bits | if and only if the filter may have the element |
-//! | that is a list | bits of its hashes, as many as the list needs, not its capacity | nearly so: its row is asked again |
+//! | that is a list | bits of its hashes, as many as the list needs, not its capacity | nearly so: it is asked again |
 //! | of bits, `classic` | nothing | always, as is one of another kind: its row is asked again |
 //! | without a kind, so without elements | it has no slot | never |
 //!
