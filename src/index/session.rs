@@ -178,8 +178,8 @@ impl Index {
 }
 
 /// The column of an index, hashed as its operator class compares it: `char(n)` without trailing blanks where the class
-/// is that of `char(n)`, whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with the
-/// same bytes and keep the index.
+/// is that of `char(n)`, whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with
+/// the same bytes and keep the index.
 ///
 /// # Errors
 /// 0A000 for a type, a collation or an operator class that an index can't have.
