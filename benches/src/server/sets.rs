@@ -172,7 +172,7 @@ impl Server {
                     ours: show(many),
                     theirs: show(one),
                     ratio: many / one,
-                    bar: 1.5,
+                    bar: 2.0,
                 }
             })
             .collect()

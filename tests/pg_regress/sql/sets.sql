@@ -212,6 +212,14 @@ SELECT "Other place".bloom_set_add('safe', 'b') AS new, "Other place".bloom_set_
 ALTER EXTENSION pg_bloom SET SCHEMA public;
 SELECT bloom_set_add('there', 'b') AS new, bloom_set_contains('safe', 'b') AS found;
 
+-- The type of the elements can't go without the set.
+CREATE TYPE mark AS ENUM ('a', 'b');
+SELECT bloom_set_create('marks', 'mark', 100);
+SELECT bloom_set_add('marks', 'a'::mark) AS new, bloom_set_contains('marks', 'b'::mark) AS other, element FROM bloom_set_info('marks');
+SELECT state FROM failure('DROP TYPE mark');
+DROP TABLE marks;
+DROP TYPE mark;
+
 -- An index more, which new rows on other pages must be in.
 SELECT bloom_set_create('growing', 'integer', 20000);
 CREATE INDEX growing_shard ON growing (shard);
