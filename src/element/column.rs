@@ -5,8 +5,9 @@
 //! | an enum | its label | its object identifier, since `ALTER TYPE … RENAME VALUE` keeps values equal |
 //! | a row | its columns | refused, since `ALTER TYPE` changes what is in it |
 //! | arrays and ranges of these | what is in them | refused |
+//! | text in a database that is not in UTF-8 | its form in UTF-8 | as it is, since some has no form in UTF-8 |
 //!
-//! All else is the same, refusals included: so a `bloom` and an index never disagree about a hash.
+//! All else is the same, refusals included.
 
 use super::element_type::require_deterministic;
 use super::hasher::{Form, Hasher};
@@ -40,10 +41,11 @@ impl Column {
         if catalog::shape(whole) != Shape::Enum {
             refuse_alterable(whole, whole)?;
         }
-        let Resolved { mut reader, mut tag, mut name, .. } = Resolver::new(function, whole).part(whole)?;
+        let Resolved { mut reader, mut tag, mut name, .. } =
+            Resolver::new(function, whole).without_conversion().part(whole)?;
         if let Reader::Scalar(scalar) = &mut reader
             && scalar.source == Source::Enum
-            && let Some(by_oid) = ScalarReader::new(Source::EnumOid, whole)
+            && let Some(by_oid) = ScalarReader::new(Source::EnumOid, whole, false)
         {
             *scalar = by_oid;
             (tag, name) = (Tag::Other, catalog::qualified_name(whole));

@@ -56,11 +56,6 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Of a type whose kinds have no name.
-    fn plain(source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Option<Resolved> {
-        Some(Resolved { reader: Reader::Scalar(ScalarReader::new(source, oid)?), tag, parquet, name: String::new() })
-    }
-
     /// Of a type that is made of others.
     fn composite(parts: Parts, tag: Tag, name: String) -> Resolved {
         Resolved { reader: Reader::composite(parts), tag, parquet: tag, name: fit(name) }
@@ -78,6 +73,8 @@ pub struct Resolver {
     function: Oid,
     /// What the user sees.
     whole: Oid,
+    /// Text is converted to UTF-8.
+    convert: bool,
     /// What is known so far, so that the time taken depends on the number of types rather than on how they are
     /// combined; nothing yet of a type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
@@ -87,7 +84,13 @@ pub struct Resolver {
 impl Resolver {
     /// For elements of type `whole`, by a function of the extension.
     pub fn new(function: Oid, whole: Oid) -> Resolver {
-        Resolver { function, whole, known: HashMap::new(), rows: Vec::new() }
+        let convert = encoding::foreign_encoding().is_some();
+        Resolver { function, whole, convert, known: HashMap::new(), rows: Vec::new() }
+    }
+
+    /// The same for what never leaves its database: text is taken as it is, even where it has no form in UTF-8.
+    pub fn without_conversion(self) -> Resolver {
+        Resolver { convert: false, ..self }
     }
 
     /// The types of rows that were found, and their versions.
@@ -103,7 +106,7 @@ impl Resolver {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);
         if let Some((source, tag, parquet)) = built_in(oid) {
-            return Resolved::plain(source, tag, parquet, oid).ok_or_else(|| self.refuse_unhashable(oid));
+            return self.plain(source, tag, parquet, oid);
         }
         if let Some(known) = self.known.get(&oid) {
             return known.clone().ok_or_else(|| self.refuse_unhashable(oid));
@@ -125,8 +128,7 @@ impl Resolver {
             )));
         }
         match shape {
-            Shape::Enum => Resolved::plain(Source::Enum, Tag::Text, Tag::ParquetByteArray, oid)
-                .ok_or_else(|| self.refuse_unhashable(oid)),
+            Shape::Enum => self.plain(Source::Enum, Tag::Text, Tag::ParquetByteArray, oid),
             Shape::Domain(base) => self.part(base),
             Shape::Array(element) => {
                 let (kind, member) = self.member(element, catalog::storage(element))?;
@@ -204,8 +206,13 @@ impl Resolver {
     /// A type that is known by its name and its own hash only.
     fn other(&self, oid: Oid) -> Result<Resolved> {
         self.refuse_filter(oid)?;
-        let reader = Reader::Scalar(ScalarReader::new(Source::Other, oid).ok_or_else(|| self.refuse_unhashable(oid))?);
-        Ok(Resolved { reader, tag: Tag::Other, parquet: Tag::Other, name: fit(other_name(oid)) })
+        Ok(Resolved { name: fit(other_name(oid)), ..self.plain(Source::Other, Tag::Other, Tag::Other, oid)? })
+    }
+
+    /// A type that is not made of others, without a name of its kind.
+    fn plain(&self, source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Result<Resolved> {
+        let reader = ScalarReader::new(source, oid, self.convert).ok_or_else(|| self.refuse_unhashable(oid))?;
+        Ok(Resolved { reader: Reader::Scalar(reader), tag, parquet, name: String::new() })
     }
 
     /// Refuses a filter as an element, or in one.

@@ -70,14 +70,14 @@ pub struct ScalarReader {
 }
 
 impl ScalarReader {
-    /// A reader for elements of type `oid`, which `source` describes; `None` when that is [`Source::Other`] and the
-    /// type has no extended hash.
-    pub fn new(source: Source, oid: pg_sys::Oid) -> Option<ScalarReader> {
+    /// A reader for elements of type `oid`, which `source` describes, with text converted to UTF-8 or as it is; `None`
+    /// when that is [`Source::Other`] and the type has no extended hash.
+    pub fn new(source: Source, oid: pg_sys::Oid, convert: bool) -> Option<ScalarReader> {
         let extended_hash = match source {
             Source::Other => catalog::extended_hash(oid)?,
             _ => std::ptr::null_mut(),
         };
-        Some(ScalarReader { source, convert: encoding::foreign_encoding().is_some(), extended_hash })
+        Some(ScalarReader { source, convert, extended_hash })
     }
 
     /// Whether the canonical bytes may be many more than those of the value: they are written piece by piece.

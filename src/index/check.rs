@@ -16,12 +16,7 @@ use pgrx::pg_sys::Datum;
 
 /// `bloom_index_check(index regclass) → bigint`
 fn check(call: &Call) -> Outcome {
-    let named = Named::argument(call)?;
-    if !named.index().is_valid_index() {
-        let message = format!("index \"{}\" is not valid", named.index().name());
-        return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .hint("REINDEX it, or wait until it is built."));
-    }
+    let named = Named::argument(call)?.valid()?;
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take();
     let index = Index::of(named.index())?;

@@ -9,7 +9,7 @@ use pg_bloom_core::range::Level;
 
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
-    let named = Named::argument(call)?;
+    let named = Named::argument(call)?.valid()?;
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;

@@ -33,6 +33,23 @@ impl Named {
         Ok(Named { _as_owner: as_owner, index, table })
     }
 
+    /// The same, if it can be read and knows all rows.
+    ///
+    /// # Errors
+    /// 55000 for an index whose build failed or goes on, and for an unlogged one on a standby.
+    pub fn valid(self) -> Result<Named> {
+        let index = self.index();
+        let (problem, hint) = if !index.is_valid_index() {
+            ("is not valid", "REINDEX it, or wait until it is built.")
+        } else if index.is_unlogged() && relation::in_recovery() {
+            ("is unlogged, so a standby doesn't have it", "Call the function on the primary server.")
+        } else {
+            return Ok(self);
+        };
+        let message = format!("index \"{}\" {problem}", index.name());
+        Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint))
+    }
+
     /// The index.
     pub fn index(&self) -> Relation {
         self.index.relation()

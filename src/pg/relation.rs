@@ -88,6 +88,11 @@ impl Relation {
         unsafe { (*self.data().rd_index).indisvalid }
     }
 
+    /// Whether its changes are not in the WAL, so that it is empty after a crash.
+    pub fn is_unlogged(self) -> bool {
+        self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED
+    }
+
     /// Whether it is a temporary one of another session, whose pages can't be read.
     pub fn is_of_other_session(self) -> bool {
         self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP && !self.data().rd_islocaltemp
@@ -325,4 +330,10 @@ impl Drop for Opened {
             unsafe { pg_sys::relation_close(self.0.0, pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
     }
+}
+
+/// Whether this server follows another, or recovers from a crash.
+pub fn in_recovery() -> bool {
+    // SAFETY: looks at the state of the server.
+    unsafe { pg_sys::RecoveryInProgress() }
 }

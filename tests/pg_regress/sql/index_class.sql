@@ -33,3 +33,11 @@ TRUNCATE changed;
 -- a new one is refused: it would answer no question about the column
 CREATE INDEX ON changed USING bloom_filter (t);
 DROP TABLE padded, changed;
+
+-- an index whose build failed
+CREATE TABLE unbuilt (k integer);
+INSERT INTO unbuilt VALUES (0);
+CREATE INDEX CONCURRENTLY unbuilt_k ON unbuilt USING bloom_filter ((1 / k));
+SELECT bloom_index_info('unbuilt_k');
+SELECT bloom_index_check('unbuilt_k');
+DROP TABLE unbuilt;
