@@ -88,9 +88,9 @@ lint: ## check formatting, clippy and documentation; any warning is an error
 	cargo clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
 
-bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker
+bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker, ONLY=index a part of it
 	scripts/setup
-	scripts/setup hll
+	$(if $(filter-out index core,$(or $(ONLY),server)),scripts/setup hll)
 	$(MAKE) all
 	scripts/bench
 

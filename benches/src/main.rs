@@ -1,16 +1,19 @@
 //! The benchmarks of pg_bloom: one table of medians, ratios and the bars that they have to meet.
 //!
-//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down, and `make bench ONLY=sets` prints the
-//! rows about sets and writes nothing. Each row measures two things in turn,
-//! so that both see the same weather of a shared machine. The table goes to standard output and to
-//! `docs/benchmarks.md`.
+//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down, `make bench ONLY=index` measures one
+//! part of the page and keeps the others, and `make bench ONLY=sets` prints the rows about sets and writes nothing. Each
+//! row measures two things in turn, so that both see the same weather of a shared machine. The tables go to standard
+//! output and to `docs/benchmarks.md`.
 
 mod core;
+mod index;
 mod server;
 
 use pg_bloom_benches::{machine, median};
 use std::fmt::Write;
 
+/// Where the tables go.
+const PAGE: &str = "docs/benchmarks.md";
 /// Measurements of each thing.
 const ROUNDS: usize = 7;
 
@@ -50,43 +53,80 @@ fn show(seconds: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
+/// A ratio with at least two decimals, and two digits that count.
+fn digits(ratio: f64) -> String {
+    let decimals = (1 - ratio.abs().log10().floor() as i32).clamp(2, 6) as usize;
+    format!("{ratio:.decimals$}")
+}
+
 fn table(rows: &[Row]) -> String {
     let mut text =
         String::from("| work | against | ours | theirs | ratio | bar | |\n|---|---|---:|---:|---:|---:|---|\n");
     for row in rows {
         let met = if row.ratio <= row.bar { "met" } else { "**missed**" };
         let Row { work, against, ours, theirs, ratio, bar } = row;
-        writeln!(text, "| {work} | {against} | {ours} | {theirs} | {ratio:.2} | {bar:.2} | {met} |")
+        writeln!(text, "| {work} | {against} | {ours} | {theirs} | {} | {} | {met} |", digits(*ratio), digits(*bar))
             .expect("text can be written to");
     }
     text
 }
 
+/// A part of the page: what `ONLY` calls it, its title, and what it measures.
+type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
+
+const PARTS: [Part; 3] = [
+    ("server", "In the server", |rows| {
+        let mut server = server::Server::connect(rows);
+        let version = server.version();
+        let measured = server.measure();
+        (format!("{rows} rows, PostgreSQL {version}, {}.\n", machine::describe()), measured)
+    }),
+    ("core", "The core crate", |rows| (format!("{}.\n", machine::describe()), core::measure(rows))),
+    ("index", "The index", |rows| {
+        // Six million rows of 120 bytes fit into the cache where ten million URLs do.
+        let rows = rows / 10 * 6;
+        let mut bench = index::Bench::connect(rows);
+        let version = bench.version();
+        let (comparison, measured) = bench.measure();
+        (format!("{rows} rows, PostgreSQL {version}, {}.\n\n{comparison}", machine::describe()), measured)
+    }),
+];
+
+/// The page's sections by their titles, in order.
+fn sections(page: &str) -> Vec<(String, String)> {
+    let parts = page.split("\n## ").skip(1);
+    let named = parts.map(|part| part.split_once('\n').unwrap_or((part, "")));
+    named.map(|(title, text)| (title.to_owned(), text.trim().to_owned())).collect()
+}
+
 fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
-    let mut server = server::Server::connect(rows);
-    if std::env::var("ONLY").is_ok_and(|only| only == "sets") {
-        println!("{}", table(&server.measure_sets()));
+    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server core index".into());
+    if wanted == "sets" {
+        println!("{}", table(&server::Server::connect(rows).measure_sets()));
         return;
     }
+    let old = sections(&std::fs::read_to_string(PAGE).unwrap_or_default());
     let mut page = format!(
-        "# Benchmarks\n\n\
-         Written by `make bench` ({rows} rows{}). Medians of {ROUNDS} measurements of two things in turn; timings on a shared\n\
-         machine vary, ratios less so. A bar is what the ratio may be at most. This\nrun: {}, PostgreSQL {}.\n",
-        if rows == 10_000_000 { "" } else { "; the bars are for 10000000" },
-        machine::describe(),
-        server.version()
+        "# Benchmarks\n\nWritten by `make bench`; `ONLY=index` measures that part. Medians of {ROUNDS} measurements of two things in turn:\n\
+         timings on a shared machine vary, ratios less so. A bar is what the ratio may be at most.\n"
     );
-    let mut all = server.measure();
-    println!("{}", table(&all));
-    writeln!(page, "\n## In the server\n\n{}", table(&all)).expect("text can be written to");
-    let core = core::measure(rows);
-    println!("{}", table(&core));
-    writeln!(page, "## The core crate\n\n{}", table(&core)).expect("text can be written to");
+    for (name, title, measure) in PARTS {
+        let kept = old.iter().find(|(old, _)| old == title).map(|(_, text)| text.clone());
+        let text = if wanted.split_whitespace().any(|part| part == name) {
+            let (run, measured) = measure(rows);
+            let missed = measured.iter().filter(|row| row.ratio > row.bar).count();
+            let table = table(&measured);
+            println!("{run}\n{table}\n{missed} of {} bars missed\n", measured.len());
+            Some(format!("{run}\n{table}"))
+        } else {
+            kept
+        };
+        if let Some(text) = text {
+            write!(page, "\n## {title}\n\n{}\n", text.trim()).expect("text can be written to");
+        }
+    }
     std::fs::create_dir_all("docs").expect("docs can be made");
-    std::fs::write("docs/benchmarks.md", page.trim_end().to_owned() + "\n").expect("docs/benchmarks.md can be written");
-    all.extend(core);
-    let missed = all.iter().filter(|row| row.ratio > row.bar).count();
-    println!("{missed} of {} bars missed", all.len());
+    std::fs::write(PAGE, page).expect("docs/benchmarks.md can be written");
 }

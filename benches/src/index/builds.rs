@@ -1,0 +1,132 @@
+//! Time and size of builds.
+
+use super::{Bench, Index};
+use crate::Row;
+use pg_bloom_benches::median;
+
+/// Builds of ours and of one other in turn.
+const BUILDS: usize = 3;
+
+/// A row that compares sizes.
+fn sizes(work: &str, ours: i64, theirs: i64, bar: f64) -> Row {
+    let show = |bytes: i64| format!("{:.2} MB", bytes as f64 / 1e6);
+    Row {
+        work: work.into(),
+        against: "B-tree, built".into(),
+        ours: show(ours),
+        theirs: show(theirs),
+        ratio: ours as f64 / theirs as f64,
+        bar,
+    }
+}
+
+impl Bench {
+    /// Builds all indexes of the table, and those of some others.
+    pub(super) fn builds(&mut self) -> Vec<Row> {
+        let mut rows = self.builds_in_turn();
+        rows.push(self.build_in_a_locale());
+        rows.extend(self.sizes_of_text());
+        rows.extend(self.sizes_of_uuid());
+        rows.push(self.concurrently());
+        rows
+    }
+
+    fn build(&mut self, index: Index) -> f64 {
+        self.time(&format!("CREATE INDEX {} ON t USING {}", index.name(), index.using()))
+    }
+
+    /// Ours against a B-tree in "C" and BRIN's best, in turn, and one build of each other.
+    fn builds_in_turn(&mut self) -> Vec<Row> {
+        let mut times = vec![Vec::new(); Index::ALL.len()];
+        for round in 1..=BUILDS {
+            for index in self.indexes.clone() {
+                let slow = matches!(index, Index::Hash | Index::Contrib);
+                if slow && round < BUILDS {
+                    continue;
+                }
+                times[index as usize].push(self.build(index));
+                if round < BUILDS {
+                    self.run(&format!("DROP INDEX {}", index.name()));
+                }
+            }
+        }
+        let mut rows = Vec::new();
+        for index in self.indexes.clone() {
+            let bytes = self.bytes(index.name());
+            let facts = self.facts(index);
+            facts.build = median(&mut times[index as usize]);
+            facts.bytes = bytes;
+            let bar = match index {
+                Index::Btree => 1.0 / 3.0,
+                Index::Brin => 1.0,
+                _ => continue,
+            };
+            let mut ours = times[Index::Ours as usize].clone();
+            let against = if index == Index::Btree { "B-tree in \"C\"" } else { "BRIN" };
+            rows.push(Row::timed("CREATE INDEX", against, &mut ours, &mut times[index as usize], bar));
+        }
+        rows
+    }
+
+    /// Texts are compared by ICU's rules, if there is ICU.
+    fn build_in_a_locale(&mut self) -> Row {
+        let icu: bool = self.value("SELECT count(*) > 0 FROM pg_collation WHERE collname = 'en-x-icu'");
+        let collation = if icu { "en-x-icu" } else { "default" };
+        let theirs = self.time(&format!("CREATE INDEX t_locale ON t (key COLLATE \"{collation}\")"));
+        self.run("DROP INDEX t_locale");
+        let ours = self.time(&format!("CREATE INDEX t_locale ON t USING bloom_filter (key COLLATE \"{collation}\")"));
+        self.run("DROP INDEX t_locale");
+        Row::timed("CREATE INDEX", format!("B-tree in \"{collation}\""), &mut [ours], &mut [theirs], 0.1)
+    }
+
+    fn sizes_of_text(&mut self) -> Vec<Row> {
+        let (ours, theirs) = (self.bytes("t_ours"), self.bytes("t_btree"));
+        let mut rows = vec![sizes("size, text, built", ours, theirs, 1.0 / 18.0)];
+        self.run("CREATE TABLE appended (LIKE t) WITH (autovacuum_enabled = off)");
+        self.run("CREATE INDEX appended_ours ON appended USING bloom_filter (key)");
+        self.run("INSERT INTO appended SELECT * FROM t");
+        let appended = self.bytes("appended_ours");
+        rows.push(sizes("size, text, appended", appended, theirs, 1.0 / 15.0));
+        let small = self.rows / 100;
+        let made = self.of_rows("small", "key text COLLATE \"C\"", "md5(i::text)", small);
+        self.run(&made);
+        self.run("CREATE INDEX small_ours ON small USING bloom_filter (key); CREATE INDEX small_btree ON small (key)");
+        let (ours, theirs) = (self.bytes("small_ours"), self.bytes("small_btree"));
+        rows.push(sizes(&format!("size, text, {small} rows, built"), ours, theirs, 1.0 / 12.0));
+        self.run("DROP TABLE small");
+        rows
+    }
+
+    fn sizes_of_uuid(&mut self) -> Vec<Row> {
+        let made = self.of_rows("u", "key uuid", "md5(i::text)::uuid", self.rows);
+        self.run(&made);
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..BUILDS {
+            self.run("DROP INDEX IF EXISTS u_ours, u_btree");
+            ours.push(self.time("CREATE INDEX u_ours ON u USING bloom_filter (key)"));
+            theirs.push(self.time("CREATE INDEX u_btree ON u (key)"));
+        }
+        let (built, btree) = (self.bytes("u_ours"), self.bytes("u_btree"));
+        self.run(
+            "CREATE TABLE v (LIKE u); CREATE INDEX v_ours ON v USING bloom_filter (key); INSERT INTO v SELECT * FROM u",
+        );
+        let appended = self.bytes("v_ours");
+        self.run("DROP TABLE u, v");
+        vec![
+            Row::timed("CREATE INDEX, uuid", "B-tree", &mut ours, &mut theirs, 1.0 / 3.0),
+            sizes("size, uuid, built", built, btree, 1.0 / 9.5),
+            sizes("size, uuid, appended", appended, btree, 1.0 / 8.0),
+        ]
+    }
+
+    fn concurrently(&mut self) -> Row {
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        for _ in 0..BUILDS {
+            with.push(self.time("CREATE INDEX CONCURRENTLY t_second ON t USING bloom_filter (key)"));
+            self.run("DROP INDEX t_second");
+            without.push(self.time("CREATE INDEX t_second ON t USING bloom_filter (key)"));
+            self.run("DROP INDEX t_second");
+        }
+        Row::timed("CREATE INDEX CONCURRENTLY", "CREATE INDEX", &mut with, &mut without, 3.0)
+    }
+}

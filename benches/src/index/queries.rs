@@ -1,0 +1,87 @@
+//! Queries with an index inside.
+
+use super::{Bench, Index, limited};
+use crate::{ROUNDS, Row};
+
+/// Pages of tables that the bitmap scans of a query read.
+const HEAP_BLOCKS: &str = r#"
+    CREATE FUNCTION heap_blocks(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+    DECLARE
+        plan json;
+    BEGIN
+        EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+        RETURN (SELECT coalesce(sum(pages::text::bigint), 0) FROM jsonb_path_query(plan::jsonb,
+            'strict $.** ? (@."Node Type" == "Bitmap Heap Scan").keyvalue() ? (@.key like_regex "Heap Blocks").value') AS pages);
+    END $$"#;
+
+impl Bench {
+    /// New keys that a table doesn't have, by nested loops with an index of each inside.
+    pub(super) fn anti_join(&mut self) -> Vec<Row> {
+        let keys = self.rows / 30;
+        self.run(&format!(
+            "CREATE TABLE found AS SELECT md5('new ' || i) COLLATE \"C\" AS key FROM generate_series(1, {keys}) AS i;
+             ANALYZE found; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off"
+        ));
+        let sql = "SELECT count(*) FROM found AS f WHERE NOT EXISTS (SELECT FROM t WHERE t.key = f.key)";
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..=ROUNDS {
+            for (index, times) in [(Index::Ours, &mut ours), (Index::Btree, &mut theirs)] {
+                self.only(Some(index));
+                let time = self.time(sql);
+                if round > 0 {
+                    times.push(time);
+                }
+            }
+        }
+        self.run("RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; DROP TABLE found");
+        let work = format!("anti-join of {keys} new keys, nested loop");
+        vec![Row::timed(work, "B-tree inside", &mut ours, &mut theirs, 1.8)]
+    }
+
+    /// A key that none of a hundred partitions has.
+    pub(super) fn partitions(&mut self) -> Vec<Row> {
+        let each = self.rows / 100;
+        for (table, using) in [("by_ours", "bloom_filter (key)"), ("by_btree", "btree (key)")] {
+            self.run(&format!(
+                "CREATE TABLE {table} (day integer, key text COLLATE \"C\", payload text) PARTITION BY LIST (day);
+                 DO $$ BEGIN FOR day IN 1..100 LOOP
+                     EXECUTE format('CREATE TABLE {table}_%s PARTITION OF {table} FOR VALUES IN (%1$s)', day);
+                     EXECUTE format('INSERT INTO {table} SELECT %s, md5(%1$s || ''/'' || i), repeat(''x'', 56)
+                        FROM generate_series(1, {each}) AS i', day);
+                 END LOOP; END $$;
+                 CREATE INDEX ON {table} USING {using}"
+            ));
+            self.run(&format!("VACUUM ANALYZE {table}"));
+            self.run(&format!("PREPARE {table} (text) AS SELECT * FROM {table} WHERE key = $1"));
+        }
+        // Planning a hundred partitions takes longer than asking them.
+        self.run("SET plan_cache_mode = force_generic_plan");
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..=ROUNDS {
+            for (table, times) in [("by_ours", &mut ours), ("by_btree", &mut theirs)] {
+                let statements: String = (0..50).map(|i| format!("EXECUTE {table} ('none {round} {i}');")).collect();
+                let time = self.time(&statements) / 50.0;
+                if round > 0 {
+                    times.push(time);
+                }
+            }
+        }
+        self.run("RESET plan_cache_mode");
+        self.run(HEAP_BLOCKS);
+        let read: f64 = self.value(
+            "SELECT avg(heap_blocks(format('SELECT * FROM by_ours WHERE key = %L', 'nothing ' || i)))::float8
+             FROM generate_series(1, 200) AS i",
+        );
+        let pages: f64 = self.value(
+            "SELECT sum(pg_relation_size(oid) / current_setting('block_size')::integer)::float8 FROM pg_class WHERE relname ~ '^by_ours_[0-9]+$'",
+        );
+        self.run("DROP TABLE by_ours, by_btree");
+        let title = format!("absent key, 100 partitions of {each} rows");
+        // A page of each range that is read in vain, by chance up to twice as many.
+        let expected = (pages * 0.00002 * 2.0).max(1.0);
+        vec![
+            Row::timed(title.clone(), "B-trees", &mut ours, &mut theirs, 1.5),
+            limited(format!("{title}: heap pages of {pages}"), read, expected, "pages"),
+        ]
+    }
+}
