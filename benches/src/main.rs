@@ -1,9 +1,10 @@
 //! The benchmarks of pg_bloom: one table of medians, ratios and the bars that they have to meet.
 //!
 //! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down, `make bench ONLY=index` measures one
-//! part of the page and keeps the others, and `make bench ONLY=sets` prints the rows about sets and writes nothing. Each
-//! row measures two things in turn, so that both see the same weather of a shared machine. The tables go to standard
-//! output and to `docs/benchmarks.md`.
+//! part of the page and keeps the others, and `make bench ONLY=sets` prints the rows about sets and writes nothing.
+//!
+//! Each row measures two things in turn, so that both see the same weather of a shared machine. The tables go to
+//! standard output and to `docs/benchmarks.md`.
 
 mod core;
 mod index;
