@@ -1643,6 +1643,58 @@ BEGIN
 END
 $$;
 
+-- Over a column of filters. Keys of an index scan don't say of which type an element is: those of text do, for others the
+-- support function of the operator makes a key of the element.
+
+CREATE TYPE bloom_key;
+
+CREATE FUNCTION bloom_key_in(cstring) RETURNS bloom_key
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_key_in(cstring) IS 'internal: refuses to read a bloom_key from text';
+
+CREATE FUNCTION bloom_key_out(bloom_key) RETURNS cstring
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_key_out(bloom_key) IS 'internal: I/O';
+
+CREATE TYPE bloom_key (
+    INPUT = bloom_key_in,
+    OUTPUT = bloom_key_out,
+    INTERNALLENGTH = VARIABLE,
+    ALIGNMENT = int4,
+    STORAGE = extended
+);
+COMMENT ON TYPE bloom_key IS 'an element as what an index over filters is asked for: its hash and its kind';
+
+CREATE FUNCTION bloom_key(element anyelement) RETURNS bloom_key
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_key(anyelement) IS 'internal: an element as what an index over filters is asked for';
+
+CREATE FUNCTION bloom_keys(elements anyarray) RETURNS bloom_key[]
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT bloom_element_support;
+COMMENT ON FUNCTION bloom_keys(anyarray) IS 'internal: elements as what an index over filters is asked for';
+
+CREATE FUNCTION bloom_contains_key(filter bloom, key bloom_key) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION bloom_contains_key(bloom, bloom_key) IS
+    'internal: whether the element of the key may be in the filter';
+
+CREATE OPERATOR @=> (
+    FUNCTION = bloom_contains_key, LEFTARG = bloom, RIGHTARG = bloom_key,
+    RESTRICT = bloom_contains_selectivity, JOIN = bloom_join_selectivity
+);
+COMMENT ON OPERATOR @=> (bloom, bloom_key) IS 'internal: what @> becomes for an index over filters';
+
+CREATE OPERATOR CLASS bloom_ops DEFAULT FOR TYPE bloom USING bloom_filter AS
+    OPERATOR 2 @> (bloom, text),
+    OPERATOR 2 @> (bloom, "char"),
+    OPERATOR 2 @=> (bloom, bloom_key),
+    FUNCTION 1 (bloom, bloom) bloom_key(anyelement),
+    FUNCTION 2 (bloom, bloom) bloom_keys(anyarray);
+COMMENT ON OPERATOR CLASS bloom_ops USING bloom_filter IS '@> of a column of filters';
+COMMENT ON OPERATOR FAMILY bloom_ops USING bloom_filter IS '@> of a column of filters';
+
 CREATE FUNCTION bloom_index_info(
     index regclass,
     OUT pages bigint,
@@ -1656,7 +1708,10 @@ CREATE FUNCTION bloom_index_info(
     OUT target_fpr double precision,
     OUT current_fpr double precision,
     OUT overfull_ranges bigint,
-    OUT pages_per_question double precision
+    OUT pages_per_question double precision,
+    OUT filters bigint,
+    OUT slots bigint,
+    OUT always_asked bigint
 )
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION bloom_index_info(regclass) IS 'what an index USING bloom_filter was made for, and what it holds';

@@ -9,6 +9,7 @@
 //! | `datatype` | the types `bloom` and `counting_bloom`: input, output, casts, comparison |
 //! | `build` | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`, `bloom_shard` |
 //! | `membership` | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
+//! | `key` | `bloom_key`, `bloom_contains_key`: what an index over filters is asked for |
 //! | `merge` | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
 //! | `inspect` | `bloom_info`, `bloom_header`, cardinalities, rates |
 //! | `counting` | `counting_bloom_…`: filters from which elements can be removed |
@@ -50,6 +51,7 @@ mod error;
 mod filter_type;
 mod index;
 mod inspect;
+mod key;
 mod membership;
 mod merge;
 mod overfull;

@@ -7,6 +7,7 @@
 
 use super::hasher::{Form, Hasher};
 use super::members::Reader;
+use super::probe_key::{ProbeKey, other_form};
 use super::resolve::{Resolved, Resolver, built_in, refuse_string};
 use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::{Call, Element};
@@ -176,12 +177,32 @@ impl ElementType {
 
     /// Kinds of the `parquet` layout that are not this type's own but compare with it.
     fn other_form(&self, tag: Tag) -> Option<Form> {
-        match (self.tag, tag) {
-            (Tag::Integer, Tag::ParquetInt32) => Some(Form::Int32),
-            (Tag::Integer, Tag::ParquetInt64) | (Tag::Float, Tag::ParquetDouble) => Some(Form::General),
-            (Tag::Float, Tag::ParquetFloat) => Some(Form::Float32),
-            _ => None,
+        other_form(self.tag, tag)
+    }
+
+    /// This type, of what a key of an index scan is compared by.
+    ///
+    /// # Errors
+    /// 0A000 for a type that can't be an element, and for a collation that does not compare bytes.
+    pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
+        if collation != Oid::INVALID {
+            require_deterministic(collation)?;
         }
+        let mut resolver = Resolver::new(function, oid);
+        let Resolved { reader, tag, parquet, name } = resolver.part(oid)?;
+        Ok(ElementType { oid, reader, tag, parquet, name, rows: resolver.rows() })
+    }
+
+    /// What any filter can be asked with for an element; or, without one, what has no element that a filter may have.
+    pub fn probe_key(&self, element: Option<Element>) -> ProbeKey {
+        let hash = |form| element.and_then(|element| Hasher::new(self.reader.clone(), form).hash(element));
+        let general = hash(Form::General);
+        let (int32, float32) = match self.tag {
+            Tag::Integer => (hash(Form::Int32), None),
+            Tag::Float => (None, hash(Form::Float32)),
+            _ => (None, None),
+        };
+        ProbeKey::new(self.tag, self.parquet, self.name.clone(), [general, int32, float32])
     }
 }
 

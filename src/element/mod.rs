@@ -7,6 +7,7 @@
 //! | `scalar`, `numeric`, `jsonb` | from a datum to canonical bytes |
 //! | `members` | the same for arrays, rows, ranges and multiranges |
 //! | `hasher` | from an element to its hash |
+//! | `probe_key` | an element as what any filter can be asked with |
 //! | `column` | a column of an index: what may be one, and what it may be compared with |
 
 mod column;
@@ -15,10 +16,12 @@ mod hasher;
 mod jsonb;
 mod members;
 mod numeric;
+mod probe_key;
 mod resolve;
 mod scalar;
 
 pub use column::Column;
 pub use element_type::{ElementType, Key, hash_to_add, hashes, out_of_range, parquet_tag};
 pub use hasher::Hasher;
+pub use probe_key::ProbeKey;
 pub use resolve::refuse_string;

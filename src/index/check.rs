@@ -4,19 +4,22 @@
 //! its bits are in.
 
 use super::opened::Named;
-use super::page::unhashed;
+use super::page::{missed, unhashed};
+use super::rows;
 use super::session::Index;
 use crate::pg::call::{Call, Element};
-use crate::pg::error::{Error, Outcome, Result, SqlState, raise};
-use crate::pg::relation::Relation;
+use crate::pg::error::{Outcome, Result, raise};
 use crate::pg::snapshot::Latest;
-use crate::pg::table::{Row, scan_for_check};
+use crate::pg::table::scan_for_check;
 use pg_bloom_core::range::{Directory, Pages};
 use pgrx::pg_sys::Datum;
 
 /// `bloom_index_check(index regclass) → bigint`
 fn check(call: &Call) -> Outcome {
     let named = Named::argument(call)?.valid()?;
+    if rows::is_over_filters(named.index()) {
+        return Ok(Some(Datum::from(rows::check(&named)?)));
+    }
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take();
     let index = Index::of(named.index())?;
@@ -47,15 +50,6 @@ fn has(index: &Index, directory: &Directory, table_page: u32, element: Element) 
         }
     }
     Ok(true)
-}
-
-fn missed(index: Relation, table: Relation, row: Row) -> Error {
-    Error::new(
-        SqlState::ERRCODE_INDEX_CORRUPTED,
-        format!("index \"{}\" misses row ({},{}) of table \"{}\"", index.name(), row.page, row.line, table.name()),
-    )
-    .detail("A query that uses the index does not find this row.")
-    .hint("REINDEX it.")
 }
 
 pg_functions! {

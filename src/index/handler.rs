@@ -1,14 +1,15 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
 use super::cost::{self, Cost};
-use super::{build, insert, options, scan, vacuum, validate};
+use super::{build, insert, options, rows, scan, vacuum, validate};
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result, raise};
 use crate::pg::planning::Planned;
 use crate::pg::relation::Relation;
 use crate::pg::scan::{Bitmap, keys};
 use crate::pg::table::page_of;
-use crate::pg::vacuum::Vacuum;
+use crate::pg::vacuum::{DeadRows, Vacuum};
+use pg_bloom_core::rows::RowId;
 use pgrx::pg_sys::{self, Datum};
 
 /// A result, or its error raised.
@@ -30,7 +31,8 @@ fn handler(_: &Call) -> Outcome {
 /// know all rows.
 fn describe(routine: &mut pg_sys::IndexAmRoutine) {
     routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-    routine.amstrategies = validate::EQUAL.cast_unsigned();
+    routine.amstrategies = validate::EQUAL.max(rows::ASKS).cast_unsigned();
+    routine.amsupport = rows::KEY_OF_ELEMENT.max(rows::KEY_OF_ARRAY).cast_unsigned();
     routine.amsearcharray = true;
     routine.ambuild = Some(ambuild);
     routine.ambuildempty = Some(ambuildempty);
@@ -57,7 +59,9 @@ unsafe extern "C-unwind" fn ambuild(
 ) -> *mut pg_sys::IndexBuildResult {
     // SAFETY: as above; the result is new memory.
     unsafe {
-        let built = or_raise(build::build(Relation::new(table), Relation::new(index), info));
+        let (table, index) = (Relation::new(table), Relation::new(index));
+        let build = if rows::is_over_filters(index) { rows::build } else { build::build };
+        let built = or_raise(build(table, index, info));
         let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
         (*result).heap_tuples = built.table_rows;
         (*result).index_tuples = built.index_rows;
@@ -68,7 +72,8 @@ unsafe extern "C-unwind" fn ambuild(
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     // SAFETY: as above.
-    or_raise(build::build_empty(unsafe { Relation::new(index) }));
+    let index = unsafe { Relation::new(index) };
+    or_raise(if rows::is_over_filters(index) { rows::build_empty(index) } else { build::build_empty(index) });
 }
 
 #[cfg(feature = "pg13")]
@@ -116,7 +121,12 @@ unsafe fn insert_row(
     // SAFETY: there is a value for the one column, and a place.
     unsafe {
         if !*nulls {
-            or_raise(insert::insert(Relation::new(index), *values, page_of(place)));
+            let index = Relation::new(index);
+            or_raise(if rows::is_over_filters(index) {
+                rows::insert(index, *values, RowId { page: page_of(place), line: (*place).ip_posid })
+            } else {
+                insert::insert(index, *values, page_of(place))
+            });
         }
     }
     false
@@ -124,13 +134,19 @@ unsafe fn insert_row(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambulkdelete(
-    _info: *mut pg_sys::IndexVacuumInfo,
+    info: *mut pg_sys::IndexVacuumInfo,
     known: *mut pg_sys::IndexBulkDeleteResult,
-    _is_dead: pg_sys::IndexBulkDeleteCallback,
-    _state: *mut std::ffi::c_void,
+    is_dead: pg_sys::IndexBulkDeleteCallback,
+    state: *mut std::ffi::c_void,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
     // SAFETY: as above.
-    unsafe { vacuum::bulk_delete().write(known) }
+    unsafe {
+        let index = Vacuum::new(&*info).index();
+        if rows::is_over_filters(index) {
+            return or_raise(rows::bulk_delete(index, &DeadRows::new(is_dead, state))).write(known);
+        }
+        vacuum::bulk_delete().write(known)
+    }
 }
 
 #[pgrx::pg_guard]
@@ -143,6 +159,9 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
         let vacuum = Vacuum::new(&*info);
         if vacuum.is_analyze() {
             return known;
+        }
+        if rows::is_over_filters(vacuum.index()) {
+            return if known.is_null() { rows::cleanup(vacuum.index(), &vacuum).write(known) } else { known };
         }
         vacuum::cleanup(vacuum.index(), &vacuum).write(known)
     }
@@ -163,7 +182,8 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: as above; all results have a place.
     unsafe {
         let planned = Planned::new(root, path, loops);
-        let estimate: Cost = cost::estimate(&planned);
+        let is_over_filters = planned.has_support_function(rows::KEY_OF_ELEMENT);
+        let estimate: Cost = if is_over_filters { rows::estimate(&planned) } else { cost::estimate(&planned) };
         *startup = estimate.startup;
         *total = estimate.total;
         *selectivity = estimate.selectivity;
@@ -213,7 +233,9 @@ unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mu
             (*(*scan).instrument).nsearches += 1;
         }
         let mut bitmap = Bitmap::new(bitmap);
-        or_raise(scan::bitmap(Relation::new((*scan).indexRelation), &keys(scan), &mut bitmap))
+        let index = Relation::new((*scan).indexRelation);
+        let find = if rows::is_over_filters(index) { rows::bitmap } else { scan::bitmap };
+        or_raise(find(index, &keys(scan), &mut bitmap))
     }
 }
 

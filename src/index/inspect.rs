@@ -1,6 +1,7 @@
 //! `bloom_index_info`: what an index is made for, and what it holds.
 
 use super::opened::Named;
+use super::rows;
 use super::session::Index;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
@@ -10,6 +11,9 @@ use pg_bloom_core::range::Level;
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
     let named = Named::argument(call)?.valid()?;
+    if rows::is_over_filters(named.index()) {
+        return Ok(Some(row(call, &rows::columns(&named)?)));
+    }
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
@@ -32,6 +36,9 @@ fn info(call: &Call) -> Outcome {
             Column::F64(survey.fpr),
             Column::I64(survey.overfull.cast_signed()),
             Column::F64(directory.expectation().pages),
+            Column::Null,
+            Column::Null,
+            Column::Null,
         ],
     )))
 }

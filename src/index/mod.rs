@@ -17,6 +17,7 @@
 //! | `opened` | an index that somebody names in SQL |
 //! | `validate` | which operator classes an index may have |
 //! | `session` | what a session keeps of an index |
+//! | `rows` | all of this for the other kind of index, over a column of filters |
 //! | `page` | pages in buffers; damage |
 
 mod build;
@@ -28,6 +29,7 @@ mod inspect;
 mod opened;
 mod options;
 mod page;
+mod rows;
 mod scan;
 mod session;
 mod vacuum;

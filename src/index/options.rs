@@ -93,6 +93,11 @@ fn decimal(number: f64) -> String {
     format!("{number:.7}").trim_end_matches('0').to_owned()
 }
 
+/// Whether an index was given options.
+pub fn are_given(index: Relation) -> bool {
+    index.options::<Stored>().is_some()
+}
+
 /// The options of an index.
 pub fn of(index: Relation) -> IndexOptions {
     match index.options::<Stored>() {

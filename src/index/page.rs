@@ -4,6 +4,7 @@ use crate::pg::buffer::{self, Exclusive, Pin, Shared};
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::interrupt;
 use crate::pg::relation::{Fork, PAGE_BYTES, Relation};
+use crate::pg::table::Row;
 use crate::pg::wal::{self, Layout};
 use pg_bloom_core::range::{Damage, Defect, META_PAGE, Mark, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES};
 use std::cell::Cell;
@@ -158,4 +159,14 @@ pub fn prepare(index: Relation, mark: &Mark, page: &mut Exclusive<'_>) -> Result
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
     Err(damaged(index, &Damage { page: mark.page(), defect: Defect::Field { field: "the page header", found } }))
+}
+
+/// The error for a row that would not be found.
+pub fn missed(index: Relation, table: Relation, row: Row) -> Error {
+    Error::new(
+        SqlState::ERRCODE_INDEX_CORRUPTED,
+        format!("index \"{}\" misses row ({},{}) of table \"{}\"", index.name(), row.page, row.line, table.name()),
+    )
+    .detail("A query that uses the index does not find this row.")
+    .hint("REINDEX it.")
 }

@@ -17,5 +17,6 @@ pub fn cleanup(index: Relation, vacuum: &Vacuum) -> Counts {
         rows: vacuum.table_rows(),
         // How many of the table's rows a partial index has is known from its build only.
         is_estimate: vacuum.is_estimate() || index.is_partial(),
+        removed: 0.0,
     }
 }

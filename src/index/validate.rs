@@ -3,6 +3,7 @@
 //! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the operator of the
 //! default operator class for sorting, or for hashing. An operator class with another operator would miss rows.
 
+use super::rows;
 use crate::error::unsupported;
 use crate::pg::catalog;
 use crate::pg::error::{Error, info};
@@ -33,6 +34,9 @@ pub fn refuse_comparison(left: Oid, right: Oid) -> Error {
 /// Whether an operator class is one that an index can have; says what is wrong with it.
 pub fn validate(class: Oid) -> bool {
     let (family, declared) = operators::operator_class(class);
+    if operators::family_function(family, declared, rows::KEY_OF_ELEMENT).is_some() {
+        return validate_over_filters(family, declared);
+    }
     let mut is_valid = true;
     let mut complain = |message: String| {
         is_valid = false;
@@ -48,6 +52,23 @@ pub fn validate(class: Oid) -> bool {
     }
     if operators::family_member(family, declared, declared, EQUAL).is_none() {
         complain(format!("the operator class has no equality of {}", catalog::display_name(declared)));
+    }
+    is_valid
+}
+
+/// Whether an operator class over filters is one that an index can have. Whose functions its operators have is checked
+/// when an index is opened.
+fn validate_over_filters(family: Oid, declared: Oid) -> bool {
+    let mut is_valid = operators::family_function(family, declared, rows::KEY_OF_ARRAY).is_some();
+    if !is_valid {
+        info(unsupported("the operator class has no support function 2", "See docs/index.md."));
+    }
+    for operator in &operators::family_operators(family) {
+        if operator.strategy != rows::ASKS || !operator.is_for_search || operator.left != declared {
+            is_valid = false;
+            let message = format!("operator {} is not of strategy 2 for search", operators::display(operator));
+            info(unsupported(message, "See docs/index.md."));
+        }
     }
     is_valid
 }

@@ -51,6 +51,19 @@ pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Optio
     (operator != pg_sys::InvalidOid).then_some(operator)
 }
 
+/// The function of an operator.
+pub fn function_of(operator: Oid) -> Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_opcode(operator) }
+}
+
+/// A support function of an operator family for this type.
+pub fn family_function(family: Oid, of: Oid, number: i16) -> Option<Oid> {
+    // SAFETY: reads the catalog.
+    let function = unsafe { pg_sys::get_opfamily_proc(family, of, of, number) };
+    (function != pg_sys::InvalidOid).then_some(function)
+}
+
 /// The equality of two types: that of the default operator class of the left one for sorting, or else for hashing.
 pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
     [(pg_sys::BTREE_AM_OID, 3), (pg_sys::HASH_AM_OID, 1)].into_iter().find_map(|(method, strategy)| {

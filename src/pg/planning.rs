@@ -1,5 +1,6 @@
 //! What the planner asks an access method about a path, and knows about it.
 
+use super::operators;
 use super::relation::Opened;
 use pgrx::pg_sys;
 
@@ -35,6 +36,13 @@ impl Planned {
     pub fn index(&self) -> Option<Opened> {
         let info = self.info();
         (!info.hypothetical).then(|| Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE))
+    }
+
+    /// Whether the operator family of the index has a support function of this number for the type it is declared for.
+    pub fn has_support_function(&self, number: i16) -> bool {
+        // SAFETY: an index has an operator family and a declared type for each column.
+        let (family, declared) = unsafe { (*self.info().opfamily, *self.info().opcintype) };
+        operators::family_function(family, declared, number).is_some()
     }
 
     /// Pages of the index.

@@ -238,6 +238,14 @@ impl Relation {
         self.data().rd_amhandler
     }
 
+    /// Whether the operator class of an index's first column has a support function of this number, which the access
+    /// method must have.
+    pub fn has_support_function(self, number: i16) -> bool {
+        let functions = self.data().rd_support;
+        // SAFETY: null, or as many as the access method has.
+        !functions.is_null() && unsafe { *functions.add(number as usize - 1) } != pg_sys::InvalidOid
+    }
+
     /// The type of an index's first column.
     pub fn column_type(self) -> pg_sys::Oid {
         // SAFETY: an index has a column.

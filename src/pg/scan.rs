@@ -2,6 +2,7 @@
 
 use super::array;
 use super::call::Element;
+use super::relation::PAGE_BYTES;
 use pgrx::pg_sys;
 
 /// What a column is compared with. The comparison is the only one that the access method has.
@@ -40,6 +41,11 @@ impl Key {
     pub fn asked_type(&self) -> pg_sys::Oid {
         self.0.sk_subtype
     }
+
+    /// The collation of the comparison.
+    pub fn collation(&self) -> pg_sys::Oid {
+        self.0.sk_collation
+    }
 }
 
 /// The keys of a scan.
@@ -65,5 +71,53 @@ impl Bitmap {
     pub fn add_page(&mut self, page: u32) {
         // SAFETY: as `new` was promised.
         unsafe { pg_sys::tbm_add_page(self.0, page) };
+    }
+}
+
+/// Rows for a bitmap, handed over many at a time.
+pub struct RowBatch<'b> {
+    bitmap: &'b mut Bitmap,
+    /// Those that need not be compared again, and those that must.
+    rows: [Vec<pg_sys::ItemPointerData>; 2],
+    added: i64,
+}
+
+impl<'b> RowBatch<'b> {
+    /// For this bitmap.
+    pub fn new(bitmap: &'b mut Bitmap) -> RowBatch<'b> {
+        RowBatch { bitmap, rows: [const { Vec::new() }; 2], added: 0 }
+    }
+
+    /// Adds a row, which will be compared if `again`. False for a place where no row can be.
+    pub fn add(&mut self, page: u32, line: u16, again: bool) -> bool {
+        /// Rows that are handed over at once.
+        const MOST: usize = 1024;
+        /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
+        const HEADER: usize = 24;
+        const SMALLEST: usize = 28;
+        if line == 0 || usize::from(line) > (PAGE_BYTES - HEADER) / SMALLEST {
+            return false;
+        }
+        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
+        self.rows[usize::from(again)].push(pg_sys::ItemPointerData { ip_blkid, ip_posid: line });
+        if self.rows[usize::from(again)].len() >= MOST {
+            self.hand_over();
+        }
+        true
+    }
+
+    fn hand_over(&mut self) {
+        for (rows, again) in self.rows.iter_mut().zip([false, true]) {
+            // SAFETY: the bitmap is being filled; as many rows as it is told.
+            unsafe { pg_sys::tbm_add_tuples(self.bitmap.0, rows.as_mut_ptr(), rows.len() as i32, again) };
+            self.added += rows.len() as i64;
+            rows.clear();
+        }
+    }
+
+    /// Hands over what is left. Returns how many rows were added.
+    pub fn finish(mut self) -> i64 {
+        self.hand_over();
+        self.added
     }
 }

@@ -2,6 +2,7 @@
 
 use super::relation::Relation;
 use pgrx::pg_sys;
+use std::ffi::c_void;
 
 /// A VACUUM under way.
 pub struct Vacuum(pg_sys::IndexVacuumInfo);
@@ -15,6 +16,30 @@ pub struct Counts {
     pub rows: f64,
     /// Whether that is an estimate, which PostgreSQL doesn't keep.
     pub is_estimate: bool,
+    /// Rows that were removed.
+    pub removed: f64,
+}
+
+/// Rows that are dead to everybody, as VACUUM knows them.
+pub struct DeadRows {
+    has: pg_sys::IndexBulkDeleteCallback,
+    state: *mut c_void,
+}
+
+impl DeadRows {
+    /// # Safety
+    /// These must be what PostgreSQL passes to ambulkdelete.
+    pub unsafe fn new(has: pg_sys::IndexBulkDeleteCallback, state: *mut c_void) -> DeadRows {
+        DeadRows { has, state }
+    }
+
+    /// Whether a row is one of them. Who asks holds no lock of a page.
+    pub fn has(&self, page: u32, line: u16) -> bool {
+        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
+        let mut place = pg_sys::ItemPointerData { ip_blkid, ip_posid: line };
+        // SAFETY: as `new` was promised.
+        self.has.is_some_and(|has| unsafe { has(&mut place, self.state) })
+    }
 }
 
 impl Vacuum {
@@ -62,6 +87,8 @@ impl Counts {
             (*result).num_pages = self.pages;
             (*result).num_index_tuples = self.rows;
             (*result).estimated_count = self.is_estimate;
+            // VACUUM may take several passes.
+            (*result).tuples_removed += self.removed;
             result
         }
     }

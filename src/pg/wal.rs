@@ -80,6 +80,8 @@ impl Layout {
 pub enum Change<'a> {
     /// Bytes to set: where, and to what. They must be outside the hole, which this closes.
     Bytes(&'a [(u16, u8)]),
+    /// Bytes to set that follow each other, from this place on. As above.
+    Piece(u16, &'a [u8]),
     /// The whole page, whose PostgreSQL header is made here: it ends in a special space of so many bytes, and zeros
     /// before that become its hole.
     Page(&'a [u8], usize),
@@ -109,11 +111,17 @@ impl Pieces {
     const NONE: Pieces = Pieces { len: 0, bytes: [0; (MAX_PIECES + 2) * (PIECE_HEADER + 1)] };
 
     fn add(&mut self, offset: usize, bytes: &[u8]) {
-        let to = &mut self.bytes[self.len..][..PIECE_HEADER + bytes.len()];
+        self.begin(offset, bytes.len());
+        self.bytes[self.len..][..bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    /// Begins a piece whose bytes follow.
+    fn begin(&mut self, offset: usize, length: usize) {
+        let to = &mut self.bytes[self.len..][..PIECE_HEADER];
         to[..2].copy_from_slice(&(offset as u16).to_ne_bytes());
-        to[2..4].copy_from_slice(&(bytes.len() as u16).to_ne_bytes());
-        to[4..].copy_from_slice(bytes);
-        self.len += to.len();
+        to[2..].copy_from_slice(&(length as u16).to_ne_bytes());
+        self.len += PIECE_HEADER;
     }
 }
 
@@ -136,6 +144,14 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
                     assert!(usize::from(offset) < PAGE_BYTES, "an offset within the page");
                     pieces.add(usize::from(offset), &[value]);
                 }
+            }
+            Change::Piece(offset, bytes) => {
+                let Layout { lower, upper, .. } = Layout::of(edit.page);
+                if lower != upper {
+                    pieces.add(LOWER_AT, &upper.to_ne_bytes());
+                }
+                assert!(usize::from(offset) + bytes.len() <= PAGE_BYTES, "bytes within the page");
+                pieces.begin(usize::from(offset), bytes.len());
             }
             Change::Page(page, _) => assert_eq!(page.len(), PAGE_BYTES, "the size of a page"),
         }
@@ -167,6 +183,11 @@ fn apply(edit: &mut Edit<'_>) {
                 page[usize::from(offset)] = value;
             }
         }
+        Change::Piece(offset, bytes) => {
+            let Layout { upper, .. } = Layout::of(page);
+            page[LOWER_AT..][..2].copy_from_slice(&upper.to_ne_bytes());
+            page[usize::from(offset)..][..bytes.len()].copy_from_slice(bytes);
+        }
         Change::Page(bytes, special_bytes) => fill(page, bytes, special_bytes),
     }
 }
@@ -190,9 +211,12 @@ fn register(edit: &Edit<'_>, number: u8, pieces: &Pieces, logged: bool) {
             return;
         }
         match edit.change {
-            Change::Bytes(_) => {
+            Change::Bytes(_) | Change::Piece(..) => {
                 pg_sys::XLogRegisterBuffer(number, edit.buffer, standard);
                 pg_sys::XLogRegisterBufData(number, pieces.bytes.as_ptr().cast_mut().cast(), pieces.len as _);
+                if let Change::Piece(_, bytes) = edit.change {
+                    pg_sys::XLogRegisterBufData(number, bytes.as_ptr().cast_mut().cast(), bytes.len() as _);
+                }
             }
             Change::Page(..) => {
                 let flags = standard | pg_sys::REGBUF_FORCE_IMAGE as u8;

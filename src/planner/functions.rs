@@ -32,6 +32,7 @@
 //! `cpu_operator_cost`, take 25 ns.
 
 use super::cost::{StoredColumn, cost_request};
+use super::index_condition::index_condition;
 use super::statistics::Column;
 use super::statistics::{Clause, Side, clause};
 use super::support::refuse_quiet_argument;
@@ -136,6 +137,9 @@ fn slices(pages: f64) -> f64 {
 /// Answers the planner's question what a function costs that fetches values at the cost of `fetch`.
 fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     refuse_quiet_argument(call)?;
+    if let Some(condition) = index_condition(call) {
+        return Ok(Some(condition));
+    }
     let Some(request) = cost_request(call) else { return Ok(Some(Datum::null())) };
     let Some(StoredColumn { pages, function }) = request.column() else { return Ok(Some(Datum::null())) };
     // SAFETY: reading a setting of the process.

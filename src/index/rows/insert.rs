@@ -1,0 +1,157 @@
+//! INSERT, and UPDATE that changes the filter: a slot for the new row.
+//!
+//! ```text
+//! claim      row page: the slot is the row's, and no question finds it       one record
+//! blocks     some bytes to each page of the tile                             a record for four pages
+//! publish    row page: questions find it                                     one record
+//! ```
+//!
+//! No lock is held from one record to the next. An error or a crash in between leaves a slot that is claimed by a row
+//! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so whoever can see
+//! the row finds it.
+
+use super::super::page::damaged;
+use super::build::meta_page;
+use super::pages::prepare;
+use super::session::Index;
+use crate::pg::buffer::{Exclusive, Pin};
+use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::interrupt;
+use crate::pg::relation::Relation;
+use crate::pg::varlena::Value;
+use crate::pg::wal::{self, Change, Edit};
+use pg_bloom_core::View;
+use pg_bloom_core::page::SPECIAL_BYTES;
+use pg_bloom_core::rows::{Directory, Group, RowId, RowPage, Slot, State, slot_bits};
+use pgrx::pg_sys::Datum;
+use std::rc::Rc;
+
+/// Pages of a WAL record.
+const BATCH: usize = 4;
+
+/// Adds a row with its filter.
+///
+/// # Errors
+/// 22P03 for a damaged filter; XX002 for damage; 54000 if there are no numbers left for pages.
+///
+/// # Safety
+/// The value must be a filter.
+pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
+    // SAFETY: promised by the caller.
+    let value = unsafe { Value::detoast(value) };
+    let filter = View::parse_trusted(value.bytes())?;
+    if let Some(group) = Group::of(&filter) {
+        let bits = slot_bits(&filter, &group);
+        let index = Index::of(relation)?;
+        let (directory, page, slot) = claim(&index, &group, row)?;
+        write(&index, &directory, &group, slot, &bits)?;
+        publish(&index, &page, slot, row)?;
+    }
+    value.free();
+    Ok(())
+}
+
+/// Finds a slot that nobody has, and makes it the row's.
+fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, RowPage, Slot)> {
+    let mut directory = index.known_directory();
+    loop {
+        if let Some(number) = directory.group_number(group) {
+            let pages = directory.row_pages(number);
+            // New rows mostly go to the newest tile; where it is full, slots that were freed come first.
+            for page in pages.last().into_iter().chain(pages) {
+                if let Some(slot) = claim_in(index, &directory, page, row)? {
+                    let page = *page;
+                    return Ok((directory, page, slot));
+                }
+            }
+        }
+        directory = grow(index, &directory, group)?;
+    }
+}
+
+/// Claims a slot of one row page, if it has a free one.
+fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
+    let relation = index.relation();
+    let failed = |damage| damaged(relation, &damage);
+    let mut pin = index.pages().existing(page.page, page.page + 1);
+    if page.first_free(Some(&pin.shared())).map_err(failed)?.is_none() {
+        return Ok(None);
+    }
+    let mut locked = pin.exclusive();
+    let Some(free) = page.first_free(Some(&locked)).map_err(failed)? else { return Ok(None) };
+    let Some(slot) = directory.slot(page, free) else { return Ok(None) };
+    prepare(relation, page.special(), page.page, &mut locked)?;
+    let (state, place) = page.claim(free, row);
+    let mut bytes = [(state.offset, state.bytes[0]); 7];
+    for ((to, offset), byte) in bytes[1..].iter_mut().zip(place.offset..).zip(place.bytes) {
+        *to = (offset, byte);
+    }
+    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
+    Ok(Some(slot))
+}
+
+/// Writes the blocks of a slot.
+fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
+    let relation = index.relation();
+    let pages = index.pages();
+    let mut chunks = slot.chunks(directory.size, group, bits).peekable();
+    while chunks.peek().is_some() {
+        interrupt::check_for_interrupts();
+        let mut pins: [Option<(Pin, u32, u16, &[u8])>; BATCH] = [const { None }; BATCH];
+        for (pin, (page, offset, bytes)) in pins.iter_mut().zip(chunks.by_ref()) {
+            *pin = Some((pages.existing(page, directory.allocated().min(page + EXTENDED)), page, offset, bytes));
+        }
+        let mut locked: [Option<(Exclusive<'_>, u16, &[u8])>; BATCH] = [const { None }; BATCH];
+        for (locked, pin) in locked.iter_mut().zip(&mut pins) {
+            let Some((pin, at, offset, bytes)) = pin else { continue };
+            let mut page = pin.exclusive();
+            prepare(relation, slot.tile.special(), *at, &mut page)?;
+            *locked = Some((page, *offset, bytes));
+        }
+        let edits = locked.iter_mut().flatten();
+        let mut edits: Vec<Edit<'_>> =
+            edits.map(|(page, offset, bytes)| Edit::new(page, Change::Piece(*offset, bytes))).collect();
+        wal::change(relation, &mut edits);
+    }
+    Ok(())
+}
+
+/// Pages that the file is made longer by at once, at most.
+const EXTENDED: u32 = 256;
+
+/// Lets questions find a row whose blocks are written.
+fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
+    let relation = index.relation();
+    let mut pin = index.pages().existing(page.page, page.page + 1);
+    let mut locked = pin.exclusive();
+    let found = page.slot(&locked, slot.number).map_err(|damage| damaged(relation, &damage))?;
+    if found != (State::Claimed, row) {
+        let message = format!("slot {} of block {} of index \"{}\" was taken", slot.number, page.page, relation.name());
+        return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
+    }
+    let state = page.publish(slot.number);
+    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&[(state.offset, state.bytes[0])]))]);
+    Ok(())
+}
+
+/// Adds a tile for a group, if nobody else added one meanwhile.
+#[cold]
+fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
+    let relation = index.relation();
+    let mut meta_pin = index.meta()?;
+    let mut meta = meta_pin.exclusive();
+    let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
+    if directory != *searched {
+        return Ok(directory);
+    }
+    let growth = directory.grow(group)?;
+    let bytes = meta_page(&growth.directory);
+    let change = Change::Page(&bytes, SPECIAL_BYTES);
+    if let Some((number, records)) = &growth.page {
+        let mut pin = index.pages().existing(*number, *number + 1);
+        let mut page = pin.exclusive();
+        let records = Edit::new(&mut page, Change::Page(records, SPECIAL_BYTES));
+        wal::change(relation, &mut [Edit::new(&mut meta, change), records]);
+    }
+    Ok(index.remember(growth.directory))
+}

@@ -1,0 +1,44 @@
+//! The index over a column of filters: `CREATE INDEX ON segments USING bloom_filter (seen)`.
+//!
+//! Tiles, row pages and the directory as bytes are `pg_bloom_core::rows`, which also says what makes "no" certain. Here
+//! are PostgreSQL's verbs, as in the room above.
+//!
+//! # From the operator to the index
+//!
+//! | condition | in the operator family | rows that are found |
+//! |---|---|---|
+//! | `filter @> text`, `@> "char"`, also with `ANY (array)` | itself | those of filters of bits are not asked again |
+//! | `filter @> anyelement`, `bloom_contains`, `bloom_contains_any` | `filter @=> bloom_key(element)`, which the planner is given by the support function, since keys of a scan don't say of which type an element is | all are asked again, by the condition itself |
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `session` | what a session keeps of an index |
+//! | `key` | what a scan looks for, for each kind of elements |
+//! | `pages` | pages that are about to be changed |
+//! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
+//! | `insert` | INSERT, UPDATE, COPY: a slot for a row |
+//! | `scan` | questions: a bitmap of rows |
+//! | `vacuum` | VACUUM: slots of rows that are gone |
+//! | `cost` | what the planner is told |
+//! | `inspect` | `bloom_index_info` |
+//! | `check` | `bloom_index_check` |
+
+mod build;
+mod check;
+mod cost;
+mod insert;
+mod inspect;
+mod key;
+mod pages;
+mod scan;
+mod session;
+mod vacuum;
+
+pub use build::{build, build_empty};
+pub use check::check;
+pub use cost::estimate;
+pub use insert::insert;
+pub use inspect::columns;
+pub use scan::bitmap;
+pub use session::{ASKS, KEY_OF_ARRAY, KEY_OF_ELEMENT, is_over_filters};
+pub use vacuum::{bulk_delete, cleanup};

@@ -1,0 +1,73 @@
+//! `bloom_key`: an element as what any filter can be asked with. What conditions on a column of filters become for the
+//! index over it: `filter @> element` becomes `filter @=> bloom_key(element)`.
+
+use crate::element::{ElementType, ProbeKey};
+use crate::error::unsupported;
+use crate::filter_type::Bloom;
+use crate::pg::array::{array_of, elements};
+use crate::pg::call::{Call, Element};
+use crate::pg::catalog;
+use crate::pg::error::Outcome;
+use crate::pg::varlena::PgBuffer;
+use crate::probe::FilterCache;
+use pgrx::pg_sys::Datum;
+
+/// `bloom_key_in(cstring)`: keys are not read from text, as what they say can't be checked.
+fn input(_: &Call) -> Outcome {
+    Err(unsupported("cannot accept a value of type bloom_key", "Make it with bloom_key(element)."))
+}
+
+/// `bloom_key_out(bloom_key)`: the bytes.
+fn output(call: &Call) -> Outcome {
+    let Some(value) = call.value(0) else { return Ok(None) };
+    let bytes = value.bytes();
+    Ok(Some(crate::pg::varlena::c_string(2 + 2 * bytes.len(), |text| {
+        text[..2].copy_from_slice(b"\\x");
+        for (digits, byte) in text[2..].chunks_exact_mut(2).zip(bytes) {
+            digits.copy_from_slice(format!("{byte:02x}").as_bytes());
+        }
+    })))
+}
+
+/// `bloom_key(element)`.
+fn key(call: &Call) -> Outcome {
+    let Some(element) = call.element(0) else { return Ok(None) };
+    let key = ElementType::remembered(call, 0)?.probe_key(Some(element));
+    Ok(Some(PgBuffer::copy_of(&key.to_bytes()).into_datum()))
+}
+
+/// `bloom_keys(anyarray)`: of the elements that are not NULL. If there are none, one of no element, so that filters of
+/// other kinds are an error in any case.
+fn keys(call: &Call) -> Outcome {
+    let (element_type, oid) = ElementType::remembered_of_array(call, 0)?;
+    let elements = elements(call, 0, *oid);
+    let value = |element| PgBuffer::copy_of(&element_type.probe_key(element).to_bytes()).into_datum();
+    let mut keys: Vec<Element> = elements.into_iter().map(|element| Element { datum: value(Some(element)) }).collect();
+    if keys.is_empty() {
+        keys.push(Element { datum: value(None) });
+    }
+    let function = call.function()?;
+    let [array, key] = [c"_bloom_key", c"bloom_key"].map(|name| catalog::type_beside(function, name));
+    Ok(Some(array_of(array, key, keys)))
+}
+
+/// `bloom_contains_key(filter, key)`, `filter @=> key`: what `filter @> element` is.
+fn contains(call: &Call) -> Outcome {
+    let filters = call.remembered(|| Ok(FilterCache::<Bloom>::default()))?;
+    let Some(key) = call.value(1) else { return Ok(None) };
+    let key = ProbeKey::parse(key.bytes())?;
+    let Some(mut filter) = filters.filter(call, 0, 1)? else { return Ok(None) };
+    let found = match key.hash_for(filter.header())? {
+        Some(hash) => filter.contains(hash)?,
+        None => false,
+    };
+    Ok(Some(Datum::from(found)))
+}
+
+pg_functions! {
+    bloom_key_in => input;
+    bloom_key_out => output;
+    bloom_key => key;
+    bloom_keys => keys;
+    bloom_contains_key => contains;
+}
