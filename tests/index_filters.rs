@@ -1,0 +1,137 @@
+//! An index over a column of filters hides no row: whatever happened to the table, its scans give what sequential scans
+//! give, and `bloom_index_check` agrees.
+
+mod common;
+
+use common::{Random, Server, column, run, value};
+use postgres::Client;
+use std::thread;
+
+/// Filters of all shapes and layouts whose elements are `e 0` to `e 399` and others.
+const FILTER: &str = "
+    CREATE FUNCTION made(seed integer) RETURNS bloom LANGUAGE sql VOLATILE AS $$
+        SELECT CASE seed % 7
+            WHEN 0 THEN bloom_agg(x, 1500)
+            WHEN 1 THEN bloom_agg(x, 40)
+            WHEN 2 THEN bloom_agg(x, 1500, 0.01, 'classic')
+            WHEN 3 THEN bloom_agg(x, 1500, 0.01, 'parquet')
+            WHEN 4 THEN bloom_agg(x, 1000000)
+            WHEN 5 THEN bloom_agg(x)
+            ELSE bloom_agg(x, 1500) END
+        FROM (SELECT 'e ' || (seed * 31 + i) % 400 AS x FROM generate_series(0, seed % 40) AS i
+              UNION SELECT 'other ' || seed || ' ' || i FROM generate_series(0, 1 + seed % 1400) AS i) AS elements
+    $$;
+    CREATE TABLE f (id integer, seen bloom);
+    CREATE INDEX f_seen ON f USING bloom_filter (seen);";
+
+/// Questions, each of which returns identifiers in their order.
+const QUESTIONS: [&str; 4] = [
+    "SELECT id FROM f WHERE seen @> 'e $' ORDER BY id",
+    "SELECT id FROM f WHERE bloom_contains(seen, 'e $') ORDER BY id",
+    "SELECT id FROM f WHERE seen @> ANY (ARRAY['e $', 'e 399', NULL]) ORDER BY id",
+    "SELECT id FROM f WHERE bloom_contains_any(seen, ARRAY['e $', 'e 7']) AND seen @> 'e 7' ORDER BY id",
+];
+
+/// Asserts that both ways to ask give the same, in the transaction that the client may be in.
+fn agree(client: &mut Client, question: &str) {
+    run(client, "SET enable_seqscan = off; SET enable_bitmapscan = on");
+    let plan: Vec<String> = column(client, &format!("EXPLAIN (COSTS OFF) {question}"));
+    assert!(plan.join("\n").contains("Bitmap Index Scan"), "{plan:?}");
+    let by_index: Vec<i32> = column(client, question);
+    run(client, "SET enable_seqscan = on; SET enable_bitmapscan = off");
+    let by_table: Vec<i32> = column(client, question);
+    run(client, "RESET enable_seqscan; RESET enable_bitmapscan");
+    assert_eq!(by_index, by_table, "{question}");
+}
+
+fn ask_all(client: &mut Client, random: &mut Random) {
+    for question in QUESTIONS {
+        agree(client, &question.replace('$', &random.below(400).to_string()));
+    }
+}
+
+fn check(client: &mut Client) {
+    let counts = "SELECT bloom_index_check('f_seen') = (SELECT count(seen) FROM f)";
+    assert!(value::<bool>(client, counts), "all rows are there");
+}
+
+#[test]
+fn histories_with_crashes() {
+    let server = Server::start("autovacuum = off\nmax_prepared_transactions = 2");
+    let mut client = server.database("filters");
+    run(&mut client, FILTER);
+    let mut random = Random(20);
+    let mut next = 0;
+    for round in 0..40 {
+        let many = 1 + random.below(40);
+        let add = format!("INSERT INTO f SELECT i, made(i) FROM generate_series({next}, {next} + {many}) AS i");
+        match random.below(12) {
+            0..4 => run(&mut client, &add),
+            4 => run(&mut client, &format!("BEGIN; {add}; ROLLBACK; VACUUM f")),
+            5 => run(&mut client, &format!("DELETE FROM f WHERE id % 4 = {}", random.below(4))),
+            6 | 7 => {
+                let only = format!("id % 5 = {}", random.below(5));
+                run(&mut client, &format!("UPDATE f SET seen = bloom_add(seen, 'e {round}') WHERE {only}"));
+            }
+            8 => run(&mut client, "VACUUM f"),
+            9 => run(&mut client, "REINDEX INDEX CONCURRENTLY f_seen"),
+            10 => run(&mut client, "UPDATE f SET id = id WHERE id % 3 = 0"),
+            _ => {
+                run(&mut client, &format!("BEGIN; {add}"));
+                server.kill9();
+                server.restart();
+                client = server.connect("filters");
+            }
+        }
+        next += many as i32 + 1;
+        ask_all(&mut client, &mut random);
+        check(&mut client);
+    }
+    assert!(value::<i64>(&mut client, "SELECT count(*) FROM f") > 0);
+}
+
+/// Writers, a VACUUM after the other, and readers whose snapshots see one state of the table, twice over.
+#[test]
+fn sessions_at_once_and_a_crash() {
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("filters");
+    run(&mut client, FILTER);
+    run(&mut client, "INSERT INTO f SELECT i, made(i) FROM generate_series(1, 200) AS i");
+    thread::scope(|scope| {
+        for writer in 0..2 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = server.connect("filters");
+                for i in 0..25 {
+                    let first = 1000 + 100_000 * writer + i * 100;
+                    run(
+                        &mut client,
+                        &format!("INSERT INTO f SELECT i, made(i) FROM generate_series({first}, {first} + 9) AS i"),
+                    );
+                    run(&mut client, &format!("DELETE FROM f WHERE id BETWEEN {first} - 300 AND {first} - 200"));
+                }
+            });
+        }
+        scope.spawn(|| {
+            let mut client = server.connect("filters");
+            (0..25).for_each(|_| run(&mut client, "VACUUM f"));
+        });
+        for reader in 0..2 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = server.connect("filters");
+                let mut random = Random(reader);
+                for _ in 0..20 {
+                    run(&mut client, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+                    ask_all(&mut client, &mut random);
+                    run(&mut client, "COMMIT");
+                }
+            });
+        }
+    });
+    server.kill9();
+    server.restart();
+    let mut client = server.connect("filters");
+    check(&mut client);
+    ask_all(&mut client, &mut Random(5));
+}
