@@ -54,8 +54,8 @@ impl ProbeKey {
         }
     }
 
-    /// The hash that filters of a kind, which is not that of none, have for the element: `Some(None)` if they can't have
-    /// it; nothing if asking them is an error.
+    /// The hash that filters of a kind, which is not that of none, have for the element: `Some(None)` if they can't
+    /// have it; nothing if asking them is an error.
     pub fn hash_of_kind(&self, kind: Kind<'_>) -> Option<Option<u64>> {
         if let Some(form) = other_form(self.tag, kind.tag) {
             return Some(self.in_form(form));

@@ -31,8 +31,8 @@ fn handler(_: &Call) -> Outcome {
 /// know all rows.
 fn describe(routine: &mut pg_sys::IndexAmRoutine) {
     routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-    routine.amstrategies = validate::EQUAL.max(rows::ASKS).cast_unsigned();
-    routine.amsupport = rows::KEY_OF_ELEMENT.max(rows::KEY_OF_ARRAY).cast_unsigned();
+    routine.amstrategies = validate::EQUAL.max(validate::ASKS).cast_unsigned();
+    routine.amsupport = validate::KEY_OF_ELEMENT.max(validate::KEY_OF_ARRAY).cast_unsigned();
     routine.amsearcharray = true;
     routine.ambuild = Some(ambuild);
     routine.ambuildempty = Some(ambuildempty);
@@ -182,7 +182,7 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: as above; all results have a place.
     unsafe {
         let planned = Planned::new(root, path, loops);
-        let is_over_filters = planned.has_support_function(rows::KEY_OF_ELEMENT);
+        let is_over_filters = planned.has_support_function(validate::KEY_OF_ELEMENT);
         let estimate: Cost = if is_over_filters { rows::estimate(&planned) } else { cost::estimate(&planned) };
         *startup = estimate.startup;
         *total = estimate.total;

@@ -3,15 +3,20 @@
 //! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the operator of the
 //! default operator class for sorting, or for hashing. An operator class with another operator would miss rows.
 
-use super::rows;
 use crate::error::unsupported;
 use crate::pg::catalog;
 use crate::pg::error::{Error, info};
 use crate::pg::operators;
 use pgrx::pg_sys::Oid;
 
-/// The only strategy: equality.
+/// The strategy of equality, the only one over elements.
 pub const EQUAL: i16 = 1;
+/// The strategy of operators that ask a filter.
+pub const ASKS: i16 = 2;
+/// The support function that makes the key of an element. Only operator classes over filters have it.
+pub const KEY_OF_ELEMENT: i16 = 1;
+/// The support function that makes the keys of an array's elements.
+pub const KEY_OF_ARRAY: i16 = 2;
 
 /// Whether a family's operator for comparing these types is the equality of the left one.
 pub fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
@@ -34,7 +39,7 @@ pub fn refuse_comparison(left: Oid, right: Oid) -> Error {
 /// Whether an operator class is one that an index can have; says what is wrong with it.
 pub fn validate(class: Oid) -> bool {
     let (family, declared) = operators::operator_class(class);
-    if operators::family_function(family, declared, rows::KEY_OF_ELEMENT).is_some() {
+    if operators::family_function(family, declared, KEY_OF_ELEMENT).is_some() {
         return validate_over_filters(family, declared);
     }
     let mut is_valid = true;
@@ -59,12 +64,12 @@ pub fn validate(class: Oid) -> bool {
 /// Whether an operator class over filters is one that an index can have. Whose functions its operators have is checked
 /// when an index is opened.
 fn validate_over_filters(family: Oid, declared: Oid) -> bool {
-    let mut is_valid = operators::family_function(family, declared, rows::KEY_OF_ARRAY).is_some();
+    let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();
     if !is_valid {
         info(unsupported("the operator class has no support function 2", "See docs/index.md."));
     }
     for operator in &operators::family_operators(family) {
-        if operator.strategy != rows::ASKS || !operator.is_for_search || operator.left != declared {
+        if operator.strategy != ASKS || !operator.is_for_search || operator.left != declared {
             is_valid = false;
             let message = format!("operator {} is not of strategy 2 for search", operators::display(operator));
             info(unsupported(message, "See docs/index.md."));

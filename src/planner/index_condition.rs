@@ -46,8 +46,8 @@ unsafe fn condition(call: &Call, request: &pg_sys::SupportRequestIndexCondition)
     let operator = operators::family_member(request.opfamily, bloom, key, ASKS)?;
     let number = if is_array { KEY_OF_ARRAY } else { KEY_OF_ELEMENT };
     let make_key = operators::family_function(request.opfamily, bloom, number)?;
-    // SAFETY: promised by the caller: the node is the call, whose arguments are expressions. All that is made here is in
-    // the planner's memory.
+    // SAFETY: promised by the caller: the node is the call, whose arguments are expressions. All that is made here is
+    // in the planner's memory.
     unsafe {
         let element = argument(request.node, 1 - filter as usize)?;
         let filter = argument(request.node, filter as usize)?;

@@ -20,8 +20,8 @@ pub fn estimate(planned: &Planned) -> Cost {
     Cost { startup, total, selectivity: planned.selectivity() }
 }
 
-/// Pages that a question reads. A damaged index must not keep the table's queries from being planned: the scan says what
-/// is wrong.
+/// Pages that a question reads. A damaged index must not keep the table's queries from being planned: the scan says
+/// what is wrong.
 fn pages_asked(planned: &Planned) -> f64 {
     let opened = planned.index();
     let directory = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());

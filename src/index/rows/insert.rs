@@ -7,8 +7,8 @@
 //! ```
 //!
 //! No lock is held from one record to the next. An error or a crash in between leaves a slot that is claimed by a row
-//! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so whoever can see
-//! the row finds it.
+//! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so whoever can
+//! see the row finds it.
 
 use super::super::page::damaged;
 use super::build::meta_page;
@@ -97,20 +97,18 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
     let mut chunks = slot.chunks(directory.size, group, bits).peekable();
     while chunks.peek().is_some() {
         interrupt::check_for_interrupts();
-        let mut pins: [Option<(Pin, u32, u16, &[u8])>; BATCH] = [const { None }; BATCH];
-        for (pin, (page, offset, bytes)) in pins.iter_mut().zip(chunks.by_ref()) {
-            *pin = Some((pages.existing(page, directory.allocated().min(page + EXTENDED)), page, offset, bytes));
-        }
-        let mut locked: [Option<(Exclusive<'_>, u16, &[u8])>; BATCH] = [const { None }; BATCH];
-        for (locked, pin) in locked.iter_mut().zip(&mut pins) {
-            let Some((pin, at, offset, bytes)) = pin else { continue };
+        let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(BATCH).collect();
+        let extended = |page: u32| directory.allocated().min(page + EXTENDED);
+        let mut pins: Vec<Pin> = batch.iter().map(|&(page, ..)| pages.existing(page, extended(page))).collect();
+        let mut locked: Vec<Exclusive<'_>> = Vec::with_capacity(BATCH);
+        for (pin, &(at, ..)) in pins.iter_mut().zip(&batch) {
             let mut page = pin.exclusive();
-            prepare(relation, slot.tile.special(), *at, &mut page)?;
-            *locked = Some((page, *offset, bytes));
+            prepare(relation, slot.tile.special(), at, &mut page)?;
+            locked.push(page);
         }
-        let edits = locked.iter_mut().flatten();
+        let changes = locked.iter_mut().zip(&batch);
         let mut edits: Vec<Edit<'_>> =
-            edits.map(|(page, offset, bytes)| Edit::new(page, Change::Piece(*offset, bytes))).collect();
+            changes.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes))).collect();
         wal::change(relation, &mut edits);
     }
     Ok(())

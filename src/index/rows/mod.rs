@@ -5,10 +5,14 @@
 //!
 //! # From the operator to the index
 //!
-//! | condition | in the operator family | rows that are found |
+//! | condition | as a condition on the index | is asked again |
 //! |---|---|---|
-//! | `filter @> text`, `@> "char"`, also with `ANY (array)` | itself | those of filters of bits are not asked again |
-//! | `filter @> anyelement`, `bloom_contains`, `bloom_contains_any` | `filter @=> bloom_key(element)`, which the planner is given by the support function, since keys of a scan don't say of which type an element is | all are asked again, by the condition itself |
+//! | `filter @> text`, `@> "char"`, also with `ANY` | the same | where the index has not the filter's own bits |
+//! | `filter @> anyelement`, `bloom_contains` | `filter @=> bloom_key(element)` | always |
+//! | `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |
+//!
+//! Keys of a scan don't say of which type an element is. So the support function of the operators gives the planner a
+//! condition with a key that is made of the element in the executor.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -40,5 +44,5 @@ pub use cost::estimate;
 pub use insert::insert;
 pub use inspect::columns;
 pub use scan::bitmap;
-pub use session::{ASKS, KEY_OF_ARRAY, KEY_OF_ELEMENT, is_over_filters};
+pub use session::is_over_filters;
 pub use vacuum::{bulk_delete, cleanup};

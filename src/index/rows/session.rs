@@ -2,6 +2,7 @@
 //! ranges.
 
 use super::super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
+use super::super::validate::{ASKS, KEY_OF_ELEMENT};
 use crate::pg::buffer::Pin;
 use crate::pg::catalog;
 use crate::pg::error::{Error, Result, SqlState};
@@ -15,12 +16,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The strategy of operators that ask a filter.
-pub const ASKS: i16 = 2;
-/// The support function that makes the key of an element. Only operator classes over filters have it.
-pub const KEY_OF_ELEMENT: i16 = 1;
-/// The support function that makes the keys of an array's elements.
-pub const KEY_OF_ARRAY: i16 = 2;
 /// The most indexes that are remembered; then all are forgotten.
 const MAX_REMEMBERED: usize = 4096;
 
