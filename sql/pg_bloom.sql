@@ -1665,7 +1665,7 @@ CREATE TYPE bloom_key (
 );
 COMMENT ON TYPE bloom_key IS 'an element as what an index over filters is asked for: its hash and its kind';
 
-CREATE FUNCTION bloom_key(element anyelement) RETURNS bloom_key
+CREATE FUNCTION bloom_key(value anyelement) RETURNS bloom_key
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_element_support;
 COMMENT ON FUNCTION bloom_key(anyelement) IS 'internal: an element as what an index over filters is asked for';
