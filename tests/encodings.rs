@@ -188,31 +188,6 @@ fn types_without_text_in_them_move_to_every_encoding() {
     }
 }
 
-/// PostgreSQL stores some characters of an encoding that have no form in UTF-8: no reason to refuse them to an index,
-/// which never leaves its database.
-#[test]
-fn an_index_takes_text_that_has_no_form_in_utf8() {
-    let mut client = database("without_form", "WIN1252", &["b"]);
-    run(
-        &mut client,
-        "CREATE TABLE odd AS SELECT chr(i) AS x, ARRAY[chr(i)] AS xs, jsonb_build_object('a', chr(i)) AS j
-         FROM generate_series(1, 255) AS i;
-         CREATE INDEX ON odd USING bloom_filter (x);
-         CREATE INDEX ON odd USING bloom_filter (xs);
-         CREATE INDEX ON odd USING bloom_filter (j);
-         INSERT INTO odd SELECT chr(129), ARRAY[chr(129)], jsonb_build_object('a', chr(129));
-         SET enable_seqscan = off",
-    );
-    for i in 1..256 {
-        for condition in ["x = chr({i})", "xs = ARRAY[chr({i})]", "j = jsonb_build_object('a', chr({i}))"] {
-            let sql = format!("SELECT count(*) FROM odd WHERE {}", condition.replace("{i}", &i.to_string()));
-            let plan: String = value(&mut client, &format!("EXPLAIN (FORMAT JSON) {sql}"));
-            assert!(plan.contains("Bitmap Index Scan"), "{plan}");
-            assert_eq!(value::<i64>(&mut client, &sql), if i == 129 { 2 } else { 1 }, "{sql}");
-        }
-    }
-}
-
 /// A letter of Thai has three bytes in UTF-8 and one in WIN874, where a name may have 63 of them.
 #[test]
 fn names_of_kinds_are_never_too_long() {

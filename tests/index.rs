@@ -12,6 +12,7 @@
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
 //! | `values` | the types and their values |
+//! | `encodings` | text in databases that are not in UTF-8 |
 //! | `refused` | what can't be indexed, and with which SQLSTATE it is refused |
 //! | `duplicates` | sessions that add what isn't there yet, at once |
 //! | `damage` | damaged files: an error or an answer, never a crash |
@@ -29,6 +30,8 @@ mod crash;
 mod damage;
 #[path = "index/duplicates.rs"]
 mod duplicates;
+#[path = "index/encodings.rs"]
+mod encodings;
 #[path = "index/history.rs"]
 mod history;
 #[path = "index/plans.rs"]

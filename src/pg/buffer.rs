@@ -140,8 +140,8 @@ impl Drop for ExtensionLock {
 
 /// Makes a relation at least so many pages long; those added are zeros. Returns how many it has.
 ///
-/// Only the last one is written, as hash indexes do it: the file system gives zeros for those before. It needs no WAL:
-/// a page that was not written to is as good as none.
+/// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
+/// needs no WAL: a page that was not written to is as good as none.
 pub fn extend(relation: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
@@ -149,15 +149,14 @@ pub fn extend(relation: Relation, pages: u32) -> u32 {
 
     let _lock = ExtensionLock::take(relation);
     let now = relation.pages();
-    if now >= pages {
-        return now;
+    for page in now..pages {
+        // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
+        unsafe {
+            let fork = Fork::Main.number();
+            pg_sys::smgrextend(relation.storage(), fork, page, (&raw const ZEROS).cast_mut().cast(), false);
+        }
     }
-    // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
-    unsafe {
-        let fork = Fork::Main.number();
-        pg_sys::smgrextend(relation.storage(), fork, pages - 1, (&raw const ZEROS).cast_mut().cast(), false);
-    }
-    pages
+    now.max(pages)
 }
 
 /// Says that a page, which must be there, will be read soon.

@@ -4,6 +4,7 @@ use crate::asking::{agree, any, check, each};
 use crate::common::{Server, run, value};
 use postgres::Client;
 use std::fs::OpenOptions;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Runs statements one by one, so that those between two transactions have their own.
@@ -215,4 +216,20 @@ fn temporary_tables_have_indexes_as_well() {
         ),
     );
     finds(&mut client, "twice", BATCH);
+}
+
+/// A full disk must fail an INSERT, not the checkpoint after it: then the server could not even be started again.
+#[test]
+fn the_file_of_an_index_has_no_holes() {
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("holes");
+    run(
+        &mut client,
+        "CREATE TABLE t (k integer);
+         CREATE INDEX t_k ON t USING bloom_filter (k) WITH (pages_per_range = 1, fpr = 0.0000001);
+         INSERT INTO t SELECT generate_series(1, 200000)",
+    );
+    let data = file(&server, &mut client, "t_k").metadata().expect("the index has a file");
+    assert!(data.len() > 1 << 20, "{} bytes", data.len());
+    assert!(data.blocks() * 512 >= data.len(), "{} blocks for {} bytes", data.blocks(), data.len());
 }
