@@ -1,9 +1,8 @@
 //! New tiles: how wide, and where.
 //!
 //! A tile has its full size from the start, and each costs a question a page. So a group's tiles are narrow while it
-//! has few filters: a new one has a quarter as many slots as there are, until it is as wide as it can be. Of one
-//! kilobyte on that leaves at most a fifth of the index unused, and 512 filters are 30 tiles. Filters so small that a
-//! tile is a few pages begin with one that fills its pages, and double.
+//! has few filters: a new one has a quarter as many slots as there are, until it is as wide as it can be. Filters so
+//! small that a tile is a few pages begin with one that fills its pages, and double.
 
 use super::directory::Directory;
 use super::group::Group;

@@ -11,10 +11,9 @@
 //! A page has room for 127 blocks of 64 bytes. A tile that is as wide has one block of each slot in a page (P = 1); a
 //! narrower one has several, so that its pages are full as well.
 //!
-//! Blocks lie one after the other rather than sliced by bit, as they do for ranges. A question of 127 slots then takes
-//! 0.4 µs rather than 0.1, which is little beside finding the page; but a filter that is added writes its own 64 bytes
-//! to each page, which are 68 of WAL. Sliced by bit, half of 512 bits would each be a byte somewhere else: 1,280 bytes
-//! of WAL, twenty times the filter.
+//! Blocks lie one after the other rather than sliced by bit, as they do for ranges: a question has more to look at in
+//! the page, but a filter that is added writes its own 64 bytes to each page, which are 68 of WAL. Sliced by bit, about
+//! half of the 512 bits would each be a byte somewhere else: 1,280 bytes of WAL, twenty times the filter.
 
 use super::group::Group;
 use crate::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
