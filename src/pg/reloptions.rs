@@ -34,7 +34,9 @@ impl Kind {
     pub fn real(self, name: &'static CStr, description: &'static CStr, default: f64) {
         let (name, description) = (name.as_ptr(), description.as_ptr());
         // SAFETY: PostgreSQL copies the names.
-        unsafe { pg_sys::add_real_reloption(self.0, name, description, default, f64::MIN, f64::MAX, LOCK) };
+        unsafe {
+            pg_sys::add_real_reloption(self.0, name, description, default, f64::NEG_INFINITY, f64::INFINITY, LOCK)
+        };
     }
 
     /// Adds a whole number.

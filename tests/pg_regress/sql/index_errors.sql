@@ -8,7 +8,7 @@ LANGUAGE sql AS $$ SELECT * FROM failure('CREATE INDEX ON things USING bloom_fil
 SELECT refused.* FROM unnest(ARRAY[
     '(i, t)', '(i) INCLUDE (t)', '(i DESC)', '(i NULLS FIRST)',
     '(p)', '(ps)', '(ms)', '(j)',
-    '(i) WITH (fpr = 0)', '(i) WITH (fpr = 0.5)', '(i) WITH (fpr = little)', '(i) WITH (pages_per_range = 0)',
+    '(i) WITH (fpr = 0)', '(i) WITH (fpr = 0.5)', '(i) WITH (fpr = infinity)', '(i) WITH (fpr = little)', '(i) WITH (pages_per_range = 0)',
     '(i) WITH (pages_per_range = 2000000)', '(i) WITH (capacity = 1000)'
 ]) WITH ORDINALITY AS d (definition, i), refused(definition) ORDER BY i;
 SELECT * FROM failure('CREATE UNIQUE INDEX ON things USING bloom_filter (i)');
