@@ -107,6 +107,14 @@ pub fn values(sql_type: &str) -> &'static [&'static str] {
             "'numbers'::regclass",
             "'moods'::regclass",
         ],
+        "bloom_key" => &[
+            "NULL::bloom_key",
+            "bloom_key(1)",
+            "bloom_key('x'::text)",
+            "bloom_key('{}'::jsonb)",
+            "bloom_key('bad'::mood)",
+            "bloom_key(ROW(1, 'x')::pair)",
+        ],
         "smallint" => &["0::smallint", "NULL::smallint"],
         "anyelement" => &[
             "NULL::integer",
