@@ -118,7 +118,7 @@ fn crawl(server: &Server, web: &Web, queue: Queue) -> (i64, i64) {
         });
         assert!(gone.iter().all(|&gone| gone == (crash < 2)), "{gone:?}");
         if crash < 2 {
-            server.restart();
+            server.restart_after_crash();
             client = server.connect("crawl");
         }
     }
@@ -127,12 +127,16 @@ fn crawl(server: &Server, web: &Web, queue: Queue) -> (i64, i64) {
 }
 
 fn kill_a_worker(client: &mut Client) {
-    let pids: Vec<i32> = column(
-        client,
-        "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%push%'
-            AND backend_type = 'client backend'",
-    );
-    let pid = pids.first().expect("workers are at work");
+    let pid = loop {
+        let at_work: Vec<i32> = column(
+            client,
+            "SELECT pid FROM pg_stat_activity
+             WHERE pid <> pg_backend_pid() AND state <> 'idle' AND backend_type = 'client backend'",
+        );
+        if let Some(&pid) = at_work.first() {
+            break pid;
+        }
+    };
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(killed.expect("kill runs").success());
 }

@@ -141,14 +141,24 @@ impl Server {
         self.manage("restart");
     }
 
+    /// Starts it after one of its processes was killed. It may be recovering by itself: PostgreSQL may wait without end
+    /// for a fast shutdown that comes just then.
+    pub fn restart_after_crash(&self) {
+        self.manage_with("restart", &["-m", "immediate"]);
+    }
+
     /// Kills all its processes with SIGKILL, as a crash would.
     pub fn kill9(&self) {
         self.manage("kill9");
     }
 
     fn manage(&self, action: &str) {
+        self.manage_with(action, &[]);
+    }
+
+    fn manage_with(&self, action: &str, options: &[&str]) {
         // Standard output goes to the tests' own: a server that is started would keep a pipe open.
-        let status = script().arg(action).arg(&self.dir).status().expect("scripts/server runs");
+        let status = script().arg(action).arg(&self.dir).args(options).status().expect("scripts/server runs");
         assert!(status.success(), "scripts/server {action} failed");
     }
 }

@@ -99,7 +99,7 @@ fn each_new_element_goes_to_one_committed_session_and_nothing_is_lost() {
         if kill.is_some() {
             crashes += 1;
             assert!(done.iter().all(|done| done.lost_connection));
-            server.restart();
+            server.restart_after_crash();
             client = server.connect("crash");
         }
         check(&mut client);
