@@ -22,12 +22,33 @@ impl Answers {
     /// Asks both ways, of one snapshot.
     pub fn of(client: &mut Client, sql: &str) -> Result<Answers, Error> {
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+        let answers = Answers::of_transaction(client, sql)?;
+        client.batch_execute("COMMIT")?;
+        Ok(answers)
+    }
+
+    /// The same on a standby; nothing if the index was made after the snapshot was taken.
+    ///
+    /// REINDEX CONCURRENTLY lets nobody use the new index before all snapshots are gone that may see rows which it
+    /// lacks, but it can't know those of a standby: there any new index may lack what was updated before it was made.
+    pub fn of_standby(client: &mut Client, sql: &str, index: &str) -> Result<Option<Answers>, Error> {
+        client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+        let answers = Answers::of_transaction(client, sql)?;
+        // A query sees the catalog as it was; the cast looks at it as it is.
+        let is_newer = format!(
+            "SELECT (SELECT oid FROM pg_class WHERE relname = '{index}') IS DISTINCT FROM to_regclass('{index}')"
+        );
+        let is_newer: bool = client.query_one(&is_newer, &[])?.get(0);
+        client.batch_execute("COMMIT")?;
+        Ok((!is_newer).then_some(answers))
+    }
+
+    fn of_transaction(client: &mut Client, sql: &str) -> Result<Answers, Error> {
         client.batch_execute(BY_INDEX)?;
         let plan = texts(client, &format!("EXPLAIN (COSTS OFF) {sql}"))?.join("\n");
         let by_index = texts(client, sql)?;
         client.batch_execute(BY_SCAN)?;
         let by_scan = texts(client, sql)?;
-        client.batch_execute("COMMIT")?;
         Ok(Answers { by_index, by_scan, plan })
     }
 
