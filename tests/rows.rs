@@ -283,7 +283,7 @@ fn an_aggregate_refuses_a_type_that_is_altered_meanwhile() {
 }
 
 /// Each way to hand over the element X.
-const WAYS: [&str; 20] = [
+const WAYS: [&str; 27] = [
     "bloom_agg(X)",
     "bloom_agg(X, 100)",
     "bloom_add(bloom_empty(9), X)",
@@ -304,6 +304,13 @@ const WAYS: [&str; 20] = [
     "counting_bloom_remove_all(counting_bloom_empty(9), ARRAY[X])",
     "counting_bloom_contains(counting_bloom_empty(9), X)",
     "counting_bloom_contained(X, counting_bloom_empty(9))",
+    "bloom_key(X)",
+    "bloom_keys(ARRAY[X])",
+    "bloom_set_add('t', X)",
+    "bloom_set_add_all('t', ARRAY[X])",
+    "bloom_set_contains('t', X)",
+    "bloom_set_present('t', ARRAY[X])",
+    "bloom_set_absent('t', ARRAY[X])",
 ];
 
 /// Elements with rows in them, and what the message calls their type.

@@ -67,7 +67,10 @@ fn types(client: &mut Client, operator: &str) -> Vec<String> {
 /// Compares what the parser makes of all statements with these operators in two databases.
 fn compare(before: &mut Client, after: &mut Client, operators: &BTreeSet<String>) {
     let (mut different, mut statements, mut meanings) = (Vec::new(), 0, BTreeSet::new());
-    for operator in operators {
+    // A statement with an operator that nobody else has is one about filters.
+    let known: BTreeSet<String> = column::<String>(before, OPERATORS).into_iter().collect();
+    assert_eq!(operators.difference(&known).map(String::as_str).collect::<Vec<_>>(), ["@=>"]);
+    for operator in operators.intersection(&known) {
         let mut operands: Vec<String> = UNTYPED.map(str::to_owned).to_vec();
         operands.extend(types(before, operator).into_iter().map(|t| format!("NULL::{t}")));
         let forms = |i: usize| std::iter::once(format!("${i}")).chain(operands.iter().cloned());
