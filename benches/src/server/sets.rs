@@ -172,7 +172,7 @@ impl Server {
                     ours: show(many),
                     theirs: show(one),
                     ratio: many / one,
-                    bar: 2.0,
+                    bar: 1.5,
                 }
             })
             .collect()
