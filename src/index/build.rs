@@ -1,21 +1,20 @@
 //! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
 //!
-//! Nobody else sees the index meanwhile, so its pages are written without WAL, and logged as a whole at the end.
 //! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
 //! [`super::insert`], and what was inserted meanwhile comes a second time when PostgreSQL validates the index.
 
+use super::column;
+use super::new_index::{NewIndex, meta_page, write_empty};
 use super::options;
 use super::page::{Failure, PAGE_SIZE, unhashed};
-use super::session;
 use crate::element::Column;
 use crate::pg::call::Element;
 use crate::pg::error::{Error, Result, SqlState, raise};
 use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::table::{self, Built, Row};
-use crate::pg::wal::{self, Filling};
 use pg_bloom_core::memory;
-use pg_bloom_core::range::{Build, Directory, Options, SPECIAL_BYTES, Sink};
+use pg_bloom_core::range::{Build, Directory, Options};
 use pgrx::pg_sys;
 
 /// Bytes of a row beside its values: its header and its line pointer.
@@ -23,25 +22,13 @@ const ROW_OVERHEAD: u32 = 28;
 /// Hashes between two looks whether to stop.
 const CHECK_EVERY: usize = 4096;
 
-/// The pages of the new index.
-struct Pages(Filling);
-
-impl Sink for Pages {
-    type Error = Failure;
-
-    fn write(&mut self, _number: u32, page: &[u8]) -> std::result::Result<(), Failure> {
-        self.0.add(page);
-        Ok(())
-    }
-}
-
 /// A build under way.
 struct Building {
     index: Relation,
     column: Column,
     pages_per_range: u32,
     build: Build,
-    pages: Pages,
+    pages: NewIndex,
     /// The range that rows come from, and its hashes.
     range: u32,
     hashes: Vec<u64>,
@@ -53,21 +40,15 @@ struct Building {
 /// # Errors
 /// 0A000 for a column that can't be in an index; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
-    if index.pages() > 0 {
-        let message = format!("index \"{}\" already contains data", index.name());
-        return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
-    }
-    session::check_type_of_column(index)?;
-    let column = session::column(index)?;
+    column::check_type_of_column(index)?;
+    let column = column::column(index)?;
     let options = core_options(index, table);
-    let mut pages = Filling::new(index, SPECIAL_BYTES);
-    let meta = pages.reserve();
     let mut building = Building {
         index,
         column,
         pages_per_range: options.pages_per_range,
         build: Build::new(options, hashes_to_hold())?,
-        pages: Pages(pages),
+        pages: NewIndex::begin(index)?,
         range: 0,
         hashes: Vec::new(),
         rows: 0,
@@ -78,10 +59,8 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
         }
     });
     let rows = building.rows;
-    let (directory, mut pages) = building.finish()?;
-    pages.set(meta, &meta_page(&directory));
-    pages.finish();
-    session::forget(index);
+    let (directory, pages) = building.finish();
+    pages.finish(&meta_page(|page| directory.write_meta(page)));
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
@@ -115,20 +94,14 @@ impl Building {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(Directory, Filling)> {
+    /// Writes what is left. An error is raised here, while the pages are there that then need no WAL.
+    fn finish(mut self) -> (Directory, NewIndex) {
         if !self.hashes.is_empty() {
-            self.end_range()?;
+            self.end_range().unwrap_or_else(|error| raise(error));
         }
-        let directory = self.build.finish(&mut self.pages, self.rows).map_err(|failure| failure.of(self.index))?;
-        Ok((directory, self.pages.0))
+        let directory = self.build.finish(&mut self.pages, self.rows);
+        (directory.unwrap_or_else(|failure| raise(failure.of(self.index))), self.pages)
     }
-}
-
-/// The metapage of a directory.
-pub fn meta_page(directory: &Directory) -> Vec<u8> {
-    let mut page = vec![0; PAGE_BYTES];
-    directory.write_meta(&mut page);
-    page
 }
 
 /// How many hashes may be kept in memory for level 1: those of half of maintenance_work_mem, since tiles need memory
@@ -149,9 +122,9 @@ fn core_options(index: Relation, table: Relation) -> Options {
 /// # Errors
 /// 0A000 for a column that can't be in an index.
 pub fn build_empty(index: Relation) -> Result<()> {
-    session::check_type_of_column(index)?;
+    column::check_type_of_column(index)?;
     let table = table::of_index(index);
     let directory = Directory::empty(core_options(index, table.relation()));
-    wal::write_init_page(index, &meta_page(&directory), SPECIAL_BYTES);
+    write_empty(index, &meta_page(|page| directory.write_meta(page)));
     Ok(())
 }

@@ -3,10 +3,10 @@
 //! The rows are those that everybody sees who begins now. Each is looked for as a question would, in the two pages that
 //! its bits are in.
 
+use super::column::Index;
 use super::opened::Named;
 use super::page::{missed, unhashed};
 use super::rows;
-use super::session::Index;
 use crate::pg::call::{Call, Element};
 use crate::pg::error::{Outcome, Result, raise};
 use crate::pg::snapshot::Latest;

@@ -12,7 +12,7 @@
 //! and computes the pages that these are on, by Mackert and Lohman. So we return the share that gives the right pages.
 //! The rows of these pages are all compared: what PostgreSQL doesn't charge of that is part of the index's cost.
 
-use super::session::Index;
+use super::column::Index;
 use crate::pg::planning::Planned;
 use pg_bloom_core::range::{DEFAULT_FPR, Expectation, Level};
 

@@ -4,9 +4,9 @@
 //! written, so bits that are seen to be set are in the WAL before our commit, and nothing is left to do. Those that are
 //! not are set under the exclusive locks, level 1 before level 0, with one record.
 
-use super::build::meta_page;
+use super::column::Index;
+use super::new_index::meta_page;
 use super::page::{BelowMeta, damaged, is_set, prepare, unhashed};
-use super::session::Index;
 use crate::pg::buffer::{Exclusive, Pin};
 use crate::pg::call::Element;
 use crate::pg::error::Result;
@@ -48,7 +48,7 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     for (slot, missing) in locked.iter_mut().zip(&mut missing) {
         if let Some((mark, pin)) = missing {
             let mut page = pin.exclusive();
-            prepare(index.relation(), mark, &mut page)?;
+            prepare(index.relation(), mark.special(), mark.page(), &mut page)?;
             *slot = Some((mark, page));
         }
     }
@@ -101,7 +101,7 @@ fn grow(index: &Index, range: u32) -> Result<Rc<Directory>> {
     }
     let mut pages = BelowMeta { meta: &meta, pages: index.pages() };
     let growth = directory.grow(&mut pages, range).map_err(|failure| failure.of(relation))?;
-    let bytes = meta_page(&growth.directory);
+    let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     match &growth.closed {
         Some((number, closed)) => {

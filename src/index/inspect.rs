@@ -1,8 +1,8 @@
 //! `bloom_index_info`: what an index is made for, and what it holds.
 
+use super::column::Index;
 use super::opened::Named;
 use super::rows;
-use super::session::Index;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::row::{Column, row};

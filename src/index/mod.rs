@@ -8,6 +8,7 @@
 //! | `handler` | what PostgreSQL calls, and the way from there |
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
+//! | `new_index` | the pages of an index that is being built |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
 //! | `scan` | questions: a bitmap of ranges |
 //! | `vacuum` | VACUUM, which finds nothing to remove |
@@ -16,16 +17,19 @@
 //! | `check` | `bloom_index_check` |
 //! | `opened` | an index that somebody names in SQL |
 //! | `validate` | which operator classes an index may have |
+//! | `column` | the indexed column, and how what it is compared with is hashed |
 //! | `session` | what a session keeps of an index |
 //! | `rows` | all of this for the other kind of index, over a column of filters |
 //! | `page` | pages in buffers; damage |
 
 mod build;
 mod check;
+mod column;
 mod cost;
 mod handler;
 mod insert;
 mod inspect;
+mod new_index;
 mod opened;
 mod options;
 mod page;

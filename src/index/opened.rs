@@ -17,16 +17,16 @@ impl Named {
     /// Argument 0 of a strict function, a regclass.
     ///
     /// # Errors
-    /// 42809 for what is no such index; 42501 for somebody who may not.
+    /// 42809 for what is no such index; 42501 for somebody who may not; 42P01 if somebody dropped it meanwhile.
     pub fn argument(call: &Call) -> Result<Named> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         // The table first, as everybody else locks them.
         let table = table_of(oid).ok_or_else(|| wrong(&relation::name_of(oid)))?;
         owner::require_maintenance(table);
-        let table = Opened::table(table, lock);
+        let table = Opened::if_there(table, lock).ok_or_else(|| dropped(oid))?;
         let as_owner = AsOwner::of(table.relation());
-        let index = Opened::index(oid, lock);
+        let index = Opened::if_there(oid, lock).ok_or_else(|| dropped(oid))?;
         if !index.relation().is_index_by(c"bloom_filter") {
             return Err(wrong(&index.relation().name()));
         }
@@ -59,6 +59,12 @@ impl Named {
     pub fn table(&self) -> Relation {
         self.table.relation()
     }
+}
+
+/// The error for an index that was there a moment ago; on a standby also for one that REINDEX CONCURRENTLY replaced.
+fn dropped(index: pg_sys::Oid) -> Error {
+    let message = format!("index with OID {} does not exist any more", index.to_u32());
+    Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message).hint("Name the index that is there now.")
 }
 
 fn wrong(name: &str) -> Error {

@@ -6,7 +6,8 @@ use crate::pg::interrupt;
 use crate::pg::relation::{Fork, PAGE_BYTES, Relation};
 use crate::pg::table::Row;
 use crate::pg::wal::{self, Layout};
-use pg_bloom_core::range::{Damage, Defect, META_PAGE, Mark, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES};
+use pg_bloom_core::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
+use pg_bloom_core::range::{META_PAGE, Mark};
 use std::cell::Cell;
 
 /// The size of the server's pages.
@@ -136,29 +137,29 @@ pub fn is_set(index: Relation, mark: &Mark, page: &Shared<'_>) -> Result<bool> {
     mark.is_set(Some(page)).map_err(|damage| damaged(index, &damage))
 }
 
-/// Makes a page ready for its first bits, and checks that one with bits has the header that keeps them.
+/// Makes a page ready for its first bytes, and checks that one that has some is the one that it should be, with the
+/// header that keeps them.
 ///
 /// # Errors
 /// XX002 for a page that was not made here.
-pub fn prepare(index: Relation, mark: &Mark, page: &mut Exclusive<'_>) -> Result<()> {
+pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive<'_>) -> Result<()> {
+    match special.check(page, PAGE_SIZE, at) {
+        Ok(()) => {}
+        Err(Damage { defect: Defect::NewPage, .. }) => {
+            let mut bytes = [0; SPECIAL_BYTES];
+            special.write(&mut bytes);
+            wal::make_empty(index, page, &bytes);
+            return Ok(());
+        }
+        Err(damage) => return Err(damaged(index, &damage)),
+    }
     let layout = Layout::of(page);
-    // Nearly always. What page it is, is checked when its bits are looked at.
-    if layout == Layout::full(SPECIAL_BYTES) {
-        return Ok(());
-    }
-    let deltas = mark.deltas(page).map_err(|damage| damaged(index, &damage))?;
-    if let Some(special) = deltas.initialise {
-        let mut bytes = [0; SPECIAL_BYTES];
-        special.write(&mut bytes);
-        wal::make_empty(index, page, &bytes);
-        return Ok(());
-    }
     let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
-    if layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
+    if layout == Layout::full(SPECIAL_BYTES) || layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
         return Ok(());
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
-    Err(damaged(index, &Damage { page: mark.page(), defect: Defect::Field { field: "the page header", found } }))
+    Err(damaged(index, &Damage { page: at, defect: Defect::Field { field: "the page header", found } }))
 }
 
 /// The error for a row that would not be found.

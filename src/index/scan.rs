@@ -1,7 +1,7 @@
 //! Bitmap scans: whole ranges that may have a key, clamped to the pages that the table has.
 
+use super::column::Index;
 use super::page::unhashed;
-use super::session::Index;
 use crate::pg::error::Result;
 use crate::pg::interrupt;
 use crate::pg::memory::Scratch;

@@ -1,19 +1,20 @@
-//! What a session keeps of an index between uses: where its tiles are, and how its elements are hashed.
+//! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
 //! It is found by the index and a number in the relation cache, which forgets the number whenever anything about the
 //! index changes, and so what was kept of a file that is no longer the index's. What is kept stays true while it is
 //! used: tiles never move. A directory may lack tiles that were added since, which is found out by comparing four bytes
 //! of the metapage.
+//!
+//! Nobody changes a page of the directory without the lock of the metapage, of all locks the first; so it is read under
+//! that lock.
 
 use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
-use super::validate;
-use crate::element::{Column, Hasher};
 use crate::pg::buffer::Pin;
-use crate::pg::catalog;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::relation::{File, Fork, Relation};
-use pg_bloom_core::range::{Damage, Defect, Directory, META_PAGE};
-use pgrx::pg_sys::Oid;
+use pg_bloom_core::page::{Damage, Defect, PageSize, Pages};
+use pg_bloom_core::{range, rows};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,38 +23,86 @@ use std::rc::Rc;
 const MAX_REMEMBERED: usize = 4096;
 
 thread_local! {
-    /// What is kept, by the index's identifier, with the number that its entry of the relation cache must have.
-    static KEPT: RefCell<HashMap<u32, (u64, Rc<Kept>)>> = RefCell::default();
+    /// What is kept, by the index's identifier.
+    static KEPT: RefCell<HashMap<u32, Entry>> = RefCell::default();
     /// The last number given.
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
+/// What is kept of one of the indexes.
+struct Entry {
+    /// What its entry of the relation cache must have.
+    number: u64,
+    /// A [`Kept`] of its kind.
+    kept: Rc<dyn Any>,
+}
+
+/// Where the tiles of an index are, as its metapage and the pages after it say.
+pub trait Tiles: Sized + 'static {
+    /// Reads it.
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error>;
+
+    /// Whether the metapage still says the same.
+    fn is_current(&self, meta: &[u8]) -> bool;
+}
+
+impl Tiles for range::Directory {
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
+        range::Directory::read(pages, size)
+    }
+
+    fn is_current(&self, meta: &[u8]) -> bool {
+        range::Directory::is_current(self, meta)
+    }
+}
+
+impl Tiles for rows::Directory {
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
+        rows::Directory::read(pages, size)
+    }
+
+    fn is_current(&self, meta: &[u8]) -> bool {
+        rows::Directory::is_current(self, meta)
+    }
+}
+
+/// A kind of index: what is known of the column of one.
+pub trait Kind: Sized + 'static {
+    /// Where the tiles of such an index are.
+    type Directory: Tiles;
+
+    /// Looks at the column.
+    ///
+    /// # Errors
+    /// 0A000 for a column that can't be in such an index, or can't any more.
+    fn of(relation: Relation) -> Result<Self>;
+}
+
 /// What is kept of an index.
-struct Kept {
+struct Kept<K: Kind> {
     file: File,
-    column: Column,
-    directory: RefCell<Rc<Directory>>,
+    kind: K,
+    directory: RefCell<Rc<K::Directory>>,
     /// How many pages the file has at least.
     pages: Cell<u32>,
-    /// How elements of other types are hashed that the column is compared with.
-    others: RefCell<HashMap<u32, Rc<Column>>>,
 }
 
 /// An index in use.
-pub struct Index {
+pub struct Index<K: Kind> {
     relation: Relation,
-    kept: Rc<Kept>,
+    kept: Rc<Kept<K>>,
 }
 
-impl Index {
+impl<K: Kind> Index<K> {
     /// An index that PostgreSQL opened.
     ///
     /// # Errors
-    /// XX002 for damage; 0A000 for a column that can't be in such an index any more.
-    pub fn of(relation: Relation) -> Result<Index> {
+    /// XX002 for damage; those of [`Kind::of`].
+    pub fn of(relation: Relation) -> Result<Index<K>> {
         let number = relation.cached_number();
         let known = KEPT.with_borrow(|kept| {
-            kept.get(&relation.oid().to_u32()).filter(|entry| entry.0 == number).map(|entry| entry.1.clone())
+            let entry = kept.get(&relation.oid().to_u32()).filter(|entry| entry.number == number)?;
+            entry.kept.clone().downcast::<Kept<K>>().ok()
         });
         match known {
             Some(kept) if kept.file == relation.file() => Ok(Index { relation, kept }),
@@ -62,25 +111,24 @@ impl Index {
     }
 
     #[cold]
-    fn load(relation: Relation) -> Result<Index> {
+    fn load(relation: Relation) -> Result<Index<K>> {
         if relation.is_of_other_session() {
             return Err(Error::new(
                 SqlState::ERRCODE_FEATURE_NOT_SUPPORTED,
                 "cannot access temporary indexes of other sessions",
             ));
         }
-        let column = column(relation)?;
+        let kind = K::of(relation)?;
         let pages = Cell::new(0);
-        let directory = Directory::read(&mut IndexPages::new(relation, &pages), PAGE_SIZE);
-        let directory = RefCell::new(Rc::new(directory.map_err(|failure| failure.of(relation))?));
-        let kept = Rc::new(Kept { file: relation.file(), column, directory, pages, others: RefCell::default() });
+        let directory = RefCell::new(Rc::new(read_directory(relation, &pages)?));
+        let kept = Rc::new(Kept { file: relation.file(), kind, directory, pages });
         let number = LAST.get() + 1;
         LAST.set(number);
         KEPT.with_borrow_mut(|all| {
             if all.len() >= MAX_REMEMBERED {
                 all.clear();
             }
-            all.insert(relation.oid().to_u32(), (number, kept.clone()));
+            all.insert(relation.oid().to_u32(), Entry { number, kept: kept.clone() });
         });
         relation.set_cached_number(number);
         Ok(Index { relation, kept })
@@ -91,9 +139,9 @@ impl Index {
         self.relation
     }
 
-    /// The indexed column.
-    pub fn column(&self) -> &Column {
-        &self.kept.column
+    /// What is known of its column.
+    pub fn kind(&self) -> &K {
+        &self.kept.kind
     }
 
     /// Its pages.
@@ -101,8 +149,8 @@ impl Index {
         IndexPages::new(self.relation, &self.kept.pages)
     }
 
-    /// Where the tiles are, as far as this session knows: for those that add elements.
-    pub fn known_directory(&self) -> Rc<Directory> {
+    /// Where the tiles are, as far as this session knows: for those that add to the index.
+    pub fn known_directory(&self) -> Rc<K::Directory> {
         self.kept.directory.borrow().clone()
     }
 
@@ -110,7 +158,7 @@ impl Index {
     ///
     /// # Errors
     /// XX002 for damage.
-    pub fn directory(&self) -> Result<Rc<Directory>> {
+    pub fn directory(&self) -> Result<Rc<K::Directory>> {
         let known = self.known_directory();
         let pin = self.meta()?;
         let is_current = known.is_current(&pin.shared());
@@ -118,24 +166,23 @@ impl Index {
         if is_current {
             return Ok(known);
         }
-        let read = Directory::read(&mut self.pages(), PAGE_SIZE).map_err(|failure| failure.of(self.relation))?;
-        Ok(self.remember(read))
+        Ok(self.remember(read_directory(self.relation, &self.kept.pages)?))
     }
 
     /// Where the tiles are, by the metapage, which the caller has locked.
     ///
     /// # Errors
     /// XX002 for damage.
-    pub fn directory_under(&self, meta: &[u8]) -> std::result::Result<Rc<Directory>, Failure> {
+    pub fn directory_under(&self, meta: &[u8]) -> std::result::Result<Rc<K::Directory>, Failure> {
         let known = self.known_directory();
         if known.is_current(meta) {
             return Ok(known);
         }
-        Ok(self.remember(Directory::read(&mut BelowMeta { meta, pages: self.pages() }, PAGE_SIZE)?))
+        Ok(self.remember(Tiles::read(&mut BelowMeta { meta, pages: self.pages() }, PAGE_SIZE)?))
     }
 
     /// Keeps a directory that is newer.
-    pub fn remember(&self, directory: Directory) -> Rc<Directory> {
+    pub fn remember(&self, directory: K::Directory) -> Rc<K::Directory> {
         let directory = Rc::new(directory);
         *self.kept.directory.borrow_mut() = directory.clone();
         directory
@@ -146,64 +193,25 @@ impl Index {
     /// # Errors
     /// XX002 if there is none.
     pub fn meta(&self) -> Result<Pin> {
-        if self.kept.pages.get() == 0 && self.relation.pages() == 0 {
-            let damage = Damage { page: META_PAGE, defect: Defect::NewPage };
-            return Err(Failure::Damage(damage).of(self.relation));
-        }
-        Ok(Pin::read(self.relation, Fork::Main, META_PAGE))
-    }
-
-    /// How what the column is compared with is hashed: elements of this type, or of the operator class's own if it is
-    /// invalid.
-    ///
-    /// # Errors
-    /// 0A000 for a comparison whose equality the hash does not follow.
-    pub fn hasher_of(&self, asked: Oid) -> Result<Hasher> {
-        let (family, declared, collation) = self.relation.column_class();
-        if asked == Oid::INVALID || asked == declared {
-            return Ok(self.kept.column.hasher().clone());
-        }
-        let known = self.kept.others.borrow().get(&asked.to_u32()).cloned();
-        if let Some(other) = known {
-            return Ok(other.hasher().clone());
-        }
-        let other = Column::new(self.relation.handler(), asked, collation)?;
-        if !other.compares_with(&self.kept.column) || !validate::is_usual_equality(family, declared, asked) {
-            return Err(validate::refuse_comparison(declared, asked));
-        }
-        let hasher = other.hasher().clone();
-        self.kept.others.borrow_mut().insert(asked.to_u32(), Rc::new(other));
-        Ok(hasher)
+        meta(self.relation, &self.kept.pages)
     }
 }
 
-/// The column of an index, hashed as its operator class compares it: `char(n)` without trailing blanks where the class
-/// is that of `char(n)`, whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with
-/// the same bytes and keep the index.
-///
-/// # Errors
-/// 0A000 for a type, a collation or an operator class that an index can't have.
-pub fn column(relation: Relation) -> Result<Column> {
-    let (family, declared, collation) = relation.column_class();
-    let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };
-    let column = Column::new(relation.handler(), compared, collation)?;
-    if !validate::is_usual_equality(family, declared, declared) {
-        return Err(validate::refuse_comparison(declared, declared));
+/// The metapage of an index that is known to have so many pages.
+fn meta(relation: Relation, known: &Cell<u32>) -> Result<Pin> {
+    if known.get() == 0 && relation.pages() == 0 {
+        let damage = Damage { page: range::META_PAGE, defect: Defect::NewPage };
+        return Err(Failure::Damage(damage).of(relation));
     }
-    Ok(column)
+    Ok(Pin::read(relation, Fork::Main, range::META_PAGE))
 }
 
-/// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
-/// index on `citext` would answer no question about `citext`. One that is there already is built anew.
-///
-/// # Errors
-/// 0A000 for such a type.
-pub fn check_type_of_column(relation: Relation) -> Result<()> {
-    if relation.is_being_reindexed() {
-        return Ok(());
-    }
-    let (_, _, collation) = relation.column_class();
-    Column::new(relation.handler(), relation.column_type(), collation).map(drop)
+/// Reads where the tiles are.
+fn read_directory<D: Tiles>(relation: Relation, known: &Cell<u32>) -> Result<D> {
+    let pin = meta(relation, known)?;
+    let meta = pin.shared();
+    let mut pages = BelowMeta { meta: &meta, pages: IndexPages::new(relation, known) };
+    D::read(&mut pages, PAGE_SIZE).map_err(|failure| failure.of(relation))
 }
 
 /// Forgets what is kept of an index: its file gets other contents.

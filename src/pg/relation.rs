@@ -324,6 +324,13 @@ impl Opened {
         Opened(Relation(unsafe { pg_sys::index_open(oid, lock) }))
     }
 
+    /// Any relation, under a lock; nothing if there is none, or none any more once the lock is had.
+    pub fn if_there(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Opened> {
+        // SAFETY: null for what is not there.
+        let relation = unsafe { pg_sys::try_relation_open(oid, lock) };
+        (!relation.is_null()).then(|| Opened(Relation(relation)))
+    }
+
     /// The relation.
     pub fn relation(&self) -> Relation {
         self.0

@@ -1,7 +1,9 @@
 //! What can't be indexed is refused when the index is made, and says why.
 
+use crate::common::standby::wait_until;
 use crate::common::{Server, refused, run, sqlstate, value};
 use postgres::Client;
+use std::thread;
 
 /// What a hint or a message must say, somewhere, for a user to know what to do.
 struct Refusal {
@@ -96,6 +98,33 @@ fn what_cannot_be_indexed_is_refused_by_name() {
     strange_operator_classes(&mut client);
     let left: i64 = value(&mut client, "SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass");
     assert_eq!(left, 0, "a refused index is there");
+}
+
+/// A function finds its index gone, or the table, once it may look at it.
+#[test]
+fn what_is_dropped_meanwhile_is_no_internal_error() {
+    const WAITS: &str =
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'asks' AND wait_event_type = 'Lock'";
+    let server = Server::start("");
+    let mut drops = server.database("dropped");
+    let mut observer = server.connect("dropped");
+    for (dropped, function) in [
+        ("INDEX t_i", "bloom_index_check('t_i')"),
+        ("INDEX t_i", "bloom_index_info('t_i')"),
+        ("TABLE t", "bloom_index_check('t_i')"),
+    ] {
+        run(&mut drops, "CREATE TABLE t (i integer); CREATE INDEX t_i ON t USING bloom_filter (i)");
+        run(&mut drops, &format!("BEGIN; DROP {dropped}"));
+        let mut asks = server.connect("dropped");
+        run(&mut asks, "SET application_name = asks");
+        thread::scope(|scope| {
+            let asking = scope.spawn(move || refused(&mut asks, "42P01", &format!("SELECT {function}")));
+            wait_until("it waits for the lock", || value(&mut observer, WAITS));
+            run(&mut drops, "COMMIT");
+            asking.join().expect("it is refused");
+        });
+        run(&mut drops, "DROP TABLE IF EXISTS t");
+    }
 }
 
 /// Text that is equal without being the same: citext, and nondeterministic collations where there is ICU.

@@ -2,7 +2,7 @@
 
 use super::super::opened::Named;
 use super::super::page::{Failure, missed};
-use super::session::Index;
+use super::column::Index;
 use crate::pg::error::{Result, raise};
 use crate::pg::interrupt;
 use crate::pg::relation::PAGE_BYTES;

@@ -2,7 +2,7 @@
 //! estimate; none but these is read of the table.
 
 use super::super::cost::Cost;
-use super::session::Index;
+use super::column::Index;
 use crate::pg::planning::Planned;
 
 /// Operators that asking a page of 127 filters is worth.

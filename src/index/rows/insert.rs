@@ -10,10 +10,9 @@
 //! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so whoever can
 //! see the row finds it.
 
-use super::super::page::damaged;
-use super::build::meta_page;
-use super::pages::prepare;
-use super::session::Index;
+use super::super::new_index::meta_page;
+use super::super::page::{damaged, prepare};
+use super::column::Index;
 use crate::pg::buffer::{Exclusive, Pin};
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::interrupt;
@@ -143,7 +142,7 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
         return Ok(directory);
     }
     let growth = directory.grow(group)?;
-    let bytes = meta_page(&growth.directory);
+    let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     if let Some((number, records)) = &growth.page {
         let mut pin = index.pages().existing(*number, *number + 1);

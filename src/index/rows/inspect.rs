@@ -2,7 +2,7 @@
 
 use super::super::opened::Named;
 use super::super::page::Failure;
-use super::session::Index;
+use super::column::Index;
 use crate::pg::error::Result;
 use crate::pg::row::Column;
 use pg_bloom_core::page::Pages;

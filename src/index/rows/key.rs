@@ -1,6 +1,6 @@
 //! What a scan looks for.
 
-use super::session::Index;
+use super::column::Index;
 use crate::element::{ElementType, ProbeKey};
 use crate::error::unsupported;
 use crate::pg::call::Element;

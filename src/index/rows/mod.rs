@@ -16,9 +16,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `session` | what a session keeps of an index |
+//! | `column` | the column of filters, and what asks it |
 //! | `key` | what a scan looks for, for each kind of elements |
-//! | `pages` | pages that are about to be changed |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY: a slot for a row |
 //! | `scan` | questions: a bitmap of rows |
@@ -29,20 +28,19 @@
 
 mod build;
 mod check;
+mod column;
 mod cost;
 mod insert;
 mod inspect;
 mod key;
-mod pages;
 mod scan;
-mod session;
 mod vacuum;
 
 pub use build::{build, build_empty};
 pub use check::check;
+pub use column::is_over_filters;
 pub use cost::estimate;
 pub use insert::insert;
 pub use inspect::columns;
 pub use scan::bitmap;
-pub use session::is_over_filters;
 pub use vacuum::{bulk_delete, cleanup};

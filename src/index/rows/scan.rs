@@ -1,7 +1,7 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
+use super::column::Index;
 use super::key::{conditions, keys};
-use super::session::Index;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::memory::Scratch;
 use crate::pg::relation::Relation;

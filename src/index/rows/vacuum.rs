@@ -5,7 +5,7 @@
 //! row for a match by the old blocks, or for none: but it began before that row was inserted, and can't see it.
 
 use super::super::page::damaged;
-use super::session::Index;
+use super::column::Index;
 use crate::pg::error::Result;
 use crate::pg::relation::Relation;
 use crate::pg::vacuum::{Counts, DeadRows, Vacuum};
