@@ -124,14 +124,20 @@ fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> Strin
         return format!("Cast the element to a type of kind {filter}.");
     }
     let begins = |start: &str| function.is_some_and(|function| function.starts_with(start));
-    let calls = if begins("counting_") {
-        "counting_bloom_add_all or counting_bloom_remove_all"
+    let (of_one, of_members) = if begins("counting_") {
+        ("counting_bloom_add or counting_bloom_remove", "counting_bloom_add_all or counting_bloom_remove_all")
     } else if begins("bloom_set_") {
-        "bloom_set_add_all, bloom_set_present or bloom_set_absent"
+        ("bloom_set_add or bloom_set_contains", "bloom_set_add_all, bloom_set_present or bloom_set_absent")
     } else {
-        "bloom_add_all, bloom_contains_any or bloom_contains_all"
+        ("bloom_add or bloom_contains", "bloom_add_all, bloom_contains_any or bloom_contains_all")
     };
-    format!("To use the array's members, call {calls}.")
+    let takes_members =
+        function.is_some_and(|name| ["_all", "_any", "_present", "_absent"].iter().any(|end| name.ends_with(end)));
+    if takes_members && is_array_of(filter, element) {
+        format!("To use an array as one element, call {of_one}.")
+    } else {
+        format!("To use the array's members, call {of_members}.")
+    }
 }
 
 fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Words {

@@ -208,7 +208,8 @@ fn the_longest_operations_can_be_cancelled_at_once() {
     run(
         &mut client,
         "SET pg_bloom.max_filter_size = '511MB'; SET pg_bloom.overfill = ignore; SET max_parallel_workers_per_gather = 0;
-         CREATE UNLOGGED TABLE large (layout text, f bloom, g bloom)",
+         CREATE UNLOGGED TABLE large (layout text, f bloom, g bloom);
+         SELECT bloom_set_create('few_rows', 'integer', 1000)",
     );
     for layout in ["blocked", "classic"] {
         run(
@@ -241,6 +242,8 @@ fn the_longest_operations_can_be_cancelled_at_once() {
         ("add many", "bloom_add_all(f, ARRAY(SELECT generate_series(1, 1000000)))"),
         ("probe with many", "bloom_contains_all(f, ARRAY(SELECT 1 + 0 * generate_series(1, 2000000)))"),
         ("probe by rows", "(SELECT count(*) FROM generate_series(1, 2000000) AS x WHERE f @> x)"),
+        ("add many to a set", "bloom_set_add_all('few_rows', ARRAY(SELECT generate_series(1, 3000000)))"),
+        ("ask a set for many", "bloom_set_absent('few_rows', ARRAY(SELECT generate_series(1, 3000000)))"),
         ("union of rows", "(SELECT bloom_union_agg(h) FROM (VALUES (f), (g), (f)) AS v (h))"),
         (
             "build",

@@ -91,7 +91,8 @@ impl<'t> KeyedRows<'t> {
         }
     }
 
-    /// Makes the row with this key the current one. Whether there is one.
+    /// Makes the row with this key the current one. Whether there is one. To a snapshot from before the index was made
+    /// it may show a version of the row that had another key then: that is none.
     pub fn find(&mut self, key: i32) -> bool {
         self.key.sk_argument = pg_sys::Datum::from(key);
         // SAFETY: the scan has one key; the slot is of the table. It lets go of the page of the row before, which can
@@ -100,6 +101,7 @@ impl<'t> KeyedRows<'t> {
             pg_sys::ExecStoreAllNullTuple(self.slot);
             pg_sys::index_rescan(self.scan, &mut *self.key, 1, std::ptr::null_mut(), 0);
             pg_sys::index_getnext_slot(self.scan, pg_sys::ScanDirection::ForwardScanDirection, self.slot)
+                && self.column(self.key_column).value() as i32 == key
         }
     }
 

@@ -156,10 +156,11 @@ impl Table {
         }
     }
 
-    /// What the table has that only the executor can follow, in the words of an error.
+    /// What the table has that only the executor can follow when this column is read or updated, in the words of an
+    /// error.
     ///
     /// Raises 42501 where row security is off for the session but would apply.
-    pub fn obstacle(&self) -> Option<&'static str> {
+    pub fn obstacle(&self, column: &TableColumn) -> Option<&'static str> {
         // SAFETY: reads the catalogs and fields of the entry.
         unsafe {
             let row_security = pg_sys::check_enable_rls(self.oid(), pg_sys::InvalidOid, false);
@@ -175,6 +176,9 @@ impl Table {
         }
         if self.has_update_triggers() {
             return Some("triggers on UPDATE");
+        }
+        if self.is_in_key(column) {
+            return Some("a unique index or a foreign key on the column that is updated");
         }
         let is_plain = |&index: &pg_sys::Oid| catalog::is_plain_index(index);
         (!self.indexes().iter().all(is_plain))
@@ -192,14 +196,35 @@ impl Table {
         }
     }
 
-    /// Whether users made triggers on UPDATE that are not disabled. Those of constraints are about keys, which stay.
+    /// Whether a value of this column may be what a row refers to another by, or is referred to by.
+    fn is_in_key(&self, column: &TableColumn) -> bool {
+        // SAFETY: both are copies: a set of the columns' numbers, less that of the first system column, and a list of
+        // foreign keys, which have as many columns as they say.
+        unsafe {
+            let keys = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
+            let unique = pg_sys::RelationGetIndexAttrBitmap(self.relation, keys);
+            let first = pg_sys::FirstLowInvalidHeapAttributeNumber;
+            if pg_sys::bms_is_member(i32::from(column.number) - first, unique) {
+                return true;
+            }
+            let foreign = pg_sys::RelationGetFKeyList(self.relation);
+            (0..length(foreign)).any(|i| {
+                let key: *const pg_sys::ForeignKeyCacheInfo = (*(*foreign).elements.add(i)).ptr_value.cast();
+                (&(*key).conkey)[..(*key).nkeys as usize].contains(&column.number)
+            })
+        }
+    }
+
+    /// Whether users made triggers on UPDATE that are not disabled, also those of a partitioned table, whose copies
+    /// PostgreSQL 13 and 14 call internal. Those of foreign keys are about keys, which stay.
     fn has_update_triggers(&self) -> bool {
         const ON_UPDATE: i16 = pg_sys::TRIGGER_TYPE_UPDATE as i16;
         // SAFETY: the entry has as many triggers as it says.
         unsafe {
             let Some(all) = (*self.relation).trigdesc.as_ref() else { return false };
             (0..all.numtriggers as usize).map(|i| &*all.triggers.add(i)).any(|trigger| {
-                trigger.tgtype & ON_UPDATE != 0 && !trigger.tgisinternal && trigger.tgenabled as u8 != b'D'
+                let is_of_constraint = trigger.tgisinternal && trigger.tgconstraint != pg_sys::InvalidOid;
+                trigger.tgtype & ON_UPDATE != 0 && !is_of_constraint && trigger.tgenabled as u8 != b'D'
             })
         }
     }

@@ -4,7 +4,7 @@
 //! sessions that add it at once one gets it: the others wait for its commit, and look again. A row that has all
 //! elements of the batch is neither locked nor written.
 
-use super::items::{Item, by_shard, chosen, distinct_items, item};
+use super::items::{Item, by_shard, check_often, chosen, distinct_items, item};
 use super::table::{Set, Site};
 use crate::error::During;
 use crate::pg::array::{array_of, elements};
@@ -69,7 +69,9 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &Operation, mut is_
         for items in by_shard(items) {
             interrupt::check_for_interrupts();
             insert_into_shard(set, site, &mut rows, items, operation, &mut new)?;
-            items.iter().filter(|item| new.binary_search(&item.hash).is_ok()).for_each(&mut is_new);
+            // Both are in the order of their hashes.
+            let mut new = new.iter().peekable();
+            items.iter().filter(|item| new.next_if_eq(&&item.hash).is_some()).for_each(&mut is_new);
         }
         rows.end();
         Ok(())
@@ -94,7 +96,8 @@ fn insert_into_shard(
         let view = View::parse_trusted(value.bytes())?;
         let kind = site.element.key(&view.header, operation.name)?.kind;
         new.clear();
-        new.extend(items.iter().map(|item| item.hash).filter(|&hash| !build::contains(&view, hash)));
+        let often = items.iter().enumerate().inspect(|(i, _)| check_often(*i));
+        new.extend(often.map(|(_, item)| item.hash).filter(|&hash| !build::contains(&view, hash)));
         let added = if new.is_empty() {
             None
         } else {

@@ -1,6 +1,6 @@
 //! `bloom_set_contains`, `bloom_set_present`, `bloom_set_absent`: asking, as of the snapshot of the query.
 
-use super::items::{Item, by_shard, chosen, item, items};
+use super::items::{Item, by_shard, check_often, chosen, item, items};
 use super::table::{Set, Site};
 use crate::pg::array::{array_of, elements};
 use crate::pg::call::Call;
@@ -63,7 +63,8 @@ fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there
             let view = View::parse_trusted(value.bytes())?;
             site.element.key(&view.header, operation)?;
             if !items.is_empty() {
-                group.iter().filter(|item| build::contains(&view, item.hash)).for_each(&mut is_there);
+                let often = group.iter().enumerate().inspect(|(i, _)| check_often(*i)).map(|(_, item)| item);
+                often.filter(|item| build::contains(&view, item.hash)).for_each(&mut is_there);
             }
             value.free();
         }

@@ -3,6 +3,7 @@
 
 use super::table::Site;
 use crate::pg::call::Element;
+use crate::pg::interrupt;
 use pg_bloom_core::{Layout, hash, memory};
 
 /// An element of a batch.
@@ -27,12 +28,26 @@ pub fn items(site: &Site, shards: u32, elements: &[Element]) -> Vec<Item> {
     let hasher = site.element.hasher(Layout::Blocked);
     let mut items = memory::list(elements.len());
     for (place, &element) in elements.iter().enumerate() {
+        check_often(place);
         if let Some(hash) = hasher.hash(element) {
             memory::push(&mut items, Item { shard: hash::shard(hash, shards), hash, place });
         }
     }
-    items.sort_unstable();
+    let mut compared = 0;
+    items.sort_unstable_by(|a, b| {
+        compared += 1;
+        check_often(compared);
+        a.cmp(b)
+    });
     items
+}
+
+/// Lets the user cancel, once in a while.
+#[inline]
+pub fn check_often(count: usize) {
+    if count.is_multiple_of(1 << 16) {
+        interrupt::check_for_interrupts();
+    }
 }
 
 /// The same, of equal elements the first only.

@@ -99,7 +99,7 @@ impl Set {
         let index = table
             .primary_key(&shard)
             .ok_or_else(|| no_set(&table, "Its column \"shard\" is not its primary key, checked at once."))?;
-        if let Some(obstacle) = table.obstacle() {
+        if let Some(obstacle) = table.obstacle(&filter) {
             return Err(obstructed(&table, obstacle));
         }
         if access == Access::Update && table.checks().len() > 1 {

@@ -213,3 +213,31 @@ fn a_session_notices_what_becomes_of_the_table() {
     run(&mut client, "DROP TABLE s; SELECT bloom_set_create('s', 'text', 10)");
     refused(&mut client, "42804", "SELECT bloom_set_add('s', 1)");
 }
+
+/// An index that was made again has the keys that rows have now. To a snapshot from before they had others: what it
+/// finds by them is not taken for the row that was asked for.
+#[test]
+fn no_row_is_taken_for_another_in_a_snapshot_older_than_the_index() {
+    let (mut other, elements) = prepare("reindexed");
+    assert_eq!(add_all(&mut other, "s", &elements), elements);
+    run(&mut other, "VACUUM s");
+    let mut client = server().connect("reindexed");
+    run(&mut client, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pg_class");
+    run(
+        &mut other,
+        "ALTER TABLE s DROP CONSTRAINT s_pkey;
+         UPDATE s SET shard = (SELECT max(shard) FROM s) - shard;
+         ALTER TABLE s ADD PRIMARY KEY (shard)",
+    );
+    let mut answers = Vec::new();
+    for x in elements {
+        run(&mut client, "SAVEPOINT one");
+        match client.query_one("SELECT bloom_set_contains('s', $1::integer)", &[&x]) {
+            Ok(row) => answers.push(row.get::<_, bool>(0).to_string()),
+            Err(error) => answers.push(state_of(&error)),
+        }
+        run(&mut client, "ROLLBACK TO one");
+    }
+    assert!(answers.iter().all(|answer| answer == "true" || answer == "55000"), "{answers:?}");
+    assert!(answers.iter().any(|answer| answer == "55000"), "no row had moved: {answers:?}");
+}

@@ -76,6 +76,13 @@ SELECT call, state, message, hint FROM unnest(ARRAY[
     'bloom_set_add(''seen'', ''a'' COLLATE "nowhere")'
 ]) AS call, failure('SELECT ' || call);
 
+-- In a set of arrays an array is one element.
+SELECT bloom_set_create('arrays', 'int[]', 10);
+SELECT bloom_set_add('arrays', ARRAY[1, 2]) AS new, bloom_set_add('arrays', ARRAY[1, 2]) AS again;
+SELECT call, state, hint FROM unnest(ARRAY['bloom_set_add_all(''arrays'', ARRAY[1])', 'bloom_set_absent(''arrays'', ARRAY[1])',
+    'bloom_add_all(bloom_empty(10) || ARRAY[1], ARRAY[1])', 'bloom_set_add(''arrays'', 1)']) AS call, failure('SELECT ' || call);
+DROP TABLE arrays;
+
 -- Tables that are no such set.
 CREATE TABLE by_hand (shard integer PRIMARY KEY, filter bloom NOT NULL);
 CREATE TABLE others (id integer);
@@ -188,6 +195,32 @@ DELETE FROM seen WHERE shard = 1;
 ALTER TABLE seen ADD CHECK (shard <> 1);
 SELECT message FROM failure($$SELECT bloom_set_add('seen', 'a')$$);
 ALTER TABLE seen DROP CONSTRAINT seen_shard_check;
+-- Nor are keys that have filters in them; a key of the shards is kept, since these stay.
+CREATE TABLE allowed AS SELECT DISTINCT filter AS f FROM seen;
+ALTER TABLE allowed ADD PRIMARY KEY (f);
+ALTER TABLE seen ADD FOREIGN KEY (filter) REFERENCES allowed;
+SELECT state, message FROM failure($$SELECT bloom_set_add('seen', 'not allowed')$$);
+SELECT bloom_set_contains('seen', 'a') AS asks;
+ALTER TABLE seen DROP CONSTRAINT seen_filter_fkey;
+DROP TABLE allowed;
+SELECT bloom_set_create('single', 'text', 10);
+ALTER TABLE single ADD UNIQUE (filter);
+CREATE TABLE referring (f bloom REFERENCES single (filter));
+INSERT INTO referring SELECT filter FROM single;
+SELECT state, message FROM failure($$SELECT bloom_set_add('single', 'a')$$);
+ALTER TABLE single DROP CONSTRAINT single_filter_key CASCADE;
+DROP TABLE referring;
+CREATE TABLE referring (s integer REFERENCES single);
+INSERT INTO referring SELECT shard FROM single;
+SELECT bloom_set_add('single', 'a') AS adds;
+DROP TABLE referring, single;
+-- Triggers of a partitioned table that the set is attached to.
+CREATE TABLE above (shard integer NOT NULL, filter bloom NOT NULL) PARTITION BY RANGE (shard);
+CREATE TRIGGER t BEFORE UPDATE ON above FOR EACH ROW EXECUTE FUNCTION nothing();
+ALTER TABLE above ATTACH PARTITION seen FOR VALUES FROM (0) TO (1000);
+SELECT state, message FROM failure($$SELECT bloom_set_add('seen', 'a')$$);
+ALTER TABLE above DETACH PARTITION seen;
+DROP TABLE above;
 -- Read-only transactions; temporary sets can be added to.
 BEGIN READ ONLY;
 SELECT state, message FROM unnest(ARRAY['bloom_set_add(''seen'', ''a'')', 'bloom_set_add_all(''seen'', ARRAY[''a''])',
