@@ -31,17 +31,30 @@ pub fn is_death(error: &postgres::Error) -> bool {
     error.code().is_none_or(|code| ["57P01", "55000"].contains(&code.code()))
 }
 
-/// Makes a server a copy of another one, which it then follows.
+/// Makes a server a copy of another one, which it then follows. The other one keeps WAL until it was sent, however slow
+/// the copy is.
 pub fn follow(standby: &Server, primary: &Server) {
     standby.stop();
     let data = standby.dir().join("data");
     std::fs::remove_dir_all(&data).expect("the new server's data can be deleted");
-    output(primary.program("pg_basebackup").args(["-X", "stream", "-c", "fast", "-R", "-D"]).arg(&data));
+    output(
+        primary
+            .program("pg_basebackup")
+            .args(["-X", "stream", "-c", "fast", "-C", "-S", "follower", "-R", "-D"])
+            .arg(&data),
+    );
     let mut config = std::fs::read_to_string(data.join("postgresql.conf")).expect("there is a configuration");
     config.push_str(&format!("unix_socket_directories = '{}'\nhot_standby_feedback = on\n", standby.dir().display()));
     std::fs::write(data.join("postgresql.conf"), config).expect("the configuration can be written");
     output(Command::new("chown").arg("-R").arg("--reference").arg(standby.dir()).arg(&data));
     standby.restart();
+}
+
+/// Whether a standby is so far behind that the disk might fill with WAL. Where nobody follows, nobody is behind.
+pub fn is_behind(primary: &mut Client) -> Result<bool, postgres::Error> {
+    let sql = "SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)) > 32 * 1024 * 1024, false)
+        FROM pg_stat_replication";
+    Ok(primary.query_one(sql, &[])?.get(0))
 }
 
 /// Waits until a standby has replayed what the primary has written.

@@ -1,7 +1,7 @@
 //! A standby reads what the primary has written, has the same bytes, and takes over.
 
 use crate::asking::{Answers, agree, any, check, each, indexes};
-use crate::common::standby::{StopsWhenDropped, catch_up, follow, is_death, wait_until};
+use crate::common::standby::{StopsWhenDropped, catch_up, follow, is_behind, is_death, wait_until};
 use crate::common::{Random, Server, column, refused, run, state_of, value};
 use crate::{random, times};
 use postgres::{Client, Error};
@@ -32,7 +32,7 @@ fn write(
     let mut random = Random(seed);
     let mut statements = 0;
     while !done.load(Ordering::Relaxed) {
-        if statements > 4 * (seen.load(Ordering::Relaxed) + 1) {
+        if statements > 4 * (seen.load(Ordering::Relaxed) + 1) || is_behind(client)? {
             thread::sleep(Duration::from_millis(1));
             continue;
         }

@@ -20,7 +20,7 @@ fn appended_tiles_grow_wider() {
     }
     assert!(widths(&index, Level::Zero)[6..].iter().all(|&width| width == 128));
     assert_eq!(index.directory.tiles_alone(), 6);
-    assert_eq!(widths(&index, Level::One), [8, 16, 32, 64, 128, 128]);
+    assert_eq!(widths(&index, Level::One), [8, 8, 8, 8, 16, 16, 32, 32, 64, 64, 128]);
     check(&index);
 }
 
@@ -48,7 +48,7 @@ fn built_tiles_fit_what_there_is() {
     let mut index = built(513);
     (513..1800).for_each(|range| _ = index.insert(range, element(range.into())).unwrap());
     assert_eq!(widths(&index, Level::Zero)[4..], [8, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]);
-    assert_eq!(widths(&index, Level::One), [8, 16]);
+    assert_eq!(widths(&index, Level::One), [8, 8]);
 }
 
 /// A row in a range far behind the last costs one step for each tile of level 1.
@@ -116,7 +116,7 @@ fn sizes_follow_the_data() {
         (0..100).for_each(|i| _ = index.insert(range, element(i + 50 * u64::from(range / 1300))).unwrap());
     }
     let above: Vec<u32> = index.directory.tiles_from(Level::One, 0).map(|tile| tile.shape.pages).collect();
-    assert!(above.len() == 2 && above[1] <= 1, "{above:?}");
+    assert!(above.len() == 3 && above[1..].iter().all(|&pages| pages <= 1), "{above:?}");
     for range in 2600..3600u32 {
         (0..1000).for_each(|i| _ = index.insert(range, element(i * 10_000 + u64::from(range))).unwrap());
     }
@@ -209,7 +209,8 @@ fn a_hundred_thousand_ranges() {
     }
     for index in [&mut built, &mut appended] {
         check(index);
-        assert!(pages_read(index) < 30.0);
+        let read = pages_read(index);
+        assert!(read < 33.0, "{read}");
         for i in (0..count * per_range).step_by(97) {
             assert!(index.search(element(i)).unwrap().contains(&((i / per_range) as u32)));
         }
@@ -217,5 +218,6 @@ fn a_hundred_thousand_ranges() {
         assert_eq!((survey.ranges, survey.overfull), (count, 0));
         assert!(survey.fpr < DEFAULT_FPR, "{survey:?}");
     }
-    assert!(built.directory.runs() < 30 && appended.directory.runs() < 30);
+    let runs = (built.directory.runs(), appended.directory.runs());
+    assert!(runs.0 < 30 && runs.1 < 40, "{runs:?}");
 }
