@@ -3,7 +3,6 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `asking` | a question, by the index and by a sequential scan: the oracle of all these tests |
 //! | `history` | random histories of one table, with crashes |
 //! | `actions` | what happens in them |
 //! | `sessions` | writers, readers and somebody who rebuilds, all at once, with crashes |
@@ -17,12 +16,11 @@
 //! | `duplicates` | sessions that add what isn't there yet, at once |
 //! | `damage` | damaged files: an error or an answer, never a crash |
 //!
+//! `common::asking` asks each question twice, by the index and by a sequential scan: the oracle of all these tests.
 //! Random tests print their seed, and take another from `INDEX_SEED`. `INDEX_SOAK=10` makes them ten times as long.
 
 #[path = "index/actions.rs"]
 mod actions;
-#[path = "index/asking.rs"]
-mod asking;
 mod common;
 #[path = "index/crash.rs"]
 mod crash;
@@ -47,18 +45,4 @@ mod types;
 #[path = "index/values.rs"]
 mod values;
 
-use common::Random;
-
-/// Random numbers from the seed of the environment, or from this one; either is printed.
-fn random(seed: u64) -> Random {
-    let given = std::env::var("INDEX_SEED").ok();
-    let seed = given.map_or(seed, |text| text.parse().expect("INDEX_SEED is a number"));
-    println!("INDEX_SEED={seed}");
-    Random(seed)
-}
-
-/// How often something is done: so often, or as many times that as `INDEX_SOAK` says.
-fn times(usual: usize) -> usize {
-    let factor = std::env::var("INDEX_SOAK").ok();
-    usual * factor.map_or(1, |text| text.parse().expect("INDEX_SOAK is a number"))
-}
+use common::{random, times};

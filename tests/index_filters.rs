@@ -1,7 +1,19 @@
 //! An index over a column of filters hides no row: whatever happened to the table, its scans give what sequential scans
 //! give, and `bloom_index_check` agrees.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `standby` | a standby reads the same, has the same bytes, and takes over |
+//! | `attack` | elements of every kind, filters of every shape, questions of every form |
+//! | `damage` | damaged files: an error, or an answer of which the check says that it is wrong |
 
+#[path = "index_filters/attack.rs"]
+mod attack;
 mod common;
+#[path = "index_filters/damage.rs"]
+mod damage;
+#[path = "index_filters/standby.rs"]
+mod standby;
 
 use common::{Random, Server, column, run, value};
 use postgres::Client;

@@ -7,6 +7,7 @@
 //! standard output and to `docs/benchmarks.md`.
 
 mod core;
+mod filters;
 mod index;
 mod server;
 
@@ -39,6 +40,19 @@ impl Row {
     ) -> Row {
         let (a, b) = (median(ours), median(theirs));
         Row { work: work.into(), against: against.into(), ours: show(a), theirs: show(b), ratio: a / b, bar }
+    }
+}
+
+/// A row whose bar is a figure of its own.
+fn against_figure(work: impl Into<String>, ours: f64, bar: f64, show: impl Fn(f64) -> String) -> Row {
+    let theirs = show(bar);
+    Row {
+        work: work.into(),
+        against: format!("{theirs}, the bar"),
+        ours: show(ours),
+        theirs,
+        ratio: ours / bar,
+        bar: 1.0,
     }
 }
 
@@ -75,7 +89,7 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::connect(rows);
         let version = server.version();
@@ -91,6 +105,12 @@ const PARTS: [Part; 3] = [
         let (comparison, measured) = bench.measure();
         (format!("{rows} rows, PostgreSQL {version}, {}.\n\n{comparison}", machine::describe()), measured)
     }),
+    ("filters", "The index over a column of filters", |rows| {
+        let mut bench = filters::Bench::connect(rows);
+        let version = bench.version();
+        let measured = bench.measure();
+        (format!("PostgreSQL {version}, {}.\n", machine::describe()), measured)
+    }),
 ];
 
 /// The page's sections by their titles, in order.
@@ -103,7 +123,7 @@ fn sections(page: &str) -> Vec<(String, String)> {
 fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
-    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server core index".into());
+    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server core index filters".into());
     if wanted == "sets" {
         println!("{}", table(&server::Server::connect(rows).measure_sets()));
         return;

@@ -7,6 +7,7 @@ use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::range::memory::Index;
 use pg_bloom_core::range::{Options, PageSize};
+use pg_bloom_core::rows::{self, RowId};
 use pg_bloom_core::{Header, Kind, Layout, View, hash, parquet, sizing};
 use std::path::Path;
 
@@ -170,6 +171,30 @@ fn ranges() -> Vec<Vec<u8>> {
     inputs
 }
 
+/// Histories of indexes over filters: of each filter alone and of several, with damage; and directories to start from.
+fn rows() -> Vec<Vec<u8>> {
+    let filters = filters();
+    let mut inputs = Vec::new();
+    for (i, filter) in filters.iter().enumerate() {
+        let next = |by: usize| part(&filters[(i + by) % filters.len()]);
+        let steps = (0..20 * (i as u8 % 4)).flat_map(|step| [step.wrapping_mul(37), step / 3]);
+        let history: Vec<u8> = [i as u8 * 9, 0, 4].into_iter().chain(steps).collect();
+        let damage: Vec<u8> = (0..i as u8 % 3).flat_map(|n| [n * 3, 32 + i as u8, 0, 1 << (n % 8)]).collect();
+        inputs.push([vec![2], part(filter), next(1), next(9), part(&history), part(&damage)].concat());
+    }
+    let size = PageSize::new(1024).expect("a possible size");
+    for count in [1usize, 30, 400] {
+        let views = filters.iter().cycle().take(count).map(|filter| View::parse(filter).expect("a filter"));
+        let rows = views.zip(1..).map(|(view, page)| (RowId { page, line: 1 }, view));
+        let index = rows::memory::Index::build(size, 5_000, rows).expect("possible filters");
+        // The directory pages come right after the metapage.
+        let meta = index.memory.pages[0][size.payload()].to_vec();
+        let pages = index.directory.pages().iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
+        inputs.push([&[0; 7][..], &meta, &pages.copied().collect::<Vec<u8>>()].concat());
+    }
+    inputs
+}
+
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write to");
     let filters = filters();
@@ -186,7 +211,7 @@ fn main() {
         let choices = vec![i as u8, 128 + 31 * (i as u8 % 2), 100];
         [choices, part(filter), next(1), next(2), hashes(8).map_bytes(), vec![1, 0, 2, 15, 16, 1, 3, 1]].concat()
     };
-    let inputs: [(&str, Vec<Vec<u8>>); 7] = [
+    let inputs: [(&str, Vec<Vec<u8>>); 8] = [
         ("parse", states.clone()),
         ("operations", filters.iter().enumerate().map(three).collect()),
         ("state", states.iter().map(two).collect()),
@@ -194,6 +219,7 @@ fn main() {
         ("parquet", parquet()),
         ("counting", counting.iter().cloned().chain(counting.iter().enumerate().map(sums)).collect()),
         ("range", ranges()),
+        ("rows", rows()),
     ];
     for (target, inputs) in inputs {
         let folder = Path::new(&folder).join(target);

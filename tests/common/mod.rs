@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+pub mod asking;
 pub mod corpus;
+pub mod files;
 pub mod objects;
 pub mod page;
 pub mod python;
@@ -285,4 +287,18 @@ impl Random {
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }
+}
+
+/// Random numbers from the seed of the environment, or from this one; either is printed.
+pub fn random(seed: u64) -> Random {
+    let given = std::env::var("INDEX_SEED").ok();
+    let seed = given.map_or(seed, |text| text.parse().expect("INDEX_SEED is a number"));
+    println!("INDEX_SEED={seed}");
+    Random(seed)
+}
+
+/// How often something is done: so often, or as many times that as `INDEX_SOAK` says.
+pub fn times(usual: usize) -> usize {
+    let factor = std::env::var("INDEX_SOAK").ok();
+    usual * factor.map_or(1, |text| text.parse().expect("INDEX_SOAK is a number"))
 }

@@ -1,6 +1,6 @@
 //! Standbys, and waiting for what other sessions do.
 
-use super::{PATIENCE, Server, output, value};
+use super::{PATIENCE, Server, output, run, value};
 use postgres::Client;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,4 +63,32 @@ pub fn catch_up(primary: &mut Client, standby: &mut Client) {
     wait_until("the standby catches up", || {
         value(standby, &format!("SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn"))
     });
+}
+
+/// The pages of an index as they are on disk, without what a standby may have otherwise: LSN, checksum and flags. Pages
+/// of zeroes at the end are left out: nothing was ever written there.
+fn pages(client: &mut Client, index: &str) -> Vec<Vec<u8>> {
+    run(client, "CHECKPOINT");
+    let bytes: Vec<u8> = value(client, &format!("SELECT pg_read_binary_file(pg_relation_filepath('{index}'))"));
+    let mut pages: Vec<Vec<u8>> = bytes.chunks(8192).map(|page| page[12..].to_vec()).collect();
+    while pages.last().is_some_and(|page| page.iter().all(|byte| *byte == 0)) {
+        pages.pop();
+    }
+    pages
+}
+
+/// Whether an index was dropped between the planner's look at the list of indexes and its opening them. That may happen
+/// on standbys, where whoever replays REINDEX CONCURRENTLY waits for no snapshot, with indexes of any sort.
+pub fn index_is_gone(error: &postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|e| e.message().starts_with("could not open relation with OID"))
+}
+
+/// Asserts that an index has the same bytes on a primary and on its standby.
+pub fn assert_same_pages(primary: &mut Client, standby: &mut Client, index: &str) {
+    run(primary, "CHECKPOINT");
+    catch_up(primary, standby);
+    let (there, here) = (pages(primary, index), pages(standby, index));
+    let different: Vec<usize> = (0..there.len().max(here.len())).filter(|&n| there.get(n) != here.get(n)).collect();
+    println!("{index}: {} pages on the primary, {} on the standby", there.len(), here.len());
+    assert!(different.is_empty(), "pages {different:?} of {index} differ on the standby");
 }

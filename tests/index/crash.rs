@@ -1,6 +1,6 @@
 //! Tables that aren't in the WAL, or not at once, and pages that were given away but never written.
 
-use crate::asking::{agree, any, check, each};
+use crate::common::asking::{agree, any, check, each};
 use crate::common::{Server, run, value};
 use postgres::Client;
 use std::fs::OpenOptions;

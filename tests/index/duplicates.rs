@@ -1,6 +1,6 @@
 //! Sessions that each add only what isn't there yet, at once: with locks on the keys' hashes, and under SERIALIZABLE.
 
-use crate::asking::check;
+use crate::common::asking::check;
 use crate::common::{Random, Server, run, state_of, value};
 use crate::times;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! Random histories of one table, with crashes. After each step questions are asked both ways.
 
 use crate::actions::{Actions, KEYS};
-use crate::asking::{agree, any, check, each, indexes};
+use crate::common::asking::{agree, any, check, each, indexes};
 use crate::common::{Random, Server, column, run, value};
 use crate::{random, times};
 use postgres::Client;

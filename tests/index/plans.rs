@@ -1,6 +1,6 @@
 //! What plans read: few pages of the table, all of them when workers share them, and none that the table no longer has.
 
-use crate::asking::{Answers, agree, any, check, each};
+use crate::common::asking::{Answers, agree, any, check, each};
 use crate::common::{Server, plan, rows, run, value};
 use postgres::Client;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! Writers, readers and somebody who vacuums and rebuilds, all at once on one table, until the server crashes.
 
-use crate::asking::{Answers, agree, any, check, each, indexes};
+use crate::common::asking::{Answers, agree, any, check, each, indexes};
 use crate::common::standby::{StopsWhenDropped, is_death, wait_until};
 use crate::common::{Random, Server, run, value};
 use crate::{random, times};

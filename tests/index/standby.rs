@@ -1,7 +1,9 @@
 //! A standby reads what the primary has written, has the same bytes, and takes over.
 
-use crate::asking::{Answers, agree, any, check, each, indexes};
-use crate::common::standby::{StopsWhenDropped, catch_up, follow, is_behind, is_death, wait_until};
+use crate::common::asking::{Answers, agree, any, check, each, indexes};
+use crate::common::standby::{
+    StopsWhenDropped, assert_same_pages, catch_up, follow, index_is_gone, is_behind, is_death, wait_until,
+};
 use crate::common::{Random, Server, column, refused, run, state_of, value};
 use crate::{random, times};
 use postgres::{Client, Error};
@@ -65,24 +67,6 @@ fn write(
 /// Keys of which some are there.
 fn keys(random: &mut Random) -> Vec<String> {
     (0..25).map(|_| format!("'key {}'", random.below(1400))).collect()
-}
-
-/// The pages of an index as they are on disk, without what a standby may have otherwise: LSN, checksum and flags. Pages
-/// of zeroes at the end are left out: nothing was ever written there.
-fn pages(client: &mut Client, index: &str) -> Vec<Vec<u8>> {
-    run(client, "CHECKPOINT");
-    let bytes: Vec<u8> = value(client, &format!("SELECT pg_read_binary_file(pg_relation_filepath('{index}'))"));
-    let mut pages: Vec<Vec<u8>> = bytes.chunks(8192).map(|page| page[12..].to_vec()).collect();
-    while pages.last().is_some_and(|page| page.iter().all(|byte| *byte == 0)) {
-        pages.pop();
-    }
-    pages
-}
-
-/// Whether an index was dropped between the planner's look at the list of indexes and its opening them. That may happen
-/// on standbys, where whoever replays REINDEX CONCURRENTLY waits for no snapshot, with indexes of any sort.
-fn index_is_gone(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|e| e.message().starts_with("could not open relation with OID"))
 }
 
 /// Asks the standby while the primary writes. Returns how many states and rows it saw.
@@ -151,12 +135,7 @@ fn a_standby_finds_the_same_rows_and_takes_over() {
 
     catch_up(&mut on_primary, &mut on_standby);
     for index in indexes(&mut on_primary, "t") {
-        run(&mut on_primary, "CHECKPOINT");
-        catch_up(&mut on_primary, &mut on_standby);
-        let (there, here) = (pages(&mut on_primary, &index), pages(&mut on_standby, &index));
-        let different: Vec<usize> = (0..there.len().max(here.len())).filter(|&n| there.get(n) != here.get(n)).collect();
-        println!("{index}: {} pages on the primary, {} on the standby", there.len(), here.len());
-        assert!(different.is_empty(), "pages {different:?} of {index} differ on the standby");
+        assert_same_pages(&mut on_primary, &mut on_standby, &index);
     }
     refused(&mut on_standby, "25006", "REINDEX INDEX t_x");
 

@@ -1,7 +1,7 @@
 //! Every operator class: values that equality is hard for are found by values of every type that they can be compared
 //! with, by the index as by a sequential scan.
 
-use crate::asking::{Answers, agree, check};
+use crate::common::asking::{Answers, agree, check};
 use crate::common::{Server, TYPES, column, major_version, rows, run, value};
 use crate::values::{LATER_EDGES, MORE_TYPES, SAMPLES, Sample};
 use postgres::Client;

@@ -1,7 +1,7 @@
 //! Sets that change, against the bars for them, and against one filter in one row.
 
 use super::Server;
-use crate::{Row, median, show};
+use crate::{Row, against_figure, median, show};
 use postgres::{Client, NoTls};
 use std::thread;
 use std::time::Instant;
@@ -14,19 +14,6 @@ const BATCHES: usize = 60;
 const SESSIONS: usize = 8;
 /// How full the set is when it is measured, as a share of its capacity.
 const FILLED: f64 = 0.9;
-
-/// A row whose bar is a figure of its own.
-fn against_figure(work: impl Into<String>, ours: f64, bar: f64, show: impl Fn(f64) -> String) -> Row {
-    let theirs = show(bar);
-    Row {
-        work: work.into(),
-        against: format!("{theirs}, the bar"),
-        ours: show(ours),
-        theirs,
-        ratio: ours / bar,
-        bar: 1.0,
-    }
-}
 
 fn megabytes(bytes: f64) -> String {
     format!("{:.2} MB", bytes / 1024.0 / 1024.0)

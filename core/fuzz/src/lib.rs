@@ -14,6 +14,7 @@ pub mod oracle;
 pub mod parquet;
 pub mod parse;
 pub mod range;
+pub mod rows;
 pub mod sizing;
 pub mod state;
 pub mod thrift;
@@ -22,7 +23,7 @@ pub mod thrift;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is that of its folder in `corpus/`.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("parse", parse::run),
     ("operations", operations::run),
     ("state", state::run),
@@ -30,4 +31,5 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("parquet", parquet::run),
     ("counting", counting::run),
     ("range", range::run),
+    ("rows", rows::run),
 ];

@@ -52,4 +52,4 @@ macro_rules! targets {
     };
 }
 
-targets! { parse operations state sizing parquet counting range }
+targets! { parse operations state sizing parquet counting range rows }

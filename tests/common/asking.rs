@@ -1,6 +1,6 @@
 //! Asking a table twice, by its index and by a sequential scan.
 
-use crate::common::{column, value};
+use super::{column, value};
 use postgres::{Client, Error};
 
 /// Lets the planner use indexes only. Some of these settings keep B-trees and hash joins out of the way.
