@@ -30,9 +30,8 @@ fn filters() -> Vec<Vec<u8>> {
         let kind = Kind::of(if layout == Layout::Parquet { Tag::ParquetInt32 } else { Tag::Integer });
         let full = filter(layout, 30, 0.01, kind, 40);
         let twice = filter(layout, 60, 0.01, kind, 50);
-        let merged = View::parse(&full)
-            .and_then(|full| merge::union(&full, &View::parse(&twice)?, u64::MAX))
-            .expect("sizes that divide");
+        // Small sizes of `classic` don't divide each other.
+        let merged = View::parse(&full).and_then(|full| merge::union(&full, &View::parse(&twice)?, u64::MAX));
         filters.extend([
             Header::unsized_(layout, 0.2).sparse(0),
             filter(layout, 50, 0.01, Kind::NONE, 0),
@@ -41,8 +40,8 @@ fn filters() -> Vec<Vec<u8>> {
             filter(layout, 40, 0.1, Kind::other("pg_catalog.inet"), 40),
             full,
             twice,
-            merged,
         ]);
+        filters.extend(merged);
     }
     filters
 }
