@@ -15,6 +15,10 @@ use pgrx::pg_sys;
 use std::ops::Deref;
 use std::thread::panicking;
 
+/// Bytes that a processor reads at once.
+#[cfg(target_arch = "x86_64")]
+const CACHE_LINE: usize = 64;
+
 /// A page that is kept in its buffer.
 pub struct Pin(pg_sys::Buffer);
 
@@ -50,6 +54,16 @@ impl Pin {
         // SAFETY: as in `shared`.
         unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_EXCLUSIVE as _) };
         Exclusive(self)
+    }
+
+    /// Lets the processor fetch the page from memory while it does something else.
+    pub fn approach(&self) {
+        #[cfg(target_arch = "x86_64")]
+        for line in 0..PAGE_BYTES / CACHE_LINE {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: within the page, which is pinned. It reads nothing that the program can see.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start().add(line * CACHE_LINE).cast()) };
+        }
     }
 
     fn start(&self) -> *mut u8 {
@@ -163,4 +177,10 @@ pub fn extend(relation: Relation, pages: u32) -> u32 {
 pub fn prefetch(relation: Relation, page: u32) {
     // SAFETY: the relation is open.
     unsafe { pg_sys::PrefetchBuffer(relation.raw(), Fork::Main.number(), page) };
+}
+
+/// Pages that this session has read from disk so far, of relations of all sorts.
+pub fn pages_from_disk() -> i64 {
+    // SAFETY: a number that only this process changes.
+    unsafe { pg_sys::pgBufferUsage.shared_blks_read + pg_sys::pgBufferUsage.local_blks_read }
 }

@@ -127,9 +127,22 @@ impl RowPage {
     ///
     /// # Errors
     /// For another page, and for a state that is none.
-    pub fn rows(&self, page: Option<&[u8]>, mut found: impl FnMut(u16, State, RowId)) -> Result<(), Damage> {
+    pub fn rows(&self, page: Option<&[u8]>, found: impl FnMut(u16, State, RowId)) -> Result<(), Damage> {
+        self.rows_of(page, 0..self.slots, found)
+    }
+
+    /// Calls `found` with each of these slots that is somebody's.
+    ///
+    /// # Errors
+    /// As [`RowPage::rows`].
+    pub(super) fn rows_of(
+        &self,
+        page: Option<&[u8]>,
+        slots: impl Iterator<Item = u16>,
+        mut found: impl FnMut(u16, State, RowId),
+    ) -> Result<(), Damage> {
         let Some(page) = self.written(page)? else { return Ok(()) };
-        for slot in 0..self.slots {
+        for slot in slots {
             let (state, row) = self.slot(page, slot)?;
             if state != State::Free {
                 found(slot, state, row);

@@ -21,11 +21,13 @@
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY: a slot for a row |
 //! | `scan` | questions: a bitmap of rows |
+//! | `ahead` | pages that a question will read |
 //! | `vacuum` | VACUUM: slots of rows that are gone |
 //! | `cost` | what the planner is told |
 //! | `inspect` | `bloom_index_info` |
 //! | `check` | `bloom_index_check` |
 
+mod ahead;
 mod build;
 mod check;
 mod column;

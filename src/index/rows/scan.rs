@@ -1,5 +1,6 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
+use super::ahead::Ahead;
 use super::column::Index;
 use super::key::{conditions, keys};
 use crate::pg::error::{Error, Result, SqlState};
@@ -23,7 +24,7 @@ pub fn bitmap(relation: Relation, scan_keys: &[Key], bitmap: &mut Bitmap) -> Res
     let mut batch = RowBatch::new(bitmap);
     let mut impossible = None;
     let found = directory.search(
-        &mut index.pages(),
+        &mut Ahead::new(relation, index.pages()),
         |group| conditions(&sought, group),
         |row, again| {
             if !batch.add(row.page, row.line, again) {
