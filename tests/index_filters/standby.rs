@@ -2,7 +2,7 @@
 
 use crate::common::asking::{Answers, agree, check, indexes};
 use crate::common::standby::{
-    StopsWhenDropped, assert_same_pages, catch_up, follow, index_is_gone, is_death, wait_until,
+    StopsWhenDropped, assert_same_pages, catch_up, follow, index_is_gone, is_behind, is_death, wait_until,
 };
 use crate::common::{Random, Server, column, random, refused, run, state_of, times, value};
 use crate::{FILTER, QUESTIONS};
@@ -25,7 +25,7 @@ fn write(
     let mut random = Random(seed);
     let mut statements = 0;
     while !done.load(Ordering::Relaxed) {
-        if statements > 4 * (seen.load(Ordering::Relaxed) + 1) {
+        if statements > 4 * (seen.load(Ordering::Relaxed) + 1) || is_behind(client)? {
             thread::sleep(Duration::from_millis(1));
             continue;
         }
