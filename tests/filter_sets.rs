@@ -8,6 +8,8 @@ mod copies;
 mod crash;
 #[path = "filter_sets/sessions.rs"]
 mod sessions;
+#[path = "filter_sets/storm.rs"]
+mod storm;
 
 use common::{KINDS, Random, Server, TYPES, bound, run, value};
 use postgres::Client;

@@ -1,0 +1,178 @@
+//! Sessions that are cancelled, time out and go back, while the table and its indexes are made again; sessions that
+//! ask before they add, under SERIALIZABLE.
+
+use crate::common::{Random, Server, bound, run, state_of, value};
+use crate::{server, setting, try_add_all};
+use postgres::{Client, IsolationLevel, NoTls};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const SESSIONS: usize = 6;
+/// Elements that all of them choose from.
+const UNIVERSE: usize = 20_000;
+const FPR: f64 = 1e-6;
+/// What a session may be told: cancelled, timed out, or changed since its snapshot was taken.
+const EXPECTED: [&str; 2] = ["57014", "40001"];
+/// Each makes something again, and may do so at any time.
+const CHANGES: [&str; 10] = [
+    "REINDEX TABLE CONCURRENTLY s",
+    "VACUUM s",
+    "VACUUM FULL s",
+    "CREATE INDEX CONCURRENTLY IF NOT EXISTS by_filter ON s (filter)",
+    "REINDEX INDEX CONCURRENTLY s_pkey",
+    "CREATE INDEX IF NOT EXISTS by_hash ON s USING hash (filter)",
+    "CLUSTER s USING s_pkey",
+    "DROP INDEX CONCURRENTLY IF EXISTS by_filter",
+    "DROP INDEX IF EXISTS by_hash",
+    "ALTER TABLE s ALTER filter SET STORAGE EXTERNAL",
+];
+
+/// What the transactions of a session did that were committed.
+#[derive(Default)]
+struct Committed {
+    added: BTreeSet<i32>,
+    got: Vec<i32>,
+    failed: usize,
+}
+
+/// One transaction: whether it is to be committed, and what was new in it.
+fn transaction(client: &mut Client, random: &mut Random, batch: &[i32]) -> Result<Option<Vec<i32>>, postgres::Error> {
+    let levels = [IsolationLevel::ReadCommitted, IsolationLevel::RepeatableRead, IsolationLevel::Serializable];
+    let level = if random.below(8) == 0 { *random.pick(&levels) } else { IsolationLevel::ReadCommitted };
+    let mut transaction = client.build_transaction().isolation_level(level).start()?;
+    if random.below(6) == 0 {
+        transaction.batch_execute(&format!("SET LOCAL statement_timeout = {}", 1 + random.below(10)))?;
+    }
+    if random.below(6) == 0 {
+        let mut savepoint = transaction.savepoint("undone")?;
+        try_add_all(&mut savepoint, "s", batch)?;
+        savepoint.rollback()?;
+    }
+    let new = try_add_all(&mut transaction, "s", batch)?;
+    if random.below(5) == 0 { transaction.rollback().map(|()| None) } else { transaction.commit().map(|()| Some(new)) }
+}
+
+/// Adds batches, and says what became of them. A transaction that fails is one that did nothing.
+fn work(server: &Server, seed: u64, transactions: usize) -> Committed {
+    let mut client = server.connect("storm");
+    let mut random = Random(seed);
+    let mut committed = Committed::default();
+    for _ in 0..transactions {
+        let elements = *random.pick(&[1, 5, 50, 300]);
+        let batch: Vec<i32> = (0..elements).map(|_| random.below(UNIVERSE) as i32).collect();
+        match transaction(&mut client, &mut random, &batch) {
+            Ok(None) => {}
+            Ok(Some(new)) => {
+                assert!(new.iter().all(|x| batch.contains(x)));
+                committed.got.extend(new);
+                committed.added.extend(batch);
+            }
+            Err(error) => {
+                assert!(EXPECTED.contains(&state_of(&error).as_str()), "{error:?}");
+                committed.failed += 1;
+                // A ROLLBACK may be cancelled as well.
+                while client.batch_execute("ROLLBACK").is_err() {}
+            }
+        }
+    }
+    committed
+}
+
+#[test]
+fn nothing_is_lost_or_given_twice_while_the_table_is_made_again_and_sessions_are_cancelled() {
+    let server = Server::start("max_connections = 40");
+    let mut client = server.database("storm");
+    run(&mut client, &format!("SELECT bloom_set_create('s', 'integer', {UNIVERSE}, {FPR})"));
+    let at_work = AtomicUsize::new(SESSIONS);
+    let (done, changes) = thread::scope(|scope| {
+        let (at_work, server) = (&at_work, &server);
+        let workers: Vec<_> = (0..SESSIONS)
+            .map(|session| {
+                scope.spawn(move || {
+                    let done = work(server, session as u64, setting("SET_TRANSACTIONS", 150));
+                    at_work.fetch_sub(1, Ordering::Relaxed);
+                    done
+                })
+            })
+            .collect();
+        let changer = scope.spawn(move || {
+            let mut client = server.connect("storm");
+            let changed = CHANGES.iter().cycle().take_while(|_| at_work.load(Ordering::Relaxed) > 0);
+            changed.map(|change| run(&mut client, change)).count()
+        });
+        let mut random = Random(77);
+        while at_work.load(Ordering::Relaxed) > 0 {
+            thread::sleep(Duration::from_millis(20 + random.below(100) as u64));
+            run(
+                &mut client,
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+                 WHERE datname = 'storm' AND query LIKE '%bloom_set_add_all%' AND pid <> pg_backend_pid() LIMIT 1",
+            );
+        }
+        let done: Vec<Committed> = workers.into_iter().map(|worker| worker.join().expect("a session ends")).collect();
+        (done, changer.join().expect("everything can be made again"))
+    });
+    let added: BTreeSet<i32> = done.iter().flat_map(|done| &done.added).copied().collect();
+    let mut given: BTreeMap<i32, usize> = BTreeMap::new();
+    for &x in done.iter().flat_map(|done| &done.got) {
+        *given.entry(x).or_default() += 1;
+    }
+    let failed: usize = done.iter().map(|done| done.failed).sum();
+    println!("{} elements; {failed} transactions failed; {changes} times something was made again", added.len());
+    assert!(given.values().all(|&times| times == 1), "an element was new for two sessions");
+    let taken = added.len() - given.len();
+    assert!((taken as f64) <= added.len() as f64 * FPR + bound(added.len() as f64, FPR), "{taken} were lost");
+    let added: Vec<i32> = added.into_iter().collect();
+    let lost = client.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&added]);
+    assert_eq!(lost.expect("a set can be asked").get::<_, i32>(0), 0);
+    // Each index has all rows.
+    for scan in ["seqscan", "indexscan"] {
+        run(&mut client, &format!("RESET ALL; SET enable_{scan} = off; SET enable_bitmapscan = off"));
+        let all = "SELECT count(*) = max(shards) FROM bloom_set_info('s'), generate_series(0, shards - 1) AS i, s WHERE shard = i";
+        assert!(value::<bool>(&mut client, all), "{scan}");
+    }
+}
+
+/// Two sessions ask for an element each, and add the one that the other asked for. One after the other, the second would
+/// have found its element: so not both are committed.
+#[test]
+fn serializable_sessions_that_ask_and_add_crosswise_are_not_both_committed() {
+    let mut client = server().database("crosswise");
+    run(&mut client, "SELECT bloom_set_create('s', 'integer', 100000)");
+    let url = server().dir().to_str().expect("a path of ASCII").to_owned();
+    let connect = || {
+        let mut config = postgres::Config::new();
+        config.host_path(&url).user("postgres").dbname("crosswise").connect(NoTls).expect("can connect")
+    };
+    let (mut one, mut other) = (connect(), connect());
+    let asked = [
+        "SELECT bloom_set_contains('s', $1::integer)",
+        "SELECT cardinality(bloom_set_present('s', ARRAY[$1::integer])) > 0",
+        "SELECT elements > 1e9 OR $1::integer < 0 FROM bloom_set_info('s')",
+    ];
+    for (round, ask) in asked.iter().cycle().take(30).enumerate() {
+        let (a, b) = (2 * round as i32, 2 * round as i32 + 1);
+        let level = IsolationLevel::Serializable;
+        let mut first = one.build_transaction().isolation_level(level).start().expect("can begin");
+        let mut second = other.build_transaction().isolation_level(level).start().expect("can begin");
+        for (transaction, x) in [(&mut first, a), (&mut second, b)] {
+            assert!(!transaction.query_one(*ask, &[&x]).expect("can ask").get::<_, bool>(0));
+        }
+        // Neither waits for the other, unless both elements have one row.
+        let same_row =
+            "SELECT bloom_shard($1::integer, shards) = bloom_shard($2::integer, shards) FROM bloom_set_info('s')";
+        if client.query_one(same_row, &[&a, &b]).expect("can ask").get(0) {
+            continue;
+        }
+        let mut results = vec![try_add_all(&mut first, "s", &[b]).map(drop)];
+        results.push(try_add_all(&mut second, "s", &[a]).map(drop));
+        results.push(first.commit());
+        results.push(second.commit());
+        let failures: Vec<String> = results.iter().filter_map(|result| result.as_ref().err()).map(state_of).collect();
+        assert!(failures.iter().any(|state| state == "40001"), "{ask}: {failures:?}");
+        // After an error COMMIT undoes: it is no error of its own.
+        assert!(failures.iter().all(|state| state == "40001" || state == "25P02"), "{ask}: {failures:?}");
+    }
+}
