@@ -135,8 +135,8 @@ fn nothing_is_lost_or_given_twice_while_the_table_is_made_again_and_sessions_are
     }
 }
 
-/// Two sessions ask for an element each, and add the one that the other asked for. One after the other, the second would
-/// have found its element: so not both are committed.
+/// Two sessions ask for an element each, and add the one that the other asked for. One after the other, the second
+/// would have found its element: so not both are committed.
 #[test]
 fn serializable_sessions_that_ask_and_add_crosswise_are_not_both_committed() {
     let mut client = server().database("crosswise");
