@@ -59,26 +59,35 @@ fn add_all(call: &Call) -> Outcome {
 }
 
 /// Adds items, in the order of their shards, and calls `is_new` for those that were not there.
+///
+/// Who has waited for another session takes a new snapshot before going on: in the old one all rows that the others
+/// changed meanwhile are the versions before, of which each has to be locked and looked at again.
 fn insert(set: &Set, site: &Site, items: &[Item], operation: &Operation, mut is_new: impl FnMut(&Item)) -> Result<()> {
-    snapshot::with_latest(|snapshot| {
-        let mut rows = set.rows(snapshot);
-        let mut new = Vec::new();
-        if items.is_empty() {
-            check_kind(set, site, &mut rows, operation)?;
-        }
-        for items in by_shard(items) {
-            interrupt::check_for_interrupts();
-            insert_into_shard(set, site, &mut rows, items, operation, &mut new)?;
-            // Both are in the order of their hashes.
-            let mut new = new.iter().peekable();
-            items.iter().filter(|item| new.next_if_eq(&&item.hash).is_some()).for_each(&mut is_new);
-        }
-        rows.end();
-        Ok(())
-    })
+    if items.is_empty() {
+        return snapshot::with_latest(|snapshot| check_kind(set, site, set.rows(snapshot), operation));
+    }
+    let mut groups = by_shard(items).peekable();
+    let mut new = Vec::new();
+    while groups.peek().is_some() {
+        snapshot::with_latest(|snapshot| -> Result<()> {
+            let mut rows = set.rows(snapshot);
+            let mut is_current = true;
+            while is_current && let Some(items) = groups.next() {
+                interrupt::check_for_interrupts();
+                is_current = insert_into_shard(set, site, &mut rows, items, operation, &mut new)?;
+                // Both are in the order of their hashes.
+                let mut new = new.iter().peekable();
+                items.iter().filter(|item| new.next_if_eq(&&item.hash).is_some()).for_each(&mut is_new);
+            }
+            rows.end();
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
-/// Adds items of one shard. The hashes of those that were not there are in `new` afterwards.
+/// Adds items of one shard. The hashes of those that were not there are in `new` afterwards. Whether the snapshot had
+/// the newest row.
 fn insert_into_shard(
     set: &Set,
     site: &Site,
@@ -86,8 +95,9 @@ fn insert_into_shard(
     items: &[Item],
     operation: &Operation,
     new: &mut Vec<u64>,
-) -> Result<()> {
+) -> Result<bool> {
     let shard = items[0].shard;
+    let mut is_current = true;
     if !rows.find(shard as i32) {
         return Err(set.missing(shard));
     }
@@ -104,25 +114,26 @@ fn insert_into_shard(
             Some(build::add::<PgBuffer>(&view, kind, new, settings::max_filter_bytes()).during(operation.name)?)
         };
         value.free();
-        let Some(added) = added else { return Ok(()) };
+        let Some(added) = added else { return Ok(is_current) };
         let replaced = rows.replace(added.datum())?;
         added.free();
         match replaced {
-            Replaced::Done => return Ok(()),
-            Replaced::Changed => {}
+            Replaced::Done => return Ok(is_current),
+            Replaced::Changed => is_current = false,
             Replaced::Gone => return Err(set.missing(shard)),
         }
     }
 }
 
 /// Refuses elements of another kind than the set has, even if there are none.
-fn check_kind(set: &Set, site: &Site, rows: &mut KeyedRows<'_>, operation: &Operation) -> Result<()> {
+fn check_kind(set: &Set, site: &Site, mut rows: KeyedRows<'_>, operation: &Operation) -> Result<()> {
     if !rows.find(0) {
         return Err(set.missing(0));
     }
     let value = rows.value();
     site.element.key(&View::parse_trusted(value.bytes())?.header, operation.name)?;
     value.free();
+    rows.end();
     Ok(())
 }
 
