@@ -5,11 +5,14 @@
 //! |---|---|
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
 //! | `attack` | elements of every kind, filters of every shape, questions of every form |
+//! | `crash` | unlogged and temporary tables, `wal_level = minimal`, prepared transactions |
 //! | `damage` | damaged files: an error, or an answer of which the check says that it is wrong |
 
 #[path = "index_filters/attack.rs"]
 mod attack;
 mod common;
+#[path = "index_filters/crash.rs"]
+mod crash;
 #[path = "index_filters/damage.rs"]
 mod damage;
 #[path = "index_filters/standby.rs"]
@@ -149,4 +152,30 @@ fn sessions_at_once_and_a_crash() {
     let mut client = server.connect("filters");
     check(&mut client);
     ask_all(&mut client, &mut Random(5));
+}
+
+/// Where a bitmap has no room for each row, all rows of its pages are asked again.
+#[test]
+fn pages_of_a_lossy_bitmap() {
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("filters");
+    run(
+        &mut client,
+        "CREATE TABLE f (id integer, seen bloom, pad text);
+         ALTER TABLE f ALTER pad SET STORAGE PLAIN;
+         INSERT INTO f SELECT i, bloom_from_array(ARRAY['all', 'e ' || i % 400], 1000), repeat('-', 2500)
+         FROM generate_series(1, 6000) AS i;
+         INSERT INTO f SELECT i, bloom_agg('e ' || j, 300), repeat('-', 2500)
+         FROM generate_series(6001, 6300) AS i, generate_series(1, 300) AS j GROUP BY i;
+         CREATE INDEX f_seen ON f USING bloom_filter (seen);
+         SET work_mem = '64kB'; SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off",
+    );
+    let questions =
+        ["seen @> 'all'", "seen @> 'e 7'", "seen @> 'all' AND seen @> 'e 7'", "seen @> 'e 7' OR seen @> 'all'"];
+    for question in questions {
+        agree(&mut client, &format!("SELECT id FROM f WHERE {question} ORDER BY id"));
+    }
+    run(&mut client, "SET enable_seqscan = off");
+    let plan: Vec<String> = column(&mut client, "EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM f WHERE seen @> 'all'");
+    assert!(plan.join("\n").contains("lossy="), "{plan:?}");
 }

@@ -130,15 +130,15 @@ impl Bench {
         }
     }
 
-    /// The mean of so many questions of this table.
+    /// The median of so many questions of this table.
     fn ask(&mut self, table: &str, round: usize, questions: usize) -> f64 {
         let question = format!("SELECT array_agg(id) FROM {table} WHERE seen @> $1");
-        let times: Vec<f64> = self
+        let mut times: Vec<f64> = self
             .client
             .query_one("SELECT ask($1, $2, $3)", &[&question, &(round as i32), &(questions as i32)])
             .expect("it can be asked")
             .get(0);
-        times.iter().sum::<f64>() / times.len() as f64
+        median(&mut times)
     }
 
     /// An absent key: with the index, and by a sequential scan.

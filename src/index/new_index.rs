@@ -1,6 +1,6 @@
 //! The pages of an index that is being built.
 //!
-//! Nobody else sees it meanwhile, so its pages are written without WAL, and logged as a whole at the end.
+//! Nobody else sees it meanwhile, so its pages are written without WAL, and logged as wholes.
 
 use super::page::Failure;
 use super::session;
@@ -31,7 +31,7 @@ impl NewIndex {
         Ok(NewIndex { relation, filling, meta })
     }
 
-    /// Writes the metapage, and all pages to the WAL.
+    /// Writes the metapage, and what is not in the WAL yet.
     pub fn finish(mut self, meta: &[u8]) {
         self.filling.set(self.meta, meta);
         self.filling.finish();

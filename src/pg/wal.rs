@@ -262,17 +262,23 @@ fn critical_section(work: impl FnOnce()) {
     }
 }
 
-/// The pages of a relation that is being made, which nobody else sees: written without WAL, all logged at the end.
+/// Pages of a record, at most: as many as PostgreSQL puts into one.
+const LOGGED_AT_ONCE: u32 = pg_sys::XLR_MAX_BLOCK_ID;
+
+/// The pages of a relation that is being made, which nobody else sees: written without WAL, and logged by the dozen
+/// while they are in the processor's cache.
 pub struct Filling {
     relation: Relation,
     special_bytes: usize,
+    /// The first page that was not logged yet, but for those that were reserved.
+    unlogged: u32,
     finished: bool,
 }
 
 impl Filling {
     /// Of a relation without pages, which are to have special spaces of so many bytes.
     pub fn new(relation: Relation, special_bytes: usize) -> Filling {
-        Filling { relation, special_bytes, finished: false }
+        Filling { relation, special_bytes, unlogged: 0, finished: false }
     }
 
     /// Adds a page of zeros, to be set later. Returns its number.
@@ -286,12 +292,22 @@ impl Filling {
     pub fn add(&mut self, bytes: &[u8]) {
         let mut pin = Pin::add(self.relation, Fork::Main);
         self.write(&mut pin.exclusive(), bytes, true);
+        let end = pin.page() + 1;
+        drop(pin);
+        if end - self.unlogged >= LOGGED_AT_ONCE {
+            self.log(self.unlogged, end);
+            self.unlogged = end;
+        }
     }
 
     /// Sets a page that was reserved.
     pub fn set(&mut self, number: u32, bytes: &[u8]) {
         let mut pin = Pin::read(self.relation, Fork::Main, number);
         self.write(&mut pin.exclusive(), bytes, false);
+        drop(pin);
+        if number < self.unlogged {
+            self.log(number, number + 1);
+        }
     }
 
     /// `full`: a page that will get more bits, which has no hole.
@@ -307,13 +323,17 @@ impl Filling {
         });
     }
 
-    /// Writes all pages to the WAL, if the relation's changes go there.
+    /// Writes what is left to the WAL.
     pub fn finish(mut self) {
         self.finished = true;
+        self.log(self.unlogged, self.relation.pages());
+    }
+
+    /// Writes pages to the WAL, if the relation's changes go there; those of zeros are left out.
+    fn log(&self, start: u32, end: u32) {
         if self.relation.needs_wal() {
-            let pages = self.relation.pages();
             // SAFETY: the relation is open, and nobody else changes it.
-            unsafe { pg_sys::log_newpage_range(self.relation.raw(), Fork::Main.number(), 0, pages, true) };
+            unsafe { pg_sys::log_newpage_range(self.relation.raw(), Fork::Main.number(), start, end, true) };
         }
     }
 }

@@ -97,8 +97,14 @@ fn change(client: &mut Client, random: &mut Random, kind: usize, next: &mut i32)
     sql
 }
 
+/// A question, and what prepares it.
+struct Question {
+    before: String,
+    sql: String,
+}
+
 /// A question in one of many forms.
-fn question(client: &mut Client, random: &mut Random, kind: usize) -> String {
+fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
     let own = random.below(30) != 0;
     let asked = if own { kind } else { random.below(KINDS.len()) };
     let of_type = KINDS[asked].0;
@@ -107,7 +113,8 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> String {
     let constant: String = value(client, &format!("SELECT quote_literal({x}::text) || '::{of_type}'"));
     let table = if random.below(6) == 0 { "k".into() } else { format!("k{kind}") };
     let select = format!("SELECT id, {table}.kind FROM {table} WHERE");
-    let condition = match random.below(14) {
+    let mut before = "DEALLOCATE ALL".to_owned();
+    let condition = match random.below(16) {
         0..3 => format!("seen @> {x}"),
         3 => format!("seen @> {constant}"),
         4 => format!("bloom_contains(seen, {x})"),
@@ -118,15 +125,19 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> String {
         9 => format!("seen @> {x} AND id % 2 = 0"),
         10 => format!("odd(seen) @> {x}"),
         11 => {
-            return format!(
-                "SELECT id, e{asked} FROM elements CROSS JOIN LATERAL
-                 (SELECT id FROM {table} WHERE seen @> e{asked}) AS found"
-            );
+            let inner = format!("SELECT id FROM {table} WHERE seen @> e{asked}");
+            let sql = format!("SELECT id, e{asked} FROM elements CROSS JOIN LATERAL ({inner}) AS found");
+            return Question { before, sql };
         }
         12 => format!("seen @> ANY (ARRAY[{x}, {y}, NULL]::{of_type}[])"),
-        _ => format!("NOT seen @> {x} AND seen @> {y}"),
+        13 => format!("NOT seen @> {x} AND seen @> {y}"),
+        form => {
+            let condition = if form == 14 { "seen @> $1" } else { "bloom_contains_any(seen, ARRAY[$1, $1])" };
+            before += &format!("; PREPARE ask ({of_type}) AS {select} {condition}");
+            return Question { before, sql: format!("EXECUTE ask ({constant})") };
+        }
     };
-    format!("{select} {condition}")
+    Question { before, sql: format!("{select} {condition}") }
 }
 
 /// The rows of a question in their order, or the SQLSTATE that it fails with.
@@ -147,7 +158,7 @@ fn answer(client: &mut Client, sql: &str) -> Result<Vec<String>, String> {
 
 /// Asks by the index, in one of several settings, and by a sequential scan. Returns whether the index was used, and how
 /// many rows there are.
-fn agree(client: &mut Client, random: &mut Random, sql: &str) -> (bool, usize) {
+fn agree(client: &mut Client, random: &mut Random, Question { before, sql }: &Question) -> (bool, usize) {
     run(client, "BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT a");
     let settings = random.pick(&[
         "SET LOCAL work_mem = '64kB'",
@@ -156,14 +167,15 @@ fn agree(client: &mut Client, random: &mut Random, sql: &str) -> (bool, usize) {
         "SET LOCAL enable_nestloop = on",
     ]);
     run(client, settings);
-    run(client, "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = on; SAVEPOINT a");
+    run(client, &format!("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = on; {before}; SAVEPOINT a"));
     let plan = answer(client, &format!("EXPLAIN (COSTS OFF) {sql}"));
     if plan.is_err() {
         run(client, "ROLLBACK TO a");
     }
     let is_used = plan.is_ok_and(|plan| plan.iter().any(|line| line.contains("Bitmap Index Scan")));
     let by_index = answer(client, sql);
-    run(client, "ROLLBACK TO a; SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = off; SAVEPOINT b");
+    run(client, "ROLLBACK TO a; SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = off");
+    run(client, before);
     let by_scan = answer(client, sql);
     run(client, "ROLLBACK");
     // Of conditions that raise errors the first one that is evaluated does.
@@ -194,8 +206,8 @@ fn every_kind_shape_and_question() {
             log.push(change(&mut client, &mut random, kind, &mut next));
         }
         for _ in 0..QUESTIONS {
-            let sql = question(&mut client, &mut random, kind);
-            let (is_used, found) = agree(&mut client, &mut random, &sql);
+            let asked_for = question(&mut client, &mut random, kind);
+            let (is_used, found) = agree(&mut client, &mut random, &asked_for);
             (used, rows, asked) = (used + usize::from(is_used), rows + found, asked + 1);
         }
         check(&mut client, kind);

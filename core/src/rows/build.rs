@@ -37,6 +37,8 @@ pub struct Build {
     hold: usize,
     held: usize,
     groups: Vec<Open>,
+    /// Memory of a tile that was written, for the next one.
+    spare: Vec<u8>,
     /// All tiles so far; those whose row page was not written yet don't know it.
     tiles: Vec<Tile>,
     /// Groups that have a tile.
@@ -49,7 +51,8 @@ impl Build {
     /// An index with pages of this size, of whose filters up to `hold` bytes may be kept in memory.
     pub fn new(size: PageSize, hold: usize) -> Build {
         let directory = Directory::empty(size);
-        Build { directory, hold, held: 0, groups: Vec::new(), tiles: Vec::new(), numbered: 0, rows: 0 }
+        let (groups, spare, tiles) = (Vec::new(), Vec::new(), Vec::new());
+        Build { directory, hold, held: 0, groups, spare, tiles, numbered: 0, rows: 0 }
     }
 
     /// How many rows have a slot.
@@ -77,7 +80,11 @@ impl Build {
         if open.bits.capacity() == 0 {
             // One after the other without moving them: as many as a tile has, or as may be kept.
             let tile = bits.len().saturating_mul(usize::from(self.directory.widest(&open.group)));
-            memory::reserve(&mut open.bits, tile.min(self.hold.max(bits.len())));
+            let room = tile.min(self.hold.max(bits.len()));
+            if self.spare.capacity() / 2 <= room {
+                open.bits = std::mem::take(&mut self.spare);
+            }
+            memory::reserve(&mut open.bits, room);
         }
         memory::reserve(&mut open.bits, bits.len());
         open.bits.extend_from_slice(&bits);
@@ -129,8 +136,9 @@ impl Build {
         let open = &mut self.groups[number];
         self.held -= open.bits.len();
         open.rows.clear();
-        // Others may need the memory.
-        open.bits = Vec::new();
+        // Whoever comes next may need the memory.
+        self.spare = std::mem::take(&mut open.bits);
+        self.spare.clear();
         Ok(())
     }
 

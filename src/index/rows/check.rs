@@ -3,9 +3,9 @@
 use super::super::opened::Named;
 use super::super::page::{Failure, missed};
 use super::column::Index;
-use crate::pg::error::{Result, raise};
+use crate::pg::error::{Error, Result, SqlState, raise};
 use crate::pg::interrupt;
-use crate::pg::relation::PAGE_BYTES;
+use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::snapshot::Latest;
 use crate::pg::table::{Row, scan_for_check};
 use crate::pg::varlena::Value;
@@ -31,11 +31,12 @@ pub fn check(named: &Named) -> Result<i64> {
     let mut rows = 0i64;
     scan_for_check(named.table(), relation, &snapshot, |row| {
         interrupt::check_for_interrupts();
-        match has(&index, &directory, &slots, row) {
-            Ok(Some(true)) => rows += 1,
-            Ok(Some(false)) => raise(missed(relation, named.table(), row)),
+        match look_for(&index, &directory, &slots, row) {
+            Ok(Found::Right) => rows += 1,
+            Ok(Found::Missed) => raise(missed(relation, named.table(), row)),
+            Ok(Found::Other) => raise(other(relation, named.table(), row)),
             // One that is NULL is never looked for.
-            Ok(None) => {}
+            Ok(Found::Null) => {}
             Err(error) => raise(error),
         }
     });
@@ -58,24 +59,54 @@ fn all_slots(index: &Index, directory: &Directory) -> Result<Slots> {
     Ok(slots)
 }
 
-/// Whether a row would be found; nothing for one without a filter.
-fn has(index: &Index, directory: &Directory, slots: &Slots, row: Row) -> Result<Option<bool>> {
-    let Some(value) = row.value else { return Ok(None) };
+/// What the index has for a row.
+enum Found {
+    /// Its filter; or nothing where it needs none.
+    Right,
+    /// Not its filter.
+    Missed,
+    /// A filter that is not its own, whether its own or not.
+    Other,
+    /// The row has no filter.
+    Null,
+}
+
+fn look_for(index: &Index, directory: &Directory, slots: &Slots, row: Row) -> Result<Found> {
+    let own = slots.get(&RowId { page: row.page, line: row.line }).map_or(&[][..], Vec::as_slice);
+    let none = |found| if own.is_empty() { found } else { Found::Other };
+    let Some(value) = row.value else { return Ok(none(Found::Null)) };
     // SAFETY: the column is one of filters, as its operator class says.
     let value = unsafe { Value::detoast(value) };
     let filter = View::parse_trusted(value.bytes())?;
-    let Some(group) = Group::of(&filter) else { return Ok(Some(true)) };
+    let Some(group) = Group::of(&filter) else { return Ok(none(Found::Right)) };
     let bits = slot_bits(&filter, &group);
-    let own = slots.get(&RowId { page: row.page, line: row.line }).map_or(&[][..], Vec::as_slice);
-    let mut found = false;
+    let mut right = 0;
     for (page, number) in own {
         let slot = directory.slot(page, *number).filter(|_| directory.group(page.group) == Some(&group));
         if let Some(slot) = slot {
-            found = found || has_bits(index, directory, &group, slot, &bits)?;
+            right += usize::from(has_bits(index, directory, &group, slot, &bits)?);
         }
     }
     value.free();
-    Ok(Some(found))
+    Ok(match right {
+        0 => Found::Missed,
+        right if right < own.len() => Found::Other,
+        _ => Found::Right,
+    })
+}
+
+/// The error for a row that would also be found by a filter that is not its own.
+fn other(index: Relation, table: Relation, row: Row) -> Error {
+    let message = format!(
+        "index \"{}\" has another filter for row ({},{}) of table \"{}\"",
+        index.name(),
+        row.page,
+        row.line,
+        table.name()
+    );
+    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message)
+        .detail("A query that uses the index may find this row where it should not.")
+        .hint("REINDEX it.")
 }
 
 /// Whether the blocks of a slot are those that they should be.
