@@ -256,6 +256,37 @@ fn a_set_does_not_bloat() {
     assert!(used <= 2 * fresh, "{used} bytes, {fresh} in a new table");
 }
 
+/// Large batches of eight sessions, which all have rows in common, wait for each other before they change any: the table
+/// has room for some versions of a row, those since the oldest statement that waits, and not for any number.
+#[test]
+fn large_batches_of_many_sessions_leave_few_versions() {
+    const SESSIONS: usize = 8;
+    const ELEMENTS: usize = 500;
+    let batches = setting("SET_BATCHES", 60);
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("batches");
+    run(&mut client, "SELECT bloom_set_create('s', 'integer', 4000000)");
+    run(&mut client, "SELECT count(bloom_set_add_all('s', ARRAY(SELECT generate_series(-1000000, -1))))");
+    run(&mut client, "VACUUM s");
+    let filled: i64 = value(&mut client, "SELECT pg_relation_size('s')");
+    thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            let mut client = server.connect("batches");
+            scope.spawn(move || {
+                let mut next = (session * batches * ELEMENTS) as i32;
+                for _ in 0..batches {
+                    let batch: Vec<i32> = (next..).take(ELEMENTS).collect();
+                    add_all(&mut client, "s", &batch);
+                    next += ELEMENTS as i32;
+                }
+            });
+        }
+    });
+    let used: i64 = value(&mut client, "SELECT pg_relation_size('s')");
+    println!("{filled} bytes, {used} after {} batches", SESSIONS * batches);
+    assert!(used <= 3 * filled, "{filled} bytes, {used} after the batches");
+}
+
 /// A connection whose name is the application's, so that it can be found among others.
 fn named(database: &str, name: &str) -> Client {
     let mut client = server().connect(database);

@@ -156,6 +156,14 @@ impl Table {
         }
     }
 
+    /// Waits for other transactions that called this for the same table, and makes those that call it later wait for
+    /// the end of this one. It is in the way of nothing else: not of VACUUM, nor of other statements.
+    pub fn take_turn(&self) {
+        let mode = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+        // SAFETY: within a transaction. PostgreSQL itself locks tables as relations, never as objects.
+        unsafe { pg_sys::LockDatabaseObject(pg_sys::RelationRelationId, self.oid(), 0, mode) };
+    }
+
     /// What the table has that only the executor can follow when this column is read or updated, in the words of an
     /// error.
     ///

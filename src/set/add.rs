@@ -66,6 +66,9 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &Operation, mut is_
     if items.is_empty() {
         return snapshot::with_latest(|snapshot| check_kind(set, site, set.rows(snapshot), operation));
     }
+    if changes_many(set, items)? {
+        set.take_turn();
+    }
     let mut groups = by_shard(items).peekable();
     let mut new = Vec::new();
     while groups.peek().is_some() {
@@ -84,6 +87,33 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &Operation, mut is_
         })?;
     }
     Ok(())
+}
+
+/// Whether other batches of this size have to wait for this one, or this one for them: so many rows does it change, as
+/// far as the first of them say. Such batches wait before they begin, in the order in which they came. Who waits in the
+/// middle has changed rows: as long as it waits, and others overtake it, no old version of any row can be removed, and
+/// the table grows to a multiple of its size.
+fn changes_many(set: &Set, items: &[Item]) -> Result<bool> {
+    const SAMPLE: u64 = 32;
+    let rows = by_shard(items).count() as u64;
+    if !set.is_shared_by_two_of(rows) {
+        return Ok(false);
+    }
+    snapshot::with_latest(|snapshot| {
+        let mut sample = set.rows(snapshot);
+        let mut changed = 0;
+        for items in by_shard(items).take(SAMPLE as usize) {
+            if !sample.find(items[0].shard as i32) {
+                return Err(set.missing(items[0].shard));
+            }
+            let value = sample.value();
+            let view = View::parse_trusted(value.bytes())?;
+            changed += u64::from(items.iter().any(|item| !build::contains(&view, item.hash)));
+            value.free();
+        }
+        sample.end();
+        Ok(set.is_shared_by_two_of(rows * changed / rows.min(SAMPLE)))
+    })
 }
 
 /// Adds items of one shard. The hashes of those that were not there are in `new` afterwards. Whether the snapshot had

@@ -118,6 +118,16 @@ impl Set {
         self.table.check_writable(function);
     }
 
+    /// Whether two batches that change so many of its rows each have some in common, in 98 of 100 cases or more.
+    pub fn is_shared_by_two_of(&self, rows: u64) -> bool {
+        rows * rows > 4 * u64::from(self.parameters.shards)
+    }
+
+    /// Lets other large batches end first, and later ones wait for the end of the transaction.
+    pub fn take_turn(&self) {
+        self.table.take_turn();
+    }
+
     /// Its rows, by their shards.
     pub fn rows(&self, snapshot: pg_sys::Snapshot) -> KeyedRows<'_> {
         KeyedRows::begin(&self.table, self.index, snapshot, &self.shard, &self.filter)
