@@ -256,8 +256,8 @@ fn a_set_does_not_bloat() {
     assert!(used <= 2 * fresh, "{used} bytes, {fresh} in a new table");
 }
 
-/// Large batches of eight sessions, which all have rows in common, wait for each other before they change any: the table
-/// has room for some versions of a row, those since the oldest statement that waits, and not for any number.
+/// Large batches of eight sessions, which all have rows in common, wait for each other before they change any: the
+/// table has the versions of a row since the oldest statement that waits, and not any number of them.
 #[test]
 fn large_batches_of_many_sessions_leave_few_versions() {
     const SESSIONS: usize = 8;
