@@ -2,8 +2,12 @@
 CREATE TYPE mood AS ENUM ('good', 'bad');
 CREATE TYPE pair AS (a integer, b text);
 CREATE TABLE things (i integer, t text, p pair, ps pair[], ms mood[], j json, b bloom);
+-- From version 17 on indexes are made without the schema public in search_path, so that its types are named with it.
 CREATE FUNCTION refused(definition text, OUT state text, OUT message text, OUT detail text, OUT hint text)
-LANGUAGE sql AS $$ SELECT * FROM failure('CREATE INDEX ON things USING bloom_filter ' || definition) $$;
+LANGUAGE sql AS $$
+    SELECT state, replace(message, 'public.', ''), replace(detail, 'public.', ''), hint
+    FROM failure('CREATE INDEX ON things USING bloom_filter ' || definition)
+$$;
 \x on
 SELECT refused.* FROM unnest(ARRAY[
     '(i, t)', '(i) INCLUDE (t)', '(i DESC)', '(i NULLS FIRST)',
