@@ -19,7 +19,7 @@ fn tables(client: &mut Client) {
     run(
         client,
         "CREATE INDEX k_seen ON k USING bloom_filter (seen);
-         CREATE FUNCTION odd(f bloom) RETURNS bloom LANGUAGE sql IMMUTABLE AS 'SELECT bloom_union(f, f)'",
+         CREATE FUNCTION odd(f bloom) RETURNS bloom LANGUAGE sql IMMUTABLE AS 'SELECT public.bloom_union(f, f)'",
     );
     // A column of elements of each kind.
     let columns: Vec<String> = (0..KINDS.len()).map(|kind| format!("{} AS e{kind}", element(kind, "n"))).collect();
