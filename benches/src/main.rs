@@ -1,7 +1,7 @@
 //! The benchmarks of pg_bloom: one table of medians, ratios and the bars that they have to meet.
 //!
 //! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down, `make bench ONLY=index` measures one
-//! part of the page and keeps the others, and `make bench ONLY=sets` prints the rows about sets and writes nothing.
+//! part of the page and keeps the others.
 //!
 //! Each row measures two things in turn, so that both see the same weather of a shared machine. The tables go to
 //! standard output and to `docs/benchmarks.md`.
@@ -9,6 +9,7 @@
 mod core;
 mod filters;
 mod index;
+mod redis_bloom;
 mod server;
 
 use pg_bloom_benches::{machine, median};
@@ -26,6 +27,7 @@ struct Row {
     ours: String,
     theirs: String,
     ratio: f64,
+    /// What the ratio may be at most; infinite for what is only compared.
     bar: f64,
 }
 
@@ -78,9 +80,13 @@ fn table(rows: &[Row]) -> String {
     let mut text =
         String::from("| work | against | ours | theirs | ratio | bar | |\n|---|---|---:|---:|---:|---:|---|\n");
     for row in rows {
-        let met = if row.ratio <= row.bar { "met" } else { "**missed**" };
         let Row { work, against, ours, theirs, ratio, bar } = row;
-        writeln!(text, "| {work} | {against} | {ours} | {theirs} | {} | {} | {met} |", digits(*ratio), digits(*bar))
+        let (bar, met) = match bar.is_finite() {
+            true if ratio <= bar => (digits(*bar), "met"),
+            true => (digits(*bar), "**missed**"),
+            false => ("none".into(), ""),
+        };
+        writeln!(text, "| {work} | {against} | {ours} | {theirs} | {} | {bar} | {met} |", digits(*ratio))
             .expect("text can be written to");
     }
     text
@@ -89,12 +95,19 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::connect(rows);
         let version = server.version();
         let measured = server.measure();
         (format!("{rows} rows, PostgreSQL {version}, {}.\n", machine::describe()), measured)
+    }),
+    ("sets", "Sets that change", |rows| {
+        let mut server = server::Server::connect(rows);
+        let version = server.version();
+        let (comparison, measured) = server.sets();
+        let machine = machine::describe();
+        (format!("A set for {rows} elements, PostgreSQL {version}, {machine}. {comparison}\n"), measured)
     }),
     ("core", "The core crate", |rows| (format!("{}.\n", machine::describe()), core::measure(rows))),
     ("index", "The index", |rows| {
@@ -123,11 +136,7 @@ fn sections(page: &str) -> Vec<(String, String)> {
 fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
-    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server core index filters".into());
-    if wanted == "sets" {
-        println!("{}", table(&server::Server::connect(rows).measure_sets()));
-        return;
-    }
+    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters".into());
     let old = sections(&std::fs::read_to_string(PAGE).unwrap_or_default());
     let mut page = format!(
         "# Benchmarks\n\nWritten by `make bench`; `ONLY=index` measures that part. Medians of {ROUNDS} measurements of two things in turn:\n\
@@ -139,7 +148,8 @@ fn main() {
             let (run, measured) = measure(rows);
             let missed = measured.iter().filter(|row| row.ratio > row.bar).count();
             let table = table(&measured);
-            println!("{run}\n{table}\n{missed} of {} bars missed\n", measured.len());
+            let bars = measured.iter().filter(|row| row.bar.is_finite()).count();
+            println!("{run}\n{table}\n{missed} of {bars} bars missed\n");
             Some(format!("{run}\n{table}"))
         } else {
             kept

@@ -42,11 +42,6 @@ impl Server {
         self.value::<String>("SHOW server_version")
     }
 
-    /// The rows about sets.
-    pub fn measure_sets(&mut self) -> Vec<Row> {
-        self.sets()
-    }
-
     /// All rows of the table.
     pub fn measure(&mut self) -> Vec<Row> {
         let mut rows = self.builds();
@@ -56,7 +51,6 @@ impl Server {
         rows.extend(self.probes_of_one());
         rows.extend(self.single_probes());
         rows.push(self.unions());
-        rows.extend(self.sets());
         rows
     }
 

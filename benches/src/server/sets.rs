@@ -1,6 +1,7 @@
-//! Sets that change, against the bars for them, and against one filter in one row.
+//! Sets that change, against the bars for them, against one filter in one row, and against RedisBloom.
 
 use super::Server;
+use crate::redis_bloom::RedisBloom;
 use crate::{Row, against_figure, median, show};
 use postgres::{Client, NoTls};
 use std::thread;
@@ -30,8 +31,8 @@ impl Urls {
 }
 
 impl Server {
-    /// All rows about sets.
-    pub(super) fn sets(&mut self) -> Vec<Row> {
+    /// All rows about sets, and what to say of the comparison with RedisBloom.
+    pub fn sets(&mut self) -> (String, Vec<Row>) {
         let capacity = self.rows;
         self.run(&format!("SELECT bloom_set_create('seen', 'text', {capacity})"));
         let filled = (capacity as f64 * FILLED) as usize;
@@ -53,9 +54,16 @@ impl Server {
         rows.push(self.one_element());
         rows.extend(self.questions());
         rows.extend(self.sessions(&mut urls));
+        let comparison = match RedisBloom::start() {
+            Some(redis) => {
+                rows.extend(self.redis_bloom(redis, &mut urls));
+                "RedisBloom has a filter as large and as full, on a socket too; neither server waits for its disk."
+            }
+            None => "RedisBloom was not there to compare with.",
+        };
         self.run("DROP TABLE seen, one");
         rows.extend(self.billion());
-        rows
+        (comparison.into(), rows)
     }
 
     fn wal(&mut self) -> f64 {
@@ -144,6 +152,57 @@ impl Server {
             against_figure("`bloom_set_contains` in a query", median(&mut single), 50e-6, show),
             against_figure("`bloom_set_present` of 1000", median(&mut arrays), 0.005, show),
         ]
+    }
+
+    /// The same work in both: one client, a socket, a statement or command at a time.
+    fn redis_bloom(&mut self, mut redis: RedisBloom, urls: &mut Urls) -> Vec<Row> {
+        redis.run(&["BF.RESERVE", "seen", "0.01", &self.rows.to_string()], &[""; 0]);
+        let old = |i: usize| format!("https://example.com/page/{i}");
+        let filled = (self.rows as f64 * FILLED) as usize;
+        for from in (0..filled).step_by(10_000) {
+            redis.run(&["BF.MADD", "seen"], &(from..filled.min(from + 10_000)).map(old).collect::<Vec<_>>());
+        }
+        let add = self.client.prepare("SELECT bloom_set_add_all('seen', $1::text[])").expect("it is SQL");
+        let ask = self.client.prepare("SELECT bloom_set_present('seen', $1::text[])").expect("it is SQL");
+        let mut asked = 0;
+        let mut rows = Vec::new();
+        for (elements, times) in [(1, 20 * BATCHES), (100, 4 * BATCHES), (BATCH, BATCHES)] {
+            let new = (0..times).map(|_| urls.batch(elements)).collect();
+            rows.push(self.both(&mut redis, &add, "BF.MADD", &format!("adding {elements}"), new));
+        }
+        for (elements, times) in [(1, 20 * BATCHES), (BATCH, BATCHES)] {
+            let mut some = || (0..elements).map(|_| (asked = (asked + 7919) % (2 * filled), old(asked)).1).collect();
+            let questions = (0..times).map(|_| some()).collect();
+            rows.push(self.both(&mut redis, &ask, "BF.MEXISTS", &format!("asking for {elements}"), questions));
+        }
+        rows
+    }
+
+    /// Both with the same batches, in turn.
+    fn both(
+        &mut self,
+        redis: &mut RedisBloom,
+        statement: &postgres::Statement,
+        command: &str,
+        work: &str,
+        batches: Vec<Vec<String>>,
+    ) -> Row {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for batch in &batches {
+            let start = Instant::now();
+            self.client.query(statement, &[batch]).expect("a set answers");
+            ours.push(start.elapsed().as_secs_f64());
+            let start = Instant::now();
+            redis.run(&[command, "seen"], batch);
+            theirs.push(start.elapsed().as_secs_f64());
+        }
+        Row::timed(
+            format!("{work} in a statement"),
+            format!("RedisBloom's `{command}`"),
+            &mut ours,
+            &mut theirs,
+            f64::INFINITY,
+        )
     }
 
     /// Eight sessions at once, which add batches of other elements: time per element, against one session alone.
