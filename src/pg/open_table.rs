@@ -206,8 +206,9 @@ impl Table {
 
     /// Whether a value of this column may be what a row refers to another by, or is referred to by.
     fn is_in_key(&self, column: &TableColumn) -> bool {
-        // SAFETY: both are copies: a set of the columns' numbers, less that of the first system column, and a list of
-        // foreign keys, which have as many columns as they say.
+        // SAFETY: a set of the columns' numbers, less that of the first system column, which is a copy; and the list of
+        // foreign keys of the table's entry, which nothing changes while it is looked at. They have as many columns as
+        // they say.
         unsafe {
             let keys = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
             let unique = pg_sys::RelationGetIndexAttrBitmap(self.relation, keys);

@@ -65,7 +65,7 @@ enum Found {
     Right,
     /// Not its filter.
     Missed,
-    /// A filter that is not its own, whether its own or not.
+    /// A filter that is not its own, beside its own or where it needs none.
     Other,
     /// The row has no filter.
     Null,

@@ -179,6 +179,26 @@ fn bytes_per_row(index: &Index, rows: u64) -> f64 {
     f64::from(index.directory.allocated()) * 8192.0 / rows as f64
 }
 
+/// What the documentation says of indexes that grew with their tables: 65 rows per page, 8 pages per range.
+#[test]
+fn figures_of_appended_indexes() {
+    let mut index = empty(options(8192, DEFAULT_FPR, 520));
+    let mut sizes = Vec::new();
+    for rows in (1_000_000..=6_000_000u64).step_by(10_000) {
+        let last = (rows.div_ceil(520) - 1) as u32;
+        // No element is needed: a tile after an empty one is made for what was guessed.
+        while index.directory.tile_of(Level::Zero, last).is_none() {
+            index.directory = index.directory.grow(&mut index.memory, last).unwrap().directory;
+        }
+        sizes.push(bytes_per_row(&index, rows));
+    }
+    let mean = sizes.iter().sum::<f64>() / sizes.len() as f64;
+    let most = sizes.iter().copied().fold(0.0, f64::max);
+    assert!((mean * 10.0).round() == 34.0 && (most * 10.0).round() == 38.0, "{mean} in the mean, {most} at most");
+    let read = index.directory.expectation().pages;
+    assert!((14.0..16.0).contains(&read), "{read} pages for an absent key at 6,000,000 rows");
+}
+
 /// The figures of the module's documentation, 65 rows per page and 8 pages per range.
 #[test]
 fn figures_of_six_hundred_thousand_rows() {
