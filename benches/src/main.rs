@@ -7,10 +7,12 @@
 //! standard output and to `docs/benchmarks.md`.
 
 mod core;
+mod database;
 mod filters;
 mod index;
 mod redis_bloom;
 mod server;
+mod sets;
 
 use pg_bloom_benches::{machine, median};
 use std::fmt::Write;
@@ -97,15 +99,15 @@ type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
 const PARTS: [Part; 5] = [
     ("server", "In the server", |rows| {
-        let mut server = server::Server::connect(rows);
-        let version = server.version();
+        let mut server = server::Server::new(rows);
+        let version = server.database.version();
         let measured = server.measure();
         (format!("{rows} rows, PostgreSQL {version}, {}.\n", machine::describe()), measured)
     }),
     ("sets", "Sets that change", |rows| {
-        let mut server = server::Server::connect(rows);
-        let version = server.version();
-        let (comparison, measured) = server.sets();
+        let mut bench = sets::Bench::new(rows);
+        let version = bench.database.version();
+        let (comparison, measured) = bench.measure();
         let machine = machine::describe();
         (format!("A set for {rows} elements, PostgreSQL {version}, {machine}. {comparison}\n"), measured)
     }),
@@ -113,14 +115,14 @@ const PARTS: [Part; 5] = [
     ("index", "The index", |rows| {
         // Six million rows of 120 bytes fit into the cache where ten million URLs do.
         let rows = rows / 10 * 6;
-        let mut bench = index::Bench::connect(rows);
-        let version = bench.version();
+        let mut bench = index::Bench::new(rows);
+        let version = bench.database.version();
         let (comparison, measured) = bench.measure();
         (format!("{rows} rows, PostgreSQL {version}, {}.\n\n{comparison}", machine::describe()), measured)
     }),
     ("filters", "The index over a column of filters", |rows| {
-        let mut bench = filters::Bench::connect(rows);
-        let version = bench.version();
+        let mut bench = filters::Bench::new(rows);
+        let version = bench.database.version();
         let measured = bench.measure();
         (format!("PostgreSQL {version}, {}.\n", machine::describe()), measured)
     }),

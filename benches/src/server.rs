@@ -1,11 +1,9 @@
 //! pg_bloom in a server, against what it is judged by.
 
-mod sets;
-
+use crate::database::Database;
 use crate::{ROUNDS, Row, show};
 use pg_bloom_benches::machine::Watch;
 use postgres::types::ToSql;
-use postgres::{Client, NoTls};
 use std::time::Instant;
 
 /// Executions of a prepared statement that make one measurement, and how many measurements of it there are: where the
@@ -15,31 +13,23 @@ const MEASUREMENTS: usize = 60;
 
 /// A server with the extensions and the rows to work on.
 pub struct Server {
-    client: Client,
+    /// Where the rows are.
+    pub database: Database,
     rows: usize,
 }
 
 impl Server {
-    /// Connects to the server that the environment names, and fills it.
-    pub fn connect(rows: usize) -> Server {
-        let host = std::env::var("PGHOST").expect("PGHOST names the server's socket: run this by make bench");
-        let client = Client::connect(&format!("host={host} user=postgres dbname=postgres"), NoTls)
-            .expect("the server can be reached");
-        let mut server = Server { client, rows };
-        server.run("CREATE EXTENSION pg_bloom; CREATE EXTENSION hll");
-        server.run("SET max_parallel_workers_per_gather = 0");
-        server.run(&format!(
+    /// Makes a database and fills it.
+    pub fn new(rows: usize) -> Server {
+        let mut server = Server { database: Database::create("in_server"), rows };
+        server.database.run("CREATE EXTENSION hll");
+        server.database.run(&format!(
             "CREATE UNLOGGED TABLE urls WITH (parallel_workers = 2) AS
              SELECT 'https://example' || i % 1000 || '.org/p/' || substr(md5(i::text), 1, 20) AS url
              FROM generate_series(1, {rows}) AS i"
         ));
-        server.run("VACUUM ANALYZE urls");
+        server.database.run("VACUUM ANALYZE urls");
         server
-    }
-
-    /// Version of the server.
-    pub fn version(&mut self) -> String {
-        self.value::<String>("SHOW server_version")
     }
 
     /// All rows of the table.
@@ -54,28 +44,14 @@ impl Server {
         rows
     }
 
-    fn run(&mut self, sql: &str) {
-        self.client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
-    }
-
-    fn value<T: postgres::types::FromSqlOwned>(&mut self, sql: &str) -> T {
-        self.client.query_one(sql, &[]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}")).get(0)
-    }
-
-    fn time(&mut self, sql: &str) -> f64 {
-        let start = Instant::now();
-        self.run(sql);
-        start.elapsed().as_secs_f64()
-    }
-
     /// Times two queries in turn, after one execution of each that isn't counted.
     fn compare(&mut self, work: &str, ours: &str, against: &str, theirs: &str, bar: f64) -> Row {
         let (mut a, mut b) = (Vec::new(), Vec::new());
-        self.run(ours);
-        self.run(theirs);
+        self.database.run(ours);
+        self.database.run(theirs);
         for _ in 0..ROUNDS {
-            a.push(self.time(ours));
-            b.push(self.time(theirs));
+            a.push(self.database.time(ours));
+            b.push(self.database.time(theirs));
         }
         Row::timed(work, against, &mut a, &mut b, bar)
     }
@@ -89,7 +65,7 @@ impl Server {
             "SELECT hll_cardinality(hll_add_agg(hll_hash_text(url))) FROM urls",
             1.15,
         );
-        self.run("SET work_mem = '64MB'");
+        self.database.run("SET work_mem = '64MB'");
         let unsized_build = self.compare(
             "`bloom_agg(url)`, `work_mem` 64 MB",
             "SELECT bloom_cardinality(bloom_agg(url)) FROM urls",
@@ -97,7 +73,7 @@ impl Server {
             &sized,
             1.5,
         );
-        self.run("RESET work_mem");
+        self.database.run("RESET work_mem");
         vec![build, unsized_build]
     }
 
@@ -105,12 +81,12 @@ impl Server {
         let build = format!("SELECT bloom_cardinality(bloom_agg(url, {}, 0.01)) FROM urls", self.rows);
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for round in 0..=ROUNDS {
-            self.run(
+            self.database.run(
                 "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0",
             );
-            let parallel = self.time(&build);
-            self.run("SET max_parallel_workers_per_gather = 0");
-            let serial = self.time(&build);
+            let parallel = self.database.time(&build);
+            self.database.run("SET max_parallel_workers_per_gather = 0");
+            let serial = self.database.time(&build);
             if round > 0 {
                 with.push(parallel);
                 without.push(serial);
@@ -124,18 +100,18 @@ impl Server {
         let elements = self.rows * 10;
         let work_mem = 64.0;
         // The same process, so what it uses for everything else is known.
-        self.run(&format!("SET work_mem = '{work_mem}MB'"));
-        let pid: i32 = self.value("SELECT pg_backend_pid()");
+        self.database.run(&format!("SET work_mem = '{work_mem}MB'"));
+        let pid: i32 = self.database.value("SELECT pg_backend_pid()");
         let watch = Watch::start(pid);
-        self.run("SELECT pg_sleep(0.1)");
+        self.database.run("SELECT pg_sleep(0.1)");
         let before = watch.stop();
         let watch = Watch::start(pid);
-        let bytes: i64 = self.value(&format!(
+        let bytes: i64 = self.database.value(&format!(
             "SELECT (bloom_info(bloom_agg(x))).bytes FROM (SELECT generate_series(1, {elements}) AS x) AS elements"
         ));
         let used = watch.stop() - before;
         let result = bytes as f64 / 1024.0 / 1024.0;
-        self.run("RESET work_mem");
+        self.database.run("RESET work_mem");
         let allowed = work_mem + 2.0 * result;
         vec![Row {
             work: format!("memory of `bloom_agg(x)` over {elements} elements, `work_mem` {work_mem} MB"),
@@ -149,13 +125,13 @@ impl Server {
 
     fn groups(&mut self) -> Vec<Row> {
         let groups = self.rows / 10;
-        self.run(&format!(
+        self.database.run(&format!(
             "CREATE UNLOGGED TABLE groups AS
              SELECT (i * 7919::bigint % {groups})::integer AS g, i AS x FROM generate_series(1, {}) AS i",
             self.rows
         ));
-        self.run("VACUUM ANALYZE groups");
-        self.run("SET work_mem = '2GB'");
+        self.database.run("VACUUM ANALYZE groups");
+        self.database.run("SET work_mem = '2GB'");
         let time = self.compare(
             &format!("{groups} groups of 10, `bloom_agg(x, 1000000)`"),
             "SELECT count(f) FROM (SELECT bloom_agg(x, 1000000) AS f FROM groups GROUP BY g OFFSET 0) AS built",
@@ -164,7 +140,7 @@ impl Server {
             1.0,
         );
         let ours = self.aggregate_kib("bloom_agg(x, 1000000)") - self.aggregate_kib("count(*)");
-        self.run("RESET work_mem; DROP TABLE groups");
+        self.database.run("RESET work_mem; DROP TABLE groups");
         let bytes = ours as f64 * 1024.0 / groups as f64;
         let memory = Row {
             work: "memory of a group, above that of `count(*)`".into(),
@@ -180,6 +156,7 @@ impl Server {
     /// What HashAggregate says about its memory, in kB.
     fn aggregate_kib(&mut self, aggregate: &str) -> i64 {
         let plan = self
+            .database
             .client
             .query(&format!("EXPLAIN (ANALYZE, TIMING OFF) SELECT g, {aggregate} FROM groups GROUP BY g"), &[])
             .expect("the plan can be shown");
@@ -191,13 +168,13 @@ impl Server {
     /// One stored filter, asked for every row.
     fn probes_of_one(&mut self) -> Vec<Row> {
         let rows = self.rows;
-        self.run(&format!(
+        self.database.run(&format!(
             "CREATE UNLOGGED TABLE seen AS SELECT url FROM urls;
              CREATE UNLOGGED TABLE others AS SELECT 'http:' || substr(url, 7) AS url FROM urls;
              CREATE UNLOGGED TABLE stored AS SELECT bloom_agg(url, {rows}, 0.01) AS f FROM urls"
         ));
         for table in ["seen", "others", "stored"] {
-            self.run(&format!("VACUUM ANALYZE {table}"));
+            self.database.run(&format!("VACUUM ANALYZE {table}"));
         }
         let probe = |table| format!("SELECT count(*) FROM {table} WHERE (SELECT f FROM stored) @> url");
         let hash = |table| format!("SELECT count(*) FROM {table} WHERE hashtextextended(url, 0) <> 0");
@@ -213,31 +190,34 @@ impl Server {
                 0.25,
             ),
         ];
-        self.run("DROP TABLE seen, others, stored");
+        self.database.run("DROP TABLE seen, others, stored");
         rows
     }
 
     /// One probe of one stored filter by its key, prepared.
     fn single_probes(&mut self) -> Vec<Row> {
-        self.run("CREATE UNLOGGED TABLE filters (id integer PRIMARY KEY, f bloom)");
+        self.database.run("CREATE UNLOGGED TABLE filters (id integer PRIMARY KEY, f bloom)");
         let mut rows = Vec::new();
         for (id, scale) in [(1, 1), (2, 10)] {
             let capacity = self.rows * scale;
-            self.run(&format!(
+            self.database.run(&format!(
                 "INSERT INTO filters SELECT {id}, bloom_agg(x::text, {capacity}, 0.01)
                  FROM (SELECT generate_series(1, {capacity}) AS x) AS elements"
             ));
         }
-        self.run("VACUUM ANALYZE filters");
-        self.run("CHECKPOINT");
-        let probe = self.client.prepare("SELECT f @> $1::text FROM filters WHERE id = $2").expect("can be prepared");
+        self.database.run("VACUUM ANALYZE filters");
+        self.database.run("CHECKPOINT");
+        let probe =
+            self.database.client.prepare("SELECT f @> $1::text FROM filters WHERE id = $2").expect("can be prepared");
         let other = self
+            .database
             .client
             .prepare("SELECT id FROM filters WHERE id = $2 AND $1::text IS NOT NULL")
             .expect("can be prepared");
         let mut medians = Vec::new();
         for id in [1, 2] {
             let size: String = self
+                .database
                 .value(&format!("SELECT pg_size_pretty(octet_length(f::bytea)::bigint) FROM filters WHERE id = {id}"));
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for round in 0..=MEASUREMENTS {
@@ -274,22 +254,23 @@ impl Server {
         let start = Instant::now();
         for element in &elements {
             let parameters: [&(dyn ToSql + Sync); 2] = [element, &id];
-            self.client.query_one(statement, &parameters).expect("the statement can be executed");
+            self.database.client.query_one(statement, &parameters).expect("the statement can be executed");
         }
         start.elapsed().as_secs_f64() / EXECUTIONS as f64
     }
 
     fn unions(&mut self) -> Row {
         let capacity = (self.rows / 10).max(1);
-        self.run(&format!(
+        self.database.run(&format!(
             "CREATE UNLOGGED TABLE parts AS
              SELECT i, f FROM generate_series(1, 1000) AS i, (SELECT bloom_agg(x, {capacity}, 0.01) AS f
              FROM generate_series(1, {capacity}) AS x) AS built"
         ));
-        self.run("CREATE UNLOGGED TABLE bytes (i integer, b bytea); ALTER TABLE bytes ALTER b SET STORAGE EXTERNAL");
-        self.run("INSERT INTO bytes SELECT i, f::bytea FROM parts");
-        self.run("VACUUM ANALYZE parts");
-        self.run("VACUUM ANALYZE bytes");
+        self.database
+            .run("CREATE UNLOGGED TABLE bytes (i integer, b bytea); ALTER TABLE bytes ALTER b SET STORAGE EXTERNAL");
+        self.database.run("INSERT INTO bytes SELECT i, f::bytea FROM parts");
+        self.database.run("VACUUM ANALYZE parts");
+        self.database.run("VACUUM ANALYZE bytes");
         self.compare(
             "`bloom_union_agg` of 1000 stored filters",
             "SELECT bloom_cardinality(bloom_union_agg(f)) FROM parts",

@@ -32,7 +32,7 @@ impl Bench {
     }
 
     fn build(&mut self, index: Index) -> f64 {
-        self.time(&format!("CREATE INDEX {} ON t USING {}", index.name(), index.using()))
+        self.database.time(&format!("CREATE INDEX {} ON t USING {}", index.name(), index.using()))
     }
 
     /// Ours against a B-tree in "C" and BRIN's best, in turn, and one build of each other.
@@ -46,7 +46,7 @@ impl Bench {
                 }
                 times[index as usize].push(self.build(index));
                 if round < BUILDS {
-                    self.run(&format!("DROP INDEX {}", index.name()));
+                    self.database.run(&format!("DROP INDEX {}", index.name()));
                 }
             }
         }
@@ -70,48 +70,50 @@ impl Bench {
 
     /// Texts are compared by ICU's rules, if there is ICU.
     fn build_in_a_locale(&mut self) -> Row {
-        let icu: bool = self.value("SELECT count(*) > 0 FROM pg_collation WHERE collname = 'en-x-icu'");
+        let icu: bool = self.database.value("SELECT count(*) > 0 FROM pg_collation WHERE collname = 'en-x-icu'");
         let collation = if icu { "en-x-icu" } else { "default" };
-        let theirs = self.time(&format!("CREATE INDEX t_locale ON t (key COLLATE \"{collation}\")"));
-        self.run("DROP INDEX t_locale");
-        let ours = self.time(&format!("CREATE INDEX t_locale ON t USING bloom_filter (key COLLATE \"{collation}\")"));
-        self.run("DROP INDEX t_locale");
+        let theirs = self.database.time(&format!("CREATE INDEX t_locale ON t (key COLLATE \"{collation}\")"));
+        self.database.run("DROP INDEX t_locale");
+        let ours =
+            self.database.time(&format!("CREATE INDEX t_locale ON t USING bloom_filter (key COLLATE \"{collation}\")"));
+        self.database.run("DROP INDEX t_locale");
         Row::timed("CREATE INDEX", format!("B-tree in \"{collation}\""), &mut [ours], &mut [theirs], 0.1)
     }
 
     fn sizes_of_text(&mut self) -> Vec<Row> {
         let (ours, theirs) = (self.bytes("t_ours"), self.bytes("t_btree"));
         let mut rows = vec![sizes("size, text, built", ours, theirs, 1.0 / 18.0)];
-        self.run("CREATE TABLE appended (LIKE t) WITH (autovacuum_enabled = off)");
-        self.run("CREATE INDEX appended_ours ON appended USING bloom_filter (key)");
-        self.run("INSERT INTO appended SELECT * FROM t");
+        self.database.run("CREATE TABLE appended (LIKE t) WITH (autovacuum_enabled = off)");
+        self.database.run("CREATE INDEX appended_ours ON appended USING bloom_filter (key)");
+        self.database.run("INSERT INTO appended SELECT * FROM t");
         let appended = self.bytes("appended_ours");
         rows.push(sizes("size, text, appended", appended, theirs, 1.0 / 15.0));
         let small = self.rows / 100;
         let made = self.of_rows("small", "key text COLLATE \"C\"", "md5(i::text)", small);
-        self.run(&made);
-        self.run("CREATE INDEX small_ours ON small USING bloom_filter (key); CREATE INDEX small_btree ON small (key)");
+        self.database.run(&made);
+        self.database
+            .run("CREATE INDEX small_ours ON small USING bloom_filter (key); CREATE INDEX small_btree ON small (key)");
         let (ours, theirs) = (self.bytes("small_ours"), self.bytes("small_btree"));
         rows.push(sizes(&format!("size, text, {small} rows, built"), ours, theirs, 1.0 / 12.0));
-        self.run("DROP TABLE small");
+        self.database.run("DROP TABLE small");
         rows
     }
 
     fn sizes_of_uuid(&mut self) -> Vec<Row> {
         let made = self.of_rows("u", "key uuid", "md5(i::text)::uuid", self.rows);
-        self.run(&made);
+        self.database.run(&made);
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..BUILDS {
-            self.run("DROP INDEX IF EXISTS u_ours, u_btree");
-            ours.push(self.time("CREATE INDEX u_ours ON u USING bloom_filter (key)"));
-            theirs.push(self.time("CREATE INDEX u_btree ON u (key)"));
+            self.database.run("DROP INDEX IF EXISTS u_ours, u_btree");
+            ours.push(self.database.time("CREATE INDEX u_ours ON u USING bloom_filter (key)"));
+            theirs.push(self.database.time("CREATE INDEX u_btree ON u (key)"));
         }
         let (built, btree) = (self.bytes("u_ours"), self.bytes("u_btree"));
-        self.run(
+        self.database.run(
             "CREATE TABLE v (LIKE u); CREATE INDEX v_ours ON v USING bloom_filter (key); INSERT INTO v SELECT * FROM u",
         );
         let appended = self.bytes("v_ours");
-        self.run("DROP TABLE u, v");
+        self.database.run("DROP TABLE u, v");
         vec![
             Row::timed("CREATE INDEX, uuid", "B-tree", &mut ours, &mut theirs, 1.0 / 3.0),
             sizes("size, uuid, built", built, btree, 1.0 / 9.5),
@@ -122,10 +124,10 @@ impl Bench {
     fn concurrently(&mut self) -> Row {
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for _ in 0..BUILDS {
-            with.push(self.time("CREATE INDEX CONCURRENTLY t_second ON t USING bloom_filter (key)"));
-            self.run("DROP INDEX t_second");
-            without.push(self.time("CREATE INDEX t_second ON t USING bloom_filter (key)"));
-            self.run("DROP INDEX t_second");
+            with.push(self.database.time("CREATE INDEX CONCURRENTLY t_second ON t USING bloom_filter (key)"));
+            self.database.run("DROP INDEX t_second");
+            without.push(self.database.time("CREATE INDEX t_second ON t USING bloom_filter (key)"));
+            self.database.run("DROP INDEX t_second");
         }
         Row::timed("CREATE INDEX CONCURRENTLY", "CREATE INDEX", &mut with, &mut without, 3.0)
     }

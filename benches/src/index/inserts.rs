@@ -27,13 +27,14 @@ impl Bench {
     fn insert(&mut self, salt: usize) -> (f64, f64) {
         let statements = (self.rows / 60 / STATEMENT).max(2);
         let lsn = "SELECT pg_current_wal_insert_lsn()::text";
-        let before: String = self.value(lsn);
-        let seconds = self.time(&format!(
+        let before: String = self.database.value(lsn);
+        let seconds = self.database.time(&format!(
             "DO $$ BEGIN FOR s IN 1..{statements} LOOP
                 INSERT INTO t SELECT -i, md5('{salt} ' || s || ' ' || i), repeat('x', 52) FROM generate_series(1, {STATEMENT}) AS i;
              END LOOP; END $$"
         ));
-        let written: i64 = self.value(&format!("SELECT (pg_current_wal_insert_lsn() - '{before}'::pg_lsn)::bigint"));
+        let written: i64 =
+            self.database.value(&format!("SELECT (pg_current_wal_insert_lsn() - '{before}'::pg_lsn)::bigint"));
         let rows = (statements * STATEMENT) as f64;
         (seconds / rows, written as f64 / rows)
     }
@@ -48,7 +49,7 @@ impl Bench {
             for (n, case) in cases.iter().enumerate() {
                 self.only(*case);
                 if round == 0 {
-                    self.run("CHECKPOINT");
+                    self.database.run("CHECKPOINT");
                 }
                 let (time, bytes) = self.insert(round * cases.len() + n);
                 if round > 0 {
@@ -80,11 +81,11 @@ impl Bench {
 
     /// The longest INSERT of a row among many that fill several tiles.
     fn longest(&mut self) -> Row {
-        self.run(LONGEST);
+        self.database.run(LONGEST);
         let rows = self.rows / 30;
         let measure = |bench: &mut Bench, index| {
             bench.only(index);
-            bench.value::<f64>(&format!("SELECT longest({rows})")) * 1e3
+            bench.database.value::<f64>(&format!("SELECT longest({rows})")) * 1e3
         };
         let without = measure(self, None);
         let with = measure(self, Some(Index::Ours));

@@ -58,22 +58,22 @@ impl Bench {
     /// Seconds of each of many lookups.
     fn times_of(&mut self, index: Index, round: usize, is_present: bool) -> Vec<f64> {
         let keys = self.keys(index.lookups(), round, is_present).join(", ");
-        self.value(&format!("SELECT lookup(ARRAY[{keys}])"))
+        self.database.value(&format!("SELECT lookup(ARRAY[{keys}])"))
     }
 
     /// Pages that lookups read, index and heap together: their mean.
     pub(super) fn pages(&mut self, table: &str, is_present: bool) -> f64 {
         let keys = self.keys(COUNTED, 0, is_present).join(", ");
-        self.value(&format!(
+        self.database.value(&format!(
             "SELECT avg(blocks(format('SELECT id FROM {table} WHERE key = %L', k)))::float8 FROM unnest(ARRAY[{keys}]) AS k"
         ))
     }
 
     /// Each index asked for present and for absent keys, in turn.
     pub(super) fn lookups(&mut self) -> Vec<Row> {
-        self.run(LOOKUP);
-        self.run(BLOCKS);
-        self.run("SET enable_seqscan = off");
+        self.database.run(LOOKUP);
+        self.database.run(BLOCKS);
+        self.database.run("SET enable_seqscan = off");
         let indexes = self.indexes.clone();
         let mut times = vec![[Vec::new(), Vec::new()]; Index::ALL.len()];
         for round in 0..=ROUNDS {
@@ -109,9 +109,9 @@ impl Bench {
             rows.push(Row::timed("an absent key, mean", title, &mut ours_absent, theirs_absent, absent));
         }
         let built = self.facts(Index::Ours).absent_pages;
-        self.run("ANALYZE appended");
+        self.database.run("ANALYZE appended");
         let appended = self.pages("appended", false);
-        self.run("RESET enable_seqscan; DROP TABLE appended");
+        self.database.run("RESET enable_seqscan; DROP TABLE appended");
         rows.push(limited("pages read for an absent key, built", built, 5.0, "pages"));
         rows.push(limited("pages read for an absent key, appended", appended, 18.0, "pages"));
         rows

@@ -16,11 +16,9 @@ mod lookups;
 mod queries;
 
 use crate::Row;
-use postgres::types::FromSqlOwned;
-use postgres::{Client, NoTls};
+use crate::database::Database;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Instant;
 
 /// One of the indexes of the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,37 +87,30 @@ struct Facts {
 
 /// A server with a table and its indexes.
 pub struct Bench {
-    client: Client,
+    /// Where the table is.
+    pub database: Database,
     rows: usize,
     indexes: Vec<Index>,
     facts: BTreeMap<Index, Facts>,
 }
 
 impl Bench {
-    /// Connects to the server that the environment names, and makes the table: md5 as text, 65 rows a page.
-    pub fn connect(rows: usize) -> Bench {
-        let host = std::env::var("PGHOST").expect("PGHOST names the server's socket: run this by make bench");
-        let connect = |database: &str| {
-            Client::connect(&format!("host={host} user=postgres dbname={database}"), NoTls)
-                .expect("the server can be reached")
-        };
-        connect("postgres").batch_execute("CREATE DATABASE indexes").expect("a database can be made");
-        let client = connect("indexes");
-        let mut bench = Bench { client, rows, indexes: Index::ALL.to_vec(), facts: BTreeMap::new() };
-        bench.run("CREATE EXTENSION IF NOT EXISTS pg_bloom");
-        if bench.client.batch_execute("CREATE EXTENSION bloom").is_err() {
+    /// Makes a database and the table: md5 as text, 65 rows a page.
+    pub fn new(rows: usize) -> Bench {
+        let mut bench =
+            Bench { database: Database::create("indexes"), rows, indexes: Index::ALL.to_vec(), facts: BTreeMap::new() };
+        if bench.database.client.batch_execute("CREATE EXTENSION bloom").is_err() {
             bench.indexes.retain(|index| *index != Index::Contrib);
         }
-        if bench.value::<i32>("SELECT current_setting('server_version_num')::integer") < 140_000 {
+        if bench.database.value::<i32>("SELECT current_setting('server_version_num')::integer") < 140_000 {
             bench.indexes.retain(|index| *index != Index::Brin);
         }
-        bench.run(
-            "SET max_parallel_workers_per_gather = 0; SET max_parallel_maintenance_workers = 0;
-             SET maintenance_work_mem = '256MB'; SET synchronous_commit = off; SET default_statistics_target = 100",
+        bench.database.run(
+            "SET maintenance_work_mem = '256MB'; SET synchronous_commit = off; SET default_statistics_target = 100",
         );
         let made = bench.of_rows("t", "key text COLLATE \"C\"", "md5(i::text)", rows);
-        bench.run(&made);
-        bench.run("VACUUM (FREEZE, ANALYZE) t");
+        bench.database.run(&made);
+        bench.database.run("VACUUM (FREEZE, ANALYZE) t");
         bench
     }
 
@@ -129,11 +120,6 @@ impl Bench {
             "CREATE TABLE {name} (id bigint, {column}, payload text) WITH (autovacuum_enabled = off);
              INSERT INTO {name} SELECT i, {key}, repeat('x', 52) FROM generate_series(1, {rows}) AS i"
         )
-    }
-
-    /// Version of the server.
-    pub fn version(&mut self) -> String {
-        self.value("SHOW server_version")
     }
 
     /// All measurements: a table that compares all indexes, and rows with bars.
@@ -146,33 +132,19 @@ impl Bench {
         (self.comparison(), rows)
     }
 
-    fn run(&mut self, sql: &str) {
-        self.client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
-    }
-
-    fn value<T: FromSqlOwned>(&mut self, sql: &str) -> T {
-        self.client.query_one(sql, &[]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}")).get(0)
-    }
-
-    fn time(&mut self, sql: &str) -> f64 {
-        let start = Instant::now();
-        self.run(sql);
-        start.elapsed().as_secs_f64()
-    }
-
     fn bytes(&mut self, relation: &str) -> i64 {
-        self.value(&format!("SELECT pg_relation_size('{relation}')"))
+        self.database.value(&format!("SELECT pg_relation_size('{relation}')"))
     }
 
     /// Lets the planner see this index only, and inserts go into it only; into none if there is none.
     fn only(&mut self, index: Option<Index>) {
         let name = index.map_or("-", Index::name);
-        self.run(&format!(
+        self.database.run(&format!(
             "UPDATE pg_index SET indisvalid = (relname = '{name}'), indisready = (relname = '{name}')
              FROM pg_class WHERE pg_class.oid = indexrelid AND indrelid = 't'::regclass"
         ));
         // Functions keep their plans, which depend on the table and not on which of its indexes are valid.
-        self.run("DISCARD PLANS");
+        self.database.run("DISCARD PLANS");
     }
 
     fn facts(&mut self, index: Index) -> &mut Facts {

@@ -18,7 +18,7 @@ impl Bench {
     /// New keys that a table doesn't have, by nested loops with an index of each inside.
     pub(super) fn anti_join(&mut self) -> Vec<Row> {
         let keys = self.rows / 30;
-        self.run(&format!(
+        self.database.run(&format!(
             "CREATE TABLE found AS SELECT md5('new ' || i) COLLATE \"C\" AS key FROM generate_series(1, {keys}) AS i;
              ANALYZE found; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off"
         ));
@@ -27,13 +27,13 @@ impl Bench {
         for round in 0..=ROUNDS {
             for (index, times) in [(Index::Ours, &mut ours), (Index::Btree, &mut theirs)] {
                 self.only(Some(index));
-                let time = self.time(sql);
+                let time = self.database.time(sql);
                 if round > 0 {
                     times.push(time);
                 }
             }
         }
-        self.run("RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; DROP TABLE found");
+        self.database.run("RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; DROP TABLE found");
         let work = format!("anti-join of {keys} new keys, nested loop");
         vec![Row::timed(work, "B-tree inside", &mut ours, &mut theirs, 1.8)]
     }
@@ -42,7 +42,7 @@ impl Bench {
     pub(super) fn partitions(&mut self) -> Vec<Row> {
         let each = self.rows / 100;
         for (table, using) in [("by_ours", "bloom_filter (key)"), ("by_btree", "btree (key)")] {
-            self.run(&format!(
+            self.database.run(&format!(
                 "CREATE TABLE {table} (day integer, key text COLLATE \"C\", payload text) PARTITION BY LIST (day);
                  DO $$ BEGIN FOR day IN 1..100 LOOP
                      EXECUTE format('CREATE TABLE {table}_%s PARTITION OF {table} FOR VALUES IN (%1$s)', day);
@@ -51,31 +51,31 @@ impl Bench {
                  END LOOP; END $$;
                  CREATE INDEX ON {table} USING {using}"
             ));
-            self.run(&format!("VACUUM ANALYZE {table}"));
-            self.run(&format!("PREPARE {table} (text) AS SELECT * FROM {table} WHERE key = $1"));
+            self.database.run(&format!("VACUUM ANALYZE {table}"));
+            self.database.run(&format!("PREPARE {table} (text) AS SELECT * FROM {table} WHERE key = $1"));
         }
         // Planning a hundred partitions takes longer than asking them.
-        self.run("SET plan_cache_mode = force_generic_plan");
+        self.database.run("SET plan_cache_mode = force_generic_plan");
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..=ROUNDS {
             for (table, times) in [("by_ours", &mut ours), ("by_btree", &mut theirs)] {
                 let statements: String = (0..50).map(|i| format!("EXECUTE {table} ('none {round} {i}');")).collect();
-                let time = self.time(&statements) / 50.0;
+                let time = self.database.time(&statements) / 50.0;
                 if round > 0 {
                     times.push(time);
                 }
             }
         }
-        self.run("RESET plan_cache_mode");
-        self.run(HEAP_BLOCKS);
-        let read: f64 = self.value(
+        self.database.run("RESET plan_cache_mode");
+        self.database.run(HEAP_BLOCKS);
+        let read: f64 = self.database.value(
             "SELECT avg(heap_blocks(format('SELECT * FROM by_ours WHERE key = %L', 'nothing ' || i)))::float8
              FROM generate_series(1, 200) AS i",
         );
-        let pages: f64 = self.value(
+        let pages: f64 = self.database.value(
             "SELECT sum(pg_relation_size(oid) / current_setting('block_size')::integer)::float8 FROM pg_class WHERE relname ~ '^by_ours_[0-9]+$'",
         );
-        self.run("DROP TABLE by_ours, by_btree");
+        self.database.run("DROP TABLE by_ours, by_btree");
         let title = format!("absent key, 100 partitions of {each} rows");
         // A page of each range that is read in vain, by chance up to twice as many.
         let expected = (pages * 0.00002 * 2.0).max(1.0);

@@ -1,9 +1,9 @@
 //! Sets that change, against the bars for them, against one filter in one row, and against RedisBloom.
 
-use super::Server;
+use crate::database::Database;
 use crate::redis_bloom::RedisBloom;
 use crate::{Row, against_figure, median, show};
-use postgres::{Client, NoTls};
+use postgres::Client;
 use std::thread;
 use std::time::Instant;
 
@@ -30,22 +30,34 @@ impl Urls {
     }
 }
 
-impl Server {
+/// A database with a set.
+pub struct Bench {
+    /// Where it is.
+    pub database: Database,
+    rows: usize,
+}
+
+impl Bench {
+    /// Makes a database, for sets of so many elements.
+    pub fn new(rows: usize) -> Bench {
+        Bench { database: Database::create("sets"), rows }
+    }
+
     /// All rows about sets, and what to say of the comparison with RedisBloom.
-    pub fn sets(&mut self) -> (String, Vec<Row>) {
+    pub fn measure(&mut self) -> (String, Vec<Row>) {
         let capacity = self.rows;
-        self.run(&format!("SELECT bloom_set_create('seen', 'text', {capacity})"));
+        self.database.run(&format!("SELECT bloom_set_create('seen', 'text', {capacity})"));
         let filled = (capacity as f64 * FILLED) as usize;
         let large = 1_000_000;
         for from in (0..filled).step_by(large) {
-            self.run(&format!(
+            self.database.run(&format!(
                 "SELECT cardinality(bloom_set_add_all('seen', ARRAY(
                     SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
                 filled.min(from + large) - 1
             ));
         }
-        self.run("VACUUM seen");
-        self.run(&format!(
+        self.database.run("VACUUM seen");
+        self.database.run(&format!(
             "CREATE TABLE one AS SELECT bloom_agg('https://example.com/page/' || i, {capacity}) AS f
              FROM generate_series(0, {filled} - 1) AS i"
         ));
@@ -61,31 +73,36 @@ impl Server {
             }
             None => "RedisBloom was not there to compare with.",
         };
-        self.run("DROP TABLE seen, one");
+        self.database.run("DROP TABLE seen, one");
         rows.extend(self.billion());
         (comparison.into(), rows)
     }
 
     fn wal(&mut self) -> f64 {
-        self.value::<f64>("SELECT (pg_current_wal_insert_lsn() - '0/0')::float8")
+        self.database.value::<f64>("SELECT (pg_current_wal_insert_lsn() - '0/0')::float8")
     }
 
     /// Seconds and bytes of WAL of a statement with a batch as its parameter.
     fn batch(&mut self, statement: &postgres::Statement, batch: &[String]) -> (f64, f64) {
         let before = self.wal();
         let start = Instant::now();
-        self.client.query(statement, &[&batch]).expect("a batch can be added");
+        self.database.client.query(statement, &[&batch]).expect("a batch can be added");
         let seconds = start.elapsed().as_secs_f64();
         (seconds, self.wal() - before)
     }
 
     /// A batch of new elements: time and WAL, steady and just after a checkpoint.
     fn batches(&mut self, urls: &mut Urls) -> Vec<Row> {
-        let ours = self.client.prepare("SELECT cardinality(bloom_set_add_all('seen', $1::text[]))").expect("it is SQL");
-        let theirs = self.client.prepare("UPDATE one SET f = bloom_add_all(f, $1::text[])").expect("it is SQL");
+        let ours = self
+            .database
+            .client
+            .prepare("SELECT cardinality(bloom_set_add_all('seen', $1::text[]))")
+            .expect("it is SQL");
+        let theirs =
+            self.database.client.prepare("UPDATE one SET f = bloom_add_all(f, $1::text[])").expect("it is SQL");
         let mut after_checkpoint = Vec::new();
         for _ in 0..5 {
-            self.run("CHECKPOINT");
+            self.database.run("CHECKPOINT");
             after_checkpoint.push(self.batch(&ours, &urls.batch(BATCH)).1);
         }
         // Every page is in the log by now.
@@ -120,12 +137,12 @@ impl Server {
 
     /// Single elements, each a statement and a transaction.
     fn one_element(&mut self) -> Row {
-        let statement = self.client.prepare("SELECT bloom_set_add('seen', $1::text)").expect("it is SQL");
+        let statement = self.database.client.prepare("SELECT bloom_set_add('seen', $1::text)").expect("it is SQL");
         let mut times: Vec<f64> = (0..20 * BATCHES)
             .map(|i| {
                 let start = Instant::now();
                 let element = format!("https://example.net/one/{i}");
-                self.client.query(&statement, &[&element]).expect("an element can be added");
+                self.database.client.query(&statement, &[&element]).expect("an element can be added");
                 start.elapsed().as_secs_f64()
             })
             .collect();
@@ -135,7 +152,7 @@ impl Server {
     /// Questions for elements of which half are there: one in a statement, and in a query of many rows; arrays.
     fn questions(&mut self) -> Vec<Row> {
         let element = "'https://example.com/page/' || i";
-        self.run(&format!(
+        self.database.run(&format!(
             "CREATE TEMP TABLE asked AS SELECT {element} AS url
              FROM generate_series(0, {}, {}) AS i ORDER BY random()",
             2 * self.rows,
@@ -143,11 +160,11 @@ impl Server {
         ));
         let per_row = BATCH as f64;
         let mut single: Vec<f64> = (0..BATCHES)
-            .map(|_| self.time("SELECT count(*) FROM asked WHERE bloom_set_contains('seen', url)") / per_row)
+            .map(|_| self.database.time("SELECT count(*) FROM asked WHERE bloom_set_contains('seen', url)") / per_row)
             .collect();
         let present = "SELECT cardinality(bloom_set_present('seen', (SELECT array_agg(url) FROM asked)))";
-        let mut arrays: Vec<f64> = (0..BATCHES).map(|_| self.time(present)).collect();
-        self.run("DROP TABLE asked");
+        let mut arrays: Vec<f64> = (0..BATCHES).map(|_| self.database.time(present)).collect();
+        self.database.run("DROP TABLE asked");
         vec![
             against_figure("`bloom_set_contains` in a query", median(&mut single), 50e-6, show),
             against_figure("`bloom_set_present` of 1000", median(&mut arrays), 0.005, show),
@@ -162,8 +179,8 @@ impl Server {
         for from in (0..filled).step_by(10_000) {
             redis.run(&["BF.MADD", "seen"], &(from..filled.min(from + 10_000)).map(old).collect::<Vec<_>>());
         }
-        let add = self.client.prepare("SELECT bloom_set_add_all('seen', $1::text[])").expect("it is SQL");
-        let ask = self.client.prepare("SELECT bloom_set_present('seen', $1::text[])").expect("it is SQL");
+        let add = self.database.client.prepare("SELECT bloom_set_add_all('seen', $1::text[])").expect("it is SQL");
+        let ask = self.database.client.prepare("SELECT bloom_set_present('seen', $1::text[])").expect("it is SQL");
         let mut asked = 0;
         let mut rows = Vec::new();
         for (elements, times) in [(1, 20 * BATCHES), (100, 4 * BATCHES), (BATCH, BATCHES)] {
@@ -190,7 +207,7 @@ impl Server {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for batch in &batches {
             let start = Instant::now();
-            self.client.query(statement, &[batch]).expect("a set answers");
+            self.database.client.query(statement, &[batch]).expect("a set answers");
             ours.push(start.elapsed().as_secs_f64());
             let start = Instant::now();
             redis.run(&[command, "seen"], batch);
@@ -228,7 +245,7 @@ impl Server {
     fn add_at_once(&mut self, urls: &mut Urls, sessions: usize, elements: usize, batches: usize) -> f64 {
         let work: Vec<Vec<Vec<String>>> =
             (0..sessions).map(|_| (0..batches).map(|_| urls.batch(elements)).collect()).collect();
-        let clients: Vec<Client> = (0..sessions).map(|_| another_client()).collect();
+        let clients: Vec<Client> = (0..sessions).map(|_| self.database.another_client()).collect();
         let start = Instant::now();
         thread::scope(|scope| {
             for (mut client, batches) in clients.into_iter().zip(&work) {
@@ -246,20 +263,20 @@ impl Server {
     /// A set for a hundred times as many elements: made, and filled to a hundredth.
     fn billion(&mut self) -> Vec<Row> {
         let (capacity, elements) = (self.rows * 100, self.rows);
-        let create = self.time(&format!("SELECT bloom_set_create('huge', 'text', {capacity})"));
-        let empty: i64 = self.value("SELECT bytes FROM bloom_set_info('huge')");
+        let create = self.database.time(&format!("SELECT bloom_set_create('huge', 'text', {capacity})"));
+        let empty: i64 = self.database.value("SELECT bytes FROM bloom_set_info('huge')");
         let fill = (0..elements)
             .step_by(1_000_000)
             .map(|from| {
-                self.time(&format!(
+                self.database.time(&format!(
                     "SELECT cardinality(bloom_set_add_all('huge', ARRAY(
                         SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
                     elements.min(from + 1_000_000) - 1
                 ))
             })
             .sum();
-        let filled: i64 = self.value("SELECT bytes FROM bloom_set_info('huge')");
-        self.run("DROP TABLE huge");
+        let filled: i64 = self.database.value("SELECT bytes FROM bloom_set_info('huge')");
+        self.database.run("DROP TABLE huge");
         let scale = self.rows as f64 / 1e7;
         let set = format!("a set for {capacity} elements");
         vec![
@@ -269,9 +286,4 @@ impl Server {
             against_figure(format!("{set}, bytes then"), filled as f64, 1024.0 * 1048576.0 * scale, megabytes),
         ]
     }
-}
-
-fn another_client() -> Client {
-    let host = std::env::var("PGHOST").expect("PGHOST names the server's socket");
-    Client::connect(&format!("host={host} user=postgres dbname=postgres"), NoTls).expect("the server can be reached")
 }

@@ -1,0 +1,56 @@
+//! A database of the server that is measured, and statements in it.
+
+use postgres::types::FromSqlOwned;
+use postgres::{Client, NoTls};
+use std::time::Instant;
+
+/// A database with pg_bloom, which is made for one part of the page, and a session in it.
+pub struct Database {
+    name: &'static str,
+    /// The session.
+    pub client: Client,
+}
+
+fn connect(database: &str) -> Client {
+    let host = std::env::var("PGHOST").expect("PGHOST names the server's socket: run this by make bench");
+    let config = format!("host={host} user=postgres dbname={database}");
+    Client::connect(&config, NoTls).expect("the server can be reached")
+}
+
+impl Database {
+    /// Makes one, on the server that the environment names.
+    pub fn create(name: &'static str) -> Database {
+        connect("postgres").batch_execute(&format!("CREATE DATABASE {name}")).expect("a database can be made");
+        let mut database = Database { name, client: connect(name) };
+        database.run("CREATE EXTENSION pg_bloom");
+        database.run("SET max_parallel_workers_per_gather = 0; SET max_parallel_maintenance_workers = 0");
+        database
+    }
+
+    /// One more session.
+    pub fn another_client(&self) -> Client {
+        connect(self.name)
+    }
+
+    /// Version of the server.
+    pub fn version(&mut self) -> String {
+        self.value("SHOW server_version")
+    }
+
+    /// Runs statements.
+    pub fn run(&mut self, sql: &str) {
+        self.client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
+    }
+
+    /// The one value that a query gives.
+    pub fn value<T: FromSqlOwned>(&mut self, sql: &str) -> T {
+        self.client.query_one(sql, &[]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}")).get(0)
+    }
+
+    /// Seconds that statements take.
+    pub fn time(&mut self, sql: &str) -> f64 {
+        let start = Instant::now();
+        self.run(sql);
+        start.elapsed().as_secs_f64()
+    }
+}
