@@ -12,16 +12,21 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
+/// The kind of CPU, as its maker names it.
+pub fn cpu() -> String {
+    field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into())
+}
+
 /// The machine in a few words: CPU, cores, memory, kernel.
 pub fn describe() -> String {
-    let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into());
     let cores = thread::available_parallelism().map_or(1, |n| n.get());
     let kib: u64 =
         field("/proc/meminfo", "MemTotal").and_then(|total| total.split(' ').next()?.parse().ok()).unwrap_or_default();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let simd = if cfg!(target_arch = "x86_64") && is_avx512() { "with" } else { "without" };
     format!(
-        "{cpu}, {cores} cores, {:.0} GB of memory, {simd} AVX-512, Linux {}",
+        "{}, {cores} cores, {:.0} GB of memory, {simd} AVX-512, Linux {}",
+        cpu(),
         kib as f64 / 1024.0 / 1024.0,
         kernel.trim()
     )

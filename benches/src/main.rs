@@ -1,7 +1,7 @@
 //! The benchmarks of pg_bloom: one table of medians, ratios and the bars that they have to meet.
 //!
 //! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down, `make bench ONLY=index` measures one
-//! part of the page and keeps the others.
+//! part of the page and keeps the others, and what was measured on other kinds of CPU.
 //!
 //! Each row measures two things in turn, so that both see the same weather of a shared machine. The tables go to
 //! standard output and to `docs/benchmarks.md`.
@@ -10,6 +10,7 @@ mod core;
 mod database;
 mod filters;
 mod index;
+mod page;
 mod redis_bloom;
 mod server;
 mod sets;
@@ -128,38 +129,28 @@ const PARTS: [Part; 5] = [
     }),
 ];
 
-/// The page's sections by their titles, in order.
-fn sections(page: &str) -> Vec<(String, String)> {
-    let parts = page.split("\n## ").skip(1);
-    let named = parts.map(|part| part.split_once('\n').unwrap_or((part, "")));
-    named.map(|(title, text)| (title.to_owned(), text.trim().to_owned())).collect()
-}
-
 fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
     let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters".into());
-    let old = sections(&std::fs::read_to_string(PAGE).unwrap_or_default());
-    let mut page = format!(
-        "# Benchmarks\n\nWritten by `make bench`; `ONLY=index` measures that part. Medians of {ROUNDS} measurements of two things in turn:\n\
-         timings on a shared machine vary, ratios less so. A bar is what the ratio may be at most.\n"
-    );
+    let mut page = page::Page::parse(&std::fs::read_to_string(PAGE).unwrap_or_default());
     for (name, title, measure) in PARTS {
-        let kept = old.iter().find(|(old, _)| old == title).map(|(_, text)| text.clone());
-        let text = if wanted.split_whitespace().any(|part| part == name) {
-            let (run, measured) = measure(rows);
-            let missed = measured.iter().filter(|row| row.ratio > row.bar).count();
-            let table = table(&measured);
-            let bars = measured.iter().filter(|row| row.bar.is_finite()).count();
-            println!("{run}\n{table}\n{missed} of {bars} bars missed\n");
-            Some(format!("{run}\n{table}"))
-        } else {
-            kept
-        };
-        if let Some(text) = text {
-            write!(page, "\n## {title}\n\n{}\n", text.trim()).expect("text can be written to");
+        if !wanted.split_whitespace().any(|part| part == name) {
+            continue;
         }
+        let (run, measured) = measure(rows);
+        let missed = measured.iter().filter(|row| row.ratio > row.bar).count();
+        let table = table(&measured);
+        let bars = measured.iter().filter(|row| row.bar.is_finite()).count();
+        println!("{run}\n{table}\n{missed} of {bars} bars missed\n");
+        page.put(title, &machine::cpu(), &format!("{run}\n{table}"));
     }
+    let text = format!(
+        "# Benchmarks\n\nWritten by `make bench`; `ONLY=index` measures that part. The last run on each kind of CPU is kept.\n\
+         Medians of {ROUNDS} measurements of two things in turn: timings on a shared machine vary, ratios less so. A bar\n\
+         is what the ratio may be at most.\n{}",
+        page.text(&PARTS.map(|(_, title, _)| title))
+    );
     std::fs::create_dir_all("docs").expect("docs can be made");
-    std::fs::write(PAGE, page).expect("docs/benchmarks.md can be written");
+    std::fs::write(PAGE, text).expect("docs/benchmarks.md can be written");
 }
