@@ -5,9 +5,15 @@
 //! large:  | params | dense | … | -   | room |  128 lengths | 128 batches |     for a payload that exceeds the cache
 //! ```
 //!
-//! The memory that a hash needs is prefetched when it arrives, long before its bits are set with those of the others. A
-//! payload larger than the cache has a batch for each of 128 ranges of hashes, whose blocks are neighbours: setting the
-//! bits of a full one misses few lines of the cache and few entries of the page table.
+//! The memory that a hash needs is prefetched when it arrives, long before its bits are set with those of the others.
+//! Where that isn't enough, a payload larger than the cache has a batch for each of 128 ranges of hashes, whose blocks
+//! are neighbours: setting the bits of a full one misses few lines of the cache and few entries of the page table. A
+//! filter of 12 MB, built from 10 million URLs, compared with building an HyperLogLog sketch in the same run:
+//!
+//! | CPU | by ranges | by arrival |
+//! |---|---|---|
+//! | Intel Xeon (without huge pages: 1.45 by arrival) | 1.28 | |
+//! | AMD EPYC | 1.42 | 1.15 |
 
 use super::payload::Payload;
 use super::site::ElementState;
@@ -15,9 +21,11 @@ use super::state::{Head, Owner, State};
 use super::tag::nothing_of_its_own;
 use crate::pg::error::Result;
 use pg_bloom_core::Layout;
+use pg_bloom_core::layout::prefetches_far;
 
-/// Bytes of a dense state, without its bits.
-const BATCH_BYTES: usize = 4096;
+/// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest cache
+/// still.
+const BATCH_BYTES: usize = 1024;
 /// Ranges of hashes of a large dense state, by their highest bits.
 const PARTS: usize = 128;
 /// Payloads from this many bytes on get a batch for each range.
@@ -127,7 +135,7 @@ impl State {
     /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
     pub fn make_batch(&mut self) -> Result<()> {
         let payload_bytes = self.payload().len() as u64;
-        if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic {
+        if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic || prefetches_far() {
             return self.resize(BATCH_BYTES);
         }
         let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;

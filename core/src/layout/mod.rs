@@ -30,4 +30,5 @@ pub use name::Layout;
 pub use parquet::{PARQUET_HASHES, Parquet};
 pub use scheme::{Scheme, and_bytes, or_bytes};
 pub use shape::{MAX_HASHES, Shape};
+pub use simd::prefetches_far;
 pub(crate) use simd::{COUNTS, count_ones, prefetch, tally_blocks};
