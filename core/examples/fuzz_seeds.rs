@@ -5,9 +5,10 @@
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::kind::Tag;
+use pg_bloom_core::page::RowId;
 use pg_bloom_core::range::memory::Index;
 use pg_bloom_core::range::{Options, PageSize};
-use pg_bloom_core::rows::{self, RowId};
+use pg_bloom_core::rows;
 use pg_bloom_core::{Header, Kind, Layout, View, hash, parquet, sizing};
 use std::path::Path;
 

@@ -1,9 +1,10 @@
 //! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
 //!
 //! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
-//! [`super::insert`], and what was inserted meanwhile comes a second time when PostgreSQL validates the index.
+//! [`super::insert`], and so does what was inserted meanwhile, when PostgreSQL validates the index ([`super::given`]).
 
 use super::column;
+use super::given::Given;
 use super::new_index::{NewIndex, meta_page, write_empty};
 use super::options;
 use super::page::{Failure, PAGE_SIZE, unhashed};
@@ -14,6 +15,7 @@ use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::table::{self, Built, Row};
 use pg_bloom_core::memory;
+use pg_bloom_core::page::RowId;
 use pg_bloom_core::range::{Build, Directory, Options};
 use pgrx::pg_sys;
 
@@ -33,6 +35,8 @@ struct Building {
     range: u32,
     hashes: Vec<u64>,
     rows: u64,
+    /// The rows, if the index will be validated.
+    given: Option<Given>,
 }
 
 /// Builds an index.
@@ -52,6 +56,7 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
         range: 0,
         hashes: Vec::new(),
         rows: 0,
+        given: table::is_concurrent(info).then(Given::new),
     };
     let table_rows = table::scan_for_index(table, index, info, |row| {
         if let Err(error) = building.add(row) {
@@ -59,6 +64,9 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
         }
     });
     let rows = building.rows;
+    if let Some(given) = building.given.take() {
+        given.keep(index);
+    }
     let (directory, pages) = building.finish();
     pages.finish(&meta_page(|page| directory.write_meta(page)));
     Ok(Built { table_rows, index_rows: rows as f64 })
@@ -80,6 +88,9 @@ impl Building {
         let hash = self.column.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?;
         memory::push(&mut self.hashes, hash);
         self.rows += 1;
+        if let Some(given) = &mut self.given {
+            given.add(RowId { page: row.page, line: row.line });
+        }
         if self.hashes.len().is_multiple_of(CHECK_EVERY) {
             interrupt::check_for_interrupts();
         }

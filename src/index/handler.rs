@@ -9,7 +9,7 @@ use crate::pg::relation::Relation;
 use crate::pg::scan::{Bitmap, keys};
 use crate::pg::table::page_of;
 use crate::pg::vacuum::{DeadRows, Vacuum};
-use pg_bloom_core::rows::RowId;
+use pg_bloom_core::page::RowId;
 use pgrx::pg_sys::{self, Datum};
 
 /// A result, or its error raised.
@@ -141,11 +141,11 @@ unsafe extern "C-unwind" fn ambulkdelete(
 ) -> *mut pg_sys::IndexBulkDeleteResult {
     // SAFETY: as above.
     unsafe {
-        let index = Vacuum::new(&*info).index();
+        let (index, dead) = (Vacuum::new(&*info).index(), DeadRows::new(is_dead, state));
         if rows::is_over_filters(index) {
-            return or_raise(rows::bulk_delete(index, &DeadRows::new(is_dead, state))).write(known);
+            return or_raise(rows::bulk_delete(index, &dead)).write(known);
         }
-        vacuum::bulk_delete().write(known)
+        vacuum::bulk_delete(index, &dead).write(known)
     }
 }
 

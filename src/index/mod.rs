@@ -8,6 +8,7 @@
 //! | `handler` | what PostgreSQL calls, and the way from there |
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
+//! | `given` | rows that CREATE INDEX CONCURRENTLY need not give again |
 //! | `new_index` | the pages of an index that is being built |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
 //! | `scan` | questions: a bitmap of ranges |
@@ -26,6 +27,7 @@ mod build;
 mod check;
 mod column;
 mod cost;
+mod given;
 mod handler;
 mod insert;
 mod inspect;

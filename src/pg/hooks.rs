@@ -1,4 +1,4 @@
-//! What PostgreSQL tells of changes of objects.
+//! What PostgreSQL tells of changes of objects and of transactions that fail.
 
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -14,6 +14,20 @@ thread_local! {
     static ALTERED: Cell<Option<Altered>> = const { Cell::new(None) };
     /// Who is told next.
     static NEXT: Cell<pg_sys::object_access_hook_type> = const { Cell::new(None) };
+}
+
+/// Calls this whenever a transaction of this session fails.
+pub fn watch_aborts(told: fn()) {
+    // SAFETY: the callback gets what it is registered with.
+    unsafe { pg_sys::RegisterXactCallback(Some(transaction_ended), told as *mut c_void) };
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn transaction_ended(event: pg_sys::XactEvent::Type, told: *mut c_void) {
+    if event == pg_sys::XactEvent::XACT_EVENT_ABORT {
+        // SAFETY: what `watch_aborts` was given.
+        unsafe { std::mem::transmute::<*mut c_void, fn()>(told)() };
+    }
 }
 
 /// Calls these in this session whenever an object was created or altered.

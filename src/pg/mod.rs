@@ -18,7 +18,7 @@
 //! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
-//! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects |
+//! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and of transactions |
 //! | [`open_table`], [`keyed_rows`] | tables without a query: opening one, finding and replacing its rows |
 //! | [`check_expression`], [`statement`] | what a CHECK constraint calls; statements of SQL |
 

@@ -37,6 +37,12 @@ pub fn scan_for_index<F: FnMut(Row)>(
     unsafe { scan(table, index, info, std::ptr::null_mut(), &mut found) }
 }
 
+/// Whether an index is built while others change its table, and is then validated.
+pub fn is_concurrent(info: *mut pg_sys::IndexInfo) -> bool {
+    // SAFETY: what PostgreSQL passes to ambuild.
+    unsafe { (*info).ii_Concurrent }
+}
+
 /// Calls `found` with each row that an index must have for those who begin now.
 pub fn scan_for_check<F: FnMut(Row)>(table: Relation, index: Relation, snapshot: &Latest, mut found: F) {
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN

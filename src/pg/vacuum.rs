@@ -2,6 +2,7 @@
 
 use super::relation::Relation;
 use pgrx::pg_sys;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use std::ffi::c_void;
 
 /// A VACUUM under way.
@@ -20,7 +21,8 @@ pub struct Counts {
     pub removed: f64,
 }
 
-/// Rows that are dead to everybody, as VACUUM knows them.
+/// Rows that are dead to everybody, as VACUUM knows them. CREATE INDEX CONCURRENTLY asks for rows in the same way, to
+/// hear which of them an index has: it calls none dead.
 pub struct DeadRows {
     has: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
@@ -39,6 +41,18 @@ impl DeadRows {
         let mut place = pg_sys::ItemPointerData { ip_blkid, ip_posid: line };
         // SAFETY: as `new` was promised.
         self.has.is_some_and(|has| unsafe { has(&mut place, self.state) })
+    }
+
+    /// Only names rows, whether they are dead or not.
+    pub fn hear_of(&self, rows: impl Iterator<Item = (u32, u16)>) {
+        // SAFETY: an error of PostgreSQL's becomes a panic, which frees what the iterator has.
+        unsafe {
+            pg_guard_ffi_boundary(|| {
+                rows.for_each(|(page, line)| {
+                    self.has(page, line);
+                });
+            });
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 use super::forge::{Input, mend};
 use super::oracle;
 use pg_bloom_core::filter::build::contains;
+use pg_bloom_core::page::RowId;
 use pg_bloom_core::page::{PageKind, PageSize, Special};
 use pg_bloom_core::rows::memory::{Failure, Index, Memory};
-use pg_bloom_core::rows::{Condition, Group, Holds, RowId, Sought};
+use pg_bloom_core::rows::{Condition, Group, Holds, Sought};
 use pg_bloom_core::{Kind, Layout, View};
 use std::collections::BTreeMap;
 

@@ -6,13 +6,16 @@
 //! | `damage` | [`Damage`]: what is wrong with a page |
 //! | `format` | PostgreSQL's header, the special space; [`Pages`], through which pages are read, and [`Sink`] |
 //! | [`memory`] | pages in memory |
+//! | `row_set` | rows of a table, which pages are made of: [`RowId`], [`RowSet`] |
 
 mod address;
 mod damage;
 mod format;
 pub mod memory;
+mod row_set;
 
 pub use address::{PageKind, PageNumber};
 pub use damage::{Damage, Defect, RunProblem};
 pub(crate) use format::Reader;
 pub use format::{PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageSize, Pages, SPECIAL_BYTES, Sink, Special};
+pub use row_set::{RowId, RowSet};

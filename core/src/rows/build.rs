@@ -8,11 +8,11 @@
 
 use super::directory::Directory;
 use super::group::{Group, slot_bits};
-use super::row_page::{RowId, RowPage, room};
+use super::row_page::{RowPage, room};
 use super::tile::{Grid, Tile, widest};
 use crate::filter::View;
 use crate::memory;
-use crate::page::{PageNumber, PageSize, Sink};
+use crate::page::{PageNumber, PageSize, RowId, Sink};
 use std::ops::Range;
 
 /// Filters of one group whose tile was not written yet.

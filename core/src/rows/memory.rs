@@ -2,10 +2,10 @@
 //! measurements and fuzzing.
 
 use super::group::{Group, slot_bits};
-use super::{Build, Condition, Directory, RowId, RowPage, Slot};
+use super::{Build, Condition, Directory, RowPage, Slot};
 use crate::filter::View;
 pub use crate::page::memory::{Failure, Memory};
-use crate::page::{PageNumber, PageSize, Pages, Special};
+use crate::page::{PageNumber, PageSize, Pages, RowId, Special};
 use std::collections::BTreeMap;
 
 /// An index in memory.

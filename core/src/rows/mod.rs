@@ -65,7 +65,7 @@ pub use build::Build;
 pub use directory::Directory;
 pub use group::{Group, Holds, slot_bits};
 pub use grow::Growth;
-pub use row_page::{Piece, RowId, RowPage, State};
+pub use row_page::{Piece, RowPage, State};
 pub use search::{Condition, Sought};
 pub use tile::{Slot, Tile};
 

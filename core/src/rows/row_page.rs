@@ -6,30 +6,7 @@
 //! ```
 
 use super::tile::written;
-use crate::page::{Damage, Defect, PageKind, PageNumber, PageSize, Special};
-
-/// A row: what PostgreSQL calls its `ctid`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RowId {
-    /// The page of the table.
-    pub page: u32,
-    /// Which of the rows there.
-    pub line: u16,
-}
-
-impl RowId {
-    /// Bytes of one.
-    const BYTES: usize = 6;
-
-    fn to_bytes(self) -> [u8; RowId::BYTES] {
-        let ([a, b, c, d], [e, f]) = (self.page.to_le_bytes(), self.line.to_le_bytes());
-        [a, b, c, d, e, f]
-    }
-
-    fn from_bytes([a, b, c, d, e, f]: [u8; RowId::BYTES]) -> RowId {
-        RowId { page: u32::from_le_bytes([a, b, c, d]), line: u16::from_le_bytes([e, f]) }
-    }
-}
+use crate::page::{Damage, Defect, PageKind, PageNumber, PageSize, RowId, Special};
 
 /// What a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

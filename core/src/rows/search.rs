@@ -2,9 +2,9 @@
 
 use super::directory::Directory;
 use super::group::{Group, Holds};
-use super::row_page::{RowId, RowPage, State};
+use super::row_page::{RowPage, State};
 use super::tile::{Grid, Mask, Tile};
-use crate::page::{PageNumber, PageSize, Pages};
+use crate::page::{PageNumber, PageSize, Pages, RowId};
 
 /// What is asked of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::filter::{Header, View, sparse};
 use crate::hash::{hash, word};
 use crate::kind::{Kind, Tag};
 use crate::layout::Layout;
-use crate::page::PageSize;
+use crate::page::{PageSize, RowId};
 use std::collections::BTreeMap;
 
 /// An element that no other number is.

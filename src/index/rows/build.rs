@@ -11,7 +11,8 @@ use crate::pg::relation::Relation;
 use crate::pg::table::{self, Built, Row};
 use crate::pg::varlena::Value;
 use pg_bloom_core::View;
-use pg_bloom_core::rows::{Build, Directory, RowId};
+use pg_bloom_core::page::RowId;
+use pg_bloom_core::rows::{Build, Directory};
 use pgrx::pg_sys;
 
 /// Builds an index.

@@ -11,7 +11,8 @@ use crate::pg::relation::Relation;
 use crate::pg::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::wal::{self, Change, Edit};
 use pg_bloom_core::page::Pages;
-use pg_bloom_core::rows::{RowId, RowPage};
+use pg_bloom_core::page::RowId;
+use pg_bloom_core::rows::RowPage;
 
 /// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
 ///
