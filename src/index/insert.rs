@@ -12,7 +12,7 @@ use crate::pg::call::Element;
 use crate::pg::error::Result;
 use crate::pg::relation::Relation;
 use crate::pg::wal::{self, Change, Edit};
-use pg_bloom_core::range::{Directory, Level, MAX_HASHES, Mark, Places, SPECIAL_BYTES};
+use pg_bloom_core::range::{Deltas, Directory, Level, Mark, Places, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -40,8 +40,14 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     let mut missing: [Option<(&Mark, Pin)>; 2] = [None, None];
     for (mark, slot) in places.in_lock_order().zip(&mut missing) {
         let pin = pages.existing(mark.page(), directory.allocated());
-        if !is_set(index.relation(), mark, &pin.shared())? {
-            *slot = Some((mark, pin));
+        mark.offsets().for_each(|offset| pin.approach_byte(usize::from(offset)));
+        *slot = Some((mark, pin));
+    }
+    for slot in &mut missing {
+        if let Some((mark, pin)) = slot
+            && is_set(index.relation(), mark, &pin.shared())?
+        {
+            *slot = None;
         }
     }
     let mut locked: [Option<(&Mark, Exclusive<'_>)>; 2] = [None, None];
@@ -54,14 +60,14 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     }
     match &mut locked {
         [Some((upper, upper_page)), Some((lower, lower_page))] => {
-            let (upper, lower) = (bytes(index, upper, upper_page)?, bytes(index, lower, lower_page)?);
-            let upper = Edit::new(upper_page, upper.change());
-            let lower = Edit::new(lower_page, lower.change());
+            let (upper, lower) = (deltas(index, upper, upper_page)?, deltas(index, lower, lower_page)?);
+            let upper = Edit::new(upper_page, Change::Bytes(upper.bytes()));
+            let lower = Edit::new(lower_page, Change::Bytes(lower.bytes()));
             wal::change(index.relation(), &mut [upper, lower]);
         }
         [Some((mark, page)), None] | [None, Some((mark, page))] => {
-            let bytes = bytes(index, mark, page)?;
-            wal::change(index.relation(), &mut [Edit::new(page, bytes.change())]);
+            let deltas = deltas(index, mark, page)?;
+            wal::change(index.relation(), &mut [Edit::new(page, Change::Bytes(deltas.bytes()))]);
         }
         [None, None] => {}
     }
@@ -69,24 +75,8 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
 }
 
 /// Bytes of a page to set. Another session may have set them meanwhile: then there are none.
-struct Bytes {
-    len: usize,
-    bytes: [(u16, u8); MAX_HASHES],
-}
-
-impl Bytes {
-    fn change(&self) -> Change<'_> {
-        Change::Bytes(&self.bytes[..self.len])
-    }
-}
-
-fn bytes(index: &Index, mark: &Mark, page: &Exclusive<'_>) -> Result<Bytes> {
-    let deltas = mark.deltas(page).map_err(|damage| damaged(index.relation(), &damage))?;
-    let mut bytes = Bytes { len: deltas.bytes().len(), bytes: [(0, 0); MAX_HASHES] };
-    for (to, delta) in bytes.bytes.iter_mut().zip(deltas.bytes()) {
-        *to = (delta.offset, delta.value);
-    }
-    Ok(bytes)
+fn deltas(index: &Index, mark: &Mark, page: &Exclusive<'_>) -> Result<Deltas> {
+    mark.deltas(page).map_err(|damage| damaged(index.relation(), &damage))
 }
 
 /// Adds tiles up to that of a range, or some of those before it, if nobody else did meanwhile.

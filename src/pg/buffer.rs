@@ -64,11 +64,17 @@ impl Pin {
 
     /// Lets the processor fetch the page from memory while it does something else.
     pub fn approach(&self) {
+        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| self.approach_byte(at));
+    }
+
+    /// The same for one byte of the page, and those beside it.
+    pub fn approach_byte(&self, at: usize) {
+        debug_assert!(at < PAGE_BYTES);
         #[cfg(target_arch = "x86_64")]
-        for line in 0..PAGE_BYTES / CACHE_LINE {
+        {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: within the page, which is pinned. It reads nothing that the program can see.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start().add(line * CACHE_LINE).cast()) };
+            // SAFETY: a prefetch never faults, whatever the address, and reads nothing that the program can see.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start().wrapping_add(at).cast()) };
         }
     }
 

@@ -104,7 +104,7 @@ pub use rate::{
     DEFAULT_FPR, MAX_FPR, MIN_FPR, Rates, Target, check_fpr, may_stay, mean_rate, pages_for, split, typical,
 };
 pub use search::Places;
-pub use tile::{Delta, Deltas, MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width};
+pub use tile::{Deltas, MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width};
 
 #[cfg(test)]
 mod tests;

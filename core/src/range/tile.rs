@@ -307,6 +307,11 @@ impl Mark {
         Ok(self.probe.ask(page)?.contains(self.slot))
     }
 
+    /// Where in the page the bytes are that have these bits: to fetch them ahead of use.
+    pub fn offsets(&self) -> impl Iterator<Item = u16> {
+        self.probe.offsets().iter().map(|row| row + u16::from(self.slot / 8))
+    }
+
     /// What to change in the page, which must exist, so that all of them are set: see [`Deltas`].
     ///
     /// # Errors
@@ -314,50 +319,36 @@ impl Mark {
     pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
         let written = written(self.probe.tile, self.probe.size, Some(page), self.probe.page)?;
         let initialise = written.is_none().then_some(self.probe.tile);
-        let mut deltas = Deltas { initialise, len: 0, bytes: [Delta { offset: 0, value: 0 }; MAX_HASHES] };
+        let mut deltas = Deltas { initialise, len: 0, bytes: [(0, 0); MAX_HASHES] };
         let bit = 1 << (self.slot % 8);
-        for &row in self.probe.offsets() {
-            let offset = row + u16::from(self.slot / 8);
-            deltas.insert(Delta { offset, value: page[usize::from(offset)] | bit }, page);
+        for offset in self.offsets() {
+            deltas.insert(offset, page[usize::from(offset)] | bit, page);
         }
         Ok(deltas)
     }
 }
 
-/// One byte of a page and what it becomes: in a generic WAL record a region of length one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delta {
-    /// Where the byte is, from the start of the page.
-    pub offset: u16,
-    /// Its new value.
-    pub value: u8,
-}
-
-/// The bytes of one page that change when an element is added, at ascending offsets, each once and none that stays the
-/// same.
+/// The bytes of one page that change when an element is added, each once and none that stays the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Deltas {
     /// For a page that is all zero: what its end must become too, besides PostgreSQL's header.
     pub initialise: Option<Special>,
     len: u8,
-    bytes: [Delta; MAX_HASHES],
+    bytes: [(u16, u8); MAX_HASHES],
 }
 
 impl Deltas {
-    fn insert(&mut self, delta: Delta, page: &[u8]) {
-        let len = usize::from(self.len);
-        let at = self.bytes[..len].partition_point(|other| other.offset < delta.offset);
-        let known = self.bytes[..len].get(at).is_some_and(|other| other.offset == delta.offset);
-        if known || page[usize::from(delta.offset)] == delta.value {
-            return;
+    fn insert(&mut self, offset: u16, value: u8, page: &[u8]) {
+        let known = self.bytes().iter().any(|(other, _)| *other == offset);
+        if !known && page[usize::from(offset)] != value {
+            self.bytes[usize::from(self.len)] = (offset, value);
+            self.len += 1;
         }
-        self.bytes.copy_within(at..len, at + 1);
-        self.bytes[at] = delta;
-        self.len += 1;
     }
 
-    /// The bytes.
-    pub fn bytes(&self) -> &[Delta] {
+    /// The bytes: where each is, from the start of the page, and what it becomes. In a generic WAL record each is a
+    /// region of length one.
+    pub fn bytes(&self) -> &[(u16, u8)] {
         &self.bytes[..usize::from(self.len)]
     }
 
@@ -374,8 +365,8 @@ impl Deltas {
         if let Some(special) = self.initialise {
             special.write(page);
         }
-        for delta in self.bytes() {
-            page[usize::from(delta.offset)] = delta.value;
+        for &(offset, value) in self.bytes() {
+            page[usize::from(offset)] = value;
         }
     }
 }

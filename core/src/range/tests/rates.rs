@@ -106,7 +106,7 @@ fn positions_are_uniform() {
     for i in 0..elements {
         let [zero, one] = Level::ALL.map(|level| {
             let deltas = tile(level).probe(element(i)).mark(0).deltas(&[0; 8192]).unwrap();
-            deltas.bytes().iter().map(|delta| usize::from(delta.offset) - 24).collect::<BTreeSet<_>>()
+            deltas.bytes().iter().map(|(offset, _)| usize::from(*offset) - 24).collect::<BTreeSet<_>>()
         });
         common += zero.intersection(&one).count();
         zero.iter().for_each(|&offset| counts[0][offset] += 1);
