@@ -21,6 +21,15 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
     unsafe { elements_of_type(array, None) }
 }
 
+/// The type of an array's elements.
+///
+/// # Safety
+/// The datum must be an array.
+pub unsafe fn element_type(array: pg_sys::Datum) -> pg_sys::Oid {
+    // SAFETY: promised by the caller.
+    unsafe { (*pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype }
+}
+
 /// # Safety
 /// The datum must be an array, of such elements if that is said; else it says it itself.
 unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oid>) -> Vec<Element> {

@@ -1,12 +1,14 @@
 //! The planner's question which condition on an index over filters a call is worth: `filter @> element`,
 //! `bloom_contains(filter, element)` and `element <@ filter` become `filter @=> bloom_key(element)`, and
-//! `bloom_contains_any(filter, elements)` becomes `filter @=> ANY (bloom_keys(elements))`.
+//! `bloom_contains_any(filter, elements)` becomes `filter @=> ANY (bloom_keys(elements))`, and
+//! `bloom_contains_all(filter, constants)` the conditions of its first elements, all of which must hold.
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
 //! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
 //! asked again by the condition itself.
 
-use crate::pg::call::Call;
+use crate::pg::array;
+use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::nodes::argument;
 use crate::pg::operators;
@@ -18,10 +20,28 @@ const ASKS: i16 = 2;
 const KEY_OF_ELEMENT: i16 = 1;
 const KEY_OF_ARRAY: i16 = 2;
 
-/// What calls are worth a condition: the function, the place of the filter among its arguments, and whether the other
-/// is an array.
-const ASKING: [(&CStr, i32, bool); 3] =
-    [(c"bloom_contains", 0, false), (c"bloom_contained", 1, false), (c"bloom_contains_any", 0, true)];
+/// Of an array whose elements must all be there, how many are asked for. What the index finds for these is asked for
+/// the others by the condition itself.
+const MOST_OF_ALL: usize = 4;
+
+/// What a call asks a filter for.
+#[derive(Clone, Copy, PartialEq)]
+enum Asks {
+    /// One element.
+    Element,
+    /// Any element of an array.
+    Any,
+    /// All elements of an array.
+    All,
+}
+
+/// What calls are worth a condition: the function, the place of the filter among its arguments, and what it asks for.
+const ASKING: [(&CStr, i32, Asks); 4] = [
+    (c"bloom_contains", 0, Asks::Element),
+    (c"bloom_contained", 1, Asks::Element),
+    (c"bloom_contains_any", 0, Asks::Any),
+    (c"bloom_contains_all", 0, Asks::All),
+];
 
 /// The answer, if argument 0 of a support function is this question; no condition where there is none.
 pub fn index_condition(call: &Call) -> Option<Datum> {
@@ -32,50 +52,121 @@ pub fn index_condition(call: &Call) -> Option<Datum> {
     is_condition.then(|| unsafe { condition(call, &*request) }.map_or(Datum::null(), Datum::from))
 }
 
-/// A list of the condition.
+/// A list of the conditions.
 ///
 /// # Safety
 /// The request must be one of the planner's.
 unsafe fn condition(call: &Call, request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
     let own = call.function().ok()?;
-    let is_asked = |&&(name, filter, _): &&(&CStr, i32, bool)| {
+    let is_asked = |&&(name, filter, _): &&(&CStr, i32, Asks)| {
         filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
     };
-    let &(_, filter, is_array) = ASKING.iter().find(is_asked)?;
-    let (bloom, key) = (catalog::type_beside(own, c"bloom"), catalog::type_beside(own, c"bloom_key"));
-    let operator = operators::family_member(request.opfamily, bloom, key, ASKS)?;
-    let number = if is_array { KEY_OF_ARRAY } else { KEY_OF_ELEMENT };
+    let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
+    let (bloom, key_type) = (catalog::type_beside(own, c"bloom"), catalog::type_beside(own, c"bloom_key"));
+    let operator = operators::family_member(request.opfamily, bloom, key_type, ASKS)?;
+    let number = if asks == Asks::Any { KEY_OF_ARRAY } else { KEY_OF_ELEMENT };
     let make_key = operators::family_function(request.opfamily, bloom, number)?;
     // SAFETY: promised by the caller: the node is the call, whose arguments are expressions. All that is made here is
     // in the planner's memory.
     unsafe {
-        let element = argument(request.node, 1 - filter as usize)?;
+        let asked = argument(request.node, 1 - filter as usize)?;
         let filter = argument(request.node, filter as usize)?;
-        #[cfg(feature = "pg13")]
-        let is_fixed = pg_sys::is_pseudo_constant_for_index(element, request.index);
-        #[cfg(not(feature = "pg13"))]
-        let is_fixed = pg_sys::is_pseudo_constant_for_index(request.root, element, request.index);
-        if !is_fixed {
+        if !is_fixed(request, asked) {
             return None;
         }
+        let elements = if asks == Asks::All { constants_of(asked, MOST_OF_ALL) } else { vec![asked] };
+        let mut conditions = std::ptr::null_mut();
+        for element in elements {
+            let key = key_of(request, make_key, key_type, element, asks);
+            let clause = if asks == Asks::Any { is_any(operator, filter, key) } else { is(operator, filter, key) };
+            conditions = pg_sys::lappend(conditions, clause.cast());
+        }
+        (!conditions.is_null()).then_some(conditions)
+    }
+}
+
+/// Whether an expression has one value in a scan.
+///
+/// # Safety
+/// The request must be one of the planner's, and the node an expression of it.
+unsafe fn is_fixed(request: &pg_sys::SupportRequestIndexCondition, node: *mut pg_sys::Node) -> bool {
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "pg13")]
+        return pg_sys::is_pseudo_constant_for_index(node, request.index);
+        #[cfg(not(feature = "pg13"))]
+        pg_sys::is_pseudo_constant_for_index(request.root, node, request.index)
+    }
+}
+
+/// The call that makes a key of an element, or the keys of an array.
+///
+/// # Safety
+/// As of [`is_fixed`].
+unsafe fn key_of(
+    request: &pg_sys::SupportRequestIndexCondition,
+    make_key: pg_sys::Oid,
+    key_type: pg_sys::Oid,
+    element: *mut pg_sys::Node,
+    asks: Asks,
+) -> *mut pg_sys::FuncExpr {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let result = if asks == Asks::Any { pg_sys::get_array_type(key_type) } else { key_type };
+        let arguments = pg_sys::lappend(std::ptr::null_mut(), element.cast());
         let collation = pg_sys::exprInputCollation(request.node);
-        let elements = pg_sys::lappend(std::ptr::null_mut(), element.cast());
-        let none = pg_sys::InvalidOid;
         let written = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-        let result = if is_array { pg_sys::get_array_type(key) } else { key };
-        let key = pg_sys::makeFuncExpr(make_key, result, elements, none, collation, written);
-        let clause: *mut pg_sys::Node = if is_array {
-            let clause: *mut pg_sys::ScalarArrayOpExpr = pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
-            (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;
-            (*clause).opno = operator;
-            (*clause).opfuncid = operators::function_of(operator);
-            (*clause).useOr = true;
-            (*clause).args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), filter.cast()), key.cast());
-            (*clause).location = -1;
-            clause.cast()
-        } else {
-            pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, filter.cast(), key.cast(), none, none).cast()
+        pg_sys::makeFuncExpr(make_key, result, arguments, pg_sys::InvalidOid, collation, written)
+    }
+}
+
+/// `filter operator key`.
+///
+/// # Safety
+/// The nodes must be expressions of the operator's types.
+unsafe fn is(operator: pg_sys::Oid, filter: *mut pg_sys::Node, key: *mut pg_sys::FuncExpr) -> *mut pg_sys::Node {
+    let none = pg_sys::InvalidOid;
+    // SAFETY: promised by the caller.
+    unsafe { pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, filter.cast(), key.cast(), none, none).cast() }
+}
+
+/// `filter operator ANY (keys)`.
+///
+/// # Safety
+/// As of [`is`].
+unsafe fn is_any(operator: pg_sys::Oid, filter: *mut pg_sys::Node, keys: *mut pg_sys::FuncExpr) -> *mut pg_sys::Node {
+    // SAFETY: promised by the caller; a node is zeros but for what is set.
+    unsafe {
+        let clause: *mut pg_sys::ScalarArrayOpExpr = pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
+        (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;
+        (*clause).opno = operator;
+        (*clause).opfuncid = operators::function_of(operator);
+        (*clause).useOr = true;
+        (*clause).args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), filter.cast()), keys.cast());
+        (*clause).location = -1;
+        clause.cast()
+    }
+}
+
+/// The first elements of a constant array that are not NULL, as constants.
+///
+/// # Safety
+/// The node must be an expression of an array type.
+unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; a node is read as what its tag says.
+    unsafe {
+        if (*node).type_ != pg_sys::NodeTag::T_Const || (*node.cast::<pg_sys::Const>()).constisnull {
+            return Vec::new();
+        }
+        let array = (*node.cast::<pg_sys::Const>()).constvalue;
+        let element_type = array::element_type(array);
+        let storage = catalog::storage(element_type);
+        let collation = pg_sys::get_typcollation(element_type);
+        let elements = array::elements_of(array).into_iter().take(most);
+        let constant = |element: Element| {
+            let (length, datum) = (i32::from(storage.len), element.datum);
+            pg_sys::makeConst(element_type, -1, collation, length, datum, false, storage.by_value).cast()
         };
-        Some(pg_sys::lappend(std::ptr::null_mut(), clause.cast()))
+        elements.map(constant).collect()
     }
 }

@@ -114,7 +114,7 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
     let table = if random.below(6) == 0 { "k".into() } else { format!("k{kind}") };
     let select = format!("SELECT id, {table}.kind FROM {table} WHERE");
     let mut before = "DEALLOCATE ALL".to_owned();
-    let condition = match random.below(16) {
+    let condition = match random.below(18) {
         0..3 => format!("seen @> {x}"),
         3 => format!("seen @> {constant}"),
         4 => format!("bloom_contains(seen, {x})"),
@@ -131,8 +131,10 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
         }
         12 => format!("seen @> ANY (ARRAY[{x}, {y}, NULL]::{of_type}[])"),
         13 => format!("NOT seen @> {x} AND seen @> {y}"),
+        14 => format!("bloom_contains_all(seen, ARRAY[{x}, NULL, {y}]::{of_type}[])"),
+        15 => format!("bloom_contains_all(seen, ARRAY[{constant}, NULL, {constant}]::{of_type}[])"),
         form => {
-            let condition = if form == 14 { "seen @> $1" } else { "bloom_contains_any(seen, ARRAY[$1, $1])" };
+            let condition = if form == 16 { "seen @> $1" } else { "bloom_contains_any(seen, ARRAY[$1, $1])" };
             before += &format!("; PREPARE ask ({of_type}) AS {select} {condition}");
             return Question { before, sql: format!("EXECUTE ask ({constant})") };
         }

@@ -20,6 +20,9 @@ EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE 'trace 42500' <@ seen;
 EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE seen @> ANY (ARRAY['trace 42500', 'trace 43500']);
 EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE bloom_contains(seen, 'trace 42500');
 EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE bloom_contains_any(seen, ARRAY['trace 42500', 'trace 43500']);
+EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE bloom_contains_all(seen, ARRAY['trace 42500', NULL, 'trace 42501']);
+EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE bloom_contains_all(seen, ARRAY[1, 2, 3, 4, 5, 6]);
+EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE bloom_contains_all(seen, '{NULL}'::text[]);
 EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE seen @> 42;
 EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE seen @> 42::numeric AND seen @> 43::numeric;
 EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1, 3) AS x, segments WHERE seen @> x;
@@ -36,6 +39,15 @@ WHERE EXISTS (SELECT FROM segments WHERE seen @> ANY (ARRAY['no', NULL, 'trace '
 SELECT id FROM segments WHERE seen @> NULL::text;
 SELECT id FROM segments WHERE seen @> ANY ('{}'::text[]);
 SELECT id FROM segments WHERE bloom_contains_any(seen, '{}'::text[]);
+SELECT id FROM segments WHERE bloom_contains_all(seen, ARRAY['trace 42500', NULL, 'trace 42501']);
+SELECT id FROM segments WHERE bloom_contains_all(seen, ARRAY['trace 42500', 'trace 43500']);
+SELECT count(*) FROM segments WHERE bloom_contains_all(seen, '{}'::text[]);
+PREPARE all_of(text[]) AS SELECT id FROM segments WHERE bloom_contains_all(seen, $1) ORDER BY id;
+EXPLAIN (COSTS OFF) EXECUTE all_of(ARRAY['trace 42500']);
+EXECUTE all_of(ARRAY['trace 42500', 'trace 42501', 'trace 42502', 'trace 42503', 'trace 42504', 'trace 43500']);
+SET plan_cache_mode = force_generic_plan;
+EXECUTE all_of(ARRAY['trace 42500']);
+RESET plan_cache_mode;
 
 -- It answers exactly as a sequential scan does.
 CREATE TABLE answers AS
