@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// A database with pg_bloom, which is made for one part of the page, and a session in it.
 pub struct Database {
-    name: &'static str,
+    name: String,
     /// The session.
     pub client: Client,
 }
@@ -19,9 +19,10 @@ fn connect(database: &str) -> Client {
 
 impl Database {
     /// Makes one, on the server that the environment names.
-    pub fn create(name: &'static str) -> Database {
+    pub fn create(name: impl Into<String>) -> Database {
+        let name = name.into();
         connect("postgres").batch_execute(&format!("CREATE DATABASE {name}")).expect("a database can be made");
-        let mut database = Database { name, client: connect(name) };
+        let mut database = Database { client: connect(&name), name };
         database.run("CREATE EXTENSION pg_bloom");
         database.run("SET max_parallel_workers_per_gather = 0; SET max_parallel_maintenance_workers = 0");
         database
@@ -29,7 +30,14 @@ impl Database {
 
     /// One more session.
     pub fn another_client(&self) -> Client {
-        connect(self.name)
+        connect(&self.name)
+    }
+
+    /// Removes it.
+    pub fn drop(self) {
+        let Database { name, client } = self;
+        client.close().expect("a session can end");
+        connect("postgres").batch_execute(&format!("DROP DATABASE {name}")).expect("a database can be dropped");
     }
 
     /// Version of the server.

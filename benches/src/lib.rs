@@ -1,6 +1,7 @@
 //! What the benchmarks and the figures share.
 
 pub mod machine;
+pub mod plot;
 
 /// The middle of several measurements.
 pub fn median(values: &mut [f64]) -> f64 {

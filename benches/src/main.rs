@@ -98,7 +98,7 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 7] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::new(rows);
         let version = server.database.version();
@@ -121,6 +121,15 @@ const PARTS: [Part; 5] = [
         let (comparison, measured) = bench.measure();
         (format!("{rows} rows, PostgreSQL {version}, {}.\n\n{comparison}", machine::describe()), measured)
     }),
+    ("growth", "The index by rows", |rows| {
+        let machine = machine::describe();
+        (format!("{machine}.\n\n{}", index::growth::by_rows(rows)), Vec::new())
+    }),
+    ("many", "The index of many rows", |rows| {
+        let rows = rows * 10;
+        let (text, measured) = index::growth::of_many(rows);
+        (format!("{rows} rows, {}. {text}", machine::describe()), measured)
+    }),
     ("filters", "The index over a column of filters", |rows| {
         let mut bench = filters::Bench::new(rows);
         let version = bench.database.version();
@@ -140,7 +149,7 @@ fn main() {
         }
         let (run, measured) = measure(rows);
         let missed = measured.iter().filter(|row| row.ratio > row.bar).count();
-        let table = table(&measured);
+        let table = if measured.is_empty() { String::new() } else { table(&measured) };
         let bars = measured.iter().filter(|row| row.bar.is_finite()).count();
         println!("{run}\n{table}\n{missed} of {bars} bars missed\n");
         page.put(title, &machine::cpu(), &format!("{run}\n{table}"));

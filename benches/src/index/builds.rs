@@ -36,7 +36,7 @@ impl Bench {
     }
 
     /// Ours against a B-tree in "C" and BRIN's best, in turn, and one build of each other.
-    fn builds_in_turn(&mut self) -> Vec<Row> {
+    pub(super) fn builds_in_turn(&mut self) -> Vec<Row> {
         let mut times = vec![Vec::new(); Index::ALL.len()];
         for round in 1..=BUILDS {
             for index in self.indexes.clone() {

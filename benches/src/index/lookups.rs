@@ -70,7 +70,7 @@ impl Bench {
     }
 
     /// Pages of the index that lookups of absent keys read, of one that is used by bitmap scans: their mean.
-    fn index_pages(&mut self, table: &str) -> f64 {
+    pub(super) fn index_pages(&mut self, table: &str) -> f64 {
         self.mean_of_blocks(table, false, true)
     }
 
@@ -82,8 +82,9 @@ impl Bench {
         ))
     }
 
-    /// Each index asked for present and for absent keys, in turn.
-    pub(super) fn lookups(&mut self) -> Vec<Row> {
+    /// Each index asked for present and for absent keys, in turn: the medians of present keys' times and the means of
+    /// absent ones', in seconds, a round each.
+    pub(super) fn ask_each(&mut self) -> Vec<[Vec<f64>; 2]> {
         self.database.run(LOOKUP);
         self.database.run(BLOCKS);
         self.database.run("SET enable_seqscan = off");
@@ -110,6 +111,13 @@ impl Bench {
             let [present, absent] = &mut times[*index as usize];
             (facts.present, facts.absent) = (median(present), median(absent));
         }
+        times
+    }
+
+    /// Lookups of one key, against their bars.
+    pub(super) fn lookups(&mut self) -> Vec<Row> {
+        let mut times = self.ask_each();
+        let indexes = self.indexes.clone();
         let mut rows = Vec::new();
         for (index, [present, absent]) in [(Index::Btree, [9.0, 2.0]), (Index::Brin, [1.0 / 30.0, 1.0 / 100.0])] {
             if !indexes.contains(&index) {

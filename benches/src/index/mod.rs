@@ -9,8 +9,10 @@
 //! | `lookups` | one key, present or absent: time, and pages that are read |
 //! | `inserts` | time and WAL of a row, the longest single INSERT |
 //! | `queries` | anti-joins, partitions |
+//! | `growth` | size and lookups from a thousandth of the rows to all, and of many more in ours |
 
 mod builds;
+pub mod growth;
 mod inserts;
 mod lookups;
 mod queries;
@@ -97,8 +99,12 @@ pub struct Bench {
 impl Bench {
     /// Makes a database and the table: md5 as text, 65 rows a page.
     pub fn new(rows: usize) -> Bench {
-        let mut bench =
-            Bench { database: Database::create("indexes"), rows, indexes: Index::ALL.to_vec(), facts: BTreeMap::new() };
+        let mut bench = Bench {
+            database: Database::create(format!("indexes_of_{rows}")),
+            rows,
+            indexes: Index::ALL.to_vec(),
+            facts: BTreeMap::new(),
+        };
         if bench.database.client.batch_execute("CREATE EXTENSION bloom").is_err() {
             bench.indexes.retain(|index| *index != Index::Contrib);
         }

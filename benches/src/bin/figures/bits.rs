@@ -1,6 +1,6 @@
 //! Bits per element by false positive rate: what each layout costs and what it can't cost less than.
 
-use crate::plot::{Axis, GREY, Panel, Picture, colour, rate_label};
+use pg_bloom_benches::plot::{Axis, GREY, Panel, Picture, colour, rate_label};
 use pg_bloom_core::{Layout, sizing};
 
 /// Rates from one end to the other, evenly on a logarithmic scale.

@@ -4,12 +4,11 @@
 //! come out the same on every machine.
 
 mod bits;
-mod plot;
 mod rate;
 mod size;
 mod speed;
 
-use plot::Picture;
+use pg_bloom_benches::plot::Picture;
 use std::fs;
 
 const DIRECTORY: &str = "docs/figures";

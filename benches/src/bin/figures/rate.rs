@@ -1,6 +1,6 @@
 //! The promised rate, the formula's and the measured one, from an empty filter to twice its capacity.
 
-use crate::plot::{Axis, GREY, Panel, Picture, colour, rate_label};
+use pg_bloom_benches::plot::{Axis, GREY, Panel, Picture, colour, rate_label};
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::filter::build;
 use pg_bloom_core::filter::{Body, Header, View};

@@ -1,6 +1,6 @@
 //! How large a filter is by what it holds: sparse and dense, with a capacity and without.
 
-use crate::plot::{Axis, GREY, PURPLE, Panel, Picture, Side, colour};
+use pg_bloom_benches::plot::{Axis, GREY, PURPLE, Panel, Picture, Side, colour};
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::filter::Header;
 use pg_bloom_core::filter::build;

@@ -1,7 +1,7 @@
 //! What one element costs to add and to ask for, by the size of the filter. The only figure that depends on the
 //! machine.
 
-use crate::plot::{Axis, INK, Panel, Picture, Side, colour};
+use pg_bloom_benches::plot::{Axis, INK, Panel, Picture, Side, colour};
 use pg_bloom_benches::{machine, median};
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::layout::Shape;
