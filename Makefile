@@ -91,6 +91,7 @@ lint: ## check formatting, clippy and documentation; any warning is an error
 bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker, ONLY=index a part of it
 	scripts/setup
 	$(if $(filter server,$(or $(ONLY),server)),scripts/setup hll)
+	$(if $(filter index,$(or $(ONLY),index)),scripts/setup locale)
 	$(if $(filter sets,$(or $(ONLY),sets)),scripts/setup redisbloom)
 	$(MAKE) all
 	scripts/bench

@@ -24,7 +24,7 @@ impl Bench {
     /// Builds all indexes of the table, and those of some others.
     pub(super) fn builds(&mut self) -> Vec<Row> {
         let mut rows = self.builds_in_turn();
-        rows.push(self.build_in_a_locale());
+        rows.extend(self.builds_in_locales());
         rows.extend(self.sizes_of_text());
         rows.extend(self.sizes_of_uuid());
         rows.push(self.concurrently());
@@ -68,16 +68,29 @@ impl Bench {
         rows
     }
 
-    /// Texts are compared by ICU's rules, if there is ICU.
-    fn build_in_a_locale(&mut self) -> Row {
-        let icu: bool = self.database.value("SELECT count(*) > 0 FROM pg_collation WHERE collname = 'en-x-icu'");
-        let collation = if icu { "en-x-icu" } else { "default" };
-        let theirs = self.database.time(&format!("CREATE INDEX t_locale ON t (key COLLATE \"{collation}\")"));
-        self.database.run("DROP INDEX t_locale");
-        let ours =
-            self.database.time(&format!("CREATE INDEX t_locale ON t USING bloom_filter (key COLLATE \"{collation}\")"));
-        self.database.run("DROP INDEX t_locale");
-        Row::timed("CREATE INDEX", format!("B-tree in \"{collation}\""), &mut [ours], &mut [theirs], 0.1)
+    /// Texts are compared by the rules of the system's library and of ICU, of those that there are.
+    fn builds_in_locales(&mut self) -> Vec<Row> {
+        self.database.run(
+            "DO $$ BEGIN CREATE COLLATION \"en_US.UTF-8\" (LOCALE = 'en_US.UTF-8'); EXCEPTION WHEN OTHERS THEN NULL; END $$",
+        );
+        let mut rows = Vec::new();
+        for collation in ["en_US.UTF-8", "en-x-icu"] {
+            let is_there = format!("SELECT count(*) > 0 FROM pg_collation WHERE collname = '{collation}'");
+            if !self.database.value::<bool>(&is_there) {
+                continue;
+            }
+            let mut build = |using: &str| {
+                let time = self
+                    .database
+                    .time(&format!("CREATE INDEX t_locale ON t USING {using} (key COLLATE \"{collation}\")"));
+                self.database.run("DROP INDEX t_locale");
+                time
+            };
+            let (theirs, ours) = (build("btree"), build("bloom_filter"));
+            let against = format!("B-tree in \"{collation}\"");
+            rows.push(Row::timed("CREATE INDEX", against, &mut [ours], &mut [theirs], 0.1));
+        }
+        rows
     }
 
     fn sizes_of_text(&mut self) -> Vec<Row> {
