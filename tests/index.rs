@@ -6,6 +6,7 @@
 //! | `history` | random histories of one table, with crashes |
 //! | `actions` | what happens in them |
 //! | `sessions` | writers, readers and somebody who rebuilds, all at once, with crashes |
+//! | `concurrently` | indexes that are made while their table changes, from rows that are remembered until then |
 //! | `crash` | unlogged and temporary tables, `wal_level = minimal`, pages that were never written |
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
@@ -22,6 +23,8 @@
 #[path = "index/actions.rs"]
 mod actions;
 mod common;
+#[path = "index/concurrently.rs"]
+mod concurrently;
 #[path = "index/crash.rs"]
 mod crash;
 #[path = "index/damage.rs"]

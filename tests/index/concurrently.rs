@@ -1,0 +1,95 @@
+//! CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY tell PostgreSQL which rows an index was built from, and are given
+//! the others: rows that came meanwhile, and those that there was no memory for.
+
+use crate::common::asking::check;
+use crate::common::standby::StopsWhenDropped;
+use crate::common::{Random, Server, run, value};
+use crate::{random, times};
+use postgres::Client;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Indexes that are made while others write.
+const BUILDS: usize = 12;
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(""))
+}
+
+/// Writes until told to stop: rows that stay, rows that don't, rows that move within their page and to others.
+fn write(client: &mut Client, mut random: Random, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        let (from, salt) = (random.below(4000), random.below(1 << 20));
+        let sql = match random.below(5) {
+            0 => "INSERT INTO t SELECT -i, 'late ' || random(), '-' FROM generate_series(1, 50) AS i".into(),
+            1 => "BEGIN; INSERT INTO t SELECT -i, 'none ' || random(), '-' FROM generate_series(1, 50) AS i; ROLLBACK"
+                .into(),
+            2 => format!("UPDATE t SET x = 'new ' || {salt} || ' ' || id WHERE id BETWEEN {from} AND {from} + 30"),
+            3 => format!("UPDATE t SET note = note || '-' WHERE id BETWEEN {from} AND {from} + 30"),
+            _ => format!("DELETE FROM t WHERE id BETWEEN {from} AND {from} + 3"),
+        };
+        run(client, &sql);
+    }
+}
+
+#[test]
+fn rows_that_come_meanwhile() {
+    let mut client = server().database("meanwhile");
+    run(
+        &mut client,
+        "CREATE TABLE t (id integer, x text, note text) WITH (fillfactor = 70);
+         INSERT INTO t SELECT i, 'first ' || i, repeat('-', 80) FROM generate_series(1, 4000) AS i;
+         CREATE INDEX t_id ON t (id);
+         CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 1);
+         CREATE INDEX t_even ON t USING bloom_filter (x) WHERE id % 2 = 0",
+    );
+    let (done, mut random) = (AtomicBool::new(false), random(18));
+    thread::scope(|scope| {
+        let _stops = StopsWhenDropped(&done);
+        for _ in 0..2 {
+            let seed = Random(random.below(1 << 30) as u64);
+            let mut writer = server().connect("meanwhile");
+            let done = &done;
+            scope.spawn(move || write(&mut writer, seed, done));
+        }
+        for _ in 0..times(BUILDS) {
+            run(&mut client, "CREATE INDEX CONCURRENTLY t_new ON t USING bloom_filter (lower(x))");
+            assert!(check(&mut client, "t_new") > 0);
+            // One that was given up leaves nothing behind that the next could take for its own.
+            run(&mut client, &format!("SET statement_timeout = {}", 1 + random.below(60)));
+            let _may_be_cancelled = client.batch_execute("REINDEX INDEX CONCURRENTLY t_new");
+            run(&mut client, "RESET statement_timeout");
+            run(&mut client, "REINDEX TABLE CONCURRENTLY t");
+            for index in ["t_new", "t_x", "t_even"] {
+                assert!(check(&mut client, index) > 0);
+            }
+            run(&mut client, "DROP INDEX CONCURRENTLY t_new");
+            let left = "SELECT coalesce(string_agg(format('DROP INDEX %s', indexrelid::regclass), ';'), '')
+                        FROM pg_index WHERE indrelid = 't'::regclass AND NOT indisvalid";
+            let left: String = value(&mut client, left);
+            run(&mut client, &left);
+        }
+    });
+}
+
+/// A page each, of more pages than the rows of are remembered.
+#[test]
+fn rows_that_there_is_no_memory_for() {
+    const ROWS: i64 = 9000;
+    let mut client = server().database("many_pages");
+    run(
+        &mut client,
+        &format!(
+            "CREATE TABLE t (x text, pad text);
+             ALTER TABLE t ALTER pad SET STORAGE PLAIN;
+             INSERT INTO t SELECT 'key ' || i, repeat('-', 6000) FROM generate_series(1, {ROWS}) AS i;
+             SET maintenance_work_mem = '1MB'"
+        ),
+    );
+    run(&mut client, "CREATE INDEX CONCURRENTLY t_x ON t USING bloom_filter (x)");
+    assert_eq!(check(&mut client, "t_x"), ROWS);
+    run(&mut client, "REINDEX INDEX CONCURRENTLY t_x");
+    assert_eq!(check(&mut client, "t_x"), ROWS);
+}
