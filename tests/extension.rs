@@ -4,7 +4,7 @@
 mod common;
 
 use common::objects::{objects, same};
-use common::{Server, column, refused, run, sqlstate, value};
+use common::{Server, column, major_version, refused, run, sqlstate, value};
 use std::sync::OnceLock;
 
 fn server() -> &'static Server {
@@ -44,7 +44,12 @@ fn whoever_may_create_in_a_database_may_create_it_in_any_schema() {
         LANGUAGE sql AS 'SELECT NULL::\"Odd one\".bloom'";
     assert_eq!(sqlstate(&mut owner, replace), "42501");
     assert_eq!(sqlstate(&mut guest, "DROP EXTENSION pg_bloom"), "42501");
-    run(&mut owner, "DROP EXTENSION pg_bloom; CREATE EXTENSION pg_bloom; DROP EXTENSION pg_bloom");
+    // PostgreSQL 13 lets nobody but a superuser drop an access method.
+    if major_version(&mut owner) == 13 {
+        assert_eq!(sqlstate(&mut owner, "DROP EXTENSION pg_bloom"), "42501");
+    } else {
+        run(&mut owner, "DROP EXTENSION pg_bloom; CREATE EXTENSION pg_bloom; DROP EXTENSION pg_bloom");
+    }
 }
 
 /// Everything that may depend on the extension.
