@@ -119,11 +119,9 @@ pub fn of_many(rows: usize) -> (String, Vec<Row>) {
         table as f64 / 1e9
     );
     let mut limits = Vec::new();
-    for pages_per_range in PAGES_PER_RANGE {
-        let build = bench.database.time(&format!(
-            "CREATE INDEX t_ours ON t USING bloom_filter (key) WITH (pages_per_range = {pages_per_range})"
-        ));
-        bench.facts(Index::Ours).bytes = 0;
+    for (pages_per_range, fpr) in OPTIONS {
+        let options = format!("pages_per_range = {pages_per_range}, fpr = {fpr}");
+        let build = bench.database.time(&format!("CREATE INDEX t_ours ON t USING bloom_filter (key) WITH ({options})"));
         bench.ask_each();
         let (bytes, index_pages) = (bench.bytes("t_ours"), bench.index_pages("t"));
         let facts = bench.facts(Index::Ours);
