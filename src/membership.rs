@@ -1,85 +1,19 @@
 //! Probing a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
 //! `bloom_present`, `bloom_absent`, `bloom_query`.
 
-use crate::element::{ElementType, Hasher};
+use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterArguments, FilterType};
 use crate::pg::array::{array_of, elements};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::error::{Outcome, Result};
-use crate::pg::expression;
+use crate::pg::read_ahead::{self, Condition, Provider};
 use crate::pg::row::{Column, row};
-use crate::probe::FilterCache;
+use crate::probe::{FilterCache, probe, probe_each};
+use crate::settings;
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
-
-/// What a call site that probes for one element remembers.
-struct ProbeSite<S: FilterType> {
-    element: ElementType,
-    filters: FilterCache<S>,
-    /// Whether the element is a constant.
-    is_constant: bool,
-    /// Whether the element is not a constant, and of a type that can't be altered: then it is always read the same way.
-    is_plain: bool,
-    /// The hash of a constant, and how it was read.
-    constant: Option<(Hasher, Option<u64>)>,
-}
-
-impl<S: FilterType> ProbeSite<S> {
-    fn new(call: &Call, element: usize) -> Result<ProbeSite<S>> {
-        let is_constant = expression::is_constant(call, element);
-        let element = ElementType::of_argument(call, element)?;
-        let is_plain = !is_constant && !element.is_alterable();
-        Ok(ProbeSite { element, filters: FilterCache::default(), is_constant, is_plain, constant: None })
-    }
-}
-
-/// Whether argument `element` may be in the filter that argument `filter` is.
-#[inline(always)]
-fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>> {
-    let site = call.remembered(|| ProbeSite::<S>::new(call, element))?;
-    if site.is_plain
-        && let Some((view, hasher)) = site.filters.last(call, filter)
-        && let Some(element) = call.element(element)
-    {
-        return Ok(Some(hasher.hash(element).is_some_and(|hash| S::contains(view, hash))));
-    }
-    probe_any(call, site, filter, element)
-}
-
-/// The same for a filter other than the last one asked, or one that is passed whole.
-#[inline(never)]
-fn probe_any<S: FilterType>(
-    call: &Call,
-    site: &mut ProbeSite<S>,
-    filter: usize,
-    element: usize,
-) -> Result<Option<bool>> {
-    let ProbeSite { element: type_of_element, filters, is_constant, constant, .. } = site;
-    let Some(element) = call.element(element) else { return Ok(None) };
-    let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
-    type_of_element.refresh(call)?;
-    let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher();
-    let hash = match constant {
-        Some((known, hash)) if *known == hasher => *hash,
-        _ => {
-            let hash = hasher.hash(element);
-            if *is_constant {
-                *constant = Some((hasher.clone(), hash));
-            }
-            hash
-        }
-    };
-    let found = match hash {
-        Some(hash) => filter.contains(hash)?,
-        None => false,
-    };
-    if filter.is_remembered() {
-        filters.remember_hasher(hasher);
-    }
-    Ok(Some(found))
-}
 
 /// `bloom_contains(filter, element)`, `filter @> element`; the same of a `counting_bloom`.
 fn contains<S: FilterType>(call: &Call) -> Outcome {
@@ -165,6 +99,25 @@ fn query(call: &Call) -> Outcome {
     let Some(view) = call.view(0)? else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
     Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
+}
+
+/// What scans can ask of many rows at once.
+const CONDITIONS: [Condition; 4] = [
+    Condition { function: symbols::bloom_contains, fixed: 0, ask: probe_each::<Bloom, 0> },
+    Condition { function: symbols::bloom_contained, fixed: 1, ask: probe_each::<Bloom, 1> },
+    Condition { function: symbols::counting_bloom_contains, fixed: 0, ask: probe_each::<CountingBloom, 0> },
+    Condition { function: symbols::counting_bloom_contained, fixed: 1, ask: probe_each::<CountingBloom, 1> },
+];
+
+/// Lets sequential scans read rows ahead to ask a filter of them.
+pub fn define() {
+    read_ahead::define(Provider {
+        conditions: &CONDITIONS,
+        is_wanted: settings::read_ahead,
+        names: &["bloom_contain", "counting_bloom_contain"],
+        label: c"Bloom Filter",
+        removed: c"Rows Removed by Bloom Filter",
+    });
 }
 
 pg_functions! {

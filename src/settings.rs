@@ -1,4 +1,5 @@
-//! The settings: `pg_bloom.default_fpr`, `pg_bloom.max_filter_size`, `pg_bloom.overfill`.
+//! The settings: `pg_bloom.default_fpr`, `pg_bloom.max_filter_size`, `pg_bloom.overfill`,
+//! `pg_bloom.read_ahead`.
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
@@ -18,6 +19,7 @@ pub enum Overfill {
 
 static DEFAULT_FPR: GucSetting<f64> = GucSetting::<f64>::new(pg_bloom_core::DEFAULT_FPR);
 static MAX_FILTER_SIZE: GucSetting<i32> = GucSetting::<i32>::new(256 * 1024);
+static READ_AHEAD: GucSetting<bool> = GucSetting::<bool>::new(true);
 static OVERFILL: GucSetting<Overfill> = GucSetting::<Overfill>::new(Overfill::Warn);
 
 /// Makes the settings known to PostgreSQL.
@@ -50,6 +52,14 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_bool_guc(
+        c"pg_bloom.read_ahead",
+        c"Whether sequential scans read rows ahead to ask a large bloom filter of them.",
+        c"Plans then have a Custom Scan (Bloom Scan) in place of a Seq Scan.",
+        &READ_AHEAD,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
     reserve_prefix();
 }
 
@@ -78,4 +88,9 @@ pub fn max_filter_bytes() -> u64 {
 /// What is done about an overfull filter.
 pub fn overfill() -> Overfill {
     OVERFILL.get()
+}
+
+/// Whether sequential scans may read ahead.
+pub fn read_ahead() -> bool {
+    READ_AHEAD.get()
 }

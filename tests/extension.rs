@@ -192,7 +192,12 @@ fn settings_may_be_there_before_the_library() {
         assert!(value::<bool>(&mut client, "SELECT (bloom_info(bloom_empty(1000))).target_fpr = 0.02"), "{preload}");
         assert_eq!(
             value::<Vec<String>>(&mut client, settings),
-            ["pg_bloom.default_fpr=0.02", "pg_bloom.max_filter_size=65536", "pg_bloom.overfill=error"]
+            [
+                "pg_bloom.default_fpr=0.02",
+                "pg_bloom.max_filter_size=65536",
+                "pg_bloom.overfill=error",
+                "pg_bloom.read_ahead=on"
+            ]
         );
         refused(&mut client, "54000", "SELECT bloom_empty(100000000)");
         drop(client);

@@ -17,6 +17,7 @@
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
 //! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
+//! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
 //! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and of transactions |
 //! | [`open_table`], [`keyed_rows`] | tables without a query: opening one, finding and replacing its rows |
@@ -48,6 +49,7 @@ pub mod panics;
 pub mod parsed;
 pub mod planning;
 pub mod range;
+pub mod read_ahead;
 pub mod relation;
 pub mod reloptions;
 pub mod row;

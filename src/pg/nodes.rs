@@ -50,3 +50,12 @@ pub unsafe fn length(list: *mut pg_sys::List) -> usize {
     // SAFETY: promised by the caller.
     unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
 }
+
+/// The items of a list of nodes.
+///
+/// # Safety
+/// As [`nth`], for as long as the items are asked for.
+pub unsafe fn items(list: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys::Node> {
+    // SAFETY: promised by the caller.
+    (0..unsafe { length(list) }).filter_map(move |i| unsafe { nth(list, i) })
+}

@@ -108,10 +108,8 @@ impl<'a, S: FilterType> Filter<'a, S> {
     pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>> {
         let mut answers = pg_bloom_core::memory::list(hashes.len());
         for (i, &hash) in hashes.iter().enumerate() {
-            match (&self, hashes.get(i + AHEAD)) {
-                (Filter::Whole(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
-                (Filter::Passed(view), Some(Some(ahead))) => S::prefetch(view, *ahead),
-                _ => {}
+            if let Some(&Some(ahead)) = hashes.get(i + AHEAD) {
+                self.prefetch(ahead);
             }
             let answer = match hash {
                 Some(hash) => self.contains(hash)?,
@@ -126,6 +124,16 @@ impl<'a, S: FilterType> Filter<'a, S> {
             }
         }
         Ok(answers)
+    }
+
+    /// Prefetches the memory that asking for this hash needs, if all of the filter is there.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        match self {
+            Filter::Passed(view) => S::prefetch(view, hash),
+            Filter::Whole(view) => S::prefetch(view, hash),
+            Filter::Slices(_) => {}
+        }
     }
 
     /// Whether the element with this hash may be in the filter.

@@ -1,0 +1,112 @@
+//! A call site that asks a filter for one element, or a scan that asks it for those of many rows.
+
+use super::cache::FilterCache;
+use crate::element::{ElementType, Hasher};
+use crate::filter_type::FilterType;
+use crate::pg::call::{Call, Element};
+use crate::pg::error::Result;
+use crate::pg::expression;
+use crate::pg::read_ahead::MOST_ROWS;
+
+/// What a call site that probes for one element remembers.
+struct ProbeSite<S: FilterType> {
+    element: ElementType,
+    filters: FilterCache<S>,
+    /// Whether the element is a constant.
+    is_constant: bool,
+    /// Whether the element is not a constant, and of a type that can't be altered: then it is always read the same way.
+    is_plain: bool,
+    /// The hash of a constant, and how it was read.
+    constant: Option<(Hasher, Option<u64>)>,
+}
+
+impl<S: FilterType> ProbeSite<S> {
+    fn new(call: &Call, element: usize) -> Result<ProbeSite<S>> {
+        let is_constant = expression::is_constant(call, element);
+        let element = ElementType::of_argument(call, element)?;
+        let is_plain = !is_constant && !element.is_alterable();
+        Ok(ProbeSite { element, filters: FilterCache::default(), is_constant, is_plain, constant: None })
+    }
+}
+
+/// Whether argument `element` may be in the filter that argument `filter` is.
+///
+/// # Errors
+/// 42804 for an element of another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
+#[inline(always)]
+pub fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>> {
+    let site = call.remembered(|| ProbeSite::<S>::new(call, element))?;
+    if site.is_plain
+        && let Some((view, hasher)) = site.filters.last(call, filter)
+        && let Some(element) = call.element(element)
+    {
+        return Ok(Some(hasher.hash(element).is_some_and(|hash| S::contains(view, hash))));
+    }
+    probe_any(call, site, filter, element)
+}
+
+/// The same for a filter other than the last one asked, or one that is passed whole.
+#[inline(never)]
+fn probe_any<S: FilterType>(
+    call: &Call,
+    site: &mut ProbeSite<S>,
+    filter: usize,
+    element: usize,
+) -> Result<Option<bool>> {
+    let ProbeSite { element: type_of_element, filters, is_constant, constant, .. } = site;
+    let Some(element) = call.element(element) else { return Ok(None) };
+    let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
+    type_of_element.refresh(call)?;
+    let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher();
+    let hash = match constant {
+        Some((known, hash)) if *known == hasher => *hash,
+        _ => {
+            let hash = hasher.hash(element);
+            if *is_constant {
+                *constant = Some((hasher.clone(), hash));
+            }
+            hash
+        }
+    };
+    let found = match hash {
+        Some(hash) => filter.contains(hash)?,
+        None => false,
+    };
+    if filter.is_remembered() {
+        filters.remember_hasher(hasher);
+    }
+    Ok(Some(found))
+}
+
+/// Whether each of these elements may be in the filter that argument `FILTER` is, where the other argument is the
+/// element of a row. All of the memory that their answers need is prefetched before any of it is read.
+///
+/// # Errors
+/// As [`probe`].
+pub fn probe_each<S: FilterType, const FILTER: usize>(
+    call: &Call,
+    elements: &[Element],
+    answers: &mut [bool],
+) -> Result<()> {
+    let site = call.remembered(|| ProbeSite::<S>::new(call, 1 - FILTER))?;
+    let Some(mut filter) = site.filters.filter(call, FILTER, elements.len())? else {
+        answers.fill(false);
+        return Ok(());
+    };
+    site.element.refresh(call)?;
+    let hasher = site.element.key(filter.header(), S::CONTAINS)?.hasher();
+    let mut hashes = [None; MOST_ROWS];
+    for (hash, &element) in hashes.iter_mut().zip(elements) {
+        *hash = hasher.hash(element);
+        if let Some(hash) = *hash {
+            filter.prefetch(hash);
+        }
+    }
+    for (answer, hash) in answers.iter_mut().zip(hashes) {
+        *answer = match hash {
+            Some(hash) => filter.contains(hash)?,
+            None => false,
+        };
+    }
+    Ok(())
+}
