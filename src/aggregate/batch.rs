@@ -23,8 +23,8 @@ use crate::pg::error::Result;
 use pg_bloom_core::Layout;
 use pg_bloom_core::layout::prefetches_far;
 
-/// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest cache
-/// still.
+/// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest
+/// cache still.
 const BATCH_BYTES: usize = 1024;
 /// Ranges of hashes of a large dense state, by their highest bits.
 const PARTS: usize = 128;
