@@ -19,7 +19,7 @@
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
-//! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and of transactions |
+//! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and transactions |
 //! | [`open_table`], [`keyed_rows`] | tables without a query: opening one, finding and replacing its rows |
 //! | [`check_expression`], [`statement`] | what a CHECK constraint calls; statements of SQL |
 

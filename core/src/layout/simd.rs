@@ -32,8 +32,8 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
     let _ = (bytes, offset);
 }
 
-/// Whether prefetching memory far from that of the last prefetch costs this CPU little, even where the page table has to
-/// be looked up: true of AMD's, by measurement. Takes some microseconds on a virtual machine.
+/// Whether prefetching memory far from that of the last prefetch costs this CPU little, even where the page table has
+/// to be looked up: true of AMD's, by measurement. Takes some microseconds on a virtual machine.
 pub fn prefetches_far() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
