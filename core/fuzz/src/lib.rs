@@ -11,6 +11,7 @@ pub mod counting;
 pub mod forge;
 pub mod operations;
 pub mod oracle;
+pub mod pages;
 pub mod parquet;
 pub mod parse;
 pub mod range;

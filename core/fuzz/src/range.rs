@@ -1,10 +1,10 @@
 //! Indexes by any history and with any damage: no element is lost, and what the check accepts can be used.
 
 use super::forge::Input;
-use super::oracle;
+use super::{oracle, pages};
 use pg_bloom_core::Layout;
 use pg_bloom_core::range::memory::{Failure, Index, Memory};
-use pg_bloom_core::range::{Level, META_PAGE, Options, PageSize, Special};
+use pg_bloom_core::range::{Level, Options, PageSize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
@@ -72,36 +72,18 @@ fn reopened(index: Index) -> Index {
 
 /// Changes bytes of its directory, or of any page, and uses what is left.
 fn damaged(index: &mut Index, damage: &[u8]) {
-    let mut input = Input(damage);
-    let mut pages = vec![META_PAGE];
-    pages.extend(index.directory.pages());
-    while !input.0.is_empty() {
-        let (which, at, value) = (input.byte(), usize::from(input.half()) % BYTES, input.byte());
-        let page = match which % 4 {
-            3 => usize::from(which) % index.memory.pages.len(),
-            _ => pages[usize::from(which) % pages.len()] as usize,
-        };
-        index.memory.pages[page][at] ^= value;
-    }
-    open_and_use(std::mem::take(&mut index.memory));
+    let mut memory = std::mem::take(&mut index.memory);
+    pages::damage(&mut memory, index.directory.pages(), BYTES, damage);
+    open_and_use(memory);
 }
 
 /// Makes pages of the bytes, with what they must say in any case.
 fn forged(bytes: &[u8]) {
-    let mut memory = Memory::default();
-    for (chunk, number) in bytes.chunks(BYTES - 32).zip(0..) {
-        let mut page = vec![0; BYTES];
-        page[24..24 + chunk.len()].copy_from_slice(chunk);
-        let kind =
-            if number == 0 { pg_bloom_core::range::PageKind::Meta } else { pg_bloom_core::range::PageKind::Directory };
-        Special { kind, number: number.max(1) - 1 }.write(&mut page);
-        if number == 0 {
-            page[24..32].copy_from_slice(b"bfix\x01\0\0\0");
-            page[32..40].copy_from_slice(&0.01f64.to_le_bytes());
-            page[40..44].copy_from_slice(&(BYTES as u32).to_le_bytes());
-        }
-        memory.pages.push(page);
-    }
+    let memory = pages::forge(bytes, BYTES, |page| {
+        page[24..32].copy_from_slice(b"bfix\x01\0\0\0");
+        page[32..40].copy_from_slice(&0.01f64.to_le_bytes());
+        page[40..44].copy_from_slice(&(BYTES as u32).to_le_bytes());
+    });
     open_and_use(memory);
 }
 

@@ -2,10 +2,9 @@
 //! accepts can be used.
 
 use super::forge::{Input, mend};
-use super::oracle;
+use super::{oracle, pages};
 use pg_bloom_core::filter::build::contains;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::page::{PageKind, PageSize, Special};
+use pg_bloom_core::page::{PageSize, RowId};
 use pg_bloom_core::rows::memory::{Failure, Index, Memory};
 use pg_bloom_core::rows::{Condition, Group, Holds, Sought};
 use pg_bloom_core::{Kind, Layout, View};
@@ -119,35 +118,18 @@ fn ask(index: &mut Index, given: &Rows, like: &View<'_>) {
 
 /// Changes bytes of its directory, or of any page, and uses what is left.
 fn damaged(index: &mut Index, damage: &[u8]) {
-    let mut input = Input(damage);
-    let mut pages = vec![0];
-    pages.extend(index.directory.pages());
-    while !input.0.is_empty() {
-        let (which, at, value) = (input.byte(), usize::from(input.half()) % BYTES, input.byte());
-        let page = match which % 4 {
-            3 => usize::from(which) % index.memory.pages.len(),
-            _ => pages[usize::from(which) % pages.len()] as usize,
-        };
-        index.memory.pages[page][at] ^= value;
-    }
-    open_and_use(std::mem::take(&mut index.memory));
+    let mut memory = std::mem::take(&mut index.memory);
+    pages::damage(&mut memory, index.directory.pages(), BYTES, damage);
+    open_and_use(memory);
 }
 
 /// Makes pages of the bytes, with what they must say in any case.
 fn forged(bytes: &[u8]) {
-    let mut memory = Memory::default();
-    for (chunk, number) in bytes.chunks(BYTES - 32).zip(0..) {
-        let mut page = vec![0; BYTES];
-        page[24..24 + chunk.len()].copy_from_slice(chunk);
-        let kind = if number == 0 { PageKind::Meta } else { PageKind::Directory };
-        Special { kind, number: number.max(1) - 1 }.write(&mut page);
-        if number == 0 {
-            page[24..32].copy_from_slice(b"bfrw\x01\0\0\0");
-            page[32..36].copy_from_slice(&(BYTES as u32).to_le_bytes());
-            page[52..56].fill(0);
-        }
-        memory.pages.push(page);
-    }
+    let memory = pages::forge(bytes, BYTES, |page| {
+        page[24..32].copy_from_slice(b"bfrw\x01\0\0\0");
+        page[32..36].copy_from_slice(&(BYTES as u32).to_le_bytes());
+        page[52..56].fill(0);
+    });
     open_and_use(memory);
 }
 
