@@ -141,6 +141,7 @@ const PARTS: [Part; 7] = [
 fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
+    // The others take long, and are for a figure and a table that change little.
     let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters".into());
     let mut page = page::Page::parse(&std::fs::read_to_string(PAGE).unwrap_or_default());
     for (name, title, measure) in PARTS {
