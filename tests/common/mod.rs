@@ -13,6 +13,7 @@ use std::time::Duration;
 pub mod asking;
 pub mod corpus;
 pub mod files;
+pub mod followed;
 pub mod objects;
 pub mod page;
 pub mod python;
