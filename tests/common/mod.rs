@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each file of tests uses a part of it")]
 
 pub mod damage;
+pub mod damaged;
 
 use postgres::types::FromSqlOwned;
 use postgres::{Client, Config, NoTls, Row};
