@@ -78,7 +78,9 @@ fn compare(before: &mut Client, after: &mut Client, operators: &BTreeSet<String>
             for right in forms(if left == "$1" { 2 } else { 1 }) {
                 let sql = format!("SELECT {left} {operator} {right}");
                 let (expected, found) = (meaning(before, &sql), meaning(after, &sql));
-                if expected != found {
+                // What PostgreSQL 13 refuses with its only candidate, it refuses for lack of the best of several.
+                let is_refused_as_before = expected == "42804" && found == "42725";
+                if expected != found && !is_refused_as_before {
                     different.push(format!("{sql}: {expected} became {found}"));
                 }
                 meanings.insert(expected);

@@ -48,7 +48,7 @@ const FAMILIES: [Family; 70] = [
     ("timetz", "timetz '00:00+02' + i * interval '1 second'"),
     ("interval", "i * interval '1 microsecond'"),
     ("interval", "i * interval '1 day'"),
-    ("interval", "(h || ' microseconds')::interval"),
+    ("interval", "(h * interval '1 microsecond')"),
     ("interval", "make_interval(months => i / 200, secs => i % 200)"),
     // Identifiers and addresses.
     ("pg_lsn", "format('%s/%s', to_hex(i), to_hex(i))::pg_lsn"),
