@@ -5,8 +5,7 @@
 //! Panel     two axes, thin grid, lines, dots and labels next to what they name
 //! ```
 //!
-//! `plotters` draws on whole pixels. A picture is drawn [`FINE`] times as large and shown at its size, so that curves
-//! are smooth.
+//! `plotters` draws on whole pixels. A picture is drawn larger and shown at its size, so that curves are smooth.
 
 use pg_bloom_core::Layout;
 use plotters::chart::ChartContext;
