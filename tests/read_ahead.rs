@@ -230,6 +230,8 @@ fn plans_of_all_shapes() {
         // Conditions that are asked before and after.
         format!("SELECT n FROM t WHERE {large} AND n % 2 = 0 AND costly(n) AND c_sometimes > 9"),
         format!("SELECT n FROM t WHERE n < 0 AND {large}"),
+        // One that fails for a row that nobody asks for.
+        format!("SELECT n FROM t WHERE {large} AND 1 / (n - 21) < 5 LIMIT 4"),
         format!("SELECT n FROM t WHERE {large} AND {}", f("classic")),
         format!("SELECT n FROM t WHERE {large} AND (n IN (SELECT i * 3 FROM generate_series(1, 999) AS i) OR n < 9)"),
         format!(

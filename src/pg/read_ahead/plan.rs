@@ -47,7 +47,9 @@ unsafe extern "C-unwind" fn plan_path(
     unsafe { plan(rel, path, targets, clauses) }
 }
 
-/// The plan of a path; `clauses` are the restrictions in the order in which they are asked.
+/// The plan of a path; `clauses` are the restrictions in the order in which they are asked. Those before ours are asked
+/// of rows ahead of time, for which nobody may ever ask: so only such as can't fail, which PostgreSQL calls leakproof.
+/// The others are asked after ours.
 ///
 /// # Safety
 /// Arguments must be those of PostgreSQL's call.
@@ -61,23 +63,29 @@ unsafe fn plan(
     unsafe {
         let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
         let (ours, condition) = (part(0).cast::<pg_sys::RestrictInfo>(), integer(part(1).cast(), 0));
-        let (mut others, mut before) = (null_mut(), None);
+        let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
         for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
+            let clause: *mut pg_sys::Node = (*restriction).clause.cast();
             if restriction == ours {
-                before = Some(length(others) as i32);
-            } else if !(*restriction).pseudoconstant {
-                others = pg_sys::lappend(others, (*restriction).clause.cast());
+                is_after = true;
+            } else if (*restriction).pseudoconstant {
+                continue;
+            } else if is_after || pg_sys::contain_leaked_vars(clause) {
+                after = pg_sys::lappend(after, clause.cast());
+            } else {
+                before = pg_sys::lappend(before, clause.cast());
             }
         }
-        let before = before.expect("restrictions of a table are those of its paths");
+        assert!(is_after, "restrictions of a table are those of its paths");
+        let number_before = length(before) as i32;
         let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast();
         (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
         (*scan).scan.plan.targetlist = targets;
-        (*scan).scan.plan.qual = others;
+        (*scan).scan.plan.qual = pg_sys::list_concat(before, after);
         (*scan).scan.scanrelid = (*rel).relid;
         (*scan).flags = (*path).flags;
         (*scan).custom_exprs = pg_sys::lappend(null_mut(), (*ours).clause.cast());
-        (*scan).custom_private = pg_sys::lappend_int(pg_sys::lappend_int(null_mut(), before), condition);
+        (*scan).custom_private = pg_sys::lappend_int(pg_sys::lappend_int(null_mut(), number_before), condition);
         (*scan).methods = methods::scan();
         scan.cast()
     }
