@@ -69,8 +69,9 @@ fn figures_are_there_and_small() {
             file.file_name().into_string().expect("figures have plain names")
         })
         .collect();
-    let page = page();
+    let index = fs::read_to_string(docs().join("index.md")).expect("docs/index.md can be read");
+    let pages = page() + &index;
     let shown: BTreeSet<String> =
-        page.split("](figures/").skip(1).map(|rest| rest.split_once(')').expect("a link ends").0.to_owned()).collect();
+        pages.split("](figures/").skip(1).map(|rest| rest.split_once(')').expect("a link ends").0.to_owned()).collect();
     assert_eq!(there, shown);
 }

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `group` | [`Group`]: which filters are in tiles together |
 //! | `tile` | [`Tile`]: where a slot's blocks are; asking a page |
-//! | `row_page` | [`RowId`], [`RowPage`]: which rows the slots belong to, and which are free |
+//! | `row_page` | [`RowPage`]: which rows the slots belong to, and which are free |
 //! | `directory` | [`Directory`]: where the tiles are |
 //! | `meta` | metapage and directory pages as bytes, read with the one check |
 //! | `grow` | new tiles |

@@ -54,7 +54,7 @@ SELECT type, found(type, value, asked) FROM (VALUES
     ('macaddr', 'left(md5(i::text), 12)::macaddr', '{macaddr}'),
     ('macaddr8', 'left(md5(i::text), 16)::macaddr8', '{macaddr8}'),
     ('oid', 'i::oid', '{oid}'),
-    ('pg_lsn', '''0/0''::pg_lsn + i', '{pg_lsn}'),
+    ('pg_lsn', '(''0/'' || i)::pg_lsn', '{pg_lsn}'),
     ('xid8', 'i::text::xid8', '{xid8}'),
     ('jsonb', 'jsonb_build_object(''a'', i)', '{jsonb}'),
     ('text[]', 'ARRAY[i::text, NULL]', '{text[]}'),

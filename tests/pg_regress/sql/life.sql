@@ -19,8 +19,7 @@ RESET search_path;
 -- A type called bloom of somebody else is no filter of ours.
 CREATE TYPE bloom AS (x int);
 SELECT outcome('SELECT elsewhere.bloom_empty() OPERATOR(elsewhere.||) ROW(1)::public.bloom OPERATOR(elsewhere.@>) ROW(1)::public.bloom')
-    = CASE WHEN current_setting('server_version_num')::int >= 140000 THEN 'true'
-        ELSE '0A000' END AS another_type_of_that_name;
+    = 'true' AS another_type_of_that_name;
 DROP TYPE bloom;
 ALTER EXTENSION pg_bloom SET SCHEMA public;
 DROP SCHEMA elsewhere;
@@ -70,6 +69,11 @@ ROLLBACK TO before;
 SET ROLE regress_bloom_owner;
 CREATE EXTENSION pg_bloom SCHEMA owned;
 SELECT owned.bloom_agg(i) OPERATOR(owned.@>) 1 AS found FROM generate_series(1, 3) i;
+-- PostgreSQL 13 lets only a superuser drop an access method.
+SELECT current_setting('server_version_num')::int < 140000 AS is_13 \gset
+\if :is_13
+RESET ROLE;
+\endif
 DROP EXTENSION pg_bloom;
 ROLLBACK;
 RESET ROLE;
