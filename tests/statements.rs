@@ -64,8 +64,8 @@ fn types(client: &mut Client, operator: &str) -> Vec<String> {
     column(client, &sql)
 }
 
-/// What differs on PostgreSQL 13: a statement that it refused for its only candidate, and `'x' || c` for a column of type
-/// "char", which now have several. The reference says so.
+/// What differs on PostgreSQL 13: a statement that it refused for its only candidate, and `'x' || c` for a column of
+/// type "char", which now have several. The reference says so.
 fn is_other_on_13(sql: &str, before: &str, after: &str) -> bool {
     let is_char = before.ends_with("→ [\"text\"]") && sql.ends_with("|| NULL::\"char\"");
     after == "42725" && (before == "42804" || is_char)
