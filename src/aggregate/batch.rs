@@ -13,7 +13,7 @@
 //! | CPU | by ranges | by arrival |
 //! |---|---|---|
 //! | Intel Xeon (without huge pages: 1.45 by arrival) | 1.28 | |
-//! | AMD EPYC | 1.42 | 1.15 |
+//! | AMD EPYC | 1.42 | 1.13 to 1.21 |
 
 use super::payload::Payload;
 use super::site::ElementState;
