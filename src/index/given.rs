@@ -46,7 +46,12 @@ impl Given {
         if !IS_WATCHED.replace(true) {
             hooks::watch_aborts(|| drop(WAITING.take()));
         }
-        WAITING.with_borrow_mut(|waiting| waiting.push((index.file(), self.rows)));
+        let file = index.file();
+        WAITING.with_borrow_mut(|waiting| {
+            // Nobody must ever be told of the rows of an older file of that number.
+            waiting.retain(|(of, _)| *of != file);
+            waiting.push((file, self.rows));
+        });
     }
 }
 

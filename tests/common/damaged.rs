@@ -20,6 +20,8 @@ pub struct Damaged {
     pub damage: fn(&mut Random, &mut Vec<u8>) -> String,
     /// Whether what the index finds may be in an answer without being asked again.
     pub is_exact: bool,
+    /// Whether some damage does no harm even where pages have checksums.
+    pub may_be_harmless: bool,
 }
 
 /// A question and its rows.
@@ -46,10 +48,11 @@ impl Damaged {
         }
         assert_no_crash(server);
         println!("{} files: {outcomes:?}", times(1) * self.indexes);
-        // With checksums, which PostgreSQL 18 has unless told otherwise, hardly any damage is harmless.
+        // PostgreSQL 18 has checksums unless told otherwise.
         let has_checksums: String = value(&mut client, "SHOW data_checksums");
         let expected = if has_checksums == "on" { 2 } else { 3 };
-        assert!(outcomes.len() >= expected, "not every outcome was seen: {outcomes:?}");
+        let is_possible = outcomes.len() == expected || self.may_be_harmless && outcomes.len() > expected;
+        assert!(is_possible, "not every outcome was seen: {outcomes:?}");
     }
 
     /// Questions for an index that is not damaged yet: to plan a sequential scan PostgreSQL looks at it as well.

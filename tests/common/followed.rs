@@ -17,6 +17,8 @@ pub struct Followed {
     pub index: &'static str,
     /// States of the table that are seen on the standby.
     pub states: usize,
+    /// Rows that the standby still sees come before the primary dies.
+    pub more_rows: i64,
     /// What distinguishes states of the table: an expression over its rows.
     pub state: &'static str,
     /// The next change of the table. Rows have ascending numbers, of which this is the next one.
@@ -141,7 +143,7 @@ impl Followed {
             let before: i64 = value(standby, &highest);
             let writing = scope.spawn(move || self.write(primary, seed, next, done, unlimited));
             wait_until("the standby sees more", || {
-                writing.is_finished() || value::<i64>(standby, &highest) > before + 40
+                writing.is_finished() || value::<i64>(standby, &highest) > before + self.more_rows
             });
             server.kill9();
             let error = writing.join().expect("the writer ends").expect_err("its server is gone");

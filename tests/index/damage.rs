@@ -19,6 +19,7 @@ const DAMAGED: Damaged = Damaged {
     ],
     damage,
     is_exact: false,
+    may_be_harmless: false,
 };
 
 /// Every row is in each of the indexes, and only that query uses index `n` that says `n <> …`.

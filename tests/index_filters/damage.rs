@@ -22,6 +22,7 @@ const DAMAGED: Damaged = Damaged {
     ],
     damage,
     is_exact: true,
+    may_be_harmless: true,
 };
 
 /// Damages anything, or what is hit by that too rarely.

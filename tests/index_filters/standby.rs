@@ -5,8 +5,15 @@ use crate::common::followed::Followed;
 use crate::common::{Random, column, run};
 use crate::{FILTER, QUESTIONS};
 
-const FOLLOWED: Followed =
-    Followed { table: "f", index: "f_seen", states: 20, state: "id || md5(seen::bytea)", change, questions };
+const FOLLOWED: Followed = Followed {
+    table: "f",
+    index: "f_seen",
+    states: 20,
+    more_rows: 40,
+    state: "id || md5(seen::bytea)",
+    change,
+    questions,
+};
 
 fn change(random: &mut Random, next: &mut usize) -> String {
     let low = random.below(*next);
