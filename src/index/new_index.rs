@@ -1,19 +1,19 @@
 //! The pages of an index that is being built.
 //!
-//! Nobody else sees it meanwhile, so its pages are written without WAL, and logged as wholes.
+//! The first one is the metapage, which comes last.
 
 use super::page::Failure;
 use super::session;
 use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::new_pages::NewPages;
 use crate::pg::relation::{PAGE_BYTES, Relation};
-use crate::pg::wal::{self, Filling};
+use crate::pg::wal;
 use pg_bloom_core::page::{SPECIAL_BYTES, Sink};
 
-/// A new index, page by page. The first one is the metapage, which comes last.
+/// A new index, page by page.
 pub struct NewIndex {
     relation: Relation,
-    filling: Filling,
-    meta: u32,
+    pages: NewPages,
 }
 
 impl NewIndex {
@@ -26,15 +26,12 @@ impl NewIndex {
             let message = format!("index \"{}\" already contains data", relation.name());
             return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        let mut filling = Filling::new(relation, SPECIAL_BYTES);
-        let meta = filling.reserve();
-        Ok(NewIndex { relation, filling, meta })
+        Ok(NewIndex { relation, pages: NewPages::new(relation, SPECIAL_BYTES) })
     }
 
-    /// Writes the metapage, and what is not in the WAL yet.
-    pub fn finish(mut self, meta: &[u8]) {
-        self.filling.set(self.meta, meta);
-        self.filling.finish();
+    /// Writes what was not written yet, and the metapage.
+    pub fn finish(self, meta: &[u8]) {
+        self.pages.finish(meta);
         session::forget(self.relation);
     }
 }
@@ -43,7 +40,7 @@ impl Sink for NewIndex {
     type Error = Failure;
 
     fn write(&mut self, _number: u32, page: &[u8]) -> std::result::Result<(), Failure> {
-        self.filling.add(page);
+        self.pages.add(page);
         Ok(())
     }
 }

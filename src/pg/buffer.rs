@@ -42,12 +42,6 @@ impl Pin {
         Pin::read(relation, fork, pg_sys::InvalidBlockNumber)
     }
 
-    /// Its number in the relation.
-    pub(super) fn page(&self) -> u32 {
-        // SAFETY: pinned.
-        unsafe { pg_sys::BufferGetBlockNumber(self.0) }
-    }
-
     /// The page under a share lock.
     pub fn shared(&self) -> Shared<'_> {
         // SAFETY: pinned, and not locked, since locks borrow the pin.

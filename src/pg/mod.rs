@@ -15,6 +15,7 @@
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
+//! | [`new_pages`] | the pages of a relation that is being made |
 //! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
@@ -40,6 +41,7 @@ pub mod hooks;
 pub mod interrupt;
 pub mod keyed_rows;
 pub mod memory;
+pub mod new_pages;
 pub mod nodes;
 pub mod once;
 pub mod open_table;

@@ -19,6 +19,13 @@ pub struct File {
     number: u32,
 }
 
+/// PostgreSQL's name of a file.
+#[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+pub(super) type Locator = pg_sys::RelFileNode;
+/// PostgreSQL's name of a file.
+#[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+pub(super) type Locator = pg_sys::RelFileLocator;
+
 /// A part of a relation's storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
@@ -126,29 +133,26 @@ impl Relation {
 
     /// Which file it is kept in.
     pub fn file(self) -> File {
+        let file = self.locator();
         #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-        let (tablespace, database, number) = {
-            let node = self.data().rd_node;
-            (node.spcNode, node.dbNode, node.relNode)
-        };
+        let (tablespace, database, number) = (file.spcNode, file.dbNode, file.relNode);
         #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-        let (tablespace, database, number) = {
-            let locator = self.data().rd_locator;
-            (locator.spcOid, locator.dbOid, locator.relNumber)
-        };
+        let (tablespace, database, number) = (file.spcOid, file.dbOid, file.relNumber);
         File { tablespace: tablespace.to_u32(), database: database.to_u32(), number: number.into() }
+    }
+
+    /// The same, as PostgreSQL says it.
+    pub(super) fn locator(self) -> Locator {
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        return self.data().rd_node;
+        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        return self.data().rd_locator;
     }
 
     /// The storage manager's handle, for this moment.
     pub(super) fn storage(self) -> pg_sys::SMgrRelation {
-        let data = self.data();
         // SAFETY: finds or makes the entry for the relation's file.
-        unsafe {
-            #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-            return pg_sys::smgropen(data.rd_node, data.rd_backend);
-            #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-            return pg_sys::smgropen(data.rd_locator, data.rd_backend);
-        }
+        unsafe { pg_sys::smgropen(self.locator(), self.data().rd_backend) }
     }
 
     /// Counts a scan in the statistics of an index.

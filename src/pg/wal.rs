@@ -69,7 +69,7 @@ impl Layout {
         Layout::new(PAGE_BYTES - special_bytes, special_bytes)
     }
 
-    fn write(self, page: &mut [u8]) {
+    pub(super) fn write(self, page: &mut [u8]) {
         for (i, number) in [self.lower, self.upper, self.special, self.size].into_iter().enumerate() {
             page[LOWER_AT + 2 * i..][..2].copy_from_slice(&number.to_ne_bytes());
         }
@@ -193,7 +193,7 @@ fn apply(edit: &mut Edit<'_>) {
 }
 
 /// Writes a whole page with its header, keeping the LSN.
-fn fill(page: &mut [u8], bytes: &[u8], special_bytes: usize) {
+pub(super) fn fill(page: &mut [u8], bytes: &[u8], special_bytes: usize) {
     let payload = &bytes[HEADER_BYTES..PAGE_BYTES - special_bytes];
     let used = payload.len() - payload.iter().rev().take_while(|&&byte| byte == 0).count();
     page[size_of::<u64>()..HEADER_BYTES].fill(0);
@@ -252,95 +252,13 @@ pub fn make_empty(relation: Relation, page: &mut Exclusive<'_>, special: &[u8]) 
 }
 
 /// Runs what must not be interrupted by an error.
-fn critical_section(work: impl FnOnce()) {
+pub(super) fn critical_section(work: impl FnOnce()) {
     // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it then stops the server,
     // which is what must happen to a change without its record.
     unsafe {
         pg_sys::CritSectionCount += 1;
         work();
         pg_sys::CritSectionCount -= 1;
-    }
-}
-
-/// Pages of a record, at most: as many as PostgreSQL puts into one.
-const LOGGED_AT_ONCE: u32 = pg_sys::XLR_MAX_BLOCK_ID;
-
-/// The pages of a relation that is being made, which nobody else sees: written without WAL, and logged by the dozen
-/// while they are in the processor's cache.
-pub struct Filling {
-    relation: Relation,
-    special_bytes: usize,
-    /// The first page that was not logged yet, but for those that were reserved.
-    unlogged: u32,
-    finished: bool,
-}
-
-impl Filling {
-    /// Of a relation without pages, which are to have special spaces of so many bytes.
-    pub fn new(relation: Relation, special_bytes: usize) -> Filling {
-        Filling { relation, special_bytes, unlogged: 0, finished: false }
-    }
-
-    /// Adds a page of zeros, to be set later. Returns its number.
-    pub fn reserve(&mut self) -> u32 {
-        let number = self.relation.pages();
-        drop(Pin::add(self.relation, Fork::Main));
-        number
-    }
-
-    /// Adds a page with these bytes, whose header is made here.
-    pub fn add(&mut self, bytes: &[u8]) {
-        let mut pin = Pin::add(self.relation, Fork::Main);
-        self.write(&mut pin.exclusive(), bytes, true);
-        let end = pin.page() + 1;
-        drop(pin);
-        if end - self.unlogged >= LOGGED_AT_ONCE {
-            self.log(self.unlogged, end);
-            self.unlogged = end;
-        }
-    }
-
-    /// Sets a page that was reserved.
-    pub fn set(&mut self, number: u32, bytes: &[u8]) {
-        let mut pin = Pin::read(self.relation, Fork::Main, number);
-        self.write(&mut pin.exclusive(), bytes, false);
-        drop(pin);
-        if number < self.unlogged {
-            self.log(number, number + 1);
-        }
-    }
-
-    /// `full`: a page that will get more bits, which has no hole.
-    fn write(&self, page: &mut Exclusive<'_>, bytes: &[u8], full: bool) {
-        assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
-        critical_section(|| {
-            fill(page.bytes_mut(), bytes, self.special_bytes);
-            if full {
-                Layout::full(self.special_bytes).write(page.bytes_mut());
-            }
-            // SAFETY: the page is pinned and locked exclusively.
-            unsafe { pg_sys::MarkBufferDirty(page.number()) };
-        });
-    }
-
-    /// Writes what is left to the WAL.
-    pub fn finish(mut self) {
-        self.finished = true;
-        self.log(self.unlogged, self.relation.pages());
-    }
-
-    /// Writes pages to the WAL, if the relation's changes go there; those of zeros are left out.
-    fn log(&self, start: u32, end: u32) {
-        if self.relation.needs_wal() {
-            // SAFETY: the relation is open, and nobody else changes it.
-            unsafe { pg_sys::log_newpage_range(self.relation.raw(), Fork::Main.number(), start, end, true) };
-        }
-    }
-}
-
-impl Drop for Filling {
-    fn drop(&mut self) {
-        debug_assert!(self.finished || std::thread::panicking(), "pages without WAL");
     }
 }
 

@@ -6,6 +6,7 @@ use postgres::Client;
 use std::fs::OpenOptions;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::thread;
 
 /// Runs statements one by one, so that those between two transactions have their own.
 fn run_each(client: &mut Client, sql: &str) {
@@ -232,4 +233,48 @@ fn the_file_of_an_index_has_no_holes() {
     let data = file(&server, &mut client, "t_k").metadata().expect("the index has a file");
     assert!(data.len() > 1 << 20, "{} bytes", data.len());
     assert!(data.blocks() * 512 >= data.len(), "{} blocks for {} bytes", data.blocks(), data.len());
+}
+
+/// Waits in `CREATE INDEX` for a lock, when it is at some row.
+const WAITING: &str = "
+    CREATE FUNCTION reached(id integer, at integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
+    BEGIN
+        IF id = at THEN PERFORM pg_advisory_xact_lock(1); END IF;
+        RETURN id;
+    END $$;
+    CREATE TABLE keys AS SELECT i FROM generate_series(1, 120000) AS i;
+    CREATE TABLE filters AS SELECT i, bloom_from_array(ARRAY(SELECT generate_series(i, i + 600)), 600, 0.01) AS f
+    FROM generate_series(1, 1500) AS i";
+
+/// Pages are logged before they are written. Those that were logged before a checkpoint are not replayed after it.
+#[test]
+fn a_checkpoint_in_the_middle_of_a_build() {
+    for wal_level in ["replica", "minimal"] {
+        let config = format!("wal_level = {wal_level}\nmax_wal_senders = 0\nautovacuum = off");
+        let server = Server::start_with(&config, &[("SERVER_INITDB_ARGS", "--data-checksums")]);
+        let (mut client, mut other) = (server.database("crashes"), server.connect("crashes"));
+        run(&mut client, WAITING);
+        let indexes = [
+            ("keys_i", "keys USING bloom_filter (reached(i, 100000)) WITH (pages_per_range = 1, fpr = 0.0000001)"),
+            ("filters_f", "filters USING bloom_filter ((CASE WHEN reached(i, 1300) > 0 THEN f END))"),
+        ];
+        for (name, index) in indexes {
+            run(&mut other, "SELECT pg_advisory_lock(1)");
+            thread::scope(|scope| {
+                let build = scope.spawn(|| run(&mut client, &format!("CREATE INDEX {name} ON {index}")));
+                let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+                while value::<i64>(&mut other, waits) == 0 {
+                    assert!(!build.is_finished(), "{name} waits for the lock");
+                    thread::yield_now();
+                }
+                run(&mut other, "CHECKPOINT; SELECT pg_advisory_unlock(1)");
+            });
+        }
+        client = crash(&server);
+        for ((name, _), rows) in indexes.into_iter().zip([120_000, 1500]) {
+            let pages: i64 = value(&mut client, &format!("SELECT pg_relation_size('{name}') / 8192"));
+            assert!(pages > 64, "{name} has only {pages} pages: were some written before the checkpoint?");
+            assert_eq!(check(&mut client, name), rows, "rows of {name}");
+        }
+    }
 }
