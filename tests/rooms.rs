@@ -193,6 +193,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["canonical"],
             &["hash"],
             &["kind"],
+            &["simd"],
             &["layout"],
             &["error"],
             &["sizing"],

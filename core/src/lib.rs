@@ -18,6 +18,7 @@
 //! | [`canonical`] | the canonical bytes of each kind of element |
 //! | [`hash`] | XXH64 and the words drawn from it |
 //! | [`kind`] | key kinds: which elements may meet in one filter |
+//! | [`simd`] | what CPUs do faster than portable code |
 //! | [`layout`] | `blocked`, `classic`, `parquet`: which bits an element sets |
 //! | [`error`] | what can go wrong |
 //! | [`sizing`] | rates, the lookup tables, how many blocks a capacity needs |
@@ -50,6 +51,8 @@ pub mod page;
 pub mod parquet;
 pub mod range;
 pub mod rows;
+#[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
+pub mod simd;
 pub mod sizing;
 
 pub use error::{Class, Error, Problem, Result};

@@ -21,7 +21,7 @@ use super::state::{Head, Owner, State};
 use super::tag::nothing_of_its_own;
 use crate::pg::error::Result;
 use pg_bloom_core::Layout;
-use pg_bloom_core::layout::prefetches_far;
+use pg_bloom_core::simd::{Texts, prefetches_far};
 
 /// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest
 /// cache still.
@@ -90,7 +90,7 @@ impl State {
 
     #[inline(always)]
     pub fn push_to_part(&mut self, hash: u64) {
-        let part = (hash >> (u64::BITS - PARTS.trailing_zeros())) as usize;
+        let part = part_of(hash);
         let (len, hashes) = self.part(part);
         // SAFETY: a batch is emptied when it is full, so there is room for another hash.
         let is_full = unsafe {
@@ -120,31 +120,64 @@ impl State {
         header.shape().prefetch(self.payload(), hash);
     }
 
-    /// Sets the bits of the batch.
+    /// Sets the bits of all elements that wait for it.
     pub fn flush(&mut self) {
+        self.push_texts();
         if self.head().in_parts {
             (0..PARTS).for_each(|part| self.flush_part(part));
-            return;
+        } else {
+            self.flush_batch();
         }
+    }
+
+    /// Sets the bits of the batch.
+    pub fn flush_batch(&mut self) {
         let header = self.params().header;
         let (payload, hashes) = self.payload_and_hashes();
         header.shape().insert_all(payload, hashes);
         self.head_mut().len = 0;
     }
 
-    /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
+    /// Makes room for a batch of hashes, or one for each range of them if the payload is large, and for texts behind.
     pub fn make_batch(&mut self) -> Result<()> {
         let payload_bytes = self.payload().len() as u64;
-        if payload_bytes < LARGE_BYTES || self.params().header.layout == Layout::Classic || prefetches_far() {
-            return self.resize(BATCH_BYTES);
-        }
-        let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
-        self.resize(size_of::<Head>() + PARTS * (size_of::<u32>() + room * 8))?;
-        (self.head_mut().room, self.head_mut().in_parts) = (room as u32, true);
-        for part in 0..PARTS {
+        let in_parts =
+            payload_bytes >= LARGE_BYTES && self.params().header.layout != Layout::Classic && !prefetches_far();
+        let (room, bytes) = if in_parts {
+            let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
+            (room, PARTS * (size_of::<u32>() + room * 8))
+        } else {
+            // Hashes of texts come several at a time.
+            let room = (BATCH_BYTES - size_of::<Head>()) / 8 / Texts::ROOM * Texts::ROOM;
+            (room, room * 8)
+        };
+        self.resize(size_of::<Head>() + bytes + if Texts::are_faster() { size_of::<Texts>() } else { 0 })?;
+        let head = self.head_mut();
+        (head.room, head.in_parts) = (room as u32, in_parts);
+        if in_parts {
             // SAFETY: there is room for the lengths of all batches.
-            unsafe { *self.part(part).0 = 0 };
+            (0..PARTS).for_each(|part| unsafe { *self.part(part).0 = 0 });
+        }
+        if let Some(texts) = Texts::new() {
+            // SAFETY: there is room for them.
+            unsafe { self.behind_batch().cast::<Texts>().write(texts) };
         }
         Ok(())
     }
+
+    /// Where the hashes of a dense state end.
+    #[inline(always)]
+    pub fn behind_batch(&self) -> *mut u8 {
+        let head = self.head();
+        let hashes =
+            if head.in_parts { PARTS * (size_of::<u32>() + head.room as usize * 8) } else { head.room as usize * 8 };
+        // SAFETY: so many bytes follow the head.
+        unsafe { self.head.add(1).cast::<u8>().add(hashes) }
+    }
+}
+
+/// The range of a hash.
+#[inline(always)]
+fn part_of(hash: u64) -> usize {
+    (hash >> (u64::BITS - PARTS.trailing_zeros())) as usize
 }

@@ -5,13 +5,15 @@
 //! ```
 
 use super::parameters::SharedParams;
-use super::site::{Aggregate, ElementState, same_parameters, transition};
+use super::site::{Aggregate, CallSite, ElementState, same_parameters, transition};
 use super::state::State;
 use crate::arguments::{Arguments, empty_bloom, request};
+use crate::element::AtOnce;
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
 use crate::settings;
 use pg_bloom_core::Header;
+use pgrx::pg_sys::Datum;
 
 /// The aggregate `bloom_agg`.
 enum BloomAgg {}
@@ -23,6 +25,19 @@ impl Aggregate for BloomAgg {
     fn requested(arguments: &Arguments) -> Result<Header<'static>> {
         Ok(request(arguments)?.header(settings::max_filter_bytes())?)
     }
+}
+
+/// The transition function for most rows: what needs nothing of PostgreSQL and can't fail.
+#[inline(always)]
+fn another_row(call: &Call) -> Option<Datum> {
+    let site = call.recalled::<CallSite<BloomAgg>>()?;
+    let mut state = State::argument_at_once(call, 0)?;
+    let is_added = match site.at_once(call, state.params()) {
+        AtOnce::Text(text) => state.push_text_at_once(&text),
+        AtOnce::Hash(hash) => state.push_at_once(hash),
+        AtOnce::Not => false,
+    };
+    is_added.then(|| state.into_datum())
 }
 
 /// `bloom_agg_combine(state, state)`.
@@ -62,7 +77,7 @@ fn finish(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_agg_transition => transition::<BloomAgg>;
+    bloom_agg_transition => transition::<BloomAgg>, first another_row;
     bloom_agg_combine => combine;
     bloom_agg_serialise => serialise;
     bloom_agg_deserialise => deserialise;

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
-//! dense:  | params | dense | … | len | -      | room |  batch       |      dense ──▶ | payload |
+//! dense:  | params | dense | … | len | -      | room |  batch, texts |     dense ──▶ | payload |
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
 //! ones take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be
-//! set ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of
-//! `work_mem` go to a temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
+//! set ([`super::batch`]), and short texts may wait to be hashed together ([`super::at_once`]). Without a capacity
+//! there is no dense payload to compare with, and hashes beyond half of `work_mem` go to a temporary file
+//! ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
@@ -110,6 +111,7 @@ impl ElementState for State {
 
     #[inline(always)]
     fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
+        self.push_texts();
         if self.head().in_parts {
             self.push_to_part(hash);
             return Ok(());
@@ -121,13 +123,7 @@ impl ElementState for State {
                 return Ok(());
             }
         }
-        if self.is_dense() {
-            self.prefetch(hash);
-        }
-        let len = self.head().len;
-        // SAFETY: there is room for another hash after `len` ones.
-        unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
-        self.head_mut().len = len + 1;
+        self.push_to_batch(hash);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::{jsonb, numeric};
 use crate::pg::call::Element;
+use crate::pg::varlena::Value;
 use crate::pg::{catalog, encoding};
 use pg_bloom_core::canonical::{Sink, scalar};
 use pgrx::pg_sys;
@@ -137,8 +138,16 @@ impl ScalarReader {
         }
     }
 
+    /// A text that is whole, uncompressed and in UTF-8 as it was given.
     #[inline(always)]
+    pub fn text_in_place<'a>(&self, element: Element) -> Option<Value<'a>> {
+        // SAFETY: texts are of variable length.
+        let text = unsafe { Value::in_place(element.datum) }?;
+        (!self.convert || text.is_ascii()).then_some(text)
+    }
+
     /// What `work` makes of a text in UTF-8, of which `canonical` takes what counts.
+    #[inline(always)]
     pub fn with_text<T>(
         &self,
         element: Element,

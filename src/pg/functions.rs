@@ -5,9 +5,13 @@
 //! sound is that PostgreSQL calls a C function with the arguments that `sql/pg_bloom.sql` declares: whoever may create
 //! C functions may do anything already.
 
-/// Defines the C symbols of functions: `pg_functions! { fn name => path; }`.
+/// Defines the C symbols of functions: `pg_functions! { name => path; }`.
+///
+/// `name => path, first quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so many
+/// and so short that the guard against panics would take a good part of their time. It runs without that, so it must
+/// not panic, nor call PostgreSQL, which may raise an error; with `None` it leaves a call to `path`.
 macro_rules! pg_functions {
-    ($($name:ident => $function:path;)*) => {
+    ($($name:ident => $function:path $(, first $quick:path)?;)*) => {
         /// The C symbols of this file's functions.
         #[allow(
             missing_docs,
@@ -17,16 +21,7 @@ macro_rules! pg_functions {
         pub mod symbols {
             use super::*;
             $(
-                #[unsafe(no_mangle)]
-                #[pgrx::pg_guard]
-                pub unsafe extern "C-unwind" fn $name(
-                    fcinfo: pgrx::pg_sys::FunctionCallInfo,
-                ) -> pgrx::pg_sys::Datum {
-                    // SAFETY: PostgreSQL passes the information about this call.
-                    let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
-                    let result = $function(&call);
-                    call.finish(result)
-                }
+                pg_functions!(@symbol $name => $function $(, $quick)?);
 
                 // Tells PostgreSQL that the function follows calling convention 1.
                 const _: () = {
@@ -36,6 +31,35 @@ macro_rules! pg_functions {
                     }
                 };
             )*
+        }
+    };
+    (@symbol $name:ident => $function:path) => {
+        #[unsafe(no_mangle)]
+        #[pgrx::pg_guard]
+        pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+            // SAFETY: PostgreSQL passes the information about this call.
+            let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+            let result = $function(&call);
+            call.finish(result)
+        }
+    };
+    (@symbol $name:ident => $function:path, $quick:path) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+            #[pgrx::pg_guard]
+            unsafe extern "C-unwind" fn guarded(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                // SAFETY: as below.
+                let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+                let result = $function(&call);
+                call.finish(result)
+            }
+            // SAFETY: PostgreSQL passes the information about this call.
+            let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+            match $quick(&call) {
+                Some(datum) => call.finish(Ok(Some(datum))),
+                // SAFETY: the same call.
+                None => unsafe { guarded(fcinfo) },
+            }
         }
     };
 }

@@ -25,16 +25,26 @@ impl<'a> Value<'a> {
     /// The datum must be of a type of variable length, and stay valid for `'a`.
     #[inline(always)]
     pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
-        let given: *mut pg_sys::varlena = datum.cast_mut_ptr();
         // SAFETY: promised by the caller. The common cases need no call of PostgreSQL.
-        let pointer = unsafe {
-            if varatt_is_4b_u(given) || (varatt_is_1b(given) && !varatt_is_1b_e(given)) {
-                given
-            } else {
-                fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum_packed(given))
-            }
-        };
-        Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+        unsafe {
+            Value::in_place(datum).unwrap_or_else(|| {
+                let given = datum.cast_mut_ptr();
+                let pointer = fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum_packed(given));
+                Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+            })
+        }
+    }
+
+    /// The same for what is whole and uncompressed as it was given; `None` for anything else. Doesn't call PostgreSQL.
+    ///
+    /// # Safety
+    /// As for [`Value::detoast`].
+    #[inline(always)]
+    pub unsafe fn in_place(datum: pg_sys::Datum) -> Option<Self> {
+        let pointer: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller.
+        let is_in_place = unsafe { varatt_is_4b_u(pointer) || (varatt_is_1b(pointer) && !varatt_is_1b_e(pointer)) };
+        is_in_place.then_some(Value { pointer, copied: false, lifetime: PhantomData })
     }
 
     /// The same with a length of four bytes before it and aligned as its type is, for what is not read byte by byte.

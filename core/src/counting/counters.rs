@@ -13,8 +13,8 @@
 
 use crate::hash::reduce;
 use crate::interrupt;
-use crate::layout::prefetch as prefetch_line;
 use crate::layout::{Blocked, Scheme, Shape};
+use crate::simd::prefetch as prefetch_line;
 
 /// The largest value of a counter, which stands for itself and everything above.
 pub const SATURATED: u8 = 15;

@@ -37,7 +37,8 @@ use super::merge::{merged_header, or_into};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::Result;
-use crate::layout::{self, Layout, Shape};
+use crate::layout::{Layout, Shape};
+use crate::simd;
 use crate::{interrupt, memory};
 use std::borrow::Cow;
 
@@ -69,7 +70,7 @@ pub fn count_ones(bits: &[u8]) -> u64 {
     bits.chunks(crate::interrupt::STRIDE)
         .map(|stride| {
             crate::interrupt::check();
-            crate::layout::count_ones(stride)
+            simd::count_ones(stride)
         })
         .sum()
 }
@@ -108,9 +109,9 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
 
 /// The sum of the rates of all blocks of `blocked`, of which many have the same number of bits set.
 fn rate_of_blocks(num_hashes: u32, bits: &[u8]) -> f64 {
-    let mut with_ones = [0; layout::COUNTS];
+    let mut with_ones = [0; simd::COUNTS];
     for stride in bits.chunks(interrupt::STRIDE) {
-        layout::tally_blocks(stride, &mut with_ones);
+        simd::tally_blocks(stride, &mut with_ones);
         interrupt::check();
     }
     let rates = with_ones.iter().enumerate().filter(|&(_, &blocks)| blocks > 0);

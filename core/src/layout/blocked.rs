@@ -11,8 +11,8 @@
 
 use super::scheme::{self, Scheme};
 use super::shape::Shape;
-use super::simd::{self, POSITIONS_PER_WORD, prefetch};
 use crate::hash::{reduce, word};
+use crate::simd::{self, Blocks, POSITIONS_PER_WORD, prefetch};
 
 /// The `blocked` layout.
 pub struct Blocked;
@@ -96,13 +96,13 @@ impl Scheme for Blocked {
     }
 
     fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
-        if !simd::insert_all(payload, shape, hashes) {
+        if !simd::insert_all(payload, blocks_of(shape), hashes) {
             scheme::insert_all_portably::<Self>(payload, shape, hashes);
         }
     }
 
     fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], mut found: impl FnMut(bool)) {
-        if !simd::contains_each(payload, shape, hashes, &mut found) {
+        if !simd::contains_each(payload, blocks_of(shape), hashes, &mut found) {
             scheme::contains_each_portably::<Self>(payload, shape, hashes, found);
         }
     }
@@ -116,20 +116,15 @@ impl Scheme for Blocked {
     }
 }
 
+fn blocks_of(shape: Shape) -> Blocks {
+    Blocks { count: shape.blocks, num_hashes: shape.num_hashes }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hash::word;
     use crate::layout::Layout;
-
-    #[test]
-    fn bits_are_counted() {
-        let bits: Vec<u8> = (0..1_003).map(|i| word(3, i) as u8).collect();
-        for length in [0, 1, 7, 8, 9, 64, 1_003] {
-            let expected: u32 = bits[..length].iter().map(|b| b.count_ones()).sum();
-            assert_eq!(simd::count_ones(&bits[..length]), u64::from(expected));
-        }
-    }
 
     #[test]
     fn faster_ways_do_what_the_portable_one_does() {
@@ -139,13 +134,13 @@ mod tests {
             let shape = Shape { layout: Layout::Blocked, num_hashes, blocks };
             let mut fast = vec![0; blocks as usize * 64];
             let mut portable = fast.clone();
-            if !simd::insert_all(&mut fast, shape, added) {
+            if !simd::insert_all(&mut fast, blocks_of(shape), added) {
                 return;
             }
             added.iter().for_each(|&hash| Blocked::insert(&mut portable, shape, hash));
             assert_eq!(fast, portable, "{shape:?}");
             let mut answers = Vec::new();
-            assert!(simd::contains_each(&fast, shape, &elements, &mut |found| answers.push(found)));
+            assert!(simd::contains_each(&fast, blocks_of(shape), &elements, &mut |found| answers.push(found)));
             let expected: Vec<bool> = elements.iter().map(|&hash| Blocked::contains(&portable, shape, hash)).collect();
             assert_eq!(answers, expected, "{shape:?}");
             assert!(answers[..added.len()].iter().all(|&found| found));

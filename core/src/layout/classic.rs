@@ -8,9 +8,9 @@
 
 use super::scheme::Scheme;
 use super::shape::Shape;
-use super::simd::prefetch;
 use crate::hash::{reduce, word};
 use crate::interrupt::STRIDE;
+use crate::simd::prefetch;
 
 /// The `classic` layout.
 pub struct Classic;

@@ -8,7 +8,7 @@
 //!
 //! [`Shape`] has layout, number of hashes and number of blocks; its methods (in `dispatch`) are what a layout can do:
 //! `name` has the layouts' names, `shape` the numbers, `scheme` the trait that `blocked`, `classic` and `parquet`
-//! implement, `simd` what CPUs do faster than portable code.
+//! implement.
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
 //! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks holds just the elements of blocks `q·i … q·i + q
@@ -21,8 +21,6 @@ mod name;
 mod parquet;
 mod scheme;
 mod shape;
-#[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
-mod simd;
 
 pub use blocked::Blocked;
 pub use classic::Classic;
@@ -30,5 +28,3 @@ pub use name::Layout;
 pub use parquet::{PARQUET_HASHES, Parquet};
 pub use scheme::{Scheme, and_bytes, or_bytes};
 pub use shape::{MAX_HASHES, Shape};
-pub use simd::prefetches_far;
-pub(crate) use simd::{COUNTS, count_ones, prefetch, tally_blocks};

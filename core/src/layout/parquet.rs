@@ -7,7 +7,7 @@
 
 use super::scheme::{self, Scheme};
 use super::shape::Shape;
-use super::simd::prefetch;
+use crate::simd::prefetch;
 
 /// The `parquet` layout.
 pub struct Parquet;

@@ -1,8 +1,8 @@
 //! What every layout can do, and what several of them do alike.
 
 use super::shape::Shape;
-use super::simd::PREFETCH_AHEAD;
 use crate::interrupt::{STRIDE, check};
+use crate::simd::PREFETCH_AHEAD;
 
 /// What a layout is asked to do. The payload always has [`Shape::payload_bytes`] bytes.
 pub trait Scheme {
