@@ -71,6 +71,7 @@ pub extern "C-unwind" fn _PG_init() {
     settings::define();
     index::define();
     membership::define();
+    planner::define();
     pg_bloom_core::interrupt::install(pg::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::error::out_of_memory);
 }

@@ -20,6 +20,7 @@
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
+//! | [`array_paths`] | scans of an index for `operator ANY (array)` |
 //! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and transactions |
 //! | [`open_table`], [`keyed_rows`] | tables without a query: opening one, finding and replacing its rows |
 //! | [`check_expression`], [`statement`] | what a CHECK constraint calls; statements of SQL |
@@ -29,6 +30,7 @@ pub mod functions;
 
 pub mod allocator;
 pub mod array;
+pub mod array_paths;
 pub mod buffer;
 pub mod call;
 pub mod catalog;

@@ -1,13 +1,17 @@
-//! The planner's question which condition on an index over filters a call is worth: `filter @> element`,
-//! `bloom_contains(filter, element)` and `element <@ filter` become `filter @=> bloom_key(element)`, and
-//! `bloom_contains_any(filter, elements)` becomes `filter @=> ANY (bloom_keys(elements))`, and
-//! `bloom_contains_all(filter, constants)` the conditions of its first elements, all of which must hold.
+//! The planner's question which condition on an index over filters a call is worth.
+//!
+//! | call | condition |
+//! |---|---|
+//! | `filter @> element`, `bloom_contains(filter, element)`, `element <@ filter` | `filter @=> bloom_key(element)` |
+//! | `filter @> ANY (elements)`, `bloom_contains_any(filter, elements)` | `filter @=> ANY (bloom_keys(elements))` |
+//! | `bloom_contains_all(filter, constants)` | that of each of the first elements, all of which must hold |
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
 //! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
 //! asked again by the condition itself.
 
 use crate::pg::array;
+use crate::pg::array_paths::{self, Provider, is_fixed};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::nodes::argument;
@@ -49,19 +53,62 @@ pub fn index_condition(call: &Call) -> Option<Datum> {
     // SAFETY: the planner passes a node, which is read as what its tag says.
     let is_condition = unsafe { (*request).type_ == pg_sys::NodeTag::T_SupportRequestIndexCondition };
     // SAFETY: as its tag says.
-    is_condition.then(|| unsafe { condition(call, &*request) }.map_or(Datum::null(), Datum::from))
+    let conditions = is_condition.then(|| unsafe { condition(call.function().ok()?, &*request) })?;
+    Some(conditions.map_or(Datum::null(), Datum::from))
 }
 
-/// A list of the conditions.
+/// Lets the planner ask the same about `ANY`, of which it asks no support function.
+pub fn define() {
+    array_paths::define(Provider { is_own, conditions: of_any });
+}
+
+/// Whether an index is one over filters.
+///
+/// # Safety
+/// It must be one of the planner's.
+unsafe fn is_own(index: &pg_sys::IndexOptInfo) -> bool {
+    // SAFETY: promised by the caller; reads the catalog.
+    unsafe {
+        index.relam == pg_sys::get_index_am_oid(c"bloom_filter".as_ptr(), true)
+            && maker_of_keys(index).is_some_and(|function| catalog::is_beside(function, function, c"bloom_keys"))
+    }
+}
+
+/// The function that makes keys of an array.
+///
+/// # Safety
+/// As of [`is_own`].
+unsafe fn maker_of_keys(index: &pg_sys::IndexOptInfo) -> Option<pg_sys::Oid> {
+    // SAFETY: promised by the caller; an index has a column.
+    let (family, column) = unsafe { (*index.opfamily, *index.opcintype) };
+    operators::family_function(family, column, KEY_OF_ARRAY)
+}
+
+/// The answer for `filter @> ANY (elements)`.
+///
+/// # Safety
+/// The request must be one of the planner's, about an expression of `ANY` and an index of ours.
+unsafe fn of_any(request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
+    // SAFETY: promised by the caller.
+    unsafe { condition(maker_of_keys(&*request.index)?, request) }
+}
+
+/// A list of the conditions. `own` is a function of this extension.
 ///
 /// # Safety
 /// The request must be one of the planner's.
-unsafe fn condition(call: &Call, request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
-    let own = call.function().ok()?;
+unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
     let is_asked = |&&(name, filter, _): &&(&CStr, i32, Asks)| {
         filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
     };
     let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
+    // SAFETY: a node, of which the tag is read.
+    let is_array = unsafe { (*request.node).type_ } == pg_sys::NodeTag::T_ScalarArrayOpExpr;
+    let asks = match asks {
+        Asks::Element if is_array => Asks::Any,
+        _ if is_array => return None,
+        _ => asks,
+    };
     let (bloom, key_type) = (catalog::type_beside(own, c"bloom"), catalog::type_beside(own, c"bloom_key"));
     let operator = operators::family_member(request.opfamily, bloom, key_type, ASKS)?;
     let number = if asks == Asks::Any { KEY_OF_ARRAY } else { KEY_OF_ELEMENT };
@@ -71,7 +118,7 @@ unsafe fn condition(call: &Call, request: &pg_sys::SupportRequestIndexCondition)
     unsafe {
         let asked = argument(request.node, 1 - filter as usize)?;
         let filter = argument(request.node, filter as usize)?;
-        if !is_fixed(request, asked) {
+        if !is_fixed(request.root, asked, request.index) {
             return None;
         }
         let elements = if asks == Asks::All { constants_of(asked, MOST_OF_ALL) } else { vec![asked] };
@@ -85,24 +132,10 @@ unsafe fn condition(call: &Call, request: &pg_sys::SupportRequestIndexCondition)
     }
 }
 
-/// Whether an expression has one value in a scan.
-///
-/// # Safety
-/// The request must be one of the planner's, and the node an expression of it.
-unsafe fn is_fixed(request: &pg_sys::SupportRequestIndexCondition, node: *mut pg_sys::Node) -> bool {
-    // SAFETY: promised by the caller.
-    unsafe {
-        #[cfg(feature = "pg13")]
-        return pg_sys::is_pseudo_constant_for_index(node, request.index);
-        #[cfg(not(feature = "pg13"))]
-        pg_sys::is_pseudo_constant_for_index(request.root, node, request.index)
-    }
-}
-
 /// The call that makes a key of an element, or the keys of an array.
 ///
 /// # Safety
-/// As of [`is_fixed`].
+/// The request must be one of the planner's, and the element an expression of it.
 unsafe fn key_of(
     request: &pg_sys::SupportRequestIndexCondition,
     make_key: pg_sys::Oid,

@@ -15,3 +15,5 @@ mod functions;
 mod index_condition;
 mod statistics;
 mod support;
+
+pub use index_condition::define;

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `filter @> text`, `@> "char"`, also with `ANY` | the same | where the index has not the filter's own bits |
 //! | `filter @> anyelement`, `bloom_contains` | `filter @=> bloom_key(element)` | always |
-//! | `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |
+//! | `filter @> ANY (array)`, `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |
 //!
 //! Keys of a scan don't say of which type an element is. So the support function of the operators gives the planner a
 //! condition with a key that is made of the element in the executor.

@@ -26,6 +26,37 @@ EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE seen @> 42;
 EXPLAIN (COSTS OFF) SELECT id FROM segments WHERE seen @> 42::numeric AND seen @> 43::numeric;
 EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1, 3) AS x, segments WHERE seen @> x;
 
+-- ANY of elements of any type, of which PostgreSQL asks no support function.
+CREATE TABLE spans (id integer, part integer, seen bloom) PARTITION BY LIST (part);
+CREATE TABLE spans_even PARTITION OF spans FOR VALUES IN (0);
+CREATE TABLE spans_odd PARTITION OF spans FOR VALUES IN (1);
+INSERT INTO spans SELECT i, i % 2, bloom_agg(i * 1000 + j, 2000, 0.0001)
+FROM generate_series(1, 60) AS i, generate_series(1, 2000) AS j GROUP BY i;
+CREATE INDEX ON spans USING bloom_filter (seen);
+ANALYZE spans;
+EXPLAIN (COSTS OFF) SELECT id FROM spans WHERE seen @> ANY (ARRAY[42500, 43999, NULL]);
+SELECT id FROM spans WHERE seen @> ANY (ARRAY[42500, 43999, NULL]) ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT id FROM spans_even WHERE id < 30 AND seen @> ANY (ARRAY[17001::bigint]);
+PREPARE any_of(integer[]) AS SELECT id FROM spans_even WHERE seen @> ANY ($1) ORDER BY id;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE any_of(ARRAY[42500]);
+EXECUTE any_of(ARRAY[42500, 10500]);
+EXECUTE any_of('{}');
+EXECUTE any_of(NULL);
+RESET plan_cache_mode;
+EXPLAIN (COSTS OFF) SELECT w.i, s.id FROM generate_series(20, 22) AS w (i),
+    LATERAL (SELECT id FROM spans_even WHERE seen @> ANY (ARRAY[w.i * 1000 + 1]) OFFSET 0) AS s;
+SELECT w.i, s.id FROM generate_series(20, 22) AS w (i),
+    LATERAL (SELECT id FROM spans_even WHERE seen @> ANY (ARRAY[w.i * 1000 + 1]) OFFSET 0) AS s ORDER BY 1, 2;
+-- Of these each filter is read.
+SET enable_seqscan = on;
+EXPLAIN (COSTS OFF) SELECT id FROM spans_even WHERE seen @> ALL (ARRAY[42500, 42501]);
+EXPLAIN (COSTS OFF) SELECT id FROM spans_even WHERE NOT seen @> ANY (ARRAY[42500]);
+EXPLAIN (COSTS OFF) SELECT id FROM spans_even WHERE seen @> ANY (ARRAY[42500, random()::integer]);
+SELECT id FROM spans WHERE seen @> ANY (ARRAY['42500']);
+DROP TABLE spans;
+SET enable_seqscan = off;
+
 -- Every element is found in its filter, whatever that is.
 SELECT count(*) FROM generate_series(1, 260) AS i
 WHERE EXISTS (SELECT FROM segments WHERE seen @> ('trace ' || (i * 1000 + 5)) AND id = i);
