@@ -5,6 +5,7 @@
 //! a table: sequential scans get the costs that they have, and a bitmap scan of the index is added.
 
 use super::nodes::{items, nth};
+use super::planning::is_plain_table;
 use pgrx::pg_sys::{self, NodeTag};
 use std::cell::Cell;
 
@@ -46,6 +47,9 @@ unsafe extern "C-unwind" fn add_paths(
         if let Some(next) = NEXT.get() {
             next(root, rel, number, entry);
         }
+        if !is_plain_table(&*rel, &*entry) {
+            return;
+        }
         for restriction in items((*rel).baserestrictinfo).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
             let Some(array) = any_of_array(restriction) else { continue };
             let clauses: Vec<_> = items((*rel).indexlist)
@@ -83,7 +87,8 @@ unsafe fn clause(
     // SAFETY: nodes of the planner; an index has a column. A node is zeros but for what is set.
     unsafe {
         let provider = PROVIDER.get()?;
-        let is_usable = (provider.is_own)(&*index)
+        let is_usable = (*index).amhasgetbitmap
+            && (provider.is_own)(&*index)
             && ((*index).indpred.is_null() || (*index).predOK)
             && is_promotable(rel, restriction)
             && pg_sys::match_index_to_operand(nth((*array).args, 0)?, 0, index);

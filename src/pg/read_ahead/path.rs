@@ -1,6 +1,7 @@
 //! The planner's side: which scans are worth reading ahead.
 
 use super::super::nodes::{items, nth};
+use super::super::planning::is_plain_table;
 use super::methods;
 use super::parts::{called, column};
 use super::plan::{self, Chosen};
@@ -44,7 +45,8 @@ unsafe extern "C-unwind" fn add_paths(
         if let Some(next) = NEXT.get() {
             next(root, rel, number, entry);
         }
-        if !is_plain_table(&*rel, &*entry) {
+        let is_wanted = || provider().is_some_and(|provider| (provider.is_wanted)());
+        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !is_wanted() {
             return;
         }
         let Some(chosen) = worthy_restriction(&*rel) else { return };
@@ -58,20 +60,6 @@ unsafe extern "C-unwind" fn add_paths(
             pg_sys::add_partial_path(rel, path(scan, chosen));
         }
     }
-}
-
-/// Whether this is a table, or a partition, that may be scanned as it is.
-fn is_plain_table(rel: &pg_sys::RelOptInfo, entry: &pg_sys::RangeTblEntry) -> bool {
-    let is_of_table =
-        matches!(rel.reloptkind, pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL);
-    is_of_table
-        && entry.rtekind == pg_sys::RTEKind::RTE_RELATION
-        && matches!(entry.relkind as u8, b'r' | b'm')
-        && !entry.inh
-        && entry.tablesample.is_null()
-        && rel.tuples >= LEAST_ROWS
-        && !rel.baserestrictinfo.is_null()
-        && provider().is_some_and(|provider| (provider.is_wanted)())
 }
 
 /// Whether the table's rows are where PostgreSQL itself keeps them.
