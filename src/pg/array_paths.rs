@@ -181,7 +181,7 @@ unsafe fn cost_beyond(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::Scalar
     // SAFETY: nodes of the planner. The operator's second argument is only to be there.
     unsafe {
         let (column, elements) = (nth((*array).args, 0)?, nth((*array).args, 1)?);
-        let element_type = pg_sys::get_element_type(pg_sys::exprType(elements));
+        let element_type = pg_sys::get_base_element_type(pg_sys::exprType(elements));
         let none = pg_sys::InvalidOid;
         let element = pg_sys::makeNullConst(element_type, -1, none);
         let one =

@@ -145,11 +145,29 @@ unsafe fn key_of(
 ) -> *mut pg_sys::FuncExpr {
     // SAFETY: promised by the caller.
     unsafe {
+        let element = if asks == Asks::Any { of_base_type(element) } else { element };
         let result = if asks == Asks::Any { pg_sys::get_array_type(key_type) } else { key_type };
         let arguments = pg_sys::lappend(std::ptr::null_mut(), element.cast());
         let collation = pg_sys::exprInputCollation(request.node);
         let written = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
         pg_sys::makeFuncExpr(make_key, result, arguments, pg_sys::InvalidOid, collation, written)
+    }
+}
+
+/// An expression as one of the type that its domain is over, as arguments of a polymorphic function are.
+///
+/// # Safety
+/// It must be a valid one.
+unsafe fn of_base_type(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let given = pg_sys::exprType(node);
+        let base = pg_sys::getBaseType(given);
+        if base == given {
+            return node;
+        }
+        let cast = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+        pg_sys::makeRelabelType(node.cast(), base, -1, pg_sys::get_typcollation(base), cast).cast()
     }
 }
 

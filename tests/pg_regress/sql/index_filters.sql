@@ -48,6 +48,14 @@ EXPLAIN (COSTS OFF) SELECT w.i, s.id FROM generate_series(20, 22) AS w (i),
     LATERAL (SELECT id FROM spans_even WHERE seen @> ANY (ARRAY[w.i * 1000 + 1]) OFFSET 0) AS s;
 SELECT w.i, s.id FROM generate_series(20, 22) AS w (i),
     LATERAL (SELECT id FROM spans_even WHERE seen @> ANY (ARRAY[w.i * 1000 + 1]) OFFSET 0) AS s ORDER BY 1, 2;
+CREATE DOMAIN ids AS integer[];
+CREATE DOMAIN few_ids AS ids CHECK (cardinality(VALUE) < 9);
+EXPLAIN (COSTS OFF) SELECT id FROM spans_even WHERE seen @> ANY ('{42500}'::few_ids);
+SELECT id FROM spans WHERE seen @> ANY ('{42500, 17001}'::few_ids) ORDER BY id;
+PREPARE any_of_ids(ids) AS SELECT id FROM spans WHERE seen @> ANY ($1) ORDER BY id;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE any_of_ids('{42500}');
+RESET plan_cache_mode;
 -- Of these each filter is read.
 SET enable_seqscan = on;
 EXPLAIN (COSTS OFF) SELECT id FROM spans_even WHERE seen @> ALL (ARRAY[42500, 42501]);
@@ -59,6 +67,8 @@ SET enable_seqscan = off;
 SELECT id FROM spans_even TABLESAMPLE SYSTEM (0) WHERE seen @> ANY (ARRAY[42500]);
 SELECT id FROM spans_even TABLESAMPLE SYSTEM (100) WHERE seen @> ANY (ARRAY[42500]);
 DROP TABLE spans;
+DEALLOCATE any_of_ids;
+DROP DOMAIN few_ids, ids;
 
 -- Every element is found in its filter, whatever that is.
 SELECT count(*) FROM generate_series(1, 260) AS i
