@@ -5,7 +5,7 @@
 //! a table: sequential scans get the costs that they have, and a bitmap scan of the index is added.
 
 use super::nodes::{items, nth};
-use super::planning::is_plain_table;
+use super::scan_paths;
 use pgrx::pg_sys::{self, NodeTag};
 use std::cell::Cell;
 
@@ -21,35 +21,17 @@ pub struct Provider {
 
 thread_local! {
     static PROVIDER: Cell<Option<Provider>> = const { Cell::new(None) };
-    /// Who is asked for other ways to scan a table.
-    static NEXT: Cell<pg_sys::set_rel_pathlist_hook_type> = const { Cell::new(None) };
 }
 
 /// Asks for such scans from now on: called once, when the library is loaded.
 pub fn define(provider: Provider) {
     PROVIDER.set(Some(provider));
-    // SAFETY: whoever was there before is called too.
-    unsafe {
-        NEXT.set(pg_sys::set_rel_pathlist_hook);
-        pg_sys::set_rel_pathlist_hook = Some(add_paths);
-    }
+    scan_paths::define(add_paths);
 }
 
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn add_paths(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    number: pg_sys::Index,
-    entry: *mut pg_sys::RangeTblEntry,
-) {
-    // SAFETY: called as PostgreSQL called us, with the table that it plans. All lists are of what their names say.
+unsafe fn add_paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, _entry: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: the planner's, of a plain table. All lists are of what their names say.
     unsafe {
-        if let Some(next) = NEXT.get() {
-            next(root, rel, number, entry);
-        }
-        if !is_plain_table(&*rel, &*entry) {
-            return;
-        }
         for restriction in items((*rel).baserestrictinfo).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
             let Some(array) = any_of_array(restriction) else { continue };
             let clauses: Vec<_> = items((*rel).indexlist)

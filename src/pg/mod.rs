@@ -20,7 +20,7 @@
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
-//! | [`array_paths`] | scans of an index for `operator ANY (array)` |
+//! | `scan_paths`, [`array_paths`] | further ways to scan a table; those by an index for `operator ANY (array)` |
 //! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and transactions |
 //! | [`open_table`], [`keyed_rows`] | tables without a query: opening one, finding and replacing its rows |
 //! | [`check_expression`], [`statement`] | what a CHECK constraint calls; statements of SQL |
@@ -59,6 +59,7 @@ pub mod reloptions;
 pub mod row;
 pub mod row_type;
 pub mod scan;
+mod scan_paths;
 pub mod snapshot;
 pub mod statement;
 pub mod table;

@@ -118,14 +118,3 @@ impl Planned {
         unsafe { pg_sys::cpu_operator_cost }
     }
 }
-
-/// Whether the planner looks at a table with conditions, or a partition, that may be scanned as it is: it is no parent
-/// of others, which has the indexes of its partitions, and no sample.
-pub fn is_plain_table(rel: &pg_sys::RelOptInfo, entry: &pg_sys::RangeTblEntry) -> bool {
-    matches!(rel.reloptkind, pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL)
-        && entry.rtekind == pg_sys::RTEKind::RTE_RELATION
-        && matches!(entry.relkind as u8, b'r' | b'm')
-        && !entry.inh
-        && entry.tablesample.is_null()
-        && !rel.baserestrictinfo.is_null()
-}

@@ -1,13 +1,12 @@
 //! The planner's side: which scans are worth reading ahead.
 
 use super::super::nodes::{items, nth};
-use super::super::planning::is_plain_table;
+use super::super::scan_paths;
 use super::methods;
 use super::parts::{called, column};
 use super::plan::{self, Chosen};
 use super::provider::{self, Provider, provider};
 use pgrx::pg_sys::{self, NodeTag};
-use std::cell::Cell;
 use std::ffi::CStr;
 
 /// Rows of a table from which on it is worth it.
@@ -17,36 +16,18 @@ const LEAST_BYTES: usize = 1 << 20;
 /// What is left of the cost of reading a row: enough to be chosen instead of the plain scan, and no more.
 const SHARE: f64 = 0.999;
 
-thread_local! {
-    /// Who is asked next.
-    static NEXT: Cell<pg_sys::set_rel_pathlist_hook_type> = const { Cell::new(None) };
-}
-
 /// Reads ahead for these conditions from now on: called once, when the library is loaded.
 pub fn define(who: Provider) {
     provider::set(who);
     methods::register();
-    // SAFETY: whoever was there before is called too.
-    unsafe {
-        NEXT.set(pg_sys::set_rel_pathlist_hook);
-        pg_sys::set_rel_pathlist_hook = Some(add_paths);
-    }
+    scan_paths::define(add_paths);
 }
 
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn add_paths(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    number: pg_sys::Index,
-    entry: *mut pg_sys::RangeTblEntry,
-) {
-    // SAFETY: called as PostgreSQL called us, with the table that it plans.
+unsafe fn add_paths(_root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: the planner's, of a plain table.
     unsafe {
-        if let Some(next) = NEXT.get() {
-            next(root, rel, number, entry);
-        }
         let is_wanted = || provider().is_some_and(|provider| (provider.is_wanted)());
-        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !is_wanted() {
+        if (*rel).tuples < LEAST_ROWS || !is_wanted() {
             return;
         }
         let Some(chosen) = worthy_restriction(&*rel) else { return };
