@@ -14,6 +14,7 @@ use crate::pg::error::{Error, Result, SqlState, raise};
 use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::table::{self, Built, Row};
+use crate::pg::worker;
 use pg_bloom_core::memory;
 use pg_bloom_core::page::RowId;
 use pg_bloom_core::range::{Build, Directory, Options};
@@ -52,7 +53,7 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
         column,
         pages_per_range: options.pages_per_range,
         build: Build::new(options, hashes_to_hold())?,
-        pages: NewIndex::begin(index)?,
+        pages: NewIndex::begin(index, worker::may_build(table, info))?,
         range: 0,
         hashes: Vec::new(),
         rows: 0,

@@ -17,16 +17,16 @@ pub struct NewIndex {
 }
 
 impl NewIndex {
-    /// Begins with an index without pages.
+    /// Begins with an index without pages, which a worker may write.
     ///
     /// # Errors
     /// 55000 if it has some.
-    pub fn begin(relation: Relation) -> Result<NewIndex> {
+    pub fn begin(relation: Relation, may_have_writer: bool) -> Result<NewIndex> {
         if relation.pages() > 0 {
             let message = format!("index \"{}\" already contains data", relation.name());
             return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        Ok(NewIndex { relation, pages: NewPages::new(relation, SPECIAL_BYTES) })
+        Ok(NewIndex { relation, pages: NewPages::new(relation, SPECIAL_BYTES, may_have_writer) })
     }
 
     /// Writes what was not written yet, and the metapage.

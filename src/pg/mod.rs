@@ -15,7 +15,8 @@
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
-//! | [`new_pages`] | the pages of a relation that is being made |
+//! | [`new_pages`], `page_writer`, `page_file` | the pages of a relation that is being made, written by another process |
+//! | [`worker`] | a second process that works for this one |
 //! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
@@ -49,6 +50,8 @@ pub mod once;
 pub mod open_table;
 pub mod operators;
 pub mod owner;
+mod page_file;
+mod page_writer;
 pub mod panics;
 pub mod parsed;
 pub mod planning;
@@ -68,3 +71,4 @@ pub mod toast;
 pub mod vacuum;
 pub mod varlena;
 pub mod wal;
+pub mod worker;

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! page ─▶ batch ─▶ WAL ─▶ file ─▶ the checkpointer is told of a file to bring to disk
+//!           └──▶ a worker, which does the rest when there are many pages
 //! ```
 //!
 //! A crash replays the WAL from where the last complete checkpoint began. A page whose record is older than that must
@@ -15,25 +16,24 @@
 
 use super::buffer::Pin;
 use super::memory;
+use super::page_file::{BATCH, PageFile};
+use super::page_writer::{ALIGNMENT, PageWriter};
 use super::relation::{Fork, PAGE_BYTES, Relation};
 use super::wal::{Layout, critical_section, fill};
 use pgrx::pg_sys;
-
-/// Pages that are logged and written together: as many as PostgreSQL puts into one record.
-const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
-/// What memory that is written past the kernel's cache must be aligned to, which newer versions of PostgreSQL can do.
-const ALIGNMENT: usize = 4096;
-/// Pages of each of the files that a relation consists of.
-const FILE_PAGES: u32 = pg_sys::RELSEG_SIZE;
 
 /// New pages, in the order of their numbers.
 pub struct NewPages {
     relation: Relation,
     special_bytes: usize,
-    /// Those that were not written yet, in memory that the current context frees.
+    file: PageFile,
+    /// Whether a worker is to write them when there are many, and the one that does.
+    may_have_writer: bool,
+    writer: Option<PageWriter>,
+    /// Those that were not written yet, in memory that the current context frees or that the worker shares.
     batch: *mut u8,
     waiting: usize,
-    /// How many were.
+    /// How many were, or will be by the worker.
     written: u32,
     /// Where a crash would have begun to replay the WAL before the first page.
     redo: u64,
@@ -42,13 +42,27 @@ pub struct NewPages {
 
 impl NewPages {
     /// Of a relation without pages. They are to have special spaces of so many bytes. The first page remains one of
-    /// zeros until the end.
-    pub fn new(relation: Relation, special_bytes: usize) -> NewPages {
+    /// zeros until the end. A worker may write them.
+    pub fn new(relation: Relation, special_bytes: usize, may_have_writer: bool) -> NewPages {
         // SAFETY: a memory context is current; reads where the last checkpoint began.
         let (context, redo) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::GetRedoRecPtr()) };
         let memory = memory::allocate(context, BATCH * PAGE_BYTES + ALIGNMENT);
         let batch = memory.wrapping_add(memory.align_offset(ALIGNMENT));
-        let mut pages = NewPages { relation, special_bytes, batch, waiting: 0, written: 0, redo, finished: false };
+        let file = PageFile::of(relation);
+        let may_have_writer = may_have_writer && file.can_be_shared();
+        let (writer, waiting, written) = (None, 0, 0);
+        let mut pages = NewPages {
+            relation,
+            special_bytes,
+            file,
+            may_have_writer,
+            writer,
+            batch,
+            waiting,
+            written,
+            redo,
+            finished: false,
+        };
         pages.next().fill(0);
         pages
     }
@@ -68,6 +82,9 @@ impl NewPages {
         assert_eq!(first.len(), PAGE_BYTES, "the size of a page");
         self.finished = true;
         self.flush();
+        if let Some(writer) = self.writer.take() {
+            writer.finish();
+        }
         let needs_wal = self.relation.needs_wal();
         let mut pin = Pin::read(self.relation, Fork::Main, 0);
         let mut page = pin.exclusive();
@@ -81,11 +98,9 @@ impl NewPages {
                 }
             }
         });
-        // SAFETY: reads where the last checkpoint began; the relation has a file.
-        unsafe {
-            if needs_wal && pg_sys::GetRedoRecPtr() != self.redo {
-                pg_sys::smgrimmedsync(self.relation.storage(), Fork::Main.number());
-            }
+        // SAFETY: reads where the last checkpoint began.
+        if needs_wal && unsafe { pg_sys::GetRedoRecPtr() } != self.redo {
+            self.file.sync();
         }
     }
 
@@ -93,54 +108,44 @@ impl NewPages {
     fn next(&mut self) -> &mut [u8] {
         if self.waiting == BATCH {
             self.flush();
+            self.find_batch();
         }
         self.waiting += 1;
-        // SAFETY: the memory has room for as many pages, and `self` is borrowed for as long as this one is.
-        unsafe { std::slice::from_raw_parts_mut(self.page(self.waiting - 1), PAGE_BYTES) }
+        let last = self.waiting - 1;
+        &mut self.batch()[last * PAGE_BYTES..]
     }
 
-    /// Where a page of the batch is.
-    fn page(&self, i: usize) -> *mut u8 {
-        assert!(i < BATCH, "a page of the batch");
-        // SAFETY: the memory has room for so many.
-        unsafe { self.batch.add(i * PAGE_BYTES) }
+    /// The pages that wait.
+    fn batch(&mut self) -> &mut [u8] {
+        // SAFETY: the memory has room for as many pages as a batch may have, and `self` is borrowed for as long as this
+        // is.
+        unsafe { std::slice::from_raw_parts_mut(self.batch, self.waiting.min(BATCH) * PAGE_BYTES) }
     }
 
-    /// Logs the batch, if the relation's changes go into the WAL, and writes it.
+    /// Writes the batch, or has it written.
     fn flush(&mut self) {
-        if self.relation.needs_wal() {
-            self.log();
-        }
-        let end = self.written + self.waiting as u32;
-        for (number, i) in (self.written..end).zip(0..) {
-            let is_last_of_file = number + 1 == end || (number + 1).is_multiple_of(FILE_PAGES);
-            // SAFETY: a page of the batch, which is the next one of the relation. The checkpointer is told of each file
-            // after the last of its pages.
-            unsafe {
-                pg_sys::PageSetChecksumInplace(self.page(i).cast(), number);
-                let storage = self.relation.storage();
-                pg_sys::smgrextend(storage, Fork::Main.number(), number, self.page(i).cast(), !is_last_of_file);
+        let (first, pages) = (self.written, self.waiting as u32);
+        match &mut self.writer {
+            Some(writer) => writer.hand_over(first, pages),
+            None => {
+                let file = self.file;
+                file.append(first, self.batch());
             }
         }
-        self.written = end;
+        self.written += pages;
         self.waiting = 0;
     }
 
-    /// Writes a record with the batch, and its position into the pages. The first page of all is left out.
-    fn log(&self) {
-        let left_out = usize::from(self.written == 0);
-        let mut numbers: [u32; BATCH] = std::array::from_fn(|i| self.written + i as u32);
-        let mut pages: [_; BATCH] = std::array::from_fn(|i| self.page(i).cast());
-        let (numbers, pages) = (&mut numbers[left_out..self.waiting], &mut pages[left_out..self.waiting]);
-        let (mut file, fork) = (self.relation.locator(), Fork::Main.number());
-        // SAFETY: as many numbers as pages, each of which is of the batch.
-        unsafe {
-            #[cfg(feature = "pg13")]
-            for (&mut number, &mut page) in numbers.iter_mut().zip(pages) {
-                pg_sys::log_newpage(&mut file, fork, number, page, true);
-            }
-            #[cfg(not(feature = "pg13"))]
-            pg_sys::log_newpages(&mut file, fork, pages.len() as i32, numbers.as_mut_ptr(), pages.as_mut_ptr(), true);
+    /// Finds memory for the next batch, and a worker that writes it if there have been many.
+    fn find_batch(&mut self) {
+        // SAFETY: reads a setting: tables that are smaller are scanned by one process.
+        let few = unsafe { pg_sys::min_parallel_table_scan_size } as u32;
+        if self.may_have_writer && self.written >= few {
+            self.may_have_writer = false;
+            self.writer = PageWriter::start(self.file);
+        }
+        if let Some(writer) = &mut self.writer {
+            self.batch = writer.next_batch();
         }
     }
 }

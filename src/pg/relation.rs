@@ -152,7 +152,20 @@ impl Relation {
     /// The storage manager's handle, for this moment.
     pub(super) fn storage(self) -> pg_sys::SMgrRelation {
         // SAFETY: finds or makes the entry for the relation's file.
-        unsafe { pg_sys::smgropen(self.locator(), self.data().rd_backend) }
+        unsafe { pg_sys::smgropen(self.locator(), self.storage_owner()) }
+    }
+
+    /// The process whose temporary relation it is, by PostgreSQL's number of it; -1 for others.
+    pub(super) fn storage_owner(self) -> i32 {
+        self.data().rd_backend
+    }
+
+    /// How many workers the table's options ask for.
+    pub fn parallel_workers(self) -> Option<i32> {
+        let options: *const pg_sys::StdRdOptions = self.data().rd_options.cast();
+        // SAFETY: null, or the options of a table.
+        let workers = if options.is_null() { -1 } else { unsafe { (*options).parallel_workers } };
+        (workers >= 0).then_some(workers)
     }
 
     /// Counts a scan in the statistics of an index.

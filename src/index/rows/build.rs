@@ -10,6 +10,7 @@ use crate::pg::interrupt;
 use crate::pg::relation::Relation;
 use crate::pg::table::{self, Built, Row};
 use crate::pg::varlena::Value;
+use crate::pg::worker;
 use pg_bloom_core::View;
 use pg_bloom_core::page::RowId;
 use pg_bloom_core::rows::{Build, Directory};
@@ -22,7 +23,7 @@ use pgrx::pg_sys;
 /// for a damaged filter; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     check(index)?;
-    let mut pages = NewIndex::begin(index)?;
+    let mut pages = NewIndex::begin(index, worker::may_build(table, info))?;
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
     let table_rows = table::scan_for_index(table, index, info, |row| {
         interrupt::check_for_interrupts();
