@@ -8,6 +8,7 @@
 //! | `sessions` | writers, readers and somebody who rebuilds, all at once, with crashes |
 //! | `concurrently` | indexes that are made while their table changes, from rows that are remembered until then |
 //! | `crash` | unlogged and temporary tables, `wal_level = minimal`, pages that were never written |
+//! | `two_processes` | builds whose pages a worker writes |
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
@@ -43,6 +44,8 @@ mod refused;
 mod sessions;
 #[path = "index/standby.rs"]
 mod standby;
+#[path = "index/two_processes.rs"]
+mod two_processes;
 #[path = "index/types.rs"]
 mod types;
 #[path = "index/values.rs"]

@@ -78,7 +78,7 @@ fn check(client: &mut Client) {
 
 #[test]
 fn histories_with_crashes() {
-    let server = Server::start("autovacuum = off\nmax_prepared_transactions = 2");
+    let server = Server::start("autovacuum = off\nmax_prepared_transactions = 2\nmin_parallel_table_scan_size = 0");
     let mut client = server.database("filters");
     run(&mut client, FILTER);
     let mut random = Random(20);

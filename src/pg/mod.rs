@@ -15,7 +15,8 @@
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
-//! | [`new_pages`], `page_writer`, `page_file` | the pages of a relation that is being made, written by another process |
+//! | [`new_pages`] | the pages of a relation that is being made |
+//! | `page_file`, `page_writer` | the file that they are written to; a worker that writes them |
 //! | [`worker`] | a second process that works for this one |
 //! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
 //! | [`snapshot`], [`owner`] | what is visible now; rights |

@@ -97,7 +97,7 @@ fn file(server: &Server, client: &mut Client, index: &str) -> PathBuf {
 #[test]
 fn what_was_never_in_the_wal_survives_as_the_table_does() {
     let config = "wal_level = minimal\nmax_wal_senders = 0\narchive_mode = off\nautovacuum = off\n\
-        max_prepared_transactions = 2";
+        max_prepared_transactions = 2\nmin_parallel_table_scan_size = 0";
     let server = Server::start(config);
     let mut client = server.database("crashes");
     made_and_filled_in_one_transaction(&mut client, "_flushed", "0");
@@ -237,7 +237,7 @@ fn the_file_of_an_index_has_no_holes() {
 
 /// Waits in `CREATE INDEX` for a lock, when it is at some row.
 const WAITING: &str = "
-    CREATE FUNCTION reached(id integer, at integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
+    CREATE FUNCTION reached(id integer, at integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
     BEGIN
         IF id = at THEN PERFORM pg_advisory_xact_lock(1); END IF;
         RETURN id;
@@ -249,8 +249,12 @@ const WAITING: &str = "
 /// Pages are logged before they are written. Those that were logged before a checkpoint are not replayed after it.
 #[test]
 fn a_checkpoint_in_the_middle_of_a_build() {
-    for wal_level in ["replica", "minimal"] {
-        let config = format!("wal_level = {wal_level}\nmax_wal_senders = 0\nautovacuum = off");
+    for (wal_level, workers) in [("replica", 0), ("minimal", 0), ("replica", 1), ("minimal", 1)] {
+        // With a worker that writes the pages of any index that has enough for it.
+        let config = format!(
+            "wal_level = {wal_level}\nmax_wal_senders = 0\nautovacuum = off\n\
+             min_parallel_table_scan_size = 0\nmax_parallel_maintenance_workers = {workers}"
+        );
         let server = Server::start_with(&config, &[("SERVER_INITDB_ARGS", "--data-checksums")]);
         let (mut client, mut other) = (server.database("crashes"), server.connect("crashes"));
         run(&mut client, WAITING);

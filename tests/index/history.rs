@@ -75,7 +75,9 @@ fn crash(server: &Server, client: &mut Client, actions: &mut Actions) {
 
 #[test]
 fn a_random_history_hides_no_row() {
-    let server = Server::start("wal_consistency_checking = 'generic'\nautovacuum = off\nmax_wal_size = 64MB");
+    let server = Server::start(
+        "wal_consistency_checking = 'generic'\nautovacuum = off\nmax_wal_size = 64MB\nmin_parallel_table_scan_size = 0",
+    );
     let mut client = server.database("history");
     let mut random = random(1);
     run(&mut client, TABLE);

@@ -174,7 +174,9 @@ struct Until {
 
 #[test]
 fn sessions_at_once_hide_no_row() {
-    let server = Server::start("autovacuum_naptime = 1s\nmax_wal_size = 64MB\ndeadlock_timeout = 100ms");
+    let server = Server::start(
+        "autovacuum_naptime = 1s\nmax_wal_size = 64MB\nmin_parallel_table_scan_size = 0\ndeadlock_timeout = 100ms",
+    );
     let mut client = server.database("sessions");
     let mut random = random(2);
     run(&mut client, TABLE);
