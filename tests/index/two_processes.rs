@@ -91,7 +91,7 @@ fn workers_are_for_what_is_safe() {
         &mut client,
         "CREATE SEQUENCE counted;
          CREATE FUNCTION writes(i integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
-         BEGIN IF i % 50000 = 0 THEN PERFORM nextval('counted'); END IF; RETURN i; END $$;
+         BEGIN IF i % 50000 = 0 THEN PERFORM nextval('public.counted'); END IF; RETURN i; END $$;
          CREATE FUNCTION is_even(i integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
          BEGIN RETURN i % 2 = 0; END $$",
     );
