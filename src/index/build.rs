@@ -7,7 +7,8 @@ use super::column;
 use super::given::Given;
 use super::new_index::{NewIndex, meta_page, write_empty};
 use super::options;
-use super::page::{Failure, PAGE_SIZE, unhashed};
+use super::page::{PAGE_SIZE, unhashed};
+use super::tiles::Tiles;
 use crate::element::Column;
 use crate::pg::call::Element;
 use crate::pg::error::{Error, Result, SqlState, raise};
@@ -17,7 +18,7 @@ use crate::pg::table::{self, Built, Row};
 use crate::pg::worker;
 use pg_bloom_core::memory;
 use pg_bloom_core::page::RowId;
-use pg_bloom_core::range::{Build, Directory, Options};
+use pg_bloom_core::range::{Directory, Options};
 use pgrx::pg_sys;
 
 /// Bytes of a row beside its values: its header and its line pointer.
@@ -27,11 +28,9 @@ const CHECK_EVERY: usize = 4096;
 
 /// A build under way.
 struct Building {
-    index: Relation,
     column: Column,
     pages_per_range: u32,
-    build: Build,
-    pages: NewIndex,
+    tiles: Tiles,
     /// The range that rows come from, and its hashes.
     range: u32,
     hashes: Vec<u64>,
@@ -48,12 +47,12 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
     column::check_type_of_column(index)?;
     let column = column::column(index)?;
     let options = core_options(index, table);
+    let new = NewIndex::begin(index)?;
+    let may_have_worker = table.pages() >= worker::enough_pages() && worker::may_build(table, info);
     let mut building = Building {
-        index,
         column,
         pages_per_range: options.pages_per_range,
-        build: Build::new(options, hashes_to_hold())?,
-        pages: NewIndex::begin(index, worker::may_build(table, info))?,
+        tiles: Tiles::begin(&new, options, hashes_to_hold(), may_have_worker)?,
         range: 0,
         hashes: Vec::new(),
         rows: 0,
@@ -68,8 +67,7 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
     if let Some(given) = building.given.take() {
         given.keep(index);
     }
-    let (directory, pages) = building.finish();
-    pages.finish(&meta_page(|page| directory.write_meta(page)));
+    new.finish(&building.finish());
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
@@ -99,20 +97,18 @@ impl Building {
     }
 
     fn end_range(&mut self) -> Result<()> {
-        let failed = |failure: Failure| failure.of(self.index);
-        self.build.range(&mut self.pages, &self.hashes).map_err(failed)?;
+        self.tiles.range(&self.hashes)?;
         self.hashes.clear();
         self.range += 1;
         Ok(())
     }
 
-    /// Writes what is left. An error is raised here, while the pages are there that then need no WAL.
-    fn finish(mut self) -> (Directory, NewIndex) {
+    /// Writes what is left, and returns the metapage.
+    fn finish(mut self) -> Vec<u8> {
         if !self.hashes.is_empty() {
             self.end_range().unwrap_or_else(|error| raise(error));
         }
-        let directory = self.build.finish(&mut self.pages, self.rows);
-        (directory.unwrap_or_else(|failure| raise(failure.of(self.index))), self.pages)
+        self.tiles.finish()
     }
 }
 

@@ -2,45 +2,66 @@
 //!
 //! The first one is the metapage, which comes last.
 
-use super::page::Failure;
 use super::session;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::new_pages::NewPages;
+use crate::pg::page_batches::PageBatches;
+use crate::pg::page_file::PageFile;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::wal;
 use pg_bloom_core::page::{SPECIAL_BYTES, Sink};
 
-/// A new index, page by page.
+/// A new index.
 pub struct NewIndex {
     relation: Relation,
     pages: NewPages,
 }
 
 impl NewIndex {
-    /// Begins with an index without pages, which a worker may write.
+    /// Begins with an index without pages.
     ///
     /// # Errors
     /// 55000 if it has some.
-    pub fn begin(relation: Relation, may_have_writer: bool) -> Result<NewIndex> {
+    pub fn begin(relation: Relation) -> Result<NewIndex> {
         if relation.pages() > 0 {
             let message = format!("index \"{}\" already contains data", relation.name());
             return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        Ok(NewIndex { relation, pages: NewPages::new(relation, SPECIAL_BYTES, may_have_writer) })
+        Ok(NewIndex { relation, pages: NewPages::begin(relation) })
     }
 
-    /// Writes what was not written yet, and the metapage.
+    /// The file of its pages, for [`IndexFile`].
+    pub fn file(&self) -> PageFile {
+        self.pages.file()
+    }
+
+    /// Writes the metapage, when all other pages are in the file.
     pub fn finish(self, meta: &[u8]) {
-        self.pages.finish(meta);
+        self.pages.finish(meta, SPECIAL_BYTES);
         session::forget(self.relation);
     }
 }
 
-impl Sink for NewIndex {
-    type Error = Failure;
+/// The pages of a new index behind its metapage, one by one.
+pub struct IndexFile(PageBatches);
 
-    fn write(&mut self, _number: u32, page: &[u8]) -> std::result::Result<(), Failure> {
-        self.pages.add(page);
+impl IndexFile {
+    /// Begins, with a place for the metapage. A worker may write the pages if there are many.
+    pub fn begin(file: PageFile, may_have_writer: bool) -> IndexFile {
+        IndexFile(PageBatches::new(file, SPECIAL_BYTES, may_have_writer))
+    }
+
+    /// Writes what was not written yet.
+    pub fn finish(self) {
+        self.0.finish();
+    }
+}
+
+impl Sink for IndexFile {
+    type Error = Error;
+
+    fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
+        self.0.add(page);
         Ok(())
     }
 }

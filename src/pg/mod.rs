@@ -16,8 +16,8 @@
 //! | [`temporary_file`] | a file that ends with a memory context |
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
 //! | [`new_pages`] | the pages of a relation that is being made |
-//! | `page_file`, `page_writer` | the file that they are written to; a worker that writes them |
-//! | [`worker`] | a second process that works for this one |
+//! | [`page_batches`], [`page_file`], `page_writer` | how they get into its file; a worker that writes them |
+//! | [`worker`], [`feed`] | a second process that works for this one; one that is given batches of work |
 //! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
@@ -41,6 +41,7 @@ pub mod coercion;
 pub mod encoding;
 pub mod error;
 pub mod expression;
+pub mod feed;
 pub mod hooks;
 pub mod interrupt;
 pub mod keyed_rows;
@@ -51,7 +52,8 @@ pub mod once;
 pub mod open_table;
 pub mod operators;
 pub mod owner;
-mod page_file;
+pub mod page_batches;
+pub mod page_file;
 mod page_writer;
 pub mod panics;
 pub mod parsed;

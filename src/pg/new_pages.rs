@@ -15,81 +15,40 @@
 //! has been told of all pages.
 
 use super::buffer::Pin;
-use super::memory;
-use super::page_file::{BATCH, PageFile};
-use super::page_writer::{ALIGNMENT, PageWriter};
+use super::page_file::PageFile;
 use super::relation::{Fork, PAGE_BYTES, Relation};
-use super::wal::{Layout, critical_section, fill};
+use super::wal::{critical_section, fill};
 use pgrx::pg_sys;
 
-/// New pages, in the order of their numbers.
+/// A relation without pages, whose file gets all of them but the first by [`super::page_batches`].
 pub struct NewPages {
     relation: Relation,
-    special_bytes: usize,
     file: PageFile,
-    /// Whether a worker is to write them when there are many, and the one that does.
-    may_have_writer: bool,
-    writer: Option<PageWriter>,
-    /// Those that were not written yet, in memory that the current context frees or that the worker shares.
-    batch: *mut u8,
-    waiting: usize,
-    /// How many were, or will be by the worker.
-    written: u32,
     /// Where a crash would have begun to replay the WAL before the first page.
     redo: u64,
-    finished: bool,
 }
 
 impl NewPages {
-    /// Of a relation without pages. They are to have special spaces of so many bytes. The first page remains one of
-    /// zeros until the end. A worker may write them.
-    pub fn new(relation: Relation, special_bytes: usize, may_have_writer: bool) -> NewPages {
-        // SAFETY: a memory context is current; reads where the last checkpoint began.
-        let (context, redo) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::GetRedoRecPtr()) };
-        let memory = memory::allocate(context, BATCH * PAGE_BYTES + ALIGNMENT);
-        let batch = memory.wrapping_add(memory.align_offset(ALIGNMENT));
-        let file = PageFile::of(relation);
-        let may_have_writer = may_have_writer && file.can_be_shared();
-        let (writer, waiting, written) = (None, 0, 0);
-        let mut pages = NewPages {
-            relation,
-            special_bytes,
-            file,
-            may_have_writer,
-            writer,
-            batch,
-            waiting,
-            written,
-            redo,
-            finished: false,
-        };
-        pages.next().fill(0);
-        pages
+    /// Begins, before anything is written.
+    pub fn begin(relation: Relation) -> NewPages {
+        // SAFETY: reads where the last checkpoint began.
+        let redo = unsafe { pg_sys::GetRedoRecPtr() };
+        NewPages { relation, file: PageFile::of(relation), redo }
     }
 
-    /// Adds a page with these bytes, whose header is made here, and which has no hole since it will get more bits.
-    pub fn add(&mut self, bytes: &[u8]) {
-        assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
-        let special_bytes = self.special_bytes;
-        let page = self.next();
-        page[..size_of::<u64>()].fill(0);
-        fill(page, bytes, special_bytes);
-        Layout::full(special_bytes).write(page);
+    /// The file that pages are written to.
+    pub fn file(&self) -> PageFile {
+        self.file
     }
 
-    /// Writes what is left, and sets the first page.
-    pub fn finish(mut self, first: &[u8]) {
+    /// Sets the first page, when all are in the file.
+    pub fn finish(self, first: &[u8], special_bytes: usize) {
         assert_eq!(first.len(), PAGE_BYTES, "the size of a page");
-        self.finished = true;
-        self.flush();
-        if let Some(writer) = self.writer.take() {
-            writer.finish();
-        }
         let needs_wal = self.relation.needs_wal();
         let mut pin = Pin::read(self.relation, Fork::Main, 0);
         let mut page = pin.exclusive();
         critical_section(|| {
-            fill(page.bytes_mut(), first, self.special_bytes);
+            fill(page.bytes_mut(), first, special_bytes);
             // SAFETY: the page is pinned and locked exclusively.
             unsafe {
                 pg_sys::MarkBufferDirty(page.number());
@@ -102,56 +61,5 @@ impl NewPages {
         if needs_wal && unsafe { pg_sys::GetRedoRecPtr() } != self.redo {
             self.file.sync();
         }
-    }
-
-    /// The next page of the batch, whose bytes are anything.
-    fn next(&mut self) -> &mut [u8] {
-        if self.waiting == BATCH {
-            self.flush();
-            self.find_batch();
-        }
-        self.waiting += 1;
-        let last = self.waiting - 1;
-        &mut self.batch()[last * PAGE_BYTES..]
-    }
-
-    /// The pages that wait.
-    fn batch(&mut self) -> &mut [u8] {
-        // SAFETY: the memory has room for as many pages as a batch may have, and `self` is borrowed for as long as this
-        // is.
-        unsafe { std::slice::from_raw_parts_mut(self.batch, self.waiting.min(BATCH) * PAGE_BYTES) }
-    }
-
-    /// Writes the batch, or has it written.
-    fn flush(&mut self) {
-        let (first, pages) = (self.written, self.waiting as u32);
-        match &mut self.writer {
-            Some(writer) => writer.hand_over(first, pages),
-            None => {
-                let file = self.file;
-                file.append(first, self.batch());
-            }
-        }
-        self.written += pages;
-        self.waiting = 0;
-    }
-
-    /// Finds memory for the next batch, and a worker that writes it if there have been many.
-    fn find_batch(&mut self) {
-        // SAFETY: reads a setting: tables that are smaller are scanned by one process.
-        let few = unsafe { pg_sys::min_parallel_table_scan_size } as u32;
-        if self.may_have_writer && self.written >= few {
-            self.may_have_writer = false;
-            self.writer = PageWriter::start(self.file);
-        }
-        if let Some(writer) = &mut self.writer {
-            self.batch = writer.next_batch();
-        }
-    }
-}
-
-impl Drop for NewPages {
-    fn drop(&mut self) {
-        debug_assert!(self.finished || std::thread::panicking(), "pages that were not written");
     }
 }

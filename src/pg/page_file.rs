@@ -5,6 +5,8 @@ use pgrx::pg_sys;
 
 /// The most pages that are written together: as many as PostgreSQL puts into one record.
 pub const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
+/// Their bytes.
+pub const BATCH_BYTES: usize = BATCH * PAGE_BYTES;
 /// Pages of each of the files that a relation consists of.
 const FILE_PAGES: u32 = pg_sys::RELSEG_SIZE;
 /// The number of no process: InvalidBackendId, or INVALID_PROC_NUMBER.
@@ -32,7 +34,7 @@ impl PageFile {
     /// Logs up to [`BATCH`] pages, which come after those that the file has, if changes of the relation go into the
     /// WAL, and writes them. Both set something in their headers. The first page of all is not logged.
     pub fn append(&self, first: u32, pages: &mut [u8]) {
-        assert!(pages.len().is_multiple_of(PAGE_BYTES) && pages.len() <= BATCH * PAGE_BYTES, "a batch of pages");
+        assert!(pages.len().is_multiple_of(PAGE_BYTES) && pages.len() <= BATCH_BYTES, "a batch of pages");
         if self.needs_wal {
             self.log(first, pages);
         }

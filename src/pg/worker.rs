@@ -39,6 +39,12 @@ pub fn may_build(table: Relation, info: *mut pg_sys::IndexInfo) -> bool {
     may_be && table.parallel_workers() != Some(0) && is_parallel_safe(info)
 }
 
+/// Pages of a relation that a worker pays for: PostgreSQL scans smaller ones by one process.
+pub fn enough_pages() -> u32 {
+    // SAFETY: reads a setting, in pages.
+    unsafe { pg_sys::min_parallel_table_scan_size as u32 }
+}
+
 /// Whether the expressions of an index may be computed in parallel mode.
 fn is_parallel_safe(info: *mut pg_sys::IndexInfo) -> bool {
     let mut global = pg_sys::PlannerGlobal { maxParallelHazard: pg_sys::PROPARALLEL_UNSAFE as _, ..Default::default() };
@@ -95,13 +101,15 @@ impl Worker {
         }
     }
 
-    /// Waits for the worker's end, and raises its error if it had one. The shared memory is gone then.
-    pub fn finish(self) {
+    /// Waits for the worker's end, and raises its error if it had one. Then calls `read`, after which the shared memory
+    /// is gone.
+    pub fn finish(self, read: impl FnOnce()) {
         // SAFETY: a worker was launched; it has written its usage when it ends.
         unsafe {
             pg_sys::WaitForParallelWorkersToFinish(self.context);
             pg_sys::InstrAccumParallelQuery(&raw mut (*self.usage).buffers, &raw mut (*self.usage).wal);
         }
+        read();
         self.end();
     }
 

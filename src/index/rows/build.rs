@@ -1,8 +1,8 @@
 //! CREATE INDEX and REINDEX: one scan of the table.
 
-use super::super::new_index::{NewIndex, meta_page, write_empty};
+use super::super::new_index::{IndexFile, NewIndex, meta_page, write_empty};
 use super::super::options;
-use super::super::page::{Failure, PAGE_SIZE};
+use super::super::page::PAGE_SIZE;
 use super::column;
 use crate::error::invalid_parameter;
 use crate::pg::error::{Result, raise};
@@ -23,21 +23,23 @@ use pgrx::pg_sys;
 /// for a damaged filter; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     check(index)?;
-    let mut pages = NewIndex::begin(index, worker::may_build(table, info))?;
+    let new = NewIndex::begin(index)?;
+    let mut pages = IndexFile::begin(new.file(), worker::may_build(table, info));
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
     let table_rows = table::scan_for_index(table, index, info, |row| {
         interrupt::check_for_interrupts();
-        if let Err(failure) = add(&mut build, &mut pages, row) {
-            raise(failure.of(index));
+        if let Err(error) = add(&mut build, &mut pages, row) {
+            raise(error);
         }
     });
     let rows = build.rows();
-    let directory = build.finish(&mut pages).unwrap_or_else(|failure| raise(failure.of(index)));
-    pages.finish(&meta_page(|page| directory.write_meta(page)));
+    let directory = build.finish(&mut pages).unwrap_or_else(|error| raise(error));
+    pages.finish();
+    new.finish(&meta_page(|page| directory.write_meta(page)));
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
-fn add(build: &mut Build, pages: &mut NewIndex, row: Row) -> std::result::Result<(), Failure> {
+fn add(build: &mut Build, pages: &mut IndexFile, row: Row) -> Result<()> {
     let Some(value) = row.value else { return Ok(()) };
     // SAFETY: the column is one of filters, as its operator class says.
     let value = unsafe { Value::detoast(value) };
