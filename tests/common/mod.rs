@@ -240,8 +240,8 @@ pub fn sqlstate(client: &mut Client, sql: &str) -> String {
     client.batch_execute(sql).err().map_or("00000".into(), |e| state_of(&e))
 }
 
-/// The SQLSTATE that a statement ends with that may run for so long. The limit ends with the statement: PostgreSQL tells
-/// of one that is over while a session waits for a command too, as an answer to whatever is asked next.
+/// The SQLSTATE that a statement ends with that may run for so long. The limit ends with the statement: PostgreSQL
+/// tells of one that is over while a session waits for a command too, as an answer to whatever is asked next.
 pub fn sqlstate_within(client: &mut Client, milliseconds: usize, sql: &str) -> String {
     sqlstate(client, &format!("SET LOCAL statement_timeout = {milliseconds}; {sql}"))
 }
