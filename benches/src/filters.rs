@@ -75,7 +75,8 @@ impl Bench {
         rows
     }
 
-    /// The build against reading each filter of the table: as PostgreSQL is set when nobody does it, and by one process.
+    /// The build against reading each filter of the table: with the workers that PostgreSQL gives it when nobody sets
+    /// how many, and without.
     fn builds(&mut self) -> Vec<Row> {
         let (mut with_worker, mut alone, mut reading) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..BUILDS {
