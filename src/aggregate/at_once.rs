@@ -2,7 +2,8 @@
 //! a way to fail.
 //!
 //! That is so for nearly all elements of a large group, and the guard that every call of PostgreSQL needs would take as
-//! long as the rest. A text of a dense state waits for seven others, to be hashed with them:
+//! long as the rest. A text of a dense state waits for seven others, to be hashed with them; a small state hashes each
+//! at once, because waiting took as long there:
 //!
 //! ```text
 //! text ──▶ texts ──eight of them──▶ hashes ──▶ batch, whose memory is prefetched ──full──▶ bits
