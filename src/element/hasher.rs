@@ -71,6 +71,15 @@ impl Hasher {
         hash.map_or(AtOnce::Not, AtOnce::Hash)
     }
 
+    /// The hash of an element, if that needs nothing of PostgreSQL.
+    #[inline(always)]
+    pub fn hash_in_place(&self, element: Element) -> Option<u64> {
+        match &self.reader {
+            Reader::Scalar(reader) if reader.reads_in_place(element) => self.hash(element),
+            _ => None,
+        }
+    }
+
     #[inline(never)]
     fn hash_rarer(&self, element: Element) -> Option<u64> {
         let datum = element.datum;

@@ -138,6 +138,18 @@ impl ScalarReader {
         }
     }
 
+    /// Whether an element can be read without calling PostgreSQL: it is as it was given, and nothing of it converted.
+    pub fn reads_in_place(&self, element: Element) -> bool {
+        match self.source {
+            Source::Enum | Source::Jsonb | Source::Other => false,
+            Source::Name => !self.convert,
+            Source::Text | Source::Bpchar => self.text_in_place(element).is_some(),
+            // SAFETY: these are of variable length.
+            Source::Bytea | Source::Numeric => unsafe { Value::in_place(element.datum) }.is_some(),
+            _ => true,
+        }
+    }
+
     /// A text that is whole, uncompressed and in UTF-8 as it was given.
     #[inline(always)]
     pub fn text_in_place<'a>(&self, element: Element) -> Option<Value<'a>> {

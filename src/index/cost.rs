@@ -8,11 +8,16 @@
 //! index pages     those that each question reads, and one for each tile that has the key
 //! ```
 //!
-//! PostgreSQL has no place for the table's pages: it takes the share of rows that we return for rows spread at random,
-//! and computes the pages that these are on, by Mackert and Lohman. So we return the share that gives the right pages.
-//! The rows of these pages are all compared: what PostgreSQL doesn't charge of that is part of the index's cost.
+//! Where the heap filter reads these pages, they are a part of the index's cost, a run for each range, and so is hashing
+//! their rows; PostgreSQL is told the share of rows that match.
+//!
+//! Where it doesn't, because the index is on an expression or they are too many, PostgreSQL reads them, and has no place
+//! for their number: it takes the share of rows that we return for rows spread at random, and computes the pages that
+//! these are on, by Mackert and Lohman. So we return the share that gives the right pages. The rows of these pages are
+//! all compared: what PostgreSQL doesn't charge of that is part of the index's cost.
 
 use super::column::Index;
+use super::heap_filter::HeapFilter;
 use crate::pg::planning::Planned;
 use pg_bloom_core::range::{DEFAULT_FPR, Expectation, Level};
 
@@ -53,14 +58,27 @@ pub fn estimate(planned: &Planned) -> Cost {
     let scans = searches * planned.loops();
     let fetched = if scans > 1.0 { planned.index_pages_read(asked * scans) / planned.loops() } else { asked };
 
-    let charged = rows_on(pages_read, pages);
-    let compared = (pages_read * rows / pages - charged).max(0.0);
     let startup = planned.keys_cost();
-    let total = startup
+    let asking = startup
         + fetched * planned.random_page_cost()
-        + asked * searches * OPERATORS_PER_PAGE * planned.operator_cost()
-        + compared * planned.row_cost();
+        + asked * searches * OPERATORS_PER_PAGE * planned.operator_cost();
+    let rows_read = pages_read * rows / pages;
+    if planned.is_on_column() && pages_read <= HeapFilter::MOST_PAGES as f64 {
+        let reading = cost_of_reading(planned, pages_read, pages_per_range) + rows_read * planned.operator_cost();
+        return Cost { startup, total: asking + reading, selectivity: planned.selectivity().min(1.0) };
+    }
+    let charged = rows_on(pages_read, pages);
+    let compared = (rows_read - charged).max(0.0);
+    let total = asking + compared * planned.row_cost();
     Cost { startup, total, selectivity: (charged / rows).max(planned.selectivity()).min(1.0) }
+}
+
+/// What it costs to read so many pages of the table in ranges.
+fn cost_of_reading(planned: &Planned, pages: f64, pages_per_range: f64) -> f64 {
+    let loops = planned.loops();
+    let fetched = if loops > 1.0 { planned.table_pages_read(pages * loops) / loops } else { pages };
+    let (random, next) = planned.table_page_costs();
+    fetched * (random + (pages_per_range - 1.0) * next) / pages_per_range
 }
 
 /// How many rows at random are on so many of a table's pages, by the formula that PostgreSQL inverts.

@@ -12,7 +12,8 @@
 //! | `tiles` | the tiles of an index that is being built, made here or by a worker |
 //! | `new_index` | the pages of an index that is being built |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
-//! | `scan` | questions: a bitmap of ranges |
+//! | `scan` | questions: a bitmap of rows in the ranges that may have a key |
+//! | `heap_filter` | which rows of such a range are worth a look |
 //! | `vacuum` | VACUUM, which finds nothing to remove |
 //! | `cost` | what the planner is told |
 //! | `inspect` | `bloom_index_info` |
@@ -30,6 +31,7 @@ mod column;
 mod cost;
 mod given;
 mod handler;
+mod heap_filter;
 mod insert;
 mod inspect;
 mod new_index;

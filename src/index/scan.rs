@@ -1,17 +1,19 @@
-//! Bitmap scans: whole ranges that may have a key, clamped to the pages that the table has.
+//! Bitmap scans: the rows of ranges that may have a key, clamped to the pages that the table has.
 
 use super::column::Index;
+use super::heap_filter::HeapFilter;
 use super::page::unhashed;
+use crate::pg::buffer;
 use crate::pg::error::Result;
 use crate::pg::interrupt;
 use crate::pg::memory::Scratch;
 use crate::pg::relation::Relation;
-use crate::pg::scan::{Bitmap, Key, Sought};
+use crate::pg::scan::{Bitmap, Key, RowBatch, Sought};
 use crate::pg::table;
 use pg_bloom_core::memory;
 use pg_bloom_core::range::Directory;
 
-/// Adds the pages that may have rows with these keys, all of them. Returns how many rows that may be.
+/// Adds the rows that may have these keys, all of them. Returns how many that may be.
 ///
 /// # Errors
 /// XX002 for damage; 0A000 for a comparison that the index can't answer.
@@ -20,8 +22,9 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
     let index = Index::of(relation)?;
     let directory = index.directory()?;
     let mut ranges: Option<Vec<u32>> = None;
+    let mut sought = Vec::new();
     for key in keys {
-        let found = ranges_of(&index, &directory, key)?;
+        let Asked { hashes, ranges: found } = ask(&index, &directory, key)?;
         let both = match ranges.take() {
             Some(before) => common(&before, &found),
             None => found,
@@ -30,34 +33,60 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
             return Ok(0);
         }
         ranges = Some(both);
+        memory::push(&mut sought, hashes);
     }
     // Absent keys never come here: the table needn't be opened for them.
-    let pages = table::of_index(relation).relation().pages();
-    let mut added = 0;
-    for range in ranges.unwrap_or_default() {
-        let first = u64::from(range) * u64::from(directory.options.pages_per_range);
-        let end = (first + u64::from(directory.options.pages_per_range)).min(u64::from(pages));
-        for page in first..end {
-            bitmap.add_page(page as u32);
-            added += 1;
-        }
-        interrupt::check_for_interrupts();
-    }
-    Ok(added * ROWS_PER_PAGE)
+    let table = table::of_index(relation);
+    let filter = HeapFilter::new(&index, table.relation(), sought);
+    let mut rows = RowBatch::new(bitmap);
+    let pages = Pages { table: table.relation(), per_range: directory.options.pages_per_range };
+    pages.add(&ranges.unwrap_or_default(), filter.as_ref(), &mut rows);
+    Ok(rows.finish())
 }
 
-/// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
-const ROWS_PER_PAGE: i64 = 10;
+/// The pages of ranges.
+struct Pages {
+    table: Relation,
+    per_range: u32,
+}
 
-/// The ranges that may have a key, ascending.
-fn ranges_of(index: &Index, directory: &Directory, key: &Key) -> Result<Vec<u32>> {
+impl Pages {
+    /// Adds what a filter finds in the pages of these ranges; whole pages without one, and where there are many.
+    fn add(&self, ranges: &[u32], filter: Option<&HeapFilter>, rows: &mut RowBatch<'_>) {
+        let end = self.table.pages();
+        let of = |range: u32| {
+            let first = u64::from(range) * u64::from(self.per_range);
+            (first..(first + u64::from(self.per_range)).min(u64::from(end))).map(|page| page as u32)
+        };
+        let filtered = if filter.is_some() { HeapFilter::MOST_PAGES / self.per_range as usize } else { 0 };
+        for (i, &range) in ranges.iter().enumerate() {
+            if i + 1 < filtered.min(ranges.len()) {
+                of(ranges[i + 1]).for_each(|page| buffer::prefetch(self.table, page));
+            }
+            match filter.filter(|_| i < filtered) {
+                Some(filter) => of(range).for_each(|page| filter.add_rows(page, rows)),
+                None => of(range).for_each(|page| rows.add_page(page)),
+            }
+            interrupt::check_for_interrupts();
+        }
+    }
+}
+
+/// What a key looks for: hashes of which an element has one, and the ranges that may have these, both ascending.
+struct Asked {
+    hashes: Vec<u64>,
+    ranges: Vec<u32>,
+}
+
+fn ask(index: &Index, directory: &Directory, key: &Key) -> Result<Asked> {
     // A nested loop asks again and again.
     let _scratch = key.is_array().then(Scratch::new);
-    let mut ranges = Vec::new();
+    let (mut hashes, mut ranges) = (Vec::new(), Vec::new());
     let hasher = index.hasher_of(key.asked_type())?;
     let mut pages = index.pages();
     let mut ask = |element| {
         let hash = hasher.hash(element).ok_or_else(unhashed)?;
+        memory::push(&mut hashes, hash);
         directory
             .search(&mut pages, hash, |range| memory::push(&mut ranges, range))
             .map_err(|failure| failure.of(index.relation()))
@@ -69,11 +98,12 @@ fn ranges_of(index: &Index, directory: &Directory, key: &Key) -> Result<Vec<u32>
             for element in elements {
                 ask(element)?;
             }
+            hashes.sort_unstable();
             ranges.sort_unstable();
             ranges.dedup();
         }
     }
-    Ok(ranges)
+    Ok(Asked { hashes, ranges })
 }
 
 /// What two ascending lists have in common.

@@ -16,8 +16,7 @@ use std::ops::Deref;
 use std::thread::panicking;
 
 /// Bytes that a processor reads at once.
-#[cfg(target_arch = "x86_64")]
-const CACHE_LINE: usize = 64;
+pub(super) const CACHE_LINE: usize = 64;
 
 /// A page that is kept in its buffer.
 pub struct Pin(pg_sys::Buffer);
@@ -64,15 +63,10 @@ impl Pin {
     /// The same for one byte of the page, and those beside it.
     pub fn approach_byte(&self, at: usize) {
         debug_assert!(at < PAGE_BYTES);
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch never faults, whatever the address, and reads nothing that the program can see.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start().wrapping_add(at).cast()) };
-        }
+        approach(self.start().wrapping_add(at));
     }
 
-    fn start(&self) -> *mut u8 {
+    pub(super) fn start(&self) -> *mut u8 {
         // SAFETY: pinned, so the buffer holds this page.
         unsafe { pg_sys::BufferGetPage(self.0).cast() }
     }
@@ -83,6 +77,19 @@ impl Pin {
             unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_UNLOCK as _) };
         }
     }
+}
+
+/// Lets the processor fetch a byte, and those beside it, from memory while it does something else.
+#[inline(always)]
+pub(super) fn approach(byte: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch never faults, whatever the address, and reads nothing that the program can see.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(byte.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = byte;
 }
 
 impl Drop for Pin {

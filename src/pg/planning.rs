@@ -45,6 +45,12 @@ impl Planned {
         operators::family_function(family, declared, number).is_some()
     }
 
+    /// Whether the index is on a column of the table, and not on an expression.
+    pub fn is_on_column(&self) -> bool {
+        // SAFETY: an index has one of these for each column.
+        unsafe { *self.info().indexkeys > 0 }
+    }
+
     /// Pages of the index.
     pub fn index_pages(&self) -> f64 {
         f64::from(self.info().pages)
@@ -77,19 +83,27 @@ impl Planned {
 
     /// How many pages of the index are read from disk by so many reads of random ones, some of which are cached.
     pub fn index_pages_read(&self, reads: f64) -> f64 {
-        let info = self.info();
+        self.pages_read(reads, self.info().pages)
+    }
+
+    /// The same for pages of the table.
+    pub fn table_pages_read(&self, reads: f64) -> f64 {
+        self.pages_read(reads, self.table().pages)
+    }
+
+    fn pages_read(&self, reads: f64, pages: u32) -> f64 {
         // SAFETY: asks for the size of the cache and what else the query reads.
-        unsafe { pg_sys::index_pages_fetched(reads, info.pages.max(1), self.index_pages(), self.root) }
+        unsafe { pg_sys::index_pages_fetched(reads, pages.max(1), self.index_pages(), self.root) }
     }
 
     /// What reading a random page of the index costs.
     pub fn random_page_cost(&self) -> f64 {
-        let mut cost = 0.0;
-        // SAFETY: reads the options of the index's tablespace.
-        unsafe {
-            pg_sys::get_tablespace_page_costs(self.info().reltablespace, &mut cost, std::ptr::null_mut());
-        }
-        cost
+        page_costs(self.info().reltablespace).0
+    }
+
+    /// What reading a random page of the table costs, and the one after it.
+    pub fn table_page_costs(&self) -> (f64, f64) {
+        page_costs(self.table().reltablespace)
     }
 
     /// What computing the keys costs.
@@ -117,4 +131,12 @@ impl Planned {
         // SAFETY: reads a setting.
         unsafe { pg_sys::cpu_operator_cost }
     }
+}
+
+/// What reading a random page in a tablespace costs, and the one after it.
+fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
+    let (mut random, mut next) = (0.0, 0.0);
+    // SAFETY: reads the options of the tablespace, or the settings.
+    unsafe { pg_sys::get_tablespace_page_costs(tablespace, &mut random, &mut next) };
+    (random, next)
 }

@@ -238,6 +238,12 @@ impl Relation {
         unsafe { (*self.data().rd_index).indrelid }
     }
 
+    /// The number of the table's column that an index's first column is; 0 for an expression.
+    pub fn column_number(self) -> i16 {
+        // SAFETY: an index has its row of pg_index, and as many of these as columns.
+        unsafe { *(*self.data().rd_index).indkey.values.as_ptr() }
+    }
+
     /// Whether an index is partial.
     pub fn is_partial(self) -> bool {
         // SAFETY: an index has its row of pg_index.
@@ -295,7 +301,7 @@ impl Relation {
 ///
 /// # Safety
 /// The descriptor must have as many.
-unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::FormData_pg_attribute {
+pub(super) unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::FormData_pg_attribute {
     // SAFETY: promised by the caller; in version 18 the full rows come after the compact ones.
     unsafe {
         #[cfg(feature = "pg18")]

@@ -67,12 +67,14 @@ impl Bitmap {
         Bitmap(bitmap)
     }
 
-    /// Adds all rows of a page, which will be compared again.
-    pub fn add_page(&mut self, page: u32) {
+    fn add_page(&mut self, page: u32) {
         // SAFETY: as `new` was promised.
         unsafe { pg_sys::tbm_add_page(self.0, page) };
     }
 }
+
+/// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
+const ROWS_PER_PAGE: i64 = 10;
 
 /// Rows for a bitmap, handed over many at a time.
 pub struct RowBatch<'b> {
@@ -104,6 +106,12 @@ impl<'b> RowBatch<'b> {
             self.hand_over();
         }
         true
+    }
+
+    /// Adds all rows of a page, which will be compared.
+    pub fn add_page(&mut self, page: u32) {
+        self.bitmap.add_page(page);
+        self.added += ROWS_PER_PAGE;
     }
 
     fn hand_over(&mut self) {
