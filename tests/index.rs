@@ -10,6 +10,7 @@
 //! | `crash` | unlogged and temporary tables, `wal_level = minimal`, pages that were never written |
 //! | `two_processes` | builds whose pages a worker writes |
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
+//! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
 //! | `values` | the types and their values |
@@ -34,6 +35,8 @@ mod damage;
 mod duplicates;
 #[path = "index/encodings.rs"]
 mod encodings;
+#[path = "index/heap_filter.rs"]
+mod heap_filter;
 #[path = "index/history.rs"]
 mod history;
 #[path = "index/plans.rs"]

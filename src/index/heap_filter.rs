@@ -11,9 +11,9 @@
 //! | an absent key, mean | 15.2 µs | |
 //!
 //! Nothing here decides who sees a row, so nothing can hide one: a row that a snapshot sees was on its page before the
-//! snapshot was taken, and is there, on the same line, as long as the snapshot is. What can't be hashed at once (a value
-//! out of line, a column that was added later) counts as a match, since PostgreSQL compares each row again. Of a row
-//! that was updated in its page the bitmap has the line by which indexes find it.
+//! snapshot was taken, and is there, on the same line, as long as the snapshot is. What can't be hashed at once (a
+//! value out of line, a column that was added later) counts as a match, since PostgreSQL compares each row again. Of a
+//! row that was updated in its page the bitmap has the line by which indexes find it.
 
 use super::column::Index;
 use crate::element::Hasher;
@@ -32,8 +32,8 @@ pub struct HeapFilter {
 }
 
 impl HeapFilter {
-    /// The most pages that a scan reads itself. Where a key may be in so many, most of them have it, and will be read by
-    /// PostgreSQL as well.
+    /// The most pages that a scan reads itself. Where a key may be in more, most of them have it, and PostgreSQL reads
+    /// them as well.
     pub const MOST_PAGES: usize = 512;
 
     /// For rows that have one of the hashes of each key; nothing where rows can't be read without PostgreSQL.

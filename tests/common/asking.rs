@@ -45,7 +45,8 @@ impl Answers {
         Ok((!is_newer).then_some(answers))
     }
 
-    fn of_transaction(client: &mut Client, sql: &str) -> Result<Answers, Error> {
+    /// Asks both ways in a transaction that is under way.
+    pub fn of_transaction(client: &mut Client, sql: &str) -> Result<Answers, Error> {
         client.batch_execute(BY_INDEX)?;
         let plan = texts(client, &format!("EXPLAIN (COSTS OFF) {sql}"))?.join("\n");
         let by_index = texts(client, sql)?;
