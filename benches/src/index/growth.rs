@@ -136,7 +136,7 @@ pub fn of_many(rows: usize) -> (String, Vec<Row>) {
         .expect("text can be written to");
         let title = format!("index pages read for an absent key, {options}");
         limits.push(limited(title, index_pages, 30.0, "pages"));
-        bench.database.run("DROP INDEX t_ours; DROP FUNCTION lookup, blocks");
+        bench.database.run("DROP INDEX t_ours; DROP FUNCTION lookup, pages_read");
     }
     bench.database.drop();
     (text, limits)

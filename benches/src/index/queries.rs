@@ -3,17 +3,6 @@
 use super::{Bench, Index, limited};
 use crate::{ROUNDS, Row};
 
-/// Pages of tables that the bitmap scans of a query read.
-const HEAP_BLOCKS: &str = r#"
-    CREATE FUNCTION heap_blocks(query text) RETURNS bigint LANGUAGE plpgsql AS $$
-    DECLARE
-        plan json;
-    BEGIN
-        EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
-        RETURN (SELECT coalesce(sum(pages::text::bigint), 0) FROM jsonb_path_query(plan::jsonb,
-            'strict $.** ? (@."Node Type" == "Bitmap Heap Scan").keyvalue() ? (@.key like_regex "Heap Blocks").value') AS pages);
-    END $$"#;
-
 impl Bench {
     /// New keys that a table doesn't have, by nested loops with an index of each inside.
     pub(super) fn anti_join(&mut self) -> Vec<Row> {
@@ -67,9 +56,8 @@ impl Bench {
             }
         }
         self.database.run("RESET plan_cache_mode");
-        self.database.run(HEAP_BLOCKS);
         let read: f64 = self.database.value(
-            "SELECT avg(heap_blocks(format('SELECT * FROM by_ours WHERE key = %L', 'nothing ' || i)))::float8
+            "SELECT avg(pages_read(format('SELECT * FROM by_ours WHERE key = %L', 'nothing ' || i), 'r'))::float8
              FROM generate_series(1, 200) AS i",
         );
         let pages: f64 = self.database.value(
