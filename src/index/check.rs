@@ -1,16 +1,18 @@
 //! `bloom_index_check`: whether the index would find every row of its table.
 //!
 //! The rows are those that everybody sees who begins now. Each is looked for as a question would, in the two pages that
-//! its bits are in.
+//! its bits are in, and by the heap filter on its own page.
 
 use super::column::Index;
+use super::heap_filter::HeapFilter;
 use super::opened::Named;
 use super::page::{missed, unhashed};
 use super::rows;
 use crate::pg::call::{Call, Element};
 use crate::pg::error::{Outcome, Result, raise};
 use crate::pg::snapshot::Latest;
-use crate::pg::table::scan_for_check;
+use crate::pg::table::{Row, scan_for_check};
+use pg_bloom_core::memory;
 use pg_bloom_core::range::{Directory, Pages};
 use pgrx::pg_sys::Datum;
 
@@ -24,22 +26,61 @@ fn check(call: &Call) -> Outcome {
     let snapshot = Latest::take();
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
-    let mut rows = 0i64;
+    let filter = HeapFilter::new(&index, named.table());
+    let mut of_page = RowsOfPage { rows: Vec::new(), count: 0 };
+    let require = |missing: Option<Row>| {
+        if let Some(row) = missing {
+            raise(missed(named.index(), named.table(), row));
+        }
+    };
     scan_for_check(named.table(), named.index(), &snapshot, |row| {
         // One that is NULL is never looked for.
         let Some(datum) = row.value else { return };
-        match has(&index, &directory, row.page, Element { datum }) {
-            Ok(true) => rows += 1,
-            Ok(false) => raise(missed(named.index(), named.table(), row)),
+        let hash = index.column().hasher().hash(Element { datum }).ok_or_else(unhashed);
+        match hash.and_then(|hash| Ok((hash, has(&index, &directory, row.page, hash)?))) {
+            Ok((hash, true)) => require(of_page.add(row, hash, filter.as_ref())),
+            Ok((_, false)) => require(Some(row)),
             Err(error) => raise(error),
         }
     });
-    Ok(Some(Datum::from(rows)))
+    require(of_page.finish(filter.as_ref()));
+    Ok(Some(Datum::from(of_page.count)))
 }
 
-/// Whether a row on this page of the table would be found.
-fn has(index: &Index, directory: &Directory, table_page: u32, element: Element) -> Result<bool> {
-    let hash = index.column().hasher().hash(element).ok_or_else(unhashed)?;
+/// Rows of one page of the table, with their hashes: a scan has those of a page one after the other.
+struct RowsOfPage {
+    rows: Vec<(Row, u64)>,
+    /// Rows of all pages.
+    count: i64,
+}
+
+impl RowsOfPage {
+    /// Adds a row. Where it is the first of another page, those before it are done: returns one that the filter would
+    /// not find.
+    fn add(&mut self, row: Row, hash: u64, filter: Option<&HeapFilter>) -> Option<Row> {
+        let is_of_other = self.rows.first().is_some_and(|(first, _)| first.page != row.page);
+        let missing = if is_of_other { self.finish(filter) } else { None };
+        memory::push(&mut self.rows, (row, hash));
+        self.count += 1;
+        missing
+    }
+
+    /// Returns a row that the filter would not find.
+    fn finish(&mut self, filter: Option<&HeapFilter>) -> Option<Row> {
+        let rows = std::mem::take(&mut self.rows);
+        let (filter, page) = (filter?, rows.first()?.0.page);
+        let found = filter.rows_of(page);
+        let is_found = |row: &Row, hash| {
+            found
+                .iter()
+                .any(|found| found.root.is_none_or(|root| root == row.line) && found.hash.is_none_or(|h| h == hash))
+        };
+        rows.into_iter().find(|&(row, hash)| !is_found(&row, hash)).map(|(row, _)| row)
+    }
+}
+
+/// Whether a row with this hash on this page of the table would be looked for there.
+fn has(index: &Index, directory: &Directory, table_page: u32, hash: u64) -> Result<bool> {
     let range = table_page / directory.options.pages_per_range;
     let Some(places) = directory.places(range, hash) else { return Ok(false) };
     for mark in places.in_lock_order() {

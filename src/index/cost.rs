@@ -11,10 +11,10 @@
 //! Where the heap filter reads these pages, they are a part of the index's cost, a run for each range, and so is hashing
 //! their rows; PostgreSQL is told the share of rows that match.
 //!
-//! Where it doesn't, because the index is on an expression or they are too many, PostgreSQL reads them, and has no place
-//! for their number: it takes the share of rows that we return for rows spread at random, and computes the pages that
-//! these are on, by Mackert and Lohman. So we return the share that gives the right pages. The rows of these pages are
-//! all compared: what PostgreSQL doesn't charge of that is part of the index's cost.
+//! Where it doesn't, because the index is on an expression or they are too many, PostgreSQL reads them, and has no
+//! place for their number: it takes the share of rows that we return for rows spread at random, and computes the pages
+//! that these are on, by Mackert and Lohman. So we return the share that gives the right pages. The rows of these pages
+//! are all compared: what PostgreSQL doesn't charge of that is part of the index's cost.
 
 use super::column::Index;
 use super::heap_filter::HeapFilter;

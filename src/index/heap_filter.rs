@@ -21,14 +21,21 @@ use crate::pg::buffer::Pin;
 use crate::pg::heap_page::{Found, HeapPage, RowColumn};
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::scan::RowBatch;
+use pg_bloom_core::memory;
 
-/// What finds the rows of pages that have one of several hashes.
+/// What reads the rows of a table with an index.
 pub struct HeapFilter {
     table: Relation,
     column: RowColumn,
     hasher: Hasher,
-    /// For each key hashes, ascending, of which a row has one.
-    sought: Vec<Vec<u64>>,
+}
+
+/// A row of a page.
+pub struct HashedRow {
+    /// By which line an index finds it; nothing where none does any more.
+    pub root: Option<u16>,
+    /// Nothing where only PostgreSQL can tell.
+    pub hash: Option<u64>,
 }
 
 impl HeapFilter {
@@ -36,21 +43,18 @@ impl HeapFilter {
     /// them as well.
     pub const MOST_PAGES: usize = 512;
 
-    /// For rows that have one of the hashes of each key; nothing where rows can't be read without PostgreSQL.
-    pub fn new(index: &Index, table: Relation, sought: Vec<Vec<u64>>) -> Option<HeapFilter> {
+    /// Nothing where rows can't be read without PostgreSQL.
+    pub fn new(index: &Index, table: Relation) -> Option<HeapFilter> {
         let column = RowColumn::of_index(index.relation(), table)?;
-        Some(HeapFilter { table, column, hasher: index.column().hasher().clone(), sought })
+        Some(HeapFilter { table, column, hasher: index.column().hasher().clone() })
     }
 
-    /// Adds the rows of a page, which the table must have, that may have the keys.
-    pub fn add_rows(&self, page: u32, rows: &mut RowBatch<'_>) {
-        let pin = Pin::read(self.table, Fork::Main, page);
-        let heap_page = HeapPage::lock(&pin);
-        let mut roots = None;
-        heap_page.for_each_row(&self.column, |line, found| {
-            if self.may_match(found) {
-                let roots = roots.get_or_insert_with(|| heap_page.roots());
-                let is_added = roots.of(line).is_some_and(|root| rows.add(page, root, true));
+    /// Adds the rows of a page, which the table must have, that may have one of the hashes of each key. These ascend.
+    pub fn add_rows(&self, page: u32, keys: &[Vec<u64>], rows: &mut RowBatch<'_>) {
+        let is_sought = |hash| keys.iter().all(|hashes| hashes.binary_search(&hash).is_ok());
+        self.each_row(page, |heap_page, line, hash| {
+            if hash.is_none_or(is_sought) {
+                let is_added = heap_page.root_of(line).is_some_and(|root| rows.add(page, root, true));
                 if !is_added {
                     rows.add_page(page);
                 }
@@ -58,16 +62,24 @@ impl HeapFilter {
         });
     }
 
-    /// Whether a row with this may have the keys.
+    /// The rows of a page, which the table must have, but for those whose column is NULL.
+    pub fn rows_of(&self, page: u32) -> Vec<HashedRow> {
+        let mut rows = Vec::new();
+        self.each_row(page, |heap_page, line, hash| {
+            memory::push(&mut rows, HashedRow { root: heap_page.root_of(line), hash });
+        });
+        rows
+    }
+
+    /// Calls `visit` with the line and the hash of each row, if that can be had.
     #[inline(always)]
-    fn may_match(&self, found: Found) -> bool {
-        match found {
-            Found::Null => false,
-            Found::Unknown => true,
-            Found::Value(element) => self
-                .hasher
-                .hash_in_place(element)
-                .is_none_or(|hash| self.sought.iter().all(|hashes| hashes.binary_search(&hash).is_ok())),
-        }
+    fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
+        let pin = Pin::read(self.table, Fork::Main, page);
+        let heap_page = HeapPage::lock(&pin);
+        heap_page.for_each_row(&self.column, |line, found| match found {
+            Found::Null => {}
+            Found::Unknown => visit(&heap_page, line, None),
+            Found::Value(element) => visit(&heap_page, line, self.hasher.hash_in_place(element)),
+        });
     }
 }

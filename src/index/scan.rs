@@ -22,7 +22,7 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
     let index = Index::of(relation)?;
     let directory = index.directory()?;
     let mut ranges: Option<Vec<u32>> = None;
-    let mut sought = Vec::new();
+    let mut hashes_of_keys = Vec::new();
     for key in keys {
         let Asked { hashes, ranges: found } = ask(&index, &directory, key)?;
         let both = match ranges.take() {
@@ -33,40 +33,51 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
             return Ok(0);
         }
         ranges = Some(both);
-        memory::push(&mut sought, hashes);
+        memory::push(&mut hashes_of_keys, hashes);
     }
     // Absent keys never come here: the table needn't be opened for them.
     let table = table::of_index(relation);
-    let filter = HeapFilter::new(&index, table.relation(), sought);
+    let candidates = Candidates {
+        table: table.relation(),
+        pages_per_range: directory.options.pages_per_range,
+        ranges: ranges.unwrap_or_default(),
+        keys: hashes_of_keys,
+    };
     let mut rows = RowBatch::new(bitmap);
-    let pages = Pages { table: table.relation(), per_range: directory.options.pages_per_range };
-    pages.add(&ranges.unwrap_or_default(), filter.as_ref(), &mut rows);
+    candidates.add(HeapFilter::new(&index, table.relation()).as_ref(), &mut rows);
     Ok(rows.finish())
 }
 
-/// The pages of ranges.
-struct Pages {
+/// Ranges that may have rows with all keys.
+struct Candidates {
     table: Relation,
-    per_range: u32,
+    pages_per_range: u32,
+    ranges: Vec<u32>,
+    /// For each key the hashes of which a row must have one, ascending.
+    keys: Vec<Vec<u64>>,
 }
 
-impl Pages {
-    /// Adds what a filter finds in the pages of these ranges; whole pages without one, and where there are many.
-    fn add(&self, ranges: &[u32], filter: Option<&HeapFilter>, rows: &mut RowBatch<'_>) {
+impl Candidates {
+    /// Adds what a filter finds in their pages; whole pages without one, and where there are many.
+    fn add(&self, filter: Option<&HeapFilter>, rows: &mut RowBatch<'_>) {
         let end = self.table.pages();
-        let of = |range: u32| {
-            let first = u64::from(range) * u64::from(self.per_range);
-            (first..(first + u64::from(self.per_range)).min(u64::from(end))).map(|page| page as u32)
+        let pages_of = |range: u32| {
+            let first = u64::from(range) * u64::from(self.pages_per_range);
+            (first..(first + u64::from(self.pages_per_range)).min(u64::from(end))).map(|page| page as u32)
         };
-        let filtered = if filter.is_some() { HeapFilter::MOST_PAGES / self.per_range as usize } else { 0 };
-        for (i, &range) in ranges.iter().enumerate() {
-            if i + 1 < filtered.min(ranges.len()) {
-                of(ranges[i + 1]).for_each(|page| buffer::prefetch(self.table, page));
+        let mut ranges = self.ranges.iter();
+        if let Some(filter) = filter {
+            let mut filtered = ranges.by_ref().take(HeapFilter::MOST_PAGES / self.pages_per_range as usize).peekable();
+            while let Some(&range) = filtered.next() {
+                if let Some(&&next) = filtered.peek() {
+                    pages_of(next).for_each(|page| buffer::prefetch(self.table, page));
+                }
+                pages_of(range).for_each(|page| filter.add_rows(page, &self.keys, rows));
+                interrupt::check_for_interrupts();
             }
-            match filter.filter(|_| i < filtered) {
-                Some(filter) => of(range).for_each(|page| filter.add_rows(page, rows)),
-                None => of(range).for_each(|page| rows.add_page(page)),
-            }
+        }
+        for &range in ranges {
+            pages_of(range).for_each(|page| rows.add_page(page));
             interrupt::check_for_interrupts();
         }
     }

@@ -16,6 +16,7 @@ use super::buffer::{CACHE_LINE, Pin, Shared, approach};
 use super::call::Element;
 use super::relation::{PAGE_BYTES, Relation, attribute};
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varsize_any};
+use std::cell::OnceCell;
 
 /// Bytes of a page before its lines, and of a line.
 const PAGE_HEADER: usize = 24;
@@ -180,12 +181,13 @@ impl Row<'_> {
 pub struct HeapPage<'p> {
     start: *const u8,
     _lock: Shared<'p>,
+    roots: OnceCell<[u16; MOST_ROWS]>,
 }
 
 impl<'p> HeapPage<'p> {
     /// The page in this buffer.
     pub fn lock(pin: &'p Pin) -> HeapPage<'p> {
-        HeapPage { start: pin.start(), _lock: pin.shared() }
+        HeapPage { start: pin.start(), _lock: pin.shared(), roots: OnceCell::new() }
     }
 
     /// A field of the page, of two or four bytes, or one.
@@ -249,16 +251,19 @@ impl<'p> HeapPage<'p> {
         }
     }
 
-    /// By which line an index finds each row: another one, of the same page, where the row was updated without being
-    /// given to indexes. 0 where there is none any more, and for lines that there are not.
-    pub fn roots(&self) -> Roots {
-        // PostgreSQL writes as many as a page can have rows, and no more.
-        let mut roots = [0; MOST_ROWS];
-        if self.lines() <= MOST_ROWS {
-            // SAFETY: the page is locked, and there is room for that many.
-            unsafe { pg_sys::heap_get_root_tuples(self.start.cast_mut().cast(), roots.as_mut_ptr()) };
-        }
-        Roots(roots)
+    /// By which line an index finds the row of a line, both counted from 1: another one of the page, where the row was
+    /// updated without being given to indexes. Nothing where there is none any more.
+    pub fn root_of(&self, line: u16) -> Option<u16> {
+        let roots = self.roots.get_or_init(|| {
+            // PostgreSQL writes as many as a page can have rows, and no more.
+            let mut roots = [0; MOST_ROWS];
+            if self.lines() <= MOST_ROWS {
+                // SAFETY: the page is locked, and there is room for that many.
+                unsafe { pg_sys::heap_get_root_tuples(self.start.cast_mut().cast(), roots.as_mut_ptr()) };
+            }
+            roots
+        });
+        roots.get(usize::from(line).checked_sub(1)?).copied().filter(|&root| root > 0)
     }
 }
 
@@ -267,14 +272,4 @@ impl<'p> HeapPage<'p> {
 fn parts_of_line(bits: u32) -> (usize, u32, usize) {
     let (low, flags, high) = ((bits & 0x7FFF) as usize, bits >> 15 & 3, (bits >> 17) as usize);
     if cfg!(target_endian = "little") { (low, flags, high) } else { (high, flags, low) }
-}
-
-/// The lines by which an index finds the rows of a page.
-pub struct Roots([u16; MOST_ROWS]);
-
-impl Roots {
-    /// That of the row of a line; both are counted from 1.
-    pub fn of(&self, line: u16) -> Option<u16> {
-        self.0.get(usize::from(line).checked_sub(1)?).copied().filter(|&root| root > 0)
-    }
 }

@@ -167,7 +167,11 @@ fn many_ranges_are_left_to_postgresql() {
     let many = "SELECT id FROM t WHERE x = ANY (ARRAY(SELECT generate_series(0, 99)))";
     let (_, lossy) = in_vain(&mut client, many);
     assert!(lossy > 400, "{lossy} pages were left to PostgreSQL");
-    agree(&mut client, "t_x", "SELECT id::text FROM t WHERE x = ANY (ARRAY(SELECT generate_series(0, 99))) ORDER BY id");
+    agree(
+        &mut client,
+        "t_x",
+        "SELECT id::text FROM t WHERE x = ANY (ARRAY(SELECT generate_series(0, 99))) ORDER BY id",
+    );
     agree(&mut client, "t_x", "SELECT id::text FROM t WHERE x = 7 AND x = ANY ('{5,7,9}') ORDER BY id");
     agree(&mut client, "t_x", "SELECT id::text FROM t WHERE x = 7 AND x = 8 ORDER BY id");
 }
@@ -232,7 +236,10 @@ fn broken_chains_are_found_by_their_last_version() {
     let keys: Vec<String> = (1..20).flat_map(|i| [format!("'old {i}'"), format!("'new {i}'")]).collect();
     let seen = Answers::of_transaction(&mut old, &each("t", "x", "", &keys)).expect("can be asked");
     seen.assert_same("a snapshot from before the index");
-    assert_eq!(seen.by_index.iter().filter(|answer| answer.starts_with("old") && !answer.ends_with("none")).count(), 19);
+    assert_eq!(
+        seen.by_index.iter().filter(|answer| answer.starts_with("old") && !answer.ends_with("none")).count(),
+        19
+    );
     run(&mut old, "COMMIT");
     agree(&mut client, "t_x", &each("t", "x", "", &keys));
 }
