@@ -8,8 +8,8 @@
 //! index pages     those that each question reads, and one for each tile that has the key
 //! ```
 //!
-//! Where the heap filter reads these pages, they are a part of the index's cost, a run for each range, and so is hashing
-//! their rows; PostgreSQL is told the share of rows that match.
+//! Where the heap filter reads these pages, they are a part of the index's cost, a run for each range, and so is
+//! hashing their rows; PostgreSQL is told the share of rows that match.
 //!
 //! Where it doesn't, because the index is on an expression or they are too many, PostgreSQL reads them, and has no
 //! place for their number: it takes the share of rows that we return for rows spread at random, and computes the pages
