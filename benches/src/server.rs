@@ -3,6 +3,7 @@
 use crate::database::Database;
 use crate::{ROUNDS, Row, show};
 use pg_bloom_benches::machine::Watch;
+use pg_bloom_benches::median;
 use postgres::types::ToSql;
 use std::time::Instant;
 
@@ -77,22 +78,32 @@ impl Server {
         vec![build, unsized_build]
     }
 
+    /// With workers and without; beside it what PostgreSQL itself gains by them.
     fn parallel_build(&mut self) -> Row {
         let build = format!("SELECT bloom_cardinality(bloom_agg(url, {}, 0.01)) FROM urls", self.rows);
-        let (mut with, mut without) = (Vec::new(), Vec::new());
+        let [mut count_with, mut count_without] = self.with_workers_and_without("SELECT count(url) FROM urls");
+        let [mut with, mut without] = self.with_workers_and_without(&build);
+        let gain = median(&mut count_with) / median(&mut count_without);
+        let against = format!("the same with none (`count(url)`: {gain:.2})");
+        Row::timed("`bloom_agg` with 2 workers", &against, &mut with, &mut without, 0.65)
+    }
+
+    /// Times of a query with two workers, and with none, in turn.
+    fn with_workers_and_without(&mut self, query: &str) -> [Vec<f64>; 2] {
+        let mut times = [Vec::new(), Vec::new()];
         for round in 0..=ROUNDS {
-            self.database.run(
-                "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0",
-            );
-            let parallel = self.database.time(&build);
-            self.database.run("SET max_parallel_workers_per_gather = 0");
-            let serial = self.database.time(&build);
-            if round > 0 {
-                with.push(parallel);
-                without.push(serial);
+            for (workers, times) in [2, 0].into_iter().zip(&mut times) {
+                self.database.run(&format!(
+                    "SET max_parallel_workers_per_gather = {workers}; SET parallel_setup_cost = 0;
+                     SET parallel_tuple_cost = 0"
+                ));
+                let time = self.database.time(query);
+                if round > 0 {
+                    times.push(time);
+                }
             }
         }
-        Row::timed("`bloom_agg` with 2 workers", "the same with none", &mut with, &mut without, 0.65)
+        times
     }
 
     /// The server process's memory, as the operating system sees it, for many more elements than fit `work_mem`.

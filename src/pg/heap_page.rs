@@ -29,7 +29,7 @@ const INFOMASK: usize = 20;
 const HOFF: usize = 22;
 const NULL_BITS: usize = 23;
 /// What every row and every page is aligned to.
-const ALIGNMENT: usize = 8;
+const ALIGNMENT: usize = pg_sys::MAXIMUM_ALIGNOF as usize;
 /// Rows whose memory is fetched while others are read, and how much of each: a column is often near the start. So a
 /// page takes a fifth less time.
 const AHEAD: usize = 12;
@@ -82,9 +82,9 @@ impl RowColumn {
         let place = |i| Place {
             len: column(i).attlen,
             align: match column(i).attalign as u8 {
-                pg_sys::TYPALIGN_SHORT => 2,
-                pg_sys::TYPALIGN_INT => 4,
-                pg_sys::TYPALIGN_DOUBLE => 8,
+                pg_sys::TYPALIGN_SHORT => pg_sys::ALIGNOF_SHORT as usize,
+                pg_sys::TYPALIGN_INT => pg_sys::ALIGNOF_INT as usize,
+                pg_sys::TYPALIGN_DOUBLE => pg_sys::ALIGNOF_DOUBLE as usize,
                 _ => 1,
             },
         };
