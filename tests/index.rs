@@ -10,6 +10,7 @@
 //! | `crash` | unlogged and temporary tables, `wal_level = minimal`, pages that were never written |
 //! | `two_processes` | builds whose pages a worker writes |
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
+//! | `build_scan` | rows that a build takes from pages by itself |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
@@ -24,6 +25,8 @@
 
 #[path = "index/actions.rs"]
 mod actions;
+#[path = "index/build_scan.rs"]
+mod build_scan;
 mod common;
 #[path = "index/concurrently.rs"]
 mod concurrently;

@@ -12,6 +12,7 @@ use super::tiles::Tiles;
 use crate::element::Column;
 use crate::pg::call::Element;
 use crate::pg::error::{Error, Result, SqlState, raise};
+use crate::pg::heap_scan::{HeapScan, MayCall};
 use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::table::{self, Built, Row};
@@ -58,12 +59,16 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
         rows: 0,
         given: table::is_concurrent(info).then(Given::new),
     };
-    let table_rows = table::scan_for_index(table, index, info, |row| {
-        if let Err(error) = building.add(row) {
-            raise(error);
-        }
-    });
-    let rows = building.rows;
+    // SAFETY: what PostgreSQL passes to ambuild.
+    let table_rows = match unsafe { HeapScan::for_index(table, index, info) } {
+        Some(mut scan) => building.add_pages(&mut scan)?,
+        None => table::scan_for_index(table, index, info, |row| {
+            if let Err(error) = building.add(row) {
+                raise(error);
+            }
+        }),
+    };
+    let rows = building.rows + building.hashes.len() as u64;
     if let Some(given) = building.given.take() {
         given.keep(index);
     }
@@ -72,6 +77,35 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
 }
 
 impl Building {
+    /// Adds the rows of all pages. Returns how many rows the table has.
+    fn add_pages(&mut self, scan: &mut HeapScan) -> Result<f64> {
+        let mut table_rows = 0.0;
+        for page in 0..scan.pages() {
+            self.go_to(page / self.pages_per_range)?;
+            let (column, hashes) = (&self.column, &mut self.hashes);
+            let rows = scan.read(page, |element, may_call| {
+                let hash = match may_call {
+                    MayCall::No => column.hasher().hash_in_place(element),
+                    MayCall::Yes => Some(hash_of(column, element).unwrap_or_else(|error| raise(error))),
+                };
+                if let Some(hash) = hash {
+                    memory::push(hashes, hash);
+                }
+                hash.is_some()
+            })?;
+            table_rows += f64::from(rows);
+        }
+        Ok(table_rows)
+    }
+
+    /// Ends the ranges before this one.
+    fn go_to(&mut self, range: u32) -> Result<()> {
+        while self.range < range {
+            self.end_range()?;
+        }
+        Ok(())
+    }
+
     fn add(&mut self, row: Row) -> Result<()> {
         let Some(value) = row.value else { return Ok(()) };
         let range = row.page / self.pages_per_range;
@@ -81,12 +115,8 @@ impl Building {
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
                 .hint("Use a table of the access method heap."));
         }
-        while self.range < range {
-            self.end_range()?;
-        }
-        let hash = self.column.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?;
-        memory::push(&mut self.hashes, hash);
-        self.rows += 1;
+        self.go_to(range)?;
+        memory::push(&mut self.hashes, hash_of(&self.column, Element { datum: value })?);
         if let Some(given) = &mut self.given {
             given.add(RowId { page: row.page, line: row.line });
         }
@@ -97,6 +127,7 @@ impl Building {
     }
 
     fn end_range(&mut self) -> Result<()> {
+        self.rows += self.hashes.len() as u64;
         self.tiles.range(&self.hashes)?;
         self.hashes.clear();
         self.range += 1;
@@ -110,6 +141,10 @@ impl Building {
         }
         self.tiles.finish()
     }
+}
+
+fn hash_of(column: &Column, element: Element) -> Result<u64> {
+    column.hasher().hash(element).ok_or_else(unhashed)
 }
 
 /// How many hashes may be kept in memory for level 1: those of half of maintenance_work_mem, since tiles need memory

@@ -11,13 +11,12 @@
 //! Where the heap filter reads these pages, they are a part of the index's cost, a run for each range, and so is
 //! hashing their rows; PostgreSQL is told the share of rows that match.
 //!
-//! Where it doesn't, because the index is on an expression or they are too many, PostgreSQL reads them, and has no
-//! place for their number: it takes the share of rows that we return for rows spread at random, and computes the pages
-//! that these are on, by Mackert and Lohman. So we return the share that gives the right pages. The rows of these pages
-//! are all compared: what PostgreSQL doesn't charge of that is part of the index's cost.
+//! Where the index is on an expression PostgreSQL reads them, and has no place for their number: it takes the share of
+//! rows that we return for rows spread at random, and computes the pages that these are on, by Mackert and Lohman. So
+//! we return the share that gives the right pages. The rows of these pages are all compared: what PostgreSQL doesn't
+//! charge of that is part of the index's cost.
 
 use super::column::Index;
-use super::heap_filter::HeapFilter;
 use crate::pg::planning::Planned;
 use pg_bloom_core::range::{DEFAULT_FPR, Expectation, Level};
 
@@ -63,7 +62,7 @@ pub fn estimate(planned: &Planned) -> Cost {
         + fetched * planned.random_page_cost()
         + asked * searches * OPERATORS_PER_PAGE * planned.operator_cost();
     let rows_read = pages_read * rows / pages;
-    if planned.is_on_column() && pages_read <= HeapFilter::MOST_PAGES as f64 {
+    if planned.is_on_column() {
         let reading = cost_of_reading(planned, pages_read, pages_per_range) + rows_read * planned.operator_cost();
         return Cost { startup, total: asking + reading, selectivity: planned.selectivity().min(1.0) };
     }

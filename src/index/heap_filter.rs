@@ -18,7 +18,7 @@
 use super::column::Index;
 use crate::element::Hasher;
 use crate::pg::buffer::Pin;
-use crate::pg::heap_page::{Found, HeapPage, RowColumn};
+use crate::pg::heap_page::{Found, HeapPage, RowColumn, RowPlace};
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::scan::RowBatch;
 use pg_bloom_core::memory;
@@ -39,10 +39,6 @@ pub struct HashedRow {
 }
 
 impl HeapFilter {
-    /// The most pages that a scan reads itself. Where a key may be in more, most of them have it, and PostgreSQL reads
-    /// them as well.
-    pub const MOST_PAGES: usize = 512;
-
     /// Nothing where rows can't be read without PostgreSQL.
     pub fn new(index: &Index, table: Relation) -> Option<HeapFilter> {
         let column = RowColumn::of_index(index.relation(), table)?;
@@ -52,9 +48,9 @@ impl HeapFilter {
     /// Adds the rows of a page, which the table must have, that may have one of the hashes of each key. These ascend.
     pub fn add_rows(&self, page: u32, keys: &[Vec<u64>], rows: &mut RowBatch<'_>) {
         let is_sought = |hash| keys.iter().all(|hashes| hashes.binary_search(&hash).is_ok());
-        self.each_row(page, |heap_page, line, hash| {
+        self.each_row(page, |heap_page, row, hash| {
             if hash.is_none_or(is_sought) {
-                let is_added = heap_page.root_of(line).is_some_and(|root| rows.add(page, root, true));
+                let is_added = heap_page.root_of(row).is_some_and(|root| rows.add(page, root, true));
                 if !is_added {
                     rows.add_page(page);
                 }
@@ -65,21 +61,21 @@ impl HeapFilter {
     /// The rows of a page, which the table must have, but for those whose column is NULL.
     pub fn rows_of(&self, page: u32) -> Vec<HashedRow> {
         let mut rows = Vec::new();
-        self.each_row(page, |heap_page, line, hash| {
-            memory::push(&mut rows, HashedRow { root: heap_page.root_of(line), hash });
+        self.each_row(page, |heap_page, row, hash| {
+            memory::push(&mut rows, HashedRow { root: heap_page.root_of(row), hash });
         });
         rows
     }
 
-    /// Calls `visit` with the line and the hash of each row, if that can be had.
+    /// Calls `visit` with each row, and its hash, if that can be had.
     #[inline(always)]
-    fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
+    fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, RowPlace, Option<u64>)) {
         let pin = Pin::read(self.table, Fork::Main, page);
         let heap_page = HeapPage::lock(&pin);
-        heap_page.for_each_row(&self.column, |line, found| match found {
+        heap_page.for_each_row(&self.column, |row, found| match found {
             Found::Null => {}
-            Found::Unknown => visit(&heap_page, line, None),
-            Found::Value(element) => visit(&heap_page, line, self.hasher.hash_in_place(element)),
+            Found::Unknown => visit(&heap_page, row, None),
+            Found::Value(element) => visit(&heap_page, row, self.hasher.hash_in_place(element)),
         });
     }
 }

@@ -58,26 +58,22 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Adds what a filter finds in their pages; whole pages without one, and where there are many.
+    /// Adds what a filter finds in their pages; whole pages without one.
     fn add(&self, filter: Option<&HeapFilter>, rows: &mut RowBatch<'_>) {
         let end = self.table.pages();
         let pages_of = |range: u32| {
             let first = u64::from(range) * u64::from(self.pages_per_range);
             (first..(first + u64::from(self.pages_per_range)).min(u64::from(end))).map(|page| page as u32)
         };
-        let mut ranges = self.ranges.iter();
-        if let Some(filter) = filter {
-            let mut filtered = ranges.by_ref().take(HeapFilter::MOST_PAGES / self.pages_per_range as usize).peekable();
-            while let Some(&range) = filtered.next() {
-                if let Some(&&next) = filtered.peek() {
-                    pages_of(next).for_each(|page| buffer::prefetch(self.table, page));
+        for (i, &range) in self.ranges.iter().enumerate() {
+            match filter {
+                Some(filter) => {
+                    let next = self.ranges.get(i + 1).copied();
+                    next.into_iter().flat_map(pages_of).for_each(|page| buffer::prefetch(self.table, page));
+                    pages_of(range).for_each(|page| filter.add_rows(page, &self.keys, rows));
                 }
-                pages_of(range).for_each(|page| filter.add_rows(page, &self.keys, rows));
-                interrupt::check_for_interrupts();
+                None => pages_of(range).for_each(|page| rows.add_page(page)),
             }
-        }
-        for &range in ranges {
-            pages_of(range).for_each(|page| rows.add_page(page));
             interrupt::check_for_interrupts();
         }
     }

@@ -23,7 +23,8 @@ const PAGE_HEADER: usize = 24;
 const LINE: usize = 4;
 /// Where a page says how far its lines go.
 const LOWER: usize = 12;
-/// Fields of a row's header: two of bits, and where its columns begin; then follow the bits of NULLs.
+/// Fields of a row's header: who inserted it, two of bits, and where its columns begin; then the bits of NULLs follow.
+const XMIN: usize = 0;
 const INFOMASK2: usize = 18;
 const INFOMASK: usize = 20;
 const HOFF: usize = 22;
@@ -42,6 +43,8 @@ pub struct RowColumn {
     before: Vec<Place>,
     own: Place,
     by_value: bool,
+    /// Whether rows that are older than the column have a value all the same: the default that it was added with.
+    has_default_for_older: bool,
 }
 
 /// How a column is stored.
@@ -57,7 +60,7 @@ pub enum Found {
     Null,
     /// A value, which may be compressed or out of line.
     Value(Element),
-    /// What only PostgreSQL can tell: the row is older than the column, or damaged.
+    /// What only PostgreSQL can tell: the row is older than a column that was added with a default, or damaged.
     Unknown,
 }
 
@@ -89,13 +92,23 @@ impl RowColumn {
             },
         };
         let own = number - 1;
-        Some(RowColumn { before: (0..own).map(place).collect(), own: place(own), by_value: column(own).attbyval })
+        Some(RowColumn {
+            before: (0..own).map(place).collect(),
+            own: place(own),
+            by_value: column(own).attbyval,
+            has_default_for_older: column(own).atthasmissing,
+        })
+    }
+
+    /// Whether each row that isn't damaged has a value in the column, or NULL.
+    pub fn is_in_every_row(&self) -> bool {
+        !self.has_default_for_older
     }
 
     /// What a row has.
     fn of(&self, row: &Row<'_>) -> Found {
         if row.columns <= self.before.len() {
-            return Found::Unknown;
+            return if self.has_default_for_older { Found::Unknown } else { Found::Null };
         }
         if row.is_null(self.before.len()) {
             return Found::Null;
@@ -177,6 +190,15 @@ impl Row<'_> {
     }
 }
 
+/// Where a row is in its page.
+#[derive(Clone, Copy)]
+pub struct RowPlace {
+    /// Its line, counted from 1.
+    pub line: u16,
+    /// Where it begins and ends; nothing for a damaged one.
+    bytes: Option<(usize, usize)>,
+}
+
 /// A page of a table that nobody changes.
 pub struct HeapPage<'p> {
     start: *const u8,
@@ -240,20 +262,40 @@ impl<'p> HeapPage<'p> {
         Some(Row { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
     }
 
-    /// Calls `visit` with the line of each row, counted from 1, and what it has in the column.
+    /// Calls `visit` with each row, and what it has in the column.
     #[inline(always)]
-    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
+    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(RowPlace, Found)) {
         for line in 0..self.lines() {
             self.approach(line + AHEAD);
             let Some(place) = self.place_of_row(line) else { continue };
             let row = place.and_then(|(start, end)| self.row(start, end));
-            visit(line as u16 + 1, row.map_or(Found::Unknown, |row| column.of(&row)));
+            let found = row.map_or(Found::Unknown, |row| column.of(&row));
+            visit(RowPlace { line: line as u16 + 1, bytes: place }, found);
         }
     }
 
-    /// By which line an index finds the row of a line, both counted from 1: another one of the page, where the row was
-    /// updated without being given to indexes. Nothing where there is none any more.
-    pub fn root_of(&self, line: u16) -> Option<u16> {
+    /// The transaction that inserted a row, and the bits that say what became of it; nothing for a damaged one.
+    #[inline(always)]
+    pub(super) fn fate(&self, row: RowPlace) -> Option<(pg_sys::TransactionId, u32)> {
+        let (start, _) = row.bytes?;
+        Some((self.field(start + XMIN), u32::from(self.field::<u16>(start + INFOMASK))))
+    }
+
+    /// A row as PostgreSQL takes it, as long as the page is locked; nothing for a damaged one.
+    pub(super) fn tuple(&self, page: u32, row: RowPlace) -> Option<pg_sys::HeapTupleData> {
+        let (start, end) = row.bytes?;
+        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
+        Some(pg_sys::HeapTupleData {
+            t_len: (end - start) as u32,
+            t_self: pg_sys::ItemPointerData { ip_blkid, ip_posid: row.line },
+            t_tableOid: pg_sys::InvalidOid,
+            t_data: self.start.wrapping_add(start).cast_mut().cast(),
+        })
+    }
+
+    /// By which line an index finds a row: another one of the page, where the row was updated without being given to
+    /// indexes. Nothing where there is none any more.
+    pub fn root_of(&self, row: RowPlace) -> Option<u16> {
         let roots = self.roots.get_or_init(|| {
             // PostgreSQL writes as many as a page can have rows, and no more.
             let mut roots = [0; MOST_ROWS];
@@ -263,7 +305,7 @@ impl<'p> HeapPage<'p> {
             }
             roots
         });
-        roots.get(usize::from(line).checked_sub(1)?).copied().filter(|&root| root > 0)
+        roots.get(usize::from(row.line) - 1).copied().filter(|&root| root > 0)
     }
 }
 

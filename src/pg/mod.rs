@@ -15,7 +15,7 @@
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
-//! | [`heap_page`] | the rows of a table's page, of which one column is read |
+//! | [`heap_page`], [`heap_scan`] | the rows of a table's page, of which one column is read; those of all pages |
 //! | [`new_pages`] | the pages of a relation that is being made |
 //! | [`page_batches`], [`page_file`], `page_writer` | how they get into its file; a worker that writes them |
 //! | [`worker`], [`feed`] | a second process that works for this one; one that is given batches of work |
@@ -44,6 +44,7 @@ pub mod error;
 pub mod expression;
 pub mod feed;
 pub mod heap_page;
+pub mod heap_scan;
 pub mod hooks;
 pub mod interrupt;
 pub mod keyed_rows;

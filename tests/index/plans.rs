@@ -63,17 +63,27 @@ fn workers_share_what_the_index_found() {
     let mut client = filled("parallel");
     run(
         &mut client,
+        "CREATE INDEX t_sum ON t USING bloom_filter ((common + 0));
+         CREATE FUNCTION slow(integer) RETURNS boolean IMMUTABLE PARALLEL SAFE COST 1000 LANGUAGE plpgsql
+         AS 'BEGIN RETURN $1 > 0; END'",
+    );
+    run(&mut client, "ANALYZE t");
+    run(
+        &mut client,
         "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
          SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0; SET enable_seqscan = off",
     );
-    for sql in [
-        "SELECT count(*)::text, sum(id)::text FROM t WHERE common = 7".to_owned(),
-        "SELECT count(*)::text FROM t WHERE common = ANY (ARRAY[1, 2, 3, 77])".to_owned(),
+    for (index, sql) in [
+        ("t_sum", "SELECT count(*)::text, sum(id)::text FROM t WHERE common + 0 = 7"),
+        ("t_sum", "SELECT count(*)::text FROM t WHERE common + 0 = ANY (ARRAY[1, 2, 3, 77])"),
+        ("t_common", "SELECT count(*)::text, sum(id)::text FROM t WHERE common = 7 AND slow(id)"),
+        ("t_common", "SELECT count(*)::text FROM t WHERE common = ANY (ARRAY[1, 2, 3, 77]) AND slow(id)"),
     ] {
-        let shown = plan(&mut client, "COSTS OFF", &sql);
-        assert!(shown.contains("Parallel Bitmap Heap Scan") && shown.contains("Index Scan on t_common"), "{shown}");
-        let answers = Answers::of(&mut client, &sql).expect("workers can ask");
-        answers.assert_same(&sql);
+        let shown = plan(&mut client, "COSTS OFF", sql);
+        let is_by_index = shown.contains(&format!("Index Scan on {index}"));
+        assert!(shown.contains("Parallel Bitmap Heap Scan") && is_by_index, "{shown}");
+        let answers = Answers::of(&mut client, sql).expect("workers can ask");
+        answers.assert_same(sql);
         run(&mut client, "SET enable_seqscan = off; SET enable_bitmapscan = on");
     }
 }
