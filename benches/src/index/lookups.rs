@@ -34,19 +34,22 @@ impl Index {
     }
 }
 
-/// Pages that a query reads of relations of these kinds: tables ("r"), indexes ("i"). Scans of ours read both.
+/// Pages that executing a query reads of relations of these kinds: tables ("r"), indexes ("i"). Scans of ours read both.
 const PAGES: &str = "
     CREATE FUNCTION pages_read(query text, kinds text) RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE
         fetched CONSTANT text := format('SELECT sum(pg_stat_get_xact_blocks_fetched(oid))::bigint FROM pg_class
             WHERE oid >= 16384 AND strpos(%L, relkind::text) > 0', kinds);
         before bigint;
+        planned bigint;
         after bigint;
     BEGIN
         EXECUTE fetched INTO before;
+        EXECUTE 'EXPLAIN ' || query;
+        EXECUTE fetched INTO planned;
         EXECUTE query;
         EXECUTE fetched INTO after;
-        RETURN after - before;
+        RETURN after - planned - (planned - before);
     END $$";
 
 impl Bench {
