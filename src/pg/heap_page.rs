@@ -281,6 +281,14 @@ impl<'p> HeapPage<'p> {
         Some((self.field(start + XMIN), u32::from(self.field::<u16>(start + INFOMASK))))
     }
 
+    /// Whether a row was updated in its page without being given to indexes, by a transaction that was not rolled back.
+    pub(super) fn is_updated_in_page(&self, row: RowPlace) -> bool {
+        row.bytes.is_some_and(|(start, _)| {
+            let was_updated = u32::from(self.field::<u16>(start + INFOMASK2)) & pg_sys::HEAP_HOT_UPDATED != 0;
+            was_updated && u32::from(self.field::<u16>(start + INFOMASK)) & pg_sys::HEAP_XMAX_INVALID == 0
+        })
+    }
+
     /// A row as PostgreSQL takes it, as long as the page is locked; nothing for a damaged one.
     pub(super) fn tuple(&self, page: u32, row: RowPlace) -> Option<pg_sys::HeapTupleData> {
         let (start, end) = row.bytes?;

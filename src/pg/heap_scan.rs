@@ -8,7 +8,8 @@
 //!
 //! Old versions that snapshots still see are given as well, which PostgreSQL's scan can't: it gives one version for
 //! each chain, and if others had another value, older transactions must not use the index (`indcheckxmin`). They may
-//! use this one.
+//! use this one. But an old version may have lost its value where that was out of line: VACUUM removes such values
+//! earlier, since it need not wait for transactions of other databases. So these are left out as PostgreSQL's scan does.
 
 use super::buffer::{BulkRead, Pin};
 use super::call::Element;
@@ -23,6 +24,7 @@ use pgrx::pg_sys::{self, HTSV_Result};
 /// A scan of a table.
 pub struct HeapScan {
     table: Relation,
+    info: *mut pg_sys::IndexInfo,
     column: RowColumn,
     pages: u32,
     strategy: BulkRead,
@@ -67,6 +69,7 @@ impl HeapScan {
         progress(pg_sys::PROGRESS_SCAN_BLOCKS_TOTAL, pages);
         Some(HeapScan {
             table,
+            info,
             column,
             pages,
             strategy: BulkRead::of(table),
@@ -90,7 +93,7 @@ impl HeapScan {
         interrupt::check_for_interrupts();
         let pin = self.strategy.read(self.table, page);
         let HeapScan { column, horizon, known, .. } = self;
-        let (mut rows, mut refused, mut damaged) = (0, Vec::new(), None);
+        let (mut rows, mut refused, mut damaged, mut has_left_out) = (0, Vec::new(), None, false);
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(column, |row, found| {
             let fate = fate(&heap_page, &pin, page, row, *horizon, known);
@@ -100,11 +103,16 @@ impl HeapScan {
                 Found::Null => {}
                 Found::Unknown => damaged = Some(row.line),
                 Found::Value(element) if take(element, MayCall::No) => {}
+                Found::Value(_) if fate == Fate::Deleted && heap_page.is_updated_in_page(row) => has_left_out = true,
                 Found::Value(element) => memory::push(&mut refused, element),
             }
         });
         // The rows stay where they are while the page is in its buffer.
         drop(heap_page);
+        if has_left_out {
+            // SAFETY: what PostgreSQL passed to ambuild. Older transactions must not use the index.
+            unsafe { (*self.info).ii_BrokenHotChain = true };
+        }
         if !refused.is_empty() {
             let _scratch = Scratch::new();
             refused.into_iter().for_each(|element| {

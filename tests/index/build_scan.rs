@@ -103,6 +103,43 @@ fn older_snapshots_use_a_new_index() {
     }
 }
 
+/// A version that was updated in its page, and whose value VACUUM has removed from the TOAST table: it need not wait for
+/// transactions of other databases there.
+#[test]
+fn versions_that_lost_their_value_are_left_out() {
+    let server = Server::start("autovacuum = off");
+    let (mut client, mut elsewhere) = (server.database("lost"), server.database("elsewhere"));
+    for (column, kept, lost) in [
+        ("text", "'kept'", "repeat('lost', 1000)"),
+        ("integer[]", "ARRAY[7]", "ARRAY(SELECT generate_series(1, 2000))"),
+    ] {
+        run(
+            &mut client,
+            &format!(
+                "DROP TABLE IF EXISTS t; CREATE TABLE t (id integer, x {column}) WITH (fillfactor = 50);
+                 ALTER TABLE t ALTER x SET STORAGE EXTERNAL; INSERT INTO t SELECT i, {lost} FROM generate_series(1, 5) AS i"
+            ),
+        );
+        run(&mut elsewhere, "BEGIN; SELECT txid_current()");
+        run(&mut client, &format!("UPDATE t SET x = {kept}"));
+        let toast: String =
+            value(&mut client, "SELECT reltoastrelid::regclass::text FROM pg_class WHERE relname = 't'");
+        run(&mut client, &format!("VACUUM {toast}"));
+        assert_eq!(value::<i64>(&mut client, &format!("SELECT count(*) FROM {toast}")), 0);
+        run(&mut client, "CREATE INDEX t_x ON t USING bloom_filter (x)");
+        let is_for_newer: bool =
+            value(&mut client, "SELECT indcheckxmin FROM pg_index WHERE indexrelid = 't_x'::regclass");
+        assert!(is_for_newer, "older transactions would miss the versions that are left out");
+        run(&mut client, "REINDEX INDEX t_x");
+        run(&mut elsewhere, "COMMIT");
+        run(&mut client, "DROP INDEX t_x; CREATE INDEX t_x ON t USING bloom_filter (x)");
+        run(&mut client, "ANALYZE t");
+        let ask = format!("SELECT id::text FROM t WHERE x = {kept} ORDER BY id");
+        assert_eq!(agree(&mut client, "t_x", &ask), 5);
+        assert_eq!(check(&mut client, "t_x"), 5);
+    }
+}
+
 /// Rows that others have locked are there like all others.
 #[test]
 fn locked_rows_are_built_from() {
