@@ -9,7 +9,8 @@
 //! Old versions that snapshots still see are given as well, which PostgreSQL's scan can't: it gives one version for
 //! each chain, and if others had another value, older transactions must not use the index (`indcheckxmin`). They may
 //! use this one. But an old version may have lost its value where that was out of line: VACUUM removes such values
-//! earlier, since it need not wait for transactions of other databases. So these are left out as PostgreSQL's scan does.
+//! earlier, since it need not wait for transactions of other databases. So these are left out as PostgreSQL's scan
+//! does.
 
 use super::buffer::{BulkRead, Pin};
 use super::call::Element;
