@@ -241,9 +241,13 @@ pub fn sqlstate(client: &mut Client, sql: &str) -> String {
 }
 
 /// The SQLSTATE that a statement ends with that may run for so long. The limit ends with the statement: PostgreSQL
-/// tells of one that is over while a session waits for a command too, as an answer to whatever is asked next.
+/// tells of one that is over while a session waits for a command too, as an answer to whatever is asked next. So it
+/// does of one that is over at the very moment that the statement ends: something is asked next for that.
 pub fn sqlstate_within(client: &mut Client, milliseconds: usize, sql: &str) -> String {
-    sqlstate(client, &format!("SET LOCAL statement_timeout = {milliseconds}; {sql}"))
+    let state = sqlstate(client, &format!("SET LOCAL statement_timeout = {milliseconds}; {sql}"));
+    let next = sqlstate(client, "SELECT");
+    assert!(["00000", "57014", "25P02"].contains(&next.as_str()), "{next} after {sql}");
+    state
 }
 
 /// The SQLSTATE of an error, which the server must have raised.

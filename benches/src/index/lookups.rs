@@ -34,7 +34,7 @@ impl Index {
     }
 }
 
-/// Pages that executing a query reads of relations of these kinds: tables ("r"), indexes ("i"). Scans of ours read both.
+/// Pages that executing a query reads of relations of these kinds: tables ("r"), indexes ("i"). Ours reads both.
 const PAGES: &str = "
     CREATE FUNCTION pages_read(query text, kinds text) RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE
