@@ -289,14 +289,15 @@ impl<'p> HeapPage<'p> {
         })
     }
 
-    /// A row as PostgreSQL takes it, as long as the page is locked; nothing for a damaged one.
-    pub(super) fn tuple(&self, page: u32, row: RowPlace) -> Option<pg_sys::HeapTupleData> {
+    /// A row as PostgreSQL takes it, as long as the page, which is one of this table, is locked; nothing for a damaged
+    /// one.
+    pub(super) fn tuple(&self, table: Relation, page: u32, row: RowPlace) -> Option<pg_sys::HeapTupleData> {
         let (start, end) = row.bytes?;
         let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
         Some(pg_sys::HeapTupleData {
             t_len: (end - start) as u32,
             t_self: pg_sys::ItemPointerData { ip_blkid, ip_posid: row.line },
-            t_tableOid: pg_sys::InvalidOid,
+            t_tableOid: table.oid(),
             t_data: self.start.wrapping_add(start).cast_mut().cast(),
         })
     }

@@ -93,11 +93,11 @@ impl HeapScan {
     pub fn read(&mut self, page: u32, mut take: impl FnMut(Element, MayCall) -> bool) -> Result<u32> {
         interrupt::check_for_interrupts();
         let pin = self.strategy.read(self.table, page);
-        let HeapScan { column, horizon, known, .. } = self;
+        let HeapScan { table, column, horizon, known, .. } = self;
         let (mut rows, mut refused, mut damaged, mut has_left_out) = (0, Vec::new(), None, false);
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(column, |row, found| {
-            let fate = fate(&heap_page, &pin, page, row, *horizon, known);
+            let fate = fate(&heap_page, &pin, (*table, page, row), *horizon, known);
             rows += u32::from(fate == Fate::Present);
             match found {
                 _ if fate == Fate::Dead => {}
@@ -139,8 +139,7 @@ impl HeapScan {
 fn fate(
     heap_page: &HeapPage<'_>,
     pin: &Pin,
-    page: u32,
-    row: RowPlace,
+    (table, page, row): (Relation, u32, RowPlace),
     horizon: pg_sys::TransactionId,
     known: &mut (pg_sys::TransactionId, Fate),
 ) -> Fate {
@@ -154,7 +153,7 @@ fn fate(
     if is_undeleted && inserted_by == known.0 {
         return known.1;
     }
-    let Some(mut tuple) = heap_page.tuple(page, row) else { return Fate::Present };
+    let Some(mut tuple) = heap_page.tuple(table, page, row) else { return Fate::Present };
     // SAFETY: a row of a page that is locked, in this buffer.
     let fate = match unsafe { pg_sys::HeapTupleSatisfiesVacuum(&mut tuple, horizon, pin.number()) } {
         HTSV_Result::HEAPTUPLE_DEAD => Fate::Dead,
