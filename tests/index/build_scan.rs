@@ -103,8 +103,8 @@ fn older_snapshots_use_a_new_index() {
     }
 }
 
-/// A version that was updated in its page, and whose value VACUUM has removed from the TOAST table: it need not wait for
-/// transactions of other databases there.
+/// A version that was updated in its page, and whose value VACUUM has removed from the TOAST table: there it need not
+/// wait for transactions of other databases.
 #[test]
 fn versions_that_lost_their_value_are_left_out() {
     let server = Server::start("autovacuum = off");
