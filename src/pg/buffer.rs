@@ -30,9 +30,14 @@ pub struct Exclusive<'p>(&'p Pin);
 impl Pin {
     /// Reads a page, which must be there.
     pub fn read(relation: Relation, fork: Fork, page: u32) -> Pin {
+        Pin::read_by(relation, fork, page, std::ptr::null_mut())
+    }
+
+    fn read_by(relation: Relation, fork: Fork, page: u32, strategy: pg_sys::BufferAccessStrategy) -> Pin {
         let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
-        // SAFETY: the relation is open. Raises an error if the page can't be read.
-        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork.number(), page, mode, std::ptr::null_mut()) })
+        // SAFETY: the relation is open, and the strategy null or one that is there. Raises an error if the page can't
+        // be read.
+        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork.number(), page, mode, strategy) })
     }
 
     /// The buffer's number.
@@ -169,9 +174,7 @@ impl BulkRead {
 
     /// Reads a page, which must be there.
     pub fn read(&self, relation: Relation, page: u32) -> Pin {
-        let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
-        // SAFETY: the relation is open. Raises an error if the page can't be read.
-        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), Fork::Main.number(), page, mode, self.0) })
+        Pin::read_by(relation, Fork::Main, page, self.0)
     }
 }
 

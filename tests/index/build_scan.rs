@@ -158,8 +158,8 @@ fn locked_rows_are_built_from() {
     assert_eq!(check(&mut client, "t_x"), 1000);
 }
 
-/// A build that fails at a row has let go of its page: here at a deleted one that some may still see, whose value VACUUM
-/// has removed from the TOAST table.
+/// A build that fails at a row has let go of its page: here at a deleted one that some may still see, whose value
+/// VACUUM has removed from the TOAST table.
 #[test]
 fn failed_builds_let_go_of_pages() {
     let server = Server::start("autovacuum = off");
