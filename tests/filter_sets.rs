@@ -287,6 +287,35 @@ fn large_batches_of_many_sessions_leave_few_versions() {
     assert!(used <= 3 * filled, "{filled} bytes, {used} after the batches");
 }
 
+/// Small batches in a small set: its few rows change all the time.
+#[test]
+fn small_batches_of_many_sessions_leave_few_versions() {
+    const SESSIONS: usize = 8;
+    const ELEMENTS: usize = 20;
+    let batches = setting("SET_BATCHES", 60);
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("small");
+    run(&mut client, "SELECT bloom_set_create('s', 'integer', 10000)");
+    run(&mut client, "SELECT count(bloom_set_add_all('s', ARRAY(SELECT generate_series(-5000, -1))))");
+    run(&mut client, "VACUUM s");
+    let filled: i64 = value(&mut client, "SELECT pg_relation_size('s')");
+    thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            let mut client = server.connect("small");
+            scope.spawn(move || {
+                let mut random = Random(session as u64);
+                for _ in 0..batches {
+                    let batch: Vec<i32> = (0..ELEMENTS).map(|_| random.below(10_000) as i32).collect();
+                    add_all(&mut client, "s", &batch);
+                }
+            });
+        }
+    });
+    let used: i64 = value(&mut client, "SELECT pg_relation_size('s')");
+    println!("{filled} bytes, {used} after {} batches", SESSIONS * batches);
+    assert!(used <= 10 * filled, "{filled} bytes, {used} after the batches");
+}
+
 /// A connection whose name is the application's, so that it can be found among others.
 fn named(database: &str, name: &str) -> Client {
     let mut client = server().connect(database);

@@ -176,25 +176,10 @@ pub fn is_unique_index_on(index: pg_sys::Oid, column: i16) -> bool {
     with_row(pg_sys::SysCacheIdentifier::INDEXRELID, index, read).unwrap_or(false)
 }
 
-/// Whether an index has columns of all rows for its keys, and is checked at once.
-pub fn is_plain_index(index: pg_sys::Oid) -> bool {
-    let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
-    // SAFETY: a tuple of this cache is a row of pg_index, which has as many columns as it says; 0 is an expression.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(index));
-        if tuple.is_null() {
-            return false;
-        }
-        let row: *const pg_sys::FormData_pg_index = pg_sys::GETSTRUCT(tuple).cast();
-        let columns = std::slice::from_raw_parts((*row).indkey.values.as_ptr(), (*row).indnatts as usize);
-        let predicate = pg_sys::Anum_pg_index_indpred as i32;
-        let is_plain = (*row).indimmediate
-            && !(*row).indisexclusion
-            && !columns.contains(&0)
-            && pg_sys::heap_attisnull(tuple, predicate, std::ptr::null_mut());
-        pg_sys::ReleaseSysCache(tuple);
-        is_plain
-    }
+/// The type of arrays of a type.
+pub fn array_type(oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_array_type(oid) }
 }
 
 /// The element type of an array type, if it is one.

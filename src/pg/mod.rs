@@ -25,8 +25,8 @@
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
 //! | `scan_paths`, [`array_paths`] | further ways to scan a table; those by an index for `operator ANY (array)` |
 //! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and transactions |
-//! | [`open_table`], [`keyed_rows`] | tables without a query: opening one, finding and replacing its rows |
-//! | [`check_expression`], [`statement`] | what a CHECK constraint calls; statements of SQL |
+//! | [`definition`], [`invalidation`] | what a table consists of; what changed since |
+//! | [`sql`] | statements of SQL |
 
 #[macro_use]
 pub mod functions;
@@ -37,8 +37,8 @@ pub mod array_paths;
 pub mod buffer;
 pub mod call;
 pub mod catalog;
-pub mod check_expression;
 pub mod coercion;
+pub mod definition;
 pub mod encoding;
 pub mod error;
 pub mod expression;
@@ -47,12 +47,11 @@ pub mod heap_page;
 pub mod heap_scan;
 pub mod hooks;
 pub mod interrupt;
-pub mod keyed_rows;
+pub mod invalidation;
 pub mod memory;
 pub mod new_pages;
 pub mod nodes;
 pub mod once;
-pub mod open_table;
 pub mod operators;
 pub mod owner;
 pub mod page_batches;
@@ -70,7 +69,7 @@ pub mod row_type;
 pub mod scan;
 mod scan_paths;
 pub mod snapshot;
-pub mod statement;
+pub mod sql;
 pub mod table;
 pub mod temporary_file;
 pub mod toast;

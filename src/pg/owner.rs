@@ -24,6 +24,22 @@ pub fn require_maintenance(table: Oid) {
     }
 }
 
+/// Raises an error unless the user may use the schema of this relation.
+pub fn require_usage_of_schema(relation: Oid) {
+    // SAFETY: reads the catalog; the name is a C string, or null for a schema that was dropped.
+    unsafe {
+        let (schema, user) = (pg_sys::get_rel_namespace(relation), pg_sys::GetUserId());
+        let usage = pg_sys::AclMode::from(pg_sys::ACL_USAGE);
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        let result = pg_sys::pg_namespace_aclcheck(schema, user, usage);
+        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        let result = pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, user, usage);
+        if result != pg_sys::AclResult::ACLCHECK_OK {
+            pg_sys::aclcheck_error(result, pg_sys::ObjectType::OBJECT_SCHEMA, pg_sys::get_namespace_name(schema));
+        }
+    }
+}
+
 /// While this is there, functions run as a table's owner, who can do no more than compute: as in CREATE INDEX.
 pub struct AsOwner {
     user: Oid,

@@ -1,4 +1,4 @@
-//! What is visible: to everybody who begins now, to a function that changes tables, to the query that calls one.
+//! What is visible to everybody who begins now.
 
 use pgrx::pg_sys;
 
@@ -26,38 +26,4 @@ impl Drop for Latest {
             unsafe { pg_sys::UnregisterSnapshot(self.0) };
         }
     }
-}
-
-/// Runs `work` with a snapshot that has everything committed so far (in REPEATABLE READ: when the transaction began)
-/// and what the transaction did itself before. Afterwards others see what `work` did, as after a statement.
-pub fn with_latest<T>(work: impl FnOnce(pg_sys::Snapshot) -> T) -> T {
-    // SAFETY: within a transaction. After an error PostgreSQL removes the snapshot.
-    unsafe {
-        pg_sys::CommandCounterIncrement();
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let result = work(pg_sys::GetActiveSnapshot());
-        pg_sys::PopActiveSnapshot();
-        pg_sys::CommandCounterIncrement();
-        result
-    }
-}
-
-/// Runs `work` with the snapshot of the query that calls the function.
-pub fn with_current<T>(work: impl FnOnce(pg_sys::Snapshot) -> T) -> T {
-    // SAFETY: within a transaction, as in `with_latest`.
-    unsafe {
-        if pg_sys::ActiveSnapshotSet() {
-            return work(pg_sys::GetActiveSnapshot());
-        }
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let result = work(pg_sys::GetActiveSnapshot());
-        pg_sys::PopActiveSnapshot();
-        result
-    }
-}
-
-/// Whether the transaction keeps the snapshot that it began with: REPEATABLE READ and SERIALIZABLE.
-pub fn is_of_transaction() -> bool {
-    // SAFETY: reads a global of the process.
-    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }

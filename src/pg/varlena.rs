@@ -178,12 +178,6 @@ impl PgBuffer {
         pg_sys::Datum::from(self.pointer)
     }
 
-    /// Gives the memory back.
-    pub fn free(self) {
-        // SAFETY: it was allocated for this buffer.
-        unsafe { pg_sys::pfree(self.pointer.cast()) };
-    }
-
     /// The buffer as a result.
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)

@@ -1,46 +1,42 @@
 //! `bloom_set_add`, `bloom_set_add_all`: adding, and which elements were new.
 //!
-//! An element is new if the newest row, which is then this transaction's until it ends, does not have it. So of
-//! sessions that add it at once one gets it: the others wait for its commit, and look again. A row that has all
-//! elements of the batch is neither locked nor written.
+//! ```text
+//! read     the rows of the batch, without locks
+//! turn     large batches wait for each other here, before they hold the lock of any row
+//! lock     the rows that lack an element, in the order of their shards
+//! compute  from the locked rows: what is new, and their filters with it
+//! change   these rows by one UPDATE, which must return what was written
+//! ```
+//!
+//! An element is new if the locked row does not have it. The row is then this transaction's until it ends, so of
+//! sessions that add an element at once one gets it: the others wait for its commit, and look again.
+//!
+//! Nothing is retried. An UPDATE of unlocked rows that tried again those that had changed meanwhile would take its
+//! locks in a second order, and three sessions of one call each could deadlock.
 
-use super::items::{Item, by_shard, check_often, chosen, distinct_items, item};
+use super::fill::{self, Rates};
+use super::items::{Item, batches, by_shard, check_often, chosen, distinct_items, item, shards_of};
 use super::table::{Set, Site};
 use crate::error::During;
 use crate::pg::array::{array_of, elements};
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
-use crate::pg::keyed_rows::{KeyedRows, Replaced};
-use crate::pg::open_table::Access;
-use crate::pg::varlena::PgBuffer;
-use crate::pg::{interrupt, snapshot};
+use crate::pg::sql::{Sees, connected};
+use crate::pg::varlena::{PgBuffer, Value};
 use crate::settings;
-use pg_bloom_core::View;
 use pg_bloom_core::filter::build;
+use pg_bloom_core::{Buffer, View, memory};
 use pgrx::pg_sys::Datum;
-use std::ffi::CStr;
-
-/// What adds, for messages.
-struct Operation {
-    name: &'static str,
-    /// As PostgreSQL names what can't be done in a read-only transaction.
-    call: &'static CStr,
-}
-
-const ADD: Operation = Operation { name: "bloom_set_add", call: c"bloom_set_add()" };
-const ADD_ALL: Operation = Operation { name: "bloom_set_add_all", call: c"bloom_set_add_all()" };
 
 /// `bloom_set_add(set, element)`.
 fn add(call: &Call) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
     let site = Site::of_element(call)?;
-    let set = Set::open(call, oid, Access::Update, &mut site.constraint)?;
-    set.check_writable(ADD.call);
+    let set = Set::open(call, oid)?;
     let mut is_new = false;
-    if let Some(item) = item(site, set.parameters.shards, element) {
-        insert(&set, site, &[item], &ADD, |_| is_new = true)?;
+    if let Some(item) = item(site, set.parameters().shards, element) {
+        insert(&set, site, &[item], "bloom_set_add", |_| is_new = true)?;
     }
-    set.close();
     Ok(Some(Datum::from(is_new)))
 }
 
@@ -48,123 +44,99 @@ fn add(call: &Call) -> Outcome {
 fn add_all(call: &Call) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
     let site = Site::of_array(call)?;
-    let set = Set::open(call, oid, Access::Update, &mut site.constraint)?;
-    set.check_writable(ADD_ALL.call);
+    let set = Set::open(call, oid)?;
     let elements = elements(call, 1, site.array.1);
-    let items = distinct_items(site, set.parameters.shards, &elements);
-    let mut are_new = pg_bloom_core::memory::collect(elements.iter().map(|_| false));
-    insert(&set, site, &items, &ADD_ALL, |item| are_new[item.place] = true)?;
-    set.close();
+    let items = distinct_items(site, set.parameters().shards, &elements);
+    let mut are_new = memory::collect(elements.iter().map(|_| false));
+    insert(&set, site, &items, "bloom_set_add_all", |item| are_new[item.place] = true)?;
     Ok(Some(array_of(site.array.0, site.array.1, chosen(elements, &are_new))))
 }
 
 /// Adds items, in the order of their shards, and calls `is_new` for those that were not there.
-///
-/// Who has waited for another session takes a new snapshot before going on: in the old one all rows that the others
-/// changed meanwhile are the versions before, of which each has to be locked and looked at again.
-fn insert(set: &Set, site: &Site, items: &[Item], operation: &Operation, mut is_new: impl FnMut(&Item)) -> Result<()> {
+fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: impl FnMut(&Item)) -> Result<()> {
     if items.is_empty() {
-        return snapshot::with_latest(|snapshot| check_kind(set, site, set.rows(snapshot), operation));
+        return check_kind(set, site, operation);
     }
-    if changes_many(set, items)? {
-        set.take_turn();
-    }
-    let mut groups = by_shard(items).peekable();
-    let mut new = Vec::new();
-    while groups.peek().is_some() {
-        snapshot::with_latest(|snapshot| -> Result<()> {
-            let mut rows = set.rows(snapshot);
-            let mut is_current = true;
-            while is_current && let Some(items) = groups.next() {
-                interrupt::check_for_interrupts();
-                is_current = insert_into_shard(set, site, &mut rows, items, operation, &mut new)?;
-                // Both are in the order of their hashes.
-                let mut new = new.iter().peekable();
-                items.iter().filter(|item| new.next_if_eq(&&item.hash).is_some()).for_each(&mut is_new);
+    let mut has_turn = false;
+    for batch in batches(items) {
+        connected(|| {
+            let shards = lacking(set, site, batch, operation)?;
+            if !has_turn && set.is_shared_by_two_of(shards.len() as u64) {
+                set.take_turn();
+                has_turn = true;
             }
-            rows.end();
-            Ok(())
+            insert_into(set, site, batch, &shards, operation, &mut is_new)
         })?;
     }
     Ok(())
 }
 
-/// Whether other batches of this size have to wait for this one, or this one for them: so many rows does it change, as
-/// far as the first of them say. Such batches wait before they begin, in the order in which they came. Who waits in the
-/// middle has changed rows: as long as it waits, and others overtake it, no old version of any row can be removed, and
-/// the table grows to a multiple of its size.
-fn changes_many(set: &Set, items: &[Item]) -> Result<bool> {
-    const SAMPLE: u64 = 32;
-    let rows = by_shard(items).count() as u64;
-    if !set.is_shared_by_two_of(rows) {
-        return Ok(false);
-    }
-    snapshot::with_latest(|snapshot| {
-        let mut sample = set.rows(snapshot);
-        let mut changed = 0;
-        for items in by_shard(items).take(SAMPLE as usize) {
-            if !sample.find(items[0].shard as i32) {
-                return Err(set.missing(items[0].shard));
-            }
-            let value = sample.value();
-            let view = View::parse_trusted(value.bytes())?;
-            changed += u64::from(items.iter().any(|item| !build::contains(&view, item.hash)));
-            value.free();
+/// The shards whose rows lack an item of a batch, as read without locks.
+fn lacking(set: &Set, site: &Site, batch: &[Item], operation: &str) -> Result<Vec<u32>> {
+    let groups: Vec<&[Item]> = by_shard(batch).collect();
+    let mut lacking: Vec<u32> = Vec::new();
+    set.read(&shards_of(batch), Sees::Now, |place, filter| {
+        let view = View::parse_trusted(filter.bytes())?;
+        site.element.key(&view.header, operation)?;
+        if groups[place].iter().any(|item| !build::contains(&view, item.hash)) {
+            memory::push(&mut lacking, groups[place][0].shard);
         }
-        sample.end();
-        Ok(set.is_shared_by_two_of(rows * changed / rows.min(SAMPLE)))
-    })
+        Ok(())
+    })?;
+    lacking.sort_unstable();
+    Ok(lacking)
 }
 
-/// Adds items of one shard. The hashes of those that were not there are in `new` afterwards. Whether the snapshot had
-/// the newest row.
-fn insert_into_shard(
+/// Locks the rows of these shards, which ascend, and adds to them the items that are new. Without shards the statement
+/// still asks for the right to UPDATE, which must not depend on what is in the set.
+fn insert_into(
     set: &Set,
     site: &Site,
-    rows: &mut KeyedRows<'_>,
-    items: &[Item],
-    operation: &Operation,
-    new: &mut Vec<u64>,
-) -> Result<bool> {
-    let shard = items[0].shard;
-    let mut is_current = true;
-    if !rows.find(shard as i32) {
-        return Err(set.missing(shard));
-    }
-    loop {
-        let value = rows.value();
-        let view = View::parse_trusted(value.bytes())?;
-        let kind = site.element.key(&view.header, operation.name)?.kind;
+    batch: &[Item],
+    shards: &[u32],
+    operation: &str,
+    is_new: &mut impl FnMut(&Item),
+) -> Result<()> {
+    let groups: Vec<&[Item]> = by_shard(batch).filter(|group| shards.binary_search(&group[0].shard).is_ok()).collect();
+    let mut filters: Vec<(u32, PgBuffer)> = Vec::new();
+    let (mut rates, mut new) = (Rates::default(), Vec::new());
+    let mut added = 0;
+    set.lock(shards, |place, filter: &Value<'_>| {
+        let view = View::parse_trusted(filter.bytes())?;
+        let kind = site.element.key(&view.header, operation)?.kind;
         new.clear();
-        let often = items.iter().enumerate().inspect(|(i, _)| check_often(*i));
-        new.extend(often.map(|(_, item)| item.hash).filter(|&hash| !build::contains(&view, hash)));
-        let added = if new.is_empty() {
-            None
-        } else {
-            Some(build::add::<PgBuffer>(&view, kind, new, settings::max_filter_bytes()).during(operation.name)?)
-        };
-        value.free();
-        let Some(added) = added else { return Ok(is_current) };
-        let replaced = rows.replace(added.datum())?;
-        added.free();
-        match replaced {
-            Replaced::Done => return Ok(is_current),
-            Replaced::Changed => is_current = false,
-            Replaced::Gone => return Err(set.missing(shard)),
+        for (count, item) in groups[place].iter().enumerate() {
+            check_often(count);
+            if !build::contains(&view, item.hash) {
+                memory::push(&mut new, item.hash);
+                is_new(item);
+            }
         }
+        if !new.is_empty() {
+            added += new.len() as u64;
+            let changed = build::add::<PgBuffer>(&view, kind, &new, settings::max_filter_bytes()).during(operation)?;
+            rates.add(&View::parse_trusted(changed.bytes())?);
+            memory::push(&mut filters, (groups[place][0].shard, changed));
+        }
+        Ok(())
+    })?;
+    if filters.is_empty() {
+        return Ok(());
     }
+    fill::check(set, rates, added)?;
+    filters.sort_unstable_by_key(|&(shard, _)| shard);
+    let (shards, filters): (Vec<u32>, Vec<PgBuffer>) = filters.into_iter().unzip();
+    set.update(&shards, &filters)
 }
 
 /// Refuses elements of another kind than the set has, even if there are none.
-fn check_kind(set: &Set, site: &Site, mut rows: KeyedRows<'_>, operation: &Operation) -> Result<()> {
-    if !rows.find(0) {
-        return Err(set.missing(0));
-    }
-    let value = rows.value();
-    site.element.key(&View::parse_trusted(value.bytes())?.header, operation.name)?;
-    value.free();
-    rows.end();
-    Ok(())
+fn check_kind(set: &Set, site: &Site, operation: &str) -> Result<()> {
+    connected(|| {
+        set.read(&[0], Sees::Now, |_, filter| {
+            site.element.key(&View::parse_trusted(filter.bytes())?.header, operation)?;
+            Ok(())
+        })
+    })
 }
 
 pg_functions! {

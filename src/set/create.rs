@@ -5,7 +5,7 @@ use crate::error::invalid_parameter;
 use crate::pg::call::Call;
 use crate::pg::catalog;
 use crate::pg::error::{Error, Outcome, Result, SqlState};
-use crate::pg::statement::{NewName, execute, namespace};
+use crate::pg::sql::{NewName, execute, namespace};
 use crate::pg::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::filter::build;

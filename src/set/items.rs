@@ -57,6 +57,25 @@ pub fn distinct_items(site: &Site, shards: u32, elements: &[Element]) -> Vec<Ite
     items
 }
 
+/// The most shards whose rows are in memory at once: some megabytes, whatever the size of an array.
+pub const MOST_SHARDS_AT_ONCE: usize = 1024;
+
+/// Items, in the order of their shards, in parts of at most [`MOST_SHARDS_AT_ONCE`] shards.
+pub fn batches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
+    let mut rest = items;
+    std::iter::from_fn(move || {
+        let items: usize = by_shard(rest).take(MOST_SHARDS_AT_ONCE).map(<[Item]>::len).sum();
+        let (batch, later) = rest.split_at(items);
+        rest = later;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+/// The shards of items, which are in their order.
+pub fn shards_of(items: &[Item]) -> Vec<u32> {
+    by_shard(items).map(|group| group[0].shard).collect()
+}
+
 /// The groups of one shard each.
 pub fn by_shard(items: &[Item]) -> impl Iterator<Item = &[Item]> {
     items.chunk_by(|a, b| a.shard == b.shard)

@@ -1,14 +1,29 @@
-//! Opening a set: which table is one, and what it was made for.
+//! Opening a set: which table is one, what it was made for, and the statements that read and change its rows.
+//!
+//! A session remembers a set until PostgreSQL reports a change of its table. The statements name the table, and
+//! PostgreSQL resolves the name when it plans them; the set is given by its identifier. So that both are one table, the
+//! name is read before and after the table is locked, and again after each statement: a table that was renamed while
+//! the call waited for it, as when two tables are swapped, is an error that a retry resolves.
 
 use crate::element::ElementType;
-use crate::pg::call::Call;
+use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, TableColumn};
-use crate::pg::check_expression::{CheckArgument, CheckCall, call_of};
+use crate::pg::definition::{self, CheckArgument, CheckCall};
 use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::keyed_rows::KeyedRows;
-use crate::pg::open_table::{Access, Table};
-use pgrx::pg_sys::{self, Oid};
-use std::ffi::{CStr, CString};
+use crate::pg::invalidation;
+use crate::pg::relation::{Opened, Relation, name_of};
+use crate::pg::sql::{self, Prepared, ResultRow, Sees};
+use crate::pg::varlena::{PgBuffer, Value};
+use crate::pg::{array, encoding, owner};
+use pg_bloom_core::{Buffer, memory};
+use pgrx::pg_sys::{self, Datum, Oid};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::mem::ManuallyDrop;
+use std::rc::Rc;
+
+/// The most sets that a session remembers; then all are forgotten.
+const MOST_REMEMBERED: usize = 256;
 
 /// What a set was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,21 +38,46 @@ pub struct Parameters {
     pub fpr: f64,
 }
 
-/// A set that is open.
+/// A set, and the schema of the extension.
 pub struct Set {
-    table: Table,
-    /// The index of the primary key.
-    index: Oid,
-    shard: TableColumn,
-    filter: TableColumn,
-    /// What it was made for.
-    pub parameters: Parameters,
+    oid: Oid,
+    known: Rc<Known>,
 }
 
-/// The constraint of a set as a call site read it last.
+/// What a session remembers of a set.
+struct Known {
+    /// The names of the table and of the extension's schema that the statements have.
+    names: Names,
+    parameters: Parameters,
+    /// The type `bloom[]`.
+    filters: Oid,
+    read: Prepared,
+    /// To lock rows, and to change them.
+    write: OnceCell<(Prepared, Prepared)>,
+    /// Whether nobody changed the table since.
+    is_current: Cell<bool>,
+    watch: Rc<Watch>,
+}
+
+/// What a session has said, and looked at, of how full a set is.
 #[derive(Default)]
-pub struct Constraint {
-    last: Option<(CString, Parameters)>,
+pub struct Watch {
+    /// Whether it has warned.
+    pub warned: Cell<bool>,
+    /// Elements that it added since it last looked at rows that these are not in.
+    pub unsampled: Cell<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Names {
+    table: Vec<u8>,
+    extension: Vec<u8>,
+}
+
+thread_local! {
+    /// The sets that this session has used. Not dropped when the process ends: PostgreSQL is gone by then.
+    static KNOWN: ManuallyDrop<RefCell<HashMap<u32, Rc<Known>>>> = ManuallyDrop::new(RefCell::default());
+    static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What a call site with elements remembers.
@@ -46,8 +86,6 @@ pub struct Site {
     pub element: ElementType,
     /// The type of the array that they are in, and of its elements.
     pub array: (Oid, Oid),
-    /// The last set.
-    pub constraint: Constraint,
 }
 
 impl Site {
@@ -58,7 +96,7 @@ impl Site {
     pub fn of_element(call: &Call) -> Result<&mut Site> {
         let site = call.remembered(|| {
             let element = ElementType::of_argument(call, 1)?;
-            Ok(Site { element, array: (Oid::INVALID, Oid::INVALID), constraint: Constraint::default() })
+            Ok(Site { element, array: (Oid::INVALID, Oid::INVALID) })
         })?;
         site.element.refresh(call)?;
         Ok(site)
@@ -72,7 +110,7 @@ impl Site {
         let site = call.remembered(|| {
             let (element, oid) = ElementType::of_array(call, 1)?;
             let array = catalog::base_type(call.argument_type(1)?);
-            Ok(Site { element, array: (array, oid), constraint: Constraint::default() })
+            Ok(Site { element, array: (array, oid) })
         })?;
         site.element.refresh(call)?;
         Ok(site)
@@ -80,79 +118,284 @@ impl Site {
 }
 
 impl Set {
-    /// Opens the table `oid` on behalf of a call, with the rights of the caller.
+    /// The set that is the table `oid`.
     ///
     /// # Errors
-    /// 42809 for a table that is no set, 0A000 for what only the executor can follow; 42501 without the rights to read
-    /// it or, for an update, to update its filters; those of [`Table::open`].
-    pub fn open(call: &Call, oid: Oid, access: Access, constraint: &mut Constraint) -> Result<Set> {
-        let table = Table::open(oid, access)?;
-        let columns = table.columns();
-        table.check_readable(&columns);
-        let (shard, filter) = check_columns(&table, columns, catalog::type_beside(call.function()?, c"bloom"))?;
-        if access == Access::Update {
-            table.check_updatable(std::slice::from_ref(&filter));
+    /// 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is no set,
+    /// 40001 for one that was renamed while the call waited for it.
+    pub fn open(call: &Call, oid: Oid) -> Result<Set> {
+        let extension = catalog::namespace_of_function(call.function()?);
+        let name = sql::relation(oid);
+        let Some(table) = Opened::if_there(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE) else {
+            let message = format!("relation with OID {} does not exist", oid.to_u32());
+            return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message));
+        };
+        owner::require_usage_of_schema(oid);
+        let names = Names { table: sql::relation(oid).unwrap_or_default(), extension: sql::namespace(extension) };
+        if name.is_some_and(|before| before != names.table) {
+            return Err(renamed(&names));
         }
-        let parameters = constraint
-            .parameters(call, &table, &shard, &filter)?
-            .ok_or_else(|| no_set(&table, "It has no constraint that calls bloom_set_check for its columns."))?;
-        let index = table
-            .primary_key(&shard)
-            .ok_or_else(|| no_set(&table, "Its column \"shard\" is not its primary key, checked at once."))?;
-        if let Some(obstacle) = table.obstacle(&filter) {
-            return Err(obstructed(&table, obstacle));
+        let known = KNOWN.with(|all| all.borrow().get(&oid.to_u32()).cloned());
+        match known {
+            Some(known) if known.is_current.get() && known.names == names => Ok(Set { oid, known }),
+            before => Ok(Set { oid, known: learn(call, table.relation(), names, before)? }),
         }
-        if access == Access::Update && table.checks().len() > 1 {
-            return Err(obstructed(&table, "CHECK constraints of its own"));
-        }
-        Ok(Set { table, index, shard, filter, parameters })
     }
 
-    /// Closes it.
-    pub fn close(self) {
-        self.table.close();
+    /// What it was made for.
+    pub fn parameters(&self) -> Parameters {
+        self.known.parameters
     }
 
-    /// Refuses a change where none can be.
-    pub fn check_writable(&self, function: &CStr) {
-        self.table.check_writable(function);
+    /// What the session has said of it.
+    pub fn watch(&self) -> &Watch {
+        &self.known.watch
+    }
+
+    /// Calls `each` with the filter of each of these shards, which ascend, in any order, while connected.
+    ///
+    /// # Errors
+    /// 55000 for a row that is not there; those of reading and of `each`.
+    pub fn read(&self, shards: &[u32], sees: Sees, each: impl FnMut(usize, &Value<'_>) -> Result<()>) -> Result<()> {
+        self.rows(&self.known.read, &[shard_array(shards)], shards, sees, each)
+    }
+
+    /// Locks the rows of these shards, which ascend, in their order until the transaction ends, and then calls `each`
+    /// with the newest filter of each, while connected.
+    ///
+    /// # Errors
+    /// As [`Set::read`]; 40001 under REPEATABLE READ for a row that changed since the transaction began.
+    pub fn lock(&self, shards: &[u32], each: impl FnMut(usize, &Value<'_>) -> Result<()>) -> Result<()> {
+        let (lock, _) = self.known.write()?;
+        self.rows(lock, &[shard_array(shards)], shards, Sees::Now, each)
+    }
+
+    /// Changes the filters of these shards, which ascend, while connected.
+    ///
+    /// # Errors
+    /// 55000 and 27000 if a trigger, a rule or a policy left out a row or stored something else; those of UPDATE.
+    pub fn update(&self, shards: &[u32], filters: &[PgBuffer]) -> Result<()> {
+        let (_, update) = self.known.write()?;
+        let mut datums = memory::list(filters.len());
+        filters.iter().for_each(|filter| memory::push(&mut datums, Element { datum: filter.datum() }));
+        let bloom = catalog::element_type(self.known.filters).unwrap_or(Oid::INVALID);
+        let values = [shard_array(shards), array::array_of(self.known.filters, bloom, datums)];
+        let mut stored = 0;
+        update.execute(&values, Sees::Now, |row| {
+            let (shard, filter) = shard_and_filter(row)?;
+            let place = shards.binary_search(&shard).map_err(|_| self.changed_otherwise())?;
+            if filter.bytes() != filters[place].bytes() {
+                return Err(self.changed_otherwise());
+            }
+            stored += 1;
+            Ok(())
+        })?;
+        self.check_name()?;
+        if stored == shards.len() { Ok(()) } else { Err(self.changed_otherwise()) }
+    }
+
+    /// Executes a statement that returns the rows of these shards, each once.
+    fn rows(
+        &self,
+        statement: &Prepared,
+        values: &[Datum],
+        shards: &[u32],
+        sees: Sees,
+        mut each: impl FnMut(usize, &Value<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut missing: Vec<bool> = memory::collect(shards.iter().map(|_| true));
+        statement.execute(values, sees, |row| {
+            let (shard, filter) = shard_and_filter(row)?;
+            match shards.binary_search(&shard) {
+                Ok(place) if std::mem::take(&mut missing[place]) => each(place, &filter)?,
+                _ => return Err(self.ambiguous(shard)),
+            }
+            filter.free();
+            Ok(())
+        })?;
+        self.check_name()?;
+        match missing.iter().position(|&is_missing| is_missing) {
+            Some(place) => Err(self.missing(shards[place])),
+            None => Ok(()),
+        }
     }
 
     /// Whether two batches that change so many of its rows each have some in common, in 98 of 100 cases or more.
     pub fn is_shared_by_two_of(&self, rows: u64) -> bool {
-        rows * rows > 4 * u64::from(self.parameters.shards)
+        rows * rows > 4 * u64::from(self.known.parameters.shards)
     }
 
-    /// Lets other large batches end first, and later ones wait for the end of the transaction.
+    /// Waits for other transactions that called this for the same set, and makes those that call it later wait for the
+    /// end of this one. It is in the way of nothing else: not of VACUUM, nor of other statements.
     pub fn take_turn(&self) {
-        self.table.take_turn();
+        let mode = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+        // SAFETY: within a transaction. PostgreSQL itself locks tables as relations, never as objects.
+        unsafe { pg_sys::LockDatabaseObject(pg_sys::RelationRelationId, self.oid, 0, mode) };
     }
 
-    /// Its rows, by their shards.
-    pub fn rows(&self, snapshot: pg_sys::Snapshot) -> KeyedRows<'_> {
-        KeyedRows::begin(&self.table, self.index, snapshot, &self.shard, &self.filter)
+    /// Bytes on disk, with its indexes, and of all partitions.
+    ///
+    /// # Errors
+    /// Those of the query.
+    pub fn bytes(&self) -> Result<i64> {
+        const SIZE: &[u8] = b"SELECT COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)) \
+            FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";
+        let mut bytes = 0;
+        let size = Prepared::new(&[SIZE], &[pg_sys::REGCLASSOID])?;
+        sql::connected(|| {
+            size.execute(&[Datum::from(self.oid)], Sees::CallingQuery, |row| {
+                bytes = row.column(1).map_or(0, |datum| datum.value() as i64);
+                Ok(())
+            })
+        })?;
+        Ok(bytes)
     }
 
-    /// Bytes on disk, with its index.
-    pub fn bytes(&self) -> u64 {
-        self.table.bytes(self.index)
+    /// The name of the table, quoted as messages have it.
+    pub fn quoted_name(&self) -> String {
+        format!("\"{}\"", name_of(self.oid))
     }
 
-    /// The error for a row that isn't there.
+    /// Whether the statements were still about the table that the caller means.
+    fn check_name(&self) -> Result<()> {
+        if sql::relation(self.oid).is_some_and(|name| name == self.known.names.table) {
+            return Ok(());
+        }
+        Err(renamed(&self.known.names))
+    }
+
     #[cold]
-    pub fn missing(&self, shard: u32) -> Error {
-        let name = self.table.quoted_name();
+    fn missing(&self, shard: u32) -> Error {
         Error::new(
             SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("filter set {name} has no row for shard {shard}"),
+            format!("filter set {} has no row for shard {shard}", self.quoted_name()),
         )
-        .detail(format!("Its {} rows must be there; what was added to this one is lost.", self.parameters.shards))
-        .hint("Restore the row from a backup, or make a new set.")
+        .detail(format!(
+            "All of its {} rows must be visible. If the row was deleted, the elements in it are lost.",
+            self.known.parameters.shards
+        ))
+        .hint("Restore the row from a backup, make a new set, or change the policy that hides the row.")
+    }
+
+    #[cold]
+    fn ambiguous(&self, shard: u32) -> Error {
+        Error::new(
+            SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("filter set {} returned a wrong row for shard {shard}", self.quoted_name()),
+        )
+        .detail("Each shard must have exactly one row, also in the tables that inherit from the set.")
+        .hint("Remove the other rows, or tables that inherit from the set.")
+    }
+
+    #[cold]
+    fn changed_otherwise(&self) -> Error {
+        Error::new(
+            SqlState::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
+            format!("filters of filter set {} were not stored as they were written", self.quoted_name()),
+        )
+        .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
+        .hint("Let it leave the columns \"shard\" and \"filter\" as they are.")
+    }
+}
+
+impl Known {
+    /// The statements that lock rows and change them.
+    fn write(&self) -> Result<&(Prepared, Prepared)> {
+        if let Some(statements) = self.write.get() {
+            return Ok(statements);
+        }
+        let table = self.names.table.as_slice();
+        let lock = Prepared::new(
+            &[
+                b"SELECT s.shard, s.filter FROM ",
+                table,
+                b" AS s WHERE s.shard OPERATOR(pg_catalog.=) ANY ($1) ",
+                b"ORDER BY s.shard FOR NO KEY UPDATE",
+            ],
+            &[pg_sys::INT4ARRAYOID],
+        )?;
+        let update = Prepared::new(
+            &[
+                b"UPDATE ",
+                table,
+                b" AS s SET filter = n.filter ",
+                b"FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (shard, filter) ",
+                b"WHERE s.shard OPERATOR(pg_catalog.=) n.shard RETURNING s.shard, s.filter",
+            ],
+            &[pg_sys::INT4ARRAYOID, self.filters],
+        )?;
+        Ok(self.write.get_or_init(|| (lock, update)))
+    }
+}
+
+/// Finds out what a set was made for, and prepares to read it.
+fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
+    if !IS_WATCHED.replace(true) {
+        invalidation::watch_relations(forget);
+    }
+    let bloom = catalog::type_beside(call.function()?, c"bloom");
+    let (shard, filter) = check_columns(table, definition::columns(table), bloom)?;
+    let parameters = definition::check_calls(table)
+        .iter()
+        .filter(|check| is_check(call, check))
+        .find_map(|check| parameters(&check.arguments, &shard, &filter))
+        .ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
+    if !definition::is_primary_key(table, &shard) {
+        return Err(no_set(table, "Its column \"shard\" is not its primary key, checked at once."));
+    }
+    let watch = before.filter(|known| known.parameters == parameters).map(|known| known.watch.clone());
+    let read = Prepared::new(
+        &[b"SELECT s.shard, s.filter FROM ", &names.table, b" AS s WHERE s.shard OPERATOR(pg_catalog.=) ANY ($1)"],
+        &[pg_sys::INT4ARRAYOID],
+    )?;
+    let known = Rc::new(Known {
+        names,
+        parameters,
+        filters: catalog::array_type(bloom),
+        read,
+        write: OnceCell::new(),
+        is_current: Cell::new(true),
+        watch: watch.unwrap_or_default(),
+    });
+    let oid = table.oid().to_u32();
+    // What is forgotten is dropped when nothing is borrowed any more.
+    let _forgotten = KNOWN.with(|all| {
+        let mut all = all.borrow_mut();
+        let most = if all.len() >= MOST_REMEMBERED { std::mem::take(&mut *all) } else { HashMap::new() };
+        (most, all.insert(oid, known.clone()))
+    });
+    Ok(known)
+}
+
+/// PostgreSQL reports that a table changed, or with an invalid identifier that any may have.
+fn forget(oid: Oid) {
+    KNOWN.with(|all| {
+        let all = all.borrow();
+        if oid == Oid::INVALID {
+            all.values().for_each(|known| known.is_current.set(false));
+        } else if let Some(known) = all.get(&oid.to_u32()) {
+            known.is_current.set(false);
+        }
+    });
+}
+
+/// Shards as an array of integers.
+fn shard_array(shards: &[u32]) -> Datum {
+    let shards = memory::collect(shards.iter().map(|&shard| Element { datum: Datum::from(shard as i32) }));
+    array::array_of(pg_sys::INT4ARRAYOID, pg_sys::INT4OID, shards)
+}
+
+/// The columns of a row that the statements return.
+fn shard_and_filter(row: &ResultRow) -> Result<(u32, Value<'_>)> {
+    match (row.column(1), row.column(2)) {
+        // SAFETY: the second column is of type bloom, which is of variable length.
+        (Some(shard), Some(filter)) => Ok((shard.value() as u32, unsafe { Value::detoast(filter) })),
+        _ => Err(Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value")),
     }
 }
 
 /// The columns `shard` and `filter`, if the table has these two and no other.
-fn check_columns(table: &Table, columns: Vec<TableColumn>, bloom: Oid) -> Result<(TableColumn, TableColumn)> {
+fn check_columns(table: Relation, columns: Vec<TableColumn>, bloom: Oid) -> Result<(TableColumn, TableColumn)> {
     let wanted = [("shard", pg_sys::INT4OID), ("filter", bloom)];
     for (name, oid) in wanted {
         let is_there = |column: &TableColumn| column.name == name && column.oid == oid && column.not_null;
@@ -172,41 +415,15 @@ fn check_columns(table: &Table, columns: Vec<TableColumn>, bloom: Oid) -> Result
     }
 }
 
-impl Constraint {
-    /// What the set that this table is was made for, as its constraint says; nothing if it has none.
-    fn parameters(
-        &mut self,
-        call: &Call,
-        table: &Table,
-        shard: &TableColumn,
-        filter: &TableColumn,
-    ) -> Result<Option<Parameters>> {
-        for expression in table.checks() {
-            if let Some((known, parameters)) = &self.last
-                && known.as_c_str() == expression
-            {
-                return Ok(Some(*parameters));
-            }
-            let found = call_of(expression).filter(|check| is_check(call, check));
-            if let Some(parameters) = found.and_then(|check| read(&check.arguments, shard, filter)) {
-                self.last = Some((expression.to_owned(), parameters));
-                return Ok(Some(parameters));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Whether it is the function of this extension that is called.
+/// Whether a constraint calls the function of this extension.
 fn is_check(call: &Call, check: &CheckCall) -> bool {
     call.function().is_ok_and(|own| catalog::is_beside(check.function, own, c"bloom_set_check"))
 }
 
 /// What the arguments of `bloom_set_check` say, if they are what `bloom_set_create` writes.
-fn read(arguments: &[CheckArgument], shard: &TableColumn, filter: &TableColumn) -> Option<Parameters> {
+fn parameters(arguments: &[CheckArgument], shard: &TableColumn, filter: &TableColumn) -> Option<Parameters> {
     use CheckArgument::{Column, Constant};
-    let [Column(a), Column(b), Constant(_, element), Constant(_, shards), Constant(_, capacity), Constant(_, fpr)] =
-        arguments
+    let [Column(a), Column(b), Constant(element), Constant(shards), Constant(capacity), Constant(fpr)] = arguments
     else {
         return None;
     };
@@ -218,15 +435,15 @@ fn read(arguments: &[CheckArgument], shard: &TableColumn, filter: &TableColumn) 
 }
 
 #[cold]
-fn no_set(table: &Table, why: impl Into<String>) -> Error {
-    let message = format!("table {} is not a filter set", table.quoted_name());
+fn no_set(table: Relation, why: impl Into<String>) -> Error {
+    let message = format!("table \"{}\" is not a filter set", table.name());
     Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).detail(why).hint("Make filter sets with bloom_set_create.")
 }
 
 #[cold]
-fn obstructed(table: &Table, obstacle: &str) -> Error {
-    let message = format!("filter set {} has {obstacle}", table.quoted_name());
-    Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
-        .detail("The functions for filter sets work on the table directly.")
-        .hint("Read and update its rows by SQL, or remove what they can't follow.")
+fn renamed(names: &Names) -> Error {
+    let message = "could not serialize access due to concurrent rename";
+    Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message)
+        .detail(format!("Filter set {} was renamed, moved or replaced in the meantime.", encoding::utf8(&names.table)))
+        .hint("Retry the transaction.")
 }

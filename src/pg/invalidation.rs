@@ -1,0 +1,17 @@
+//! What PostgreSQL reports of changes of relations, so that what a session remembers of them can be forgotten.
+
+use pgrx::pg_sys;
+
+/// Calls `changed` in this session with the identifier of each relation whose definition changed, or with an invalid
+/// one when any may have. It must not use PostgreSQL.
+pub fn watch_relations(changed: fn(pg_sys::Oid)) {
+    // SAFETY: the callback gets what it is registered with.
+    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(changed as usize)) };
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn relation_changed(changed: pg_sys::Datum, relation: pg_sys::Oid) {
+    // SAFETY: what `watch_relations` registered.
+    let changed: fn(pg_sys::Oid) = unsafe { std::mem::transmute(changed.value()) };
+    changed(relation);
+}

@@ -1,0 +1,228 @@
+//! Statements of SQL, executed by PostgreSQL's server programming interface with the rights of the caller.
+//!
+//! The caller's search_path applies to them, so whatever they name must be qualified, operators included:
+//! `a OPERATOR(pg_catalog.=) b`.
+//!
+//! What PostgreSQL allocates while connected is freed when the connection ends. After an error PostgreSQL ends it
+//! itself, with the transaction or the subtransaction.
+
+use super::error::{Error, Result, SqlState};
+use pgrx::pg_sys;
+use std::ffi::{CStr, CString};
+
+/// Runs `work` while connected to the interface.
+///
+/// # Errors
+/// Those of `work`; XX000 if there can't be a connection.
+pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // SAFETY: within a transaction, since a statement is running.
+    check(unsafe { pg_sys::SPI_connect() })?;
+    let result = work();
+    // SAFETY: connected above.
+    check(unsafe { pg_sys::SPI_finish() })?;
+    result
+}
+
+/// Executes a statement that returns no rows, given in parts in the encoding of the database, with parameters of these
+/// types.
+///
+/// # Errors
+/// Those of the statement; XX000 if it can't be executed from a function.
+pub fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]) -> Result<()> {
+    let sql = c_string(sql)?;
+    let mut types: Vec<pg_sys::Oid> = parameters.iter().map(|&(oid, _)| oid).collect();
+    let mut values: Vec<pg_sys::Datum> = parameters.iter().map(|&(_, value)| value).collect();
+    connected(|| {
+        // SAFETY: connected; as many types as values, none of which is NULL.
+        check(unsafe {
+            pg_sys::SPI_execute_with_args(
+                sql.as_ptr(),
+                parameters.len() as i32,
+                types.as_mut_ptr(),
+                values.as_mut_ptr(),
+                std::ptr::null(),
+                false,
+                0,
+            )
+        })
+    })
+}
+
+/// A statement that was prepared once and has one plan for all values of its parameters. PostgreSQL plans it
+/// again when what it names has changed.
+pub struct Prepared {
+    plan: pg_sys::SPIPlanPtr,
+    parameters: usize,
+}
+
+/// The snapshot that a statement sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    /// That of the query that calls the function. The statement must only read.
+    CallingQuery,
+    /// All that is committed now, as a statement of its own would (under REPEATABLE READ, the transaction's snapshot),
+    /// and what the transaction itself did.
+    Now,
+}
+
+/// A row that a statement returned.
+pub struct ResultRow {
+    tuple: pg_sys::HeapTuple,
+    descriptor: pg_sys::TupleDesc,
+}
+
+impl ResultRow {
+    /// Column `number`, from 1; `None` for NULL. It lives as long as the row.
+    pub fn column(&self, number: i32) -> Option<pg_sys::Datum> {
+        let mut is_null = false;
+        // SAFETY: the row is one of the last result, which has this descriptor; a wrong number gives NULL.
+        let datum = unsafe { pg_sys::SPI_getbinval(self.tuple, self.descriptor, number, &mut is_null) };
+        (!is_null).then_some(datum)
+    }
+}
+
+impl Prepared {
+    /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types.
+    ///
+    /// # Errors
+    /// Those of parsing it; XX000 if it can't be executed from a function.
+    pub fn new(sql: &[&[u8]], types: &[pg_sys::Oid]) -> Result<Prepared> {
+        let sql = c_string(sql)?;
+        let mut oids = types.to_vec();
+        connected(|| {
+            // SAFETY: connected; as many types as it is told. The plan is kept before the connection ends.
+            unsafe {
+                let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
+                let plan = pg_sys::SPI_prepare_cursor(sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr(), options);
+                if plan.is_null() {
+                    return Err(failed(pg_sys::SPI_result));
+                }
+                check(pg_sys::SPI_keepplan(plan))?;
+                Ok(Prepared { plan, parameters: types.len() })
+            }
+        })
+    }
+
+    /// Executes it while connected, with these values, none of which is NULL, and calls `each` with every row.
+    ///
+    /// # Errors
+    /// Those of the statement and of `each`.
+    pub fn execute(
+        &self,
+        values: &[pg_sys::Datum],
+        sees: Sees,
+        mut each: impl FnMut(&ResultRow) -> Result<()>,
+    ) -> Result<()> {
+        assert_eq!(values.len(), self.parameters, "a value for each parameter");
+        let mut values = values.to_vec();
+        // SAFETY: connected, with as many values as the plan has parameters. The result is the connection's own, and
+        // whatever `each` executes has results of its own.
+        unsafe {
+            let is_read_only = sees == Sees::CallingQuery;
+            let nulls = std::ptr::null();
+            check(pg_sys::SPI_execute_plan(self.plan, values.as_mut_ptr(), nulls, is_read_only, 0))?;
+            let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
+            if table.is_null() {
+                return Ok(());
+            }
+            for i in 0..rows {
+                super::interrupt::check_for_interrupts();
+                each(&ResultRow { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc })?;
+            }
+            pg_sys::SPI_freetuptable(table);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: kept by `new`, and freed once.
+            unsafe { pg_sys::SPI_freeplan(self.plan) };
+        }
+    }
+}
+
+fn c_string(sql: &[&[u8]]) -> Result<CString> {
+    CString::new(sql.concat()).map_err(|_| failed(0))
+}
+
+fn check(code: i32) -> Result<()> {
+    if code < 0 { Err(failed(code)) } else { Ok(()) }
+}
+
+#[cold]
+fn failed(code: i32) -> Error {
+    Error::new(SqlState::ERRCODE_INTERNAL_ERROR, format!("statement could not be executed: {code}"))
+}
+
+/// Where a table is to be made.
+pub struct NewName {
+    schema: pg_sys::Oid,
+    /// The name.
+    name: CString,
+}
+
+impl NewName {
+    /// The name of a new table as somebody wrote it, with or without its schema: quoted as identifiers are.
+    ///
+    /// # Errors
+    /// 42602 for an invalid name; 3F000 for a schema that is not there, or none to make it in.
+    pub fn parse(name: pg_sys::Datum) -> NewName {
+        // SAFETY: the datum is a text; the range variable has a name that ends in a zero byte.
+        unsafe {
+            let list = pg_sys::textToQualifiedNameList(pg_sys::pg_detoast_datum(name.cast_mut_ptr()));
+            let range = pg_sys::makeRangeVarFromNameList(list);
+            let schema = pg_sys::RangeVarGetCreationNamespace(range);
+            NewName { schema, name: CStr::from_ptr((*range).relname).to_owned() }
+        }
+    }
+
+    /// The name as SQL writes it, with its schema.
+    pub fn qualified(&self) -> Vec<u8> {
+        [&namespace(self.schema), &b"."[..], &identifier(&self.name)].concat()
+    }
+
+    /// The table that has this name now, if there is one.
+    pub fn relation(&self) -> Option<pg_sys::Oid> {
+        // SAFETY: reads the catalog.
+        let oid = unsafe { pg_sys::get_relname_relid(self.name.as_ptr(), self.schema) };
+        (oid != pg_sys::InvalidOid).then_some(oid)
+    }
+}
+
+/// The name that a relation has now, as SQL writes it, with its schema; `None` if there is no such relation.
+pub fn relation(oid: pg_sys::Oid) -> Option<Vec<u8>> {
+    // SAFETY: reads the catalog; the results are null or C strings in the memory of this call.
+    unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        if name.is_null() {
+            return None;
+        }
+        let schema = namespace(pg_sys::get_rel_namespace(oid));
+        let qualified = [&schema, &b"."[..], &identifier(CStr::from_ptr(name))].concat();
+        pg_sys::pfree(name.cast());
+        Some(qualified)
+    }
+}
+
+/// A name as SQL writes it.
+fn identifier(name: &CStr) -> Vec<u8> {
+    // SAFETY: the result is a C string: the name itself, or one in the memory of this call.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_bytes().to_vec()
+}
+
+/// The name of a schema as SQL writes it.
+pub fn namespace(oid: pg_sys::Oid) -> Vec<u8> {
+    // SAFETY: the result is null or a C string in the memory of this call.
+    unsafe {
+        let name = pg_sys::get_namespace_name(oid);
+        if name.is_null() {
+            return Vec::new();
+        }
+        let written = identifier(CStr::from_ptr(name));
+        pg_sys::pfree(name.cast());
+        written
+    }
+}
