@@ -157,17 +157,7 @@ fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Words {
                     .into(),
             ),
         ),
-        InvalidParameter::CountingCapacity { capacity } => (
-            match capacity {
-                Some(capacity) => format!("capacity of a counting bloom filter must be at least 1, not {capacity}"),
-                None => "a counting bloom filter needs a capacity".into(),
-            },
-            None,
-            Some(
-                "Give the number of distinct elements that it will have at a time: counters cannot be resized later."
-                    .into(),
-            ),
-        ),
+        InvalidParameter::CountingCapacity { capacity } => counting_capacity(*capacity),
         InvalidParameter::NoCountersYet => (
             format!("cannot {} a counting bloom filter of no size", using(function, "add elements to")),
             None,
@@ -202,6 +192,15 @@ fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Words {
             Some("Cast the elements to the type of the Parquet column, for instance text or bigint.".into()),
         ),
     }
+}
+
+fn counting_capacity(capacity: Option<i64>) -> Words {
+    let message = match capacity {
+        Some(capacity) => format!("capacity of a counting bloom filter must be at least 1, not {capacity}"),
+        None => "a counting bloom filter needs a capacity".into(),
+    };
+    let hint = "Give the number of distinct elements that it will have at a time: counters cannot be resized later.";
+    (message, None, Some(hint.into()))
 }
 
 fn mismatch(why: Mismatch, both: [&Parameters; 2], larger: &Parameters, function: Option<&str>) -> Words {

@@ -32,6 +32,7 @@
 //! | `error` | SQL's words for the core's errors |
 //! | `pg` | safe faces of PostgreSQL; knows no filter |
 
+#![deny(ffi_unwind_calls)]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(missing_docs)]
 
@@ -71,7 +72,6 @@ pub extern "C-unwind" fn _PG_init() {
     settings::define();
     index::define();
     membership::define();
-    planner::define();
     pg_bloom_core::interrupt::install(pg::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::error::out_of_memory);
 }

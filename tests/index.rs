@@ -8,9 +8,8 @@
 //! | `sessions` | writers, readers and somebody who rebuilds, all at once, with crashes |
 //! | `concurrently` | indexes that are made while their table changes, from rows that are remembered until then |
 //! | `crash` | unlogged and temporary tables, `wal_level = minimal`, pages that were never written |
-//! | `two_processes` | builds whose pages a worker writes |
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
-//! | `build_scan` | rows that a build takes from pages by itself |
+//! | `failures` | builds and checks that fail give back their memory |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
@@ -25,8 +24,6 @@
 
 #[path = "index/actions.rs"]
 mod actions;
-#[path = "index/build_scan.rs"]
-mod build_scan;
 mod common;
 #[path = "index/concurrently.rs"]
 mod concurrently;
@@ -38,6 +35,8 @@ mod damage;
 mod duplicates;
 #[path = "index/encodings.rs"]
 mod encodings;
+#[path = "index/failures.rs"]
+mod failures;
 #[path = "index/heap_filter.rs"]
 mod heap_filter;
 #[path = "index/history.rs"]
@@ -50,8 +49,6 @@ mod refused;
 mod sessions;
 #[path = "index/standby.rs"]
 mod standby;
-#[path = "index/two_processes.rs"]
-mod two_processes;
 #[path = "index/types.rs"]
 mod types;
 #[path = "index/values.rs"]

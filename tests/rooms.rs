@@ -1,5 +1,5 @@
 //! The rooms of the code and the arrows between them are those of CONTRIBUTING.md: files use each other in no circle,
-//! rooms use only those below them, maps name every module, and files are short enough to be read.
+//! rooms use only those below them, maps name every module, and functions are short enough to be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -260,20 +260,48 @@ fn maps_name_every_module() {
     }
 }
 
+/// The longest function, from its name to its closing brace.
+const FUNCTION_LINES: usize = 60;
+
+/// The lines of each function of a file that rustfmt wrote: it ends with a brace below where it begins.
+fn functions(text: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let is_function = |line: &str| {
+        let words = line.trim_start().split(['(', '<']).next().unwrap_or_default();
+        words.split(' ').rev().nth(1) == Some("fn") && !line.ends_with(';') && !line.trim_start().starts_with("//")
+    };
+    let end = |start: usize| {
+        let closing = format!("{}}}", " ".repeat(indent(lines[start])));
+        lines[start..]
+            .iter()
+            .position(|line| *line == closing || line.ends_with("}") && indent(line) == closing.len() - 1)
+    };
+    (0..lines.len()).filter(|&i| is_function(lines[i])).filter_map(|i| Some((i + 1, end(i)? + 1))).collect()
+}
+
 #[test]
-fn files_and_lines_are_short() {
-    const LINES: usize = 400;
+fn functions_and_comments_are_short() {
     const COLUMNS: usize = 120;
     let mut files = Vec::new();
     for directory in ["src", "core", "benches", "tests"] {
         rust_files(&root().join(directory), &mut files);
     }
-    assert!(files.len() > 150);
+    let mut count = 0;
     for path in files {
         let text = fs::read_to_string(&path).expect("a file can be read");
-        assert!(text.lines().count() <= LINES, "{} has over {LINES} lines", path.display());
         let is_long = |line: &str| line.trim_start().starts_with("//") && line.chars().count() > COLUMNS;
         let long = text.lines().position(is_long);
         assert!(long.is_none(), "{}:{}: a comment of over {COLUMNS} columns", path.display(), long.unwrap_or(0) + 1);
+        let relative = path.strip_prefix(root()).expect("files are below the root");
+        if is_test(relative) || !relative.iter().any(|part| part == "src") {
+            continue;
+        }
+        let functions = functions(&text);
+        count += functions.len();
+        for (line, lines) in functions {
+            assert!(lines <= FUNCTION_LINES, "{}:{line}: a function of {lines} lines", path.display());
+        }
     }
+    assert!(count > 1500, "{count} functions were found");
 }

@@ -25,14 +25,8 @@ impl Database {
         let mut database = Database { client: connect(&name), name };
         database.run("CREATE EXTENSION pg_bloom");
         database.run("SET max_parallel_workers_per_gather = 0");
-        database.let_builds_have_workers(false);
+        database.run("SET max_parallel_maintenance_workers = 0");
         database
-    }
-
-    /// Lets CREATE INDEX have as many workers as PostgreSQL does when nobody sets it, or none.
-    pub fn let_builds_have_workers(&mut self, they_may: bool) {
-        let value = if they_may { "DEFAULT" } else { "0" };
-        self.run(&format!("SET max_parallel_maintenance_workers = {value}"));
     }
 
     /// One more session.

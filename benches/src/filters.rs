@@ -66,7 +66,7 @@ impl Bench {
 
     /// All measurements.
     pub fn measure(&mut self) -> Vec<Row> {
-        let mut rows = self.builds();
+        let mut rows = vec![self.build()];
         self.database.run("CREATE INDEX many_seen ON many USING bloom_filter (seen)");
         rows.push(self.size());
         rows.push(self.against_a_scan());
@@ -75,25 +75,18 @@ impl Bench {
         rows
     }
 
-    /// The build against reading each filter of the table: with the workers that PostgreSQL gives it when nobody sets
-    /// how many, and without.
-    fn builds(&mut self) -> Vec<Row> {
-        let (mut with_worker, mut alone, mut reading) = (Vec::new(), Vec::new(), Vec::new());
+    /// The build against reading each filter of the table.
+    fn build(&mut self) -> Row {
+        let (mut building, mut reading) = (Vec::new(), Vec::new());
         for _ in 0..BUILDS {
-            for (times, may_have_worker) in [(&mut with_worker, true), (&mut alone, false)] {
-                // The disk may still be busy with what was written before.
-                self.database.run("CHECKPOINT");
-                reading.push(self.database.time("SELECT sum(length(seen::bytea)) FROM few"));
-                self.database.run("DROP INDEX IF EXISTS few_seen");
-                self.database.let_builds_have_workers(may_have_worker);
-                times.push(self.database.time("CREATE INDEX few_seen ON few USING bloom_filter (seen)"));
-                self.database.let_builds_have_workers(false);
-            }
+            // The disk may still be busy with what was written before.
+            self.database.run("CHECKPOINT");
+            reading.push(self.database.time("SELECT sum(length(seen::bytea)) FROM few"));
+            self.database.run("DROP INDEX IF EXISTS few_seen");
+            building.push(self.database.time("CREATE INDEX few_seen ON few USING bloom_filter (seen)"));
         }
         let work = format!("CREATE INDEX, {} filters", self.few);
-        let row =
-            |work: String, ours: &mut [f64]| Row::timed(work, "reading the filters", ours, &mut reading.clone(), 3.0);
-        vec![row(work.clone(), &mut with_worker), row(format!("{work}, without a worker"), &mut alone)]
+        Row::timed(work, "reading the filters", &mut building, &mut reading, 3.0)
     }
 
     fn size(&mut self) -> Row {

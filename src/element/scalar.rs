@@ -146,7 +146,21 @@ impl ScalarReader {
             Source::Text | Source::Bpchar => self.text_in_place(element).is_some(),
             // SAFETY: these are of variable length.
             Source::Bytea | Source::Numeric => unsafe { Value::in_place(element.datum) }.is_some(),
-            _ => true,
+            Source::Int2
+            | Source::Int4
+            | Source::Int8
+            | Source::Float4
+            | Source::Float8
+            | Source::Char
+            | Source::EnumOid
+            | Source::Uuid
+            | Source::Date
+            | Source::Timestamp
+            | Source::Bool
+            | Source::Time
+            | Source::Timetz
+            | Source::Interval
+            | Source::Unsigned => true,
         }
     }
 

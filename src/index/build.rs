@@ -8,18 +8,15 @@ use super::given::Given;
 use super::new_index::{NewIndex, meta_page, write_empty};
 use super::options;
 use super::page::{PAGE_SIZE, unhashed};
-use super::tiles::Tiles;
 use crate::element::Column;
 use crate::pg::call::Element;
-use crate::pg::error::{Error, Result, SqlState, raise};
-use crate::pg::heap_scan::{HeapScan, MayCall};
+use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::table::{self, Built, Row};
-use crate::pg::worker;
 use pg_bloom_core::memory;
 use pg_bloom_core::page::RowId;
-use pg_bloom_core::range::{Directory, Options};
+use pg_bloom_core::range::{Build, Directory, Options};
 use pgrx::pg_sys;
 
 /// Bytes of a row beside its values: its header and its line pointer.
@@ -31,7 +28,8 @@ const CHECK_EVERY: usize = 4096;
 struct Building {
     column: Column,
     pages_per_range: u32,
-    tiles: Tiles,
+    build: Build,
+    index: NewIndex,
     /// The range that rows come from, and its hashes.
     range: u32,
     hashes: Vec<u64>,
@@ -48,56 +46,26 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
     column::check_type_of_column(index)?;
     let column = column::column(index)?;
     let options = core_options(index, table);
-    let new = NewIndex::begin(index)?;
-    let may_have_worker = table.pages() >= worker::enough_pages() && worker::may_build(table, info);
     let mut building = Building {
         column,
         pages_per_range: options.pages_per_range,
-        tiles: Tiles::begin(&new, options, hashes_to_hold(), may_have_worker)?,
+        build: Build::new(options, hashes_to_hold())?,
+        index: NewIndex::begin(index)?,
         range: 0,
         hashes: Vec::new(),
         rows: 0,
         given: table::is_concurrent(info).then(Given::new),
     };
-    // SAFETY: what PostgreSQL passes to ambuild.
-    let table_rows = match unsafe { HeapScan::for_index(table, index, info) } {
-        Some(mut scan) => building.add_pages(&mut scan)?,
-        None => table::scan_for_index(table, index, info, |row| {
-            if let Err(error) = building.add(row) {
-                raise(error);
-            }
-        }),
-    };
-    let rows = building.rows + building.hashes.len() as u64;
-    if let Some(given) = building.given.take() {
+    let table_rows = table::scan_for_index(table, index, info, |row| building.add(row))?;
+    let given = building.given.take();
+    let rows = building.finish()?;
+    if let Some(given) = given {
         given.keep(index);
     }
-    new.finish(&building.finish());
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
 impl Building {
-    /// Adds the rows of all pages. Returns how many rows the table has.
-    fn add_pages(&mut self, scan: &mut HeapScan) -> Result<f64> {
-        let mut table_rows = 0.0;
-        for page in 0..scan.pages() {
-            self.go_to(page / self.pages_per_range)?;
-            let (column, hashes) = (&self.column, &mut self.hashes);
-            let rows = scan.read(page, |element, may_call| {
-                let hash = match may_call {
-                    MayCall::No => column.hasher().hash_in_place(element),
-                    MayCall::Yes => Some(hash_of(column, element).unwrap_or_else(|error| raise(error))),
-                };
-                if let Some(hash) = hash {
-                    memory::push(hashes, hash);
-                }
-                hash.is_some()
-            })?;
-            table_rows += f64::from(rows);
-        }
-        Ok(table_rows)
-    }
-
     /// Ends the ranges before this one.
     fn go_to(&mut self, range: u32) -> Result<()> {
         while self.range < range {
@@ -128,18 +96,20 @@ impl Building {
 
     fn end_range(&mut self) -> Result<()> {
         self.rows += self.hashes.len() as u64;
-        self.tiles.range(&self.hashes)?;
+        self.build.range(&mut self.index, &self.hashes)?;
         self.hashes.clear();
         self.range += 1;
         Ok(())
     }
 
-    /// Writes what is left, and returns the metapage.
-    fn finish(mut self) -> Vec<u8> {
+    /// Writes what is left. Returns how many rows the index has.
+    fn finish(mut self) -> Result<u64> {
         if !self.hashes.is_empty() {
-            self.end_range().unwrap_or_else(|error| raise(error));
+            self.end_range()?;
         }
-        self.tiles.finish()
+        let directory = self.build.finish(&mut self.index, self.rows)?;
+        self.index.finish(&meta_page(|page| directory.write_meta(page)));
+        Ok(self.rows)
     }
 }
 

@@ -9,7 +9,7 @@ use super::opened::Named;
 use super::page::{missed, unhashed};
 use super::rows;
 use crate::pg::call::{Call, Element};
-use crate::pg::error::{Outcome, Result, raise};
+use crate::pg::error::{Outcome, Result};
 use crate::pg::snapshot::Latest;
 use crate::pg::table::{Row, scan_for_check};
 use pg_bloom_core::memory;
@@ -28,22 +28,20 @@ fn check(call: &Call) -> Outcome {
     let directory = index.directory()?;
     let filter = HeapFilter::new(&index, named.table());
     let mut of_page = RowsOfPage { rows: Vec::new(), count: 0 };
-    let require = |missing: Option<Row>| {
-        if let Some(row) = missing {
-            raise(missed(named.index(), named.table(), row));
-        }
+    let require = |missing: Option<Row>| match missing {
+        Some(row) => Err(missed(named.index(), named.table(), row)),
+        None => Ok(()),
     };
     scan_for_check(named.table(), named.index(), &snapshot, |row| {
         // One that is NULL is never looked for.
-        let Some(datum) = row.value else { return };
-        let hash = index.column().hasher().hash(Element { datum }).ok_or_else(unhashed);
-        match hash.and_then(|hash| Ok((hash, has(&index, &directory, row.page, hash)?))) {
-            Ok((hash, true)) => require(of_page.add(row, hash, filter.as_ref())),
-            Ok((_, false)) => require(Some(row)),
-            Err(error) => raise(error),
+        let Some(datum) = row.value else { return Ok(()) };
+        let hash = index.column().hasher().hash(Element { datum }).ok_or_else(unhashed)?;
+        if !has(&index, &directory, row.page, hash)? {
+            return require(Some(row));
         }
-    });
-    require(of_page.finish(filter.as_ref()));
+        require(of_page.add(row, hash, filter.as_ref()))
+    })?;
+    require(of_page.finish(filter.as_ref()))?;
     Ok(Some(Datum::from(of_page.count)))
 }
 

@@ -19,7 +19,7 @@
 use super::column::Index;
 use crate::element::Hasher;
 use crate::pg::buffer::Pin;
-use crate::pg::heap_page::{Found, HeapPage, RowColumn, RowPlace};
+use crate::pg::heap_page::{Found, HeapPage, RowColumn};
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::scan::RowBatch;
 use pg_bloom_core::memory;
@@ -70,7 +70,7 @@ impl HeapFilter {
 
     /// Calls `visit` with each row, and its hash, if that can be had.
     #[inline(always)]
-    fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, RowPlace, Option<u64>)) {
+    fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
         let pin = Pin::read(self.table, Fork::Main, page);
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(&self.column, |row, found| match found {

@@ -9,7 +9,6 @@
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `given` | rows that CREATE INDEX CONCURRENTLY need not give again |
-//! | `tiles` | the tiles of an index that is being built, made here or by a worker |
 //! | `new_index` | the pages of an index that is being built |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
 //! | `scan` | questions: a bitmap of rows in the ranges that may have a key |
@@ -41,7 +40,6 @@ mod page;
 mod rows;
 mod scan;
 mod session;
-mod tiles;
 mod vacuum;
 mod validate;
 

@@ -3,18 +3,16 @@
 //! The first one is the metapage, which comes last.
 
 use super::session;
+use crate::pg::bulk_write::BulkWrite;
 use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::new_pages::NewPages;
-use crate::pg::page_batches::PageBatches;
-use crate::pg::page_file::PageFile;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::wal;
 use pg_bloom_core::page::{SPECIAL_BYTES, Sink};
 
-/// A new index.
+/// A new index, whose pages behind the metapage are written one by one.
 pub struct NewIndex {
     relation: Relation,
-    pages: NewPages,
+    pages: BulkWrite,
 }
 
 impl NewIndex {
@@ -27,41 +25,21 @@ impl NewIndex {
             let message = format!("index \"{}\" already contains data", relation.name());
             return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        Ok(NewIndex { relation, pages: NewPages::begin(relation) })
+        Ok(NewIndex { relation, pages: BulkWrite::start(relation, SPECIAL_BYTES) })
     }
 
-    /// The file of its pages, for [`IndexFile`].
-    pub fn file(&self) -> PageFile {
-        self.pages.file()
-    }
-
-    /// Writes the metapage, when all other pages are in the file.
+    /// Writes the metapage, when all other pages were written.
     pub fn finish(self, meta: &[u8]) {
-        self.pages.finish(meta, SPECIAL_BYTES);
+        self.pages.finish(meta);
         session::forget(self.relation);
     }
 }
 
-/// The pages of a new index behind its metapage, one by one.
-pub struct IndexFile(PageBatches);
-
-impl IndexFile {
-    /// Begins, with a place for the metapage. A worker may write the pages if there are many.
-    pub fn begin(file: PageFile, may_have_writer: bool) -> IndexFile {
-        IndexFile(PageBatches::new(file, SPECIAL_BYTES, may_have_writer))
-    }
-
-    /// Writes what was not written yet.
-    pub fn finish(self) {
-        self.0.finish();
-    }
-}
-
-impl Sink for IndexFile {
+impl Sink for NewIndex {
     type Error = Error;
 
     fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
-        self.0.add(page);
+        self.pages.write(page);
         Ok(())
     }
 }

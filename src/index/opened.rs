@@ -4,6 +4,7 @@ use crate::pg::call::Call;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::owner::{self, AsOwner};
 use crate::pg::relation::{self, Opened, Relation, table_of};
+use crate::pg::sql;
 use pgrx::pg_sys;
 
 /// An index of this access method and its table, opened for somebody who may, with functions run as the table's owner.
@@ -17,13 +18,20 @@ impl Named {
     /// Argument 0 of a strict function, a regclass.
     ///
     /// # Errors
-    /// 42809 for what is no such index; 42501 for somebody who may not; 42P01 if somebody dropped it meanwhile.
+    /// 42809 for what is no such index; 42501 for somebody who may not; 42P01 if somebody dropped it meanwhile; 0A000 for
+    /// a table that Citus distributes.
     pub fn argument(call: &Call) -> Result<Named> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         // The table first, as everybody else locks them.
         let table = table_of(oid).ok_or_else(|| wrong(&relation::name_of(oid)))?;
         owner::require_maintenance(table);
+        if sql::is_distributed_by_citus(table)? {
+            let message = format!("table \"{}\" has its rows in shards of Citus", relation::name_of(table));
+            return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
+                .detail("The index of the table itself is empty.")
+                .hint("Call the function for the index of each shard, by run_command_on_shards."));
+        }
         let table = Opened::if_there(table, lock).ok_or_else(|| dropped(oid))?;
         let as_owner = AsOwner::of(table.relation());
         let index = Opened::if_there(oid, lock).ok_or_else(|| dropped(oid))?;

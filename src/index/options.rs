@@ -1,17 +1,14 @@
 //! The options of an index: `WITH (fpr = 0.00002, pages_per_range = 8)`.
 //!
-//! They say how the index is built. `ALTER INDEX … SET` changes what REINDEX will do, and says so: PostgreSQL checks
-//! the new options here, where it can't be seen for what; the hook that it calls after an `ALTER` then knows that they
-//! were those of an index that is there.
+//! They say how the index is built: `ALTER INDEX … SET` takes effect at the next REINDEX.
 
 use crate::error::invalid_parameter;
-use crate::pg::error::{Error, Result, SqlState, notice};
-use crate::pg::hooks;
-use crate::pg::relation::{Opened, Relation, table_of};
+use crate::pg::error::Result;
+use crate::pg::relation::Relation;
 use crate::pg::reloptions::{self, Entry, Kind, OptionType};
 use pg_bloom_core::range::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum};
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 
 /// The default of `pages_per_range`.
 const DEFAULT_PAGES_PER_RANGE: i32 = 8;
@@ -38,8 +35,6 @@ pub struct IndexOptions {
 
 thread_local! {
     static KIND: OnceCell<Kind> = const { OnceCell::new() };
-    /// Options were checked, and it isn't known yet for what.
-    static CHECKED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Makes the options known to PostgreSQL.
@@ -53,7 +48,6 @@ pub fn define() {
         1..=MAX_PAGES_PER_RANGE,
     );
     KIND.with(|known| known.set(kind).ok());
-    hooks::watch_objects(Some(created), Some(altered));
 }
 
 /// Parses the options of an index, and checks them if `validate`.
@@ -74,7 +68,6 @@ pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
         if let Some(stored) = unsafe { parsed.as_ref() } {
             check(stored.fpr)?;
         }
-        CHECKED.set(true);
     }
     Ok(parsed.cast())
 }
@@ -106,23 +99,4 @@ pub fn of(index: Relation) -> IndexOptions {
         }
         None => IndexOptions { fpr: DEFAULT_FPR, pages_per_range: DEFAULT_PAGES_PER_RANGE.cast_unsigned() },
     }
-}
-
-/// An object was created: the options that were checked are its own.
-fn created() {
-    CHECKED.set(false);
-}
-
-/// An object was altered. Options may have been checked for an index that could not be created, so what it is matters.
-fn altered(class: pg_sys::Oid, object: pg_sys::Oid) {
-    if CHECKED.take() && class == pg_sys::RelationRelationId && is_ours(object) {
-        let message = "the options of the index take effect at the next REINDEX";
-        notice(Error::new(SqlState::ERRCODE_SUCCESSFUL_COMPLETION, message));
-    }
-}
-
-/// Whether a relation that the session has locked is an index of this access method.
-fn is_ours(relation: pg_sys::Oid) -> bool {
-    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    table_of(relation).is_some() && Opened::index(relation, lock).relation().is_index_by(c"bloom_filter")
 }

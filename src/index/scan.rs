@@ -70,7 +70,10 @@ impl Candidates {
                 Some(filter) => {
                     let next = self.ranges.get(i + 1).copied();
                     next.into_iter().flat_map(pages_of).for_each(|page| buffer::prefetch(self.table, page));
-                    pages_of(range).for_each(|page| filter.add_rows(page, &self.keys, rows));
+                    for page in pages_of(range) {
+                        interrupt::check_for_interrupts();
+                        filter.add_rows(page, &self.keys, rows);
+                    }
                 }
                 None => pages_of(range).for_each(|page| rows.add_page(page)),
             }

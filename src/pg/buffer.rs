@@ -30,19 +30,9 @@ pub struct Exclusive<'p>(&'p Pin);
 impl Pin {
     /// Reads a page, which must be there.
     pub fn read(relation: Relation, fork: Fork, page: u32) -> Pin {
-        Pin::read_by(relation, fork, page, std::ptr::null_mut())
-    }
-
-    fn read_by(relation: Relation, fork: Fork, page: u32, strategy: pg_sys::BufferAccessStrategy) -> Pin {
-        let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
-        // SAFETY: the relation is open, and the strategy null or one that is there. Raises an error if the page can't
-        // be read.
-        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork.number(), page, mode, strategy) })
-    }
-
-    /// The buffer's number.
-    pub(super) fn number(&self) -> pg_sys::Buffer {
-        self.0
+        let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
+        // SAFETY: the relation is open. Raises an error if the page can't be read.
+        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork.number(), page, mode, no_strategy) })
     }
 
     /// Adds a page of zeros to the end of a file.
@@ -152,38 +142,6 @@ impl Exclusive<'_> {
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
         unsafe { std::slice::from_raw_parts_mut(self.0.start(), PAGE_BYTES) }
-    }
-}
-
-/// How a relation is read that is read whole: one that is large goes through few buffers, and leaves the others to what
-/// is in them.
-pub struct BulkRead(pg_sys::BufferAccessStrategy);
-
-impl BulkRead {
-    /// For this relation.
-    pub fn of(relation: Relation) -> BulkRead {
-        /// Relations with more than this share of the buffers are large, as for PostgreSQL's own scans.
-        const SHARE: u32 = 4;
-        // SAFETY: reads a setting, and makes the strategy in the current memory.
-        unsafe {
-            let is_large = relation.storage_owner() < 0 && relation.pages() > pg_sys::NBuffers as u32 / SHARE;
-            let kind = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
-            BulkRead(if is_large { pg_sys::GetAccessStrategy(kind) } else { std::ptr::null_mut() })
-        }
-    }
-
-    /// Reads a page, which must be there.
-    pub fn read(&self, relation: Relation, page: u32) -> Pin {
-        Pin::read_by(relation, Fork::Main, page, self.0)
-    }
-}
-
-impl Drop for BulkRead {
-    fn drop(&mut self) {
-        if !self.0.is_null() && !panicking() {
-            // SAFETY: made by `of`.
-            unsafe { pg_sys::FreeAccessStrategy(self.0) };
-        }
     }
 }
 

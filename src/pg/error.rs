@@ -76,11 +76,6 @@ pub fn warn(warning: Error) {
     warning.with_sqlstate(SqlState::ERRCODE_WARNING).report(PgLogLevel::WARNING);
 }
 
-/// Tells the user something.
-pub fn notice(notice: Error) {
-    notice.report(PgLogLevel::NOTICE);
-}
-
 /// Tells the user what a check found.
 pub fn info(finding: Error) {
     finding.report(PgLogLevel::INFO);

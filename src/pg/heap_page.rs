@@ -23,8 +23,7 @@ const PAGE_HEADER: usize = 24;
 const LINE: usize = 4;
 /// Where a page says how far its lines go.
 const LOWER: usize = 12;
-/// Fields of a row's header: who inserted it, two of bits, and where its columns begin; then the bits of NULLs follow.
-const XMIN: usize = 0;
+/// Fields of a row's header: two of bits, and where its columns begin; then the bits of NULLs follow.
 const INFOMASK2: usize = 18;
 const INFOMASK: usize = 20;
 const HOFF: usize = 22;
@@ -98,11 +97,6 @@ impl RowColumn {
             by_value: column(own).attbyval,
             has_default_for_older: column(own).atthasmissing,
         })
-    }
-
-    /// Whether each row that isn't damaged has a value in the column, or NULL.
-    pub fn is_in_every_row(&self) -> bool {
-        !self.has_default_for_older
     }
 
     /// What a row has.
@@ -190,15 +184,6 @@ impl Row<'_> {
     }
 }
 
-/// Where a row is in its page.
-#[derive(Clone, Copy)]
-pub struct RowPlace {
-    /// Its line, counted from 1.
-    pub line: u16,
-    /// Where it begins and ends; nothing for a damaged one.
-    bytes: Option<(usize, usize)>,
-}
-
 /// A page of a table that nobody changes.
 pub struct HeapPage<'p> {
     start: *const u8,
@@ -262,49 +247,21 @@ impl<'p> HeapPage<'p> {
         Some(Row { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
     }
 
-    /// Calls `visit` with each row, and what it has in the column.
+    /// Calls `visit` with the line of each row, counted from 1, and what the row has in the column.
     #[inline(always)]
-    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(RowPlace, Found)) {
+    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
         for line in 0..self.lines() {
             self.approach(line + AHEAD);
             let Some(place) = self.place_of_row(line) else { continue };
             let row = place.and_then(|(start, end)| self.row(start, end));
             let found = row.map_or(Found::Unknown, |row| column.of(&row));
-            visit(RowPlace { line: line as u16 + 1, bytes: place }, found);
+            visit(line as u16 + 1, found);
         }
     }
 
-    /// The transaction that inserted a row, and the bits that say what became of it; nothing for a damaged one.
-    #[inline(always)]
-    pub(super) fn fate(&self, row: RowPlace) -> Option<(pg_sys::TransactionId, u32)> {
-        let (start, _) = row.bytes?;
-        Some((self.field(start + XMIN), u32::from(self.field::<u16>(start + INFOMASK))))
-    }
-
-    /// Whether a row was updated in its page without being given to indexes, by a transaction that was not rolled back.
-    pub(super) fn is_updated_in_page(&self, row: RowPlace) -> bool {
-        row.bytes.is_some_and(|(start, _)| {
-            let was_updated = u32::from(self.field::<u16>(start + INFOMASK2)) & pg_sys::HEAP_HOT_UPDATED != 0;
-            was_updated && u32::from(self.field::<u16>(start + INFOMASK)) & pg_sys::HEAP_XMAX_INVALID == 0
-        })
-    }
-
-    /// A row as PostgreSQL takes it, as long as the page, which is one of this table, is locked; nothing for a damaged
-    /// one.
-    pub(super) fn tuple(&self, table: Relation, page: u32, row: RowPlace) -> Option<pg_sys::HeapTupleData> {
-        let (start, end) = row.bytes?;
-        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
-        Some(pg_sys::HeapTupleData {
-            t_len: (end - start) as u32,
-            t_self: pg_sys::ItemPointerData { ip_blkid, ip_posid: row.line },
-            t_tableOid: table.oid(),
-            t_data: self.start.wrapping_add(start).cast_mut().cast(),
-        })
-    }
-
-    /// By which line an index finds a row: another one of the page, where the row was updated without being given to
-    /// indexes. Nothing where there is none any more.
-    pub fn root_of(&self, row: RowPlace) -> Option<u16> {
+    /// By which line an index finds the row of this line: another one of the page, where the row was updated without
+    /// being given to indexes. `None` if there is none any more.
+    pub fn root_of(&self, line: u16) -> Option<u16> {
         let roots = self.roots.get_or_init(|| {
             // PostgreSQL writes as many as a page can have rows, and no more.
             let mut roots = [0; MOST_ROWS];
@@ -314,7 +271,7 @@ impl<'p> HeapPage<'p> {
             }
             roots
         });
-        roots.get(usize::from(row.line) - 1).copied().filter(|&root| root > 0)
+        roots.get(usize::from(line) - 1).copied().filter(|&root| root > 0)
     }
 }
 

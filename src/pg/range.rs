@@ -51,7 +51,7 @@ impl RangeEntry {
     pub unsafe fn bounds_in(self, multirange: *const Multirange, i: u32) -> Bounds {
         let (mut lower, mut upper) = (pg_sys::RangeBound::default(), pg_sys::RangeBound::default());
         // SAFETY: promised by the caller; the function sets both bounds.
-        unsafe { multirange_get_bounds(self.0, multirange, i, &mut lower, &mut upper) };
+        unsafe { guarded!(multirange_get_bounds(self.0, multirange, i, &mut lower, &mut upper)) };
         Bounds { lower, upper }
     }
 }
@@ -66,7 +66,6 @@ pub struct Multirange {
 
 #[cfg(not(feature = "pg13"))]
 unsafe extern "C-unwind" {
-    /// Raises no error.
     fn multirange_get_bounds(
         ranges: *mut pg_sys::TypeCacheEntry,
         multirange: *const Multirange,

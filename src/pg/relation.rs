@@ -160,14 +160,6 @@ impl Relation {
         self.data().rd_backend
     }
 
-    /// How many workers the table's options ask for.
-    pub fn parallel_workers(self) -> Option<i32> {
-        let options: *const pg_sys::StdRdOptions = self.data().rd_options.cast();
-        // SAFETY: null, or the options of a table.
-        let workers = if options.is_null() { -1 } else { unsafe { (*options).parallel_workers } };
-        (workers >= 0).then_some(workers)
-    }
-
     /// Counts a scan in the statistics of an index.
     pub fn count_scan(self) {
         // SAFETY: the statistics of an open relation are null or valid. Each version keeps them its own way.

@@ -39,7 +39,7 @@ unsafe extern "C-unwind" fn add_paths(
     // SAFETY: called as PostgreSQL called us, with the table that it plans.
     unsafe {
         if let Some(next) = NEXT.get() {
-            next(root, rel, number, entry);
+            guarded!(next(root, rel, number, entry));
         }
         if is_plain_table(&*rel, &*entry) {
             ADDERS.with_borrow(|adders| adders.iter().for_each(|add| add(root, rel, entry)));

@@ -157,6 +157,31 @@ fn failed(code: i32) -> Error {
     Error::new(SqlState::ERRCODE_INTERNAL_ERROR, format!("statement could not be executed: {code}"))
 }
 
+/// Whether Citus has the rows of a table in shards, so that the table itself is empty.
+///
+/// # Errors
+/// Those of asking Citus' catalog.
+pub fn is_distributed_by_citus(table: pg_sys::Oid) -> Result<bool> {
+    const ASK: &[u8] = b"SELECT true FROM pg_catalog.pg_dist_partition \
+        WHERE logicalrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid";
+    // SAFETY: reads the catalog; the name is a C string.
+    let catalog = unsafe {
+        pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE))
+    };
+    if catalog == pg_sys::InvalidOid {
+        return Ok(false);
+    }
+    let mut is_distributed = false;
+    let ask = Prepared::new(&[ASK], &[pg_sys::OIDOID])?;
+    connected(|| {
+        ask.execute(&[pg_sys::Datum::from(table)], Sees::CallingQuery, |_| {
+            is_distributed = true;
+            Ok(())
+        })
+    })?;
+    Ok(is_distributed)
+}
+
 /// Where a table is to be made.
 pub struct NewName {
     schema: pg_sys::Oid,

@@ -1,5 +1,6 @@
 //! Scans of tables.
 
+use super::error::{Result, raise};
 use super::relation::{Opened, Relation};
 use super::snapshot::Latest;
 use pgrx::pg_sys;
@@ -27,12 +28,15 @@ pub struct Built {
 /// Calls `found` with each row that an index must have, as ambuild has to: in the order of the table's pages, and with
 /// the page of the first row of a chain of heap-only tuples, which is that of all of them. Returns how many rows the
 /// table has.
-pub fn scan_for_index<F: FnMut(Row)>(
+///
+/// # Errors
+/// The first one of `found`, with which the scan ends.
+pub fn scan_for_index(
     table: Relation,
     index: Relation,
     info: *mut pg_sys::IndexInfo,
-    mut found: F,
-) -> f64 {
+    mut found: impl FnMut(Row) -> Result<()>,
+) -> Result<f64> {
     // SAFETY: PostgreSQL calls us to build this index on this table.
     unsafe { scan(table, index, info, std::ptr::null_mut(), &mut found) }
 }
@@ -44,7 +48,15 @@ pub fn is_concurrent(info: *mut pg_sys::IndexInfo) -> bool {
 }
 
 /// Calls `found` with each row that an index must have for those who begin now.
-pub fn scan_for_check<F: FnMut(Row)>(table: Relation, index: Relation, snapshot: &Latest, mut found: F) {
+///
+/// # Errors
+/// As [`scan_for_index`].
+pub fn scan_for_check(
+    table: Relation,
+    index: Relation,
+    snapshot: &Latest,
+    mut found: impl FnMut(Row) -> Result<()>,
+) -> Result<()> {
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
         | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
@@ -53,10 +65,10 @@ pub fn scan_for_check<F: FnMut(Row)>(table: Relation, index: Relation, snapshot:
     unsafe {
         let info = pg_sys::BuildIndexInfo(index.raw());
         (*info).ii_Concurrent = true;
-        let Some(begin) = (*(*table.raw()).rd_tableam).scan_begin else { return };
+        let Some(begin) = (*(*table.raw()).rd_tableam).scan_begin else { return Ok(()) };
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let rows = begin(table.raw(), snapshot.raw(), 0, no_keys, not_parallel, flags);
-        scan(table, index, info, rows, &mut found);
+        let rows = guarded!(begin(table.raw(), snapshot.raw(), 0, no_keys, not_parallel, flags));
+        scan(table, index, info, rows, &mut found).map(drop)
     }
 }
 
@@ -64,13 +76,13 @@ pub fn scan_for_check<F: FnMut(Row)>(table: Relation, index: Relation, snapshot:
 ///
 /// # Safety
 /// The relations must be open, and the scan be one of the table.
-unsafe fn scan<F: FnMut(Row)>(
+unsafe fn scan<F: FnMut(Row) -> Result<()>>(
     table: Relation,
     index: Relation,
     info: *mut pg_sys::IndexInfo,
     rows: pg_sys::TableScanDesc,
     found: &mut F,
-) -> f64 {
+) -> Result<f64> {
     let (from_start, to_end) = (0, pg_sys::InvalidBlockNumber);
     let state: *mut F = found;
     // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
@@ -78,15 +90,28 @@ unsafe fn scan<F: FnMut(Row)>(
     // SAFETY: promised by the caller; the access method of a table has the function, and the closure lives until the
     // scan ends.
     unsafe {
-        let Some(scan) = (*(*table.raw()).rd_tableam).index_build_range_scan else { return 0.0 };
+        let Some(scan) = (*(*table.raw()).rd_tableam).index_build_range_scan else { return Ok(0.0) };
         let (table, index) = (table.raw(), index.raw());
         let callback = Some(build_callback::<F> as _);
-        scan(table, index, info, is_given, false, !is_given, from_start, to_end, callback, state.cast(), rows)
+        Ok(guarded!(scan(
+            table,
+            index,
+            info,
+            is_given,
+            false,
+            !is_given,
+            from_start,
+            to_end,
+            callback,
+            state.cast(),
+            rows
+        )))
     }
 }
 
+/// An error of the closure is raised: it must end the scan, which PostgreSQL then cleans up after.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn build_callback<F: FnMut(Row)>(
+unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
     _index: pg_sys::Relation,
     place: pg_sys::ItemPointer,
     values: *mut pg_sys::Datum,
@@ -97,7 +122,8 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(Row)>(
     // SAFETY: the scan passes a place, a value for the one column, and the closure.
     unsafe {
         let value = if *nulls { None } else { Some(*values) };
-        (*state.cast::<F>())(Row { value, page: page_of(place), line: (*place).ip_posid });
+        let row = Row { value, page: page_of(place), line: (*place).ip_posid };
+        (*state.cast::<F>())(row).unwrap_or_else(|error| raise(error));
     }
 }
 

@@ -2,11 +2,21 @@
 
 use super::relation::Relation;
 use pgrx::pg_sys;
-use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use std::ffi::c_void;
 
 /// A VACUUM under way.
 pub struct Vacuum(pg_sys::IndexVacuumInfo);
+
+/// Lets the user cancel, and waits as the cost-based delay of VACUUM says: for each page that it reads.
+pub fn delay() {
+    // SAFETY: within VACUUM, or CREATE INDEX CONCURRENTLY, for which the delay is off.
+    unsafe {
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17"))]
+        pg_sys::vacuum_delay_point();
+        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17")))]
+        pg_sys::vacuum_delay_point(false);
+    }
+}
 
 /// What it is told of an index.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,19 +50,7 @@ impl DeadRows {
         let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
         let mut place = pg_sys::ItemPointerData { ip_blkid, ip_posid: line };
         // SAFETY: as `new` was promised.
-        self.has.is_some_and(|has| unsafe { has(&mut place, self.state) })
-    }
-
-    /// Only names rows, whether they are dead or not.
-    pub fn hear_of(&self, rows: impl Iterator<Item = (u32, u16)>) {
-        // SAFETY: an error of PostgreSQL's becomes a panic, which frees what the iterator has.
-        unsafe {
-            pg_guard_ffi_boundary(|| {
-                rows.for_each(|(page, line)| {
-                    self.has(page, line);
-                });
-            });
-        }
+        self.has.is_some_and(|has| unsafe { guarded!(has(&mut place, self.state)) })
     }
 }
 

@@ -3,7 +3,7 @@
 //! | call | condition |
 //! |---|---|
 //! | `filter @> element`, `bloom_contains(filter, element)`, `element <@ filter` | `filter @=> bloom_key(element)` |
-//! | `filter @> ANY (elements)`, `bloom_contains_any(filter, elements)` | `filter @=> ANY (bloom_keys(elements))` |
+//! | `bloom_contains_any(filter, elements)` | `filter @=> ANY (bloom_keys(elements))` |
 //! | `bloom_contains_all(filter, constants)` | that of each of the first elements, all of which must hold |
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
@@ -11,7 +11,6 @@
 //! asked again by the condition itself.
 
 use crate::pg::array;
-use crate::pg::array_paths::{self, Provider, is_fixed};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::nodes::argument;
@@ -57,42 +56,6 @@ pub fn index_condition(call: &Call) -> Option<Datum> {
     Some(conditions.map_or(Datum::null(), Datum::from))
 }
 
-/// Lets the planner ask the same about `ANY`, of which it asks no support function.
-pub fn define() {
-    array_paths::define(Provider { is_own, conditions: of_any });
-}
-
-/// Whether an index is one over filters.
-///
-/// # Safety
-/// It must be one of the planner's.
-unsafe fn is_own(index: &pg_sys::IndexOptInfo) -> bool {
-    // SAFETY: promised by the caller; reads the catalog.
-    unsafe {
-        index.relam == pg_sys::get_index_am_oid(c"bloom_filter".as_ptr(), true)
-            && maker_of_keys(index).is_some_and(|function| catalog::is_beside(function, function, c"bloom_keys"))
-    }
-}
-
-/// The function that makes keys of an array.
-///
-/// # Safety
-/// As of [`is_own`].
-unsafe fn maker_of_keys(index: &pg_sys::IndexOptInfo) -> Option<pg_sys::Oid> {
-    // SAFETY: promised by the caller; an index has a column.
-    let (family, column) = unsafe { (*index.opfamily, *index.opcintype) };
-    operators::family_function(family, column, KEY_OF_ARRAY)
-}
-
-/// The answer for `filter @> ANY (elements)`.
-///
-/// # Safety
-/// The request must be one of the planner's, about an expression of `ANY` and an index of ours.
-unsafe fn of_any(request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
-    // SAFETY: promised by the caller.
-    unsafe { condition(maker_of_keys(&*request.index)?, request) }
-}
-
 /// A list of the conditions. `own` is a function of this extension.
 ///
 /// # Safety
@@ -102,13 +65,6 @@ unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondi
         filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
     };
     let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
-    // SAFETY: a node, of which the tag is read.
-    let is_array = unsafe { (*request.node).type_ } == pg_sys::NodeTag::T_ScalarArrayOpExpr;
-    let asks = match asks {
-        Asks::Element if is_array => Asks::Any,
-        _ if is_array => return None,
-        _ => asks,
-    };
     let (bloom, key_type) = (catalog::type_beside(own, c"bloom"), catalog::type_beside(own, c"bloom_key"));
     let operator = operators::family_member(request.opfamily, bloom, key_type, ASKS)?;
     let number = if asks == Asks::Any { KEY_OF_ARRAY } else { KEY_OF_ELEMENT };
@@ -118,7 +74,7 @@ unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondi
     unsafe {
         let asked = argument(request.node, 1 - filter as usize)?;
         let filter = argument(request.node, filter as usize)?;
-        if !is_fixed(request.root, asked, request.index) {
+        if !pg_sys::is_pseudo_constant_for_index(request.root, asked, request.index) {
             return None;
         }
         let elements = if asks == Asks::All { constants_of(asked, MOST_OF_ALL) } else { vec![asked] };

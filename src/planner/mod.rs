@@ -15,5 +15,3 @@ mod functions;
 mod index_condition;
 mod statistics;
 mod support;
-
-pub use index_condition::define;

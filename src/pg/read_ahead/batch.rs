@@ -81,11 +81,9 @@ impl Batch {
         (self.rows, self.len, self.next) = (0, 0, 0);
         // SAFETY: promised by the caller.
         unsafe {
-            let table = (*scan).rs_rd;
-            let next_row = (*(*table).rd_tableam).scan_getnextslot.unwrap_unchecked();
             while self.rows < most.min(MOST_ROWS) {
                 let slot = self.slots[self.rows];
-                if !next_row(scan, pg_sys::ScanDirection::ForwardScanDirection, slot) {
+                if !raw::next_row(scan, slot) {
                     read.is_end = true;
                     break;
                 }
@@ -139,7 +137,7 @@ impl Batch {
             // SAFETY: a slot made by `new`, with the operations of its kind; it lets go of its page and its memory.
             unsafe {
                 let clear = (*(*slot).tts_ops).clear.expect("slots can be cleared");
-                raw::guarded(|| clear(slot));
+                guarded!(clear(slot));
             }
         }
     }

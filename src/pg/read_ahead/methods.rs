@@ -65,7 +65,7 @@ unsafe extern "C-unwind" fn begin(state: *mut pg_sys::CustomScanState, estate: *
 /// Owns nothing, so that errors may jump over it.
 unsafe extern "C-unwind" fn execute(state: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: PostgreSQL passes a state of this library, whose first part is that of any scan.
-    unsafe { raw::ExecScan(state.cast(), Some(next), Some(recheck)) }
+    unsafe { raw::scan(state.cast(), Some(next), Some(recheck)) }
 }
 
 unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
@@ -123,7 +123,7 @@ unsafe extern "C-unwind" fn initialize_shared_again(
     unsafe {
         let table = (*state).ss.ss_currentRelation;
         let again = (*(*table).rd_tableam).parallelscan_reinitialize.expect("parallel scans can be repeated");
-        raw::guarded(|| again(table, shared.cast()));
+        guarded!(again(table, shared.cast()));
     }
 }
 

@@ -2,11 +2,12 @@
 //! others sets a place to return to after an error, which takes as long as much of what is done for a row. These are
 //! called with one such place for many rows, or by frames that own nothing, which an error may jump over.
 
+#![allow(ffi_unwind_calls, reason = "called under `guarded`, once for many rows, or by frames that own nothing")]
+
 use pgrx::pg_sys;
 
 unsafe extern "C-unwind" {
-    /// The loop of every scan of a table.
-    pub fn ExecScan(
+    fn ExecScan(
         node: *mut pg_sys::ScanState,
         next: pg_sys::ExecScanAccessMtd,
         recheck: pg_sys::ExecScanRecheckMtd,
@@ -22,6 +23,32 @@ unsafe extern "C-unwind" {
 pub unsafe fn guarded<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: promised by the caller.
     unsafe { pg_sys::submodules::ffi::pg_guard_ffi_boundary(work) }
+}
+
+/// The loop of every scan of a table.
+///
+/// # Safety
+/// The arguments must be those of a scan's state; an error jumps out of it.
+pub unsafe fn scan(
+    state: *mut pg_sys::ScanState,
+    next: pg_sys::ExecScanAccessMtd,
+    recheck: pg_sys::ExecScanRecheckMtd,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: promised by the caller.
+    unsafe { ExecScan(state, next, recheck) }
+}
+
+/// Reads the next row of a table into a slot. Whether there is one.
+///
+/// # Safety
+/// The scan must be of the slot's table. For [`guarded`].
+#[inline(always)]
+pub unsafe fn next_row(scan: pg_sys::TableScanDesc, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: promised by the caller; the access method of a table has the function.
+    unsafe {
+        let next = (*(*(*scan).rs_rd).rd_tableam).scan_getnextslot.unwrap_unchecked();
+        next(scan, pg_sys::ScanDirection::ForwardScanDirection, slot)
+    }
 }
 
 /// The value of a column of a row; `None` if it is NULL.

@@ -146,7 +146,7 @@ impl Scan {
             unsafe {
                 let (table, snapshot) = (scan.ss_currentRelation, (*scan.ps.state).es_snapshot);
                 let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
-                scan.ss_currentScanDesc = raw::guarded(|| begin(table, snapshot, 0, none, no_scan, flags));
+                scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, none, no_scan, flags));
             }
         }
         scan.ss_currentScanDesc
@@ -171,7 +171,7 @@ impl Scan {
             let table = scan.ss_currentScanDesc;
             if !table.is_null() {
                 let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
-                raw::guarded(|| rescan(table, std::ptr::null_mut(), false, false, false, false));
+                guarded!(rescan(table, std::ptr::null_mut(), false, false, false, false));
             }
             pg_sys::ExecScanReScan(scan);
         }
@@ -186,7 +186,7 @@ impl Scan {
             // SAFETY: the scan was begun.
             unsafe {
                 let end = (*(*(*table).rs_rd).rd_tableam).scan_end.expect("scans can be ended");
-                raw::guarded(|| end(table));
+                guarded!(end(table));
             }
         }
     }
