@@ -1,5 +1,5 @@
 //! The settings: `pg_bloom.default_fpr`, `pg_bloom.max_filter_size`, `pg_bloom.overfill`,
-//! `pg_bloom.read_ahead`.
+//! `pg_bloom.read_ahead`, `pg_bloom.heap_filter`.
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
@@ -20,6 +20,7 @@ pub enum Overfill {
 static DEFAULT_FPR: GucSetting<f64> = GucSetting::<f64>::new(pg_bloom_core::DEFAULT_FPR);
 static MAX_FILTER_SIZE: GucSetting<i32> = GucSetting::<i32>::new(256 * 1024);
 static READ_AHEAD: GucSetting<bool> = GucSetting::<bool>::new(true);
+static HEAP_FILTER: GucSetting<bool> = GucSetting::<bool>::new(true);
 static OVERFILL: GucSetting<Overfill> = GucSetting::<Overfill>::new(Overfill::Warn);
 
 /// Makes the settings known to PostgreSQL.
@@ -60,6 +61,14 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );
+    GucRegistry::define_bool_guc(
+        c"pg_bloom.heap_filter",
+        c"Whether scans of an index read the pages that may have a key, to find its rows.",
+        c"If not, all rows of these pages are compared by PostgreSQL.",
+        &HEAP_FILTER,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
     reserve_prefix();
 }
 
@@ -88,6 +97,11 @@ pub fn max_filter_bytes() -> u64 {
 /// What is done about an overfull filter.
 pub fn overfill() -> Overfill {
     OVERFILL.get()
+}
+
+/// Whether scans of an index may read pages of the table.
+pub fn heap_filter() -> bool {
+    HEAP_FILTER.get()
 }
 
 /// Whether sequential scans may read ahead.

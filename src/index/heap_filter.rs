@@ -22,6 +22,7 @@ use crate::pg::buffer::Pin;
 use crate::pg::heap_page::{Found, HeapPage, RowColumn};
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::scan::RowBatch;
+use crate::settings;
 use pg_bloom_core::memory;
 
 /// What reads the rows of a table with an index.
@@ -40,8 +41,11 @@ pub struct HashedRow {
 }
 
 impl HeapFilter {
-    /// Nothing where rows can't be read without PostgreSQL.
+    /// `None` where rows can't be read without PostgreSQL, or shall not be.
     pub fn new(index: &Index, table: Relation) -> Option<HeapFilter> {
+        if !settings::heap_filter() {
+            return None;
+        }
         let column = RowColumn::of_index(index.relation(), table)?;
         Some(HeapFilter { table, column, hasher: index.column().hasher().clone() })
     }

@@ -21,15 +21,15 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
     relation.count_scan();
     let index = Index::of(relation)?;
     let directory = index.directory()?;
-    let mut ranges: Option<Vec<u32>> = None;
+    let mut ranges: Option<Ranges> = None;
     let mut hashes_of_keys = Vec::new();
     for key in keys {
-        let Asked { hashes, ranges: found } = ask(&index, &directory, key)?;
+        let (hashes, found) = look_up(&index, &directory, key)?;
         let both = match ranges.take() {
-            Some(before) => common(&before, &found),
+            Some(before) => before.common(&found),
             None => found,
         };
-        if both.is_empty() {
+        if both.iter().next().is_none() {
             return Ok(0);
         }
         ranges = Some(both);
@@ -40,7 +40,7 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
     let candidates = Candidates {
         table: table.relation(),
         pages_per_range: directory.options.pages_per_range,
-        ranges: ranges.unwrap_or_default(),
+        ranges: ranges.unwrap_or(Ranges::Few(Vec::new())),
         keys: hashes_of_keys,
     };
     let mut rows = RowBatch::new(bitmap);
@@ -52,7 +52,7 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
 struct Candidates {
     table: Relation,
     pages_per_range: u32,
-    ranges: Vec<u32>,
+    ranges: Ranges,
     /// For each key the hashes of which a row must have one, ascending.
     keys: Vec<Vec<u64>>,
 }
@@ -65,11 +65,16 @@ impl Candidates {
             let first = u64::from(range) * u64::from(self.pages_per_range);
             (first..(first + u64::from(self.pages_per_range)).min(u64::from(end))).map(|page| page as u32)
         };
-        for (i, &range) in self.ranges.iter().enumerate() {
+        let mut ranges = self.ranges.iter().peekable();
+        while let Some(range) = ranges.next() {
             match filter {
                 Some(filter) => {
-                    let next = self.ranges.get(i + 1).copied();
-                    next.into_iter().flat_map(pages_of).for_each(|page| buffer::prefetch(self.table, page));
+                    ranges
+                        .peek()
+                        .copied()
+                        .into_iter()
+                        .flat_map(pages_of)
+                        .for_each(|page| buffer::prefetch(self.table, page));
                     for page in pages_of(range) {
                         interrupt::check_for_interrupts();
                         filter.add_rows(page, &self.keys, rows);
@@ -82,41 +87,87 @@ impl Candidates {
     }
 }
 
-/// What a key looks for: hashes of which an element has one, and the ranges that may have these, both ascending.
-struct Asked {
-    hashes: Vec<u64>,
-    ranges: Vec<u32>,
-}
-
-fn ask(index: &Index, directory: &Directory, key: &Key) -> Result<Asked> {
+/// The hashes of which an element must have one to match a key, and the ranges that may have these. Both ascend.
+fn look_up(index: &Index, directory: &Directory, key: &Key) -> Result<(Vec<u64>, Ranges)> {
     // A nested loop asks again and again.
     let _scratch = key.is_array().then(Scratch::new);
-    let (mut hashes, mut ranges) = (Vec::new(), Vec::new());
     let hasher = index.hasher_of(key.asked_type())?;
-    let mut pages = index.pages();
-    let mut ask = |element| {
-        let hash = hasher.hash(element).ok_or_else(unhashed)?;
-        memory::push(&mut hashes, hash);
-        directory
-            .search(&mut pages, hash, |range| memory::push(&mut ranges, range))
-            .map_err(|failure| failure.of(index.relation()))
-    };
+    let hash_of = |element| hasher.hash(element).ok_or_else(unhashed);
+    let mut hashes = Vec::new();
     match key.sought() {
         Sought::Nothing => {}
-        Sought::Value(element) => ask(element)?,
+        Sought::Value(element) => memory::push(&mut hashes, hash_of(element)?),
         Sought::AnyOf(elements) => {
             for element in elements {
-                ask(element)?;
+                memory::push(&mut hashes, hash_of(element)?);
             }
             hashes.sort_unstable();
-            ranges.sort_unstable();
-            ranges.dedup();
+            hashes.dedup();
         }
     }
-    Ok(Asked { hashes, ranges })
+    let mut ranges = if hashes.len() > 1 { Ranges::Many(Vec::new()) } else { Ranges::Few(Vec::new()) };
+    let mut pages = index.pages();
+    for &hash in &hashes {
+        interrupt::check_for_interrupts();
+        let found = directory.search(&mut pages, hash, |range| ranges.add(range));
+        found.map_err(|failure| failure.of(index.relation()))?;
+    }
+    Ok((hashes, ranges))
 }
 
-/// What two ascending lists have in common.
-fn common(left: &[u32], right: &[u32]) -> Vec<u32> {
-    left.iter().copied().filter(|range| right.binary_search(range).is_ok()).collect()
+/// A set of ranges. That of many keys has a bit for each range up to the last one, however often a range is found: 300
+/// kB for a billion rows. That of one key is a list, since its ranges are few and come in order.
+enum Ranges {
+    Few(Vec<u32>),
+    Many(Vec<u64>),
+}
+
+impl Ranges {
+    /// Adds a range; to a list, the ranges in their order.
+    fn add(&mut self, range: u32) {
+        match self {
+            Ranges::Few(list) => memory::push(list, range),
+            Ranges::Many(words) => {
+                let at = (range / u64::BITS) as usize;
+                if at >= words.len() {
+                    memory::reserve(words, at + 1 - words.len());
+                    words.resize(at + 1, 0);
+                }
+                words[at] |= 1 << (range % u64::BITS);
+            }
+        }
+    }
+
+    fn has(&self, range: u32) -> bool {
+        match self {
+            Ranges::Few(list) => list.binary_search(&range).is_ok(),
+            Ranges::Many(words) => {
+                words.get((range / u64::BITS) as usize).is_some_and(|word| word >> (range % u64::BITS) & 1 == 1)
+            }
+        }
+    }
+
+    /// The ranges, ascending.
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        let (list, words) = match self {
+            Ranges::Few(list) => (list.as_slice(), &[][..]),
+            Ranges::Many(words) => (&[][..], words.as_slice()),
+        };
+        let bits = (0u32..).zip(words).filter(|(_, word)| **word != 0);
+        let of_word = |(at, word): (u32, &u64)| {
+            let word = *word;
+            (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * u64::BITS + bit)
+        };
+        list.iter().copied().chain(bits.flat_map(of_word))
+    }
+
+    /// Those that both have.
+    fn common(&self, other: &Ranges) -> Ranges {
+        let mut common = match (self, other) {
+            (Ranges::Many(_), Ranges::Many(_)) => Ranges::Many(Vec::new()),
+            _ => Ranges::Few(Vec::new()),
+        };
+        self.iter().filter(|&range| other.has(range)).for_each(|range| common.add(range));
+        common
+    }
 }

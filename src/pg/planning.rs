@@ -71,6 +71,27 @@ impl Planned {
         self.generic.indexSelectivity
     }
 
+    /// Rows that the index has: those that its condition leaves, if it is partial.
+    pub fn index_rows(&self) -> f64 {
+        self.info().tuples
+    }
+
+    /// Whether there are statistics of the index's column or expression. Without them PostgreSQL takes each value for
+    /// one of 200.
+    pub fn has_statistics(&self) -> bool {
+        // SAFETY: an index has one of these for each column. The statistics of an expression are the index's own, of its
+        // first column. Reads the catalog.
+        unsafe {
+            let column = *self.info().indexkeys as i16;
+            let entry = *(*self.root).simple_rte_array.add(self.table().relid as usize);
+            let (relation, number) = if column > 0 { ((*entry).relid, column) } else { (self.info().indexoid, 1) };
+            let (relation, number) = (pg_sys::Datum::from(relation), pg_sys::Datum::from(number));
+            let cache = pg_sys::SysCacheIdentifier::STATRELATTINH as i32;
+            let (of_children, none) = (pg_sys::Datum::from(false), pg_sys::Datum::null());
+            pg_sys::SearchSysCacheExists(cache, relation, number, of_children, none)
+        }
+    }
+
     /// How many keys are looked for in one scan.
     pub fn searches(&self) -> f64 {
         self.generic.num_sa_scans.max(1.0)

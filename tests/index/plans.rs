@@ -149,3 +149,31 @@ fn prepared_statements_outlive_what_other_sessions_do() {
     }
     check(&mut client, "t_x");
 }
+
+/// The most memory that a session's process has had, in kilobytes.
+fn peak_kb(client: &mut Client) -> i64 {
+    let pid: i32 = value(client, "SELECT pg_backend_pid()");
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process has a status");
+    let line = text.lines().find(|line| line.starts_with("VmHWM:")).expect("it says the peak");
+    line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
+}
+
+/// A key that is in every range, 20,000 times: the ranges of all keys together are a bit each.
+#[test]
+fn many_keys_in_many_ranges_take_little_memory() {
+    let mut client = filled("many_keys");
+    run(
+        &mut client,
+        "CREATE INDEX narrow ON t USING bloom_filter (common) WITH (pages_per_range = 1); DROP INDEX t_common",
+    );
+    run(&mut client, "SET enable_seqscan = off");
+    let query = |key: i32, keys: i32| {
+        format!("SELECT count(*) FROM t WHERE common = ANY (ARRAY(SELECT {key} FROM generate_series(1, {keys})))")
+    };
+    assert!(plan(&mut client, "COSTS OFF", &query(7, 2)).contains("Bitmap Index Scan on narrow"));
+    assert_eq!(value::<i64>(&mut client, &query(7, 2)), 750);
+    let before = peak_kb(&mut client);
+    assert_eq!(value::<i64>(&mut client, &query(8, 20_000)), 750);
+    let grown = peak_kb(&mut client) - before;
+    assert!(grown < 16_384, "{grown} kB for 20,000 keys");
+}

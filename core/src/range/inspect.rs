@@ -58,6 +58,20 @@ impl Directory {
         Expectation { pages: 1.0 + asked + covered * above, fpr, beside_present: f64::from(MAX_WIDTH - 1) * rate }
     }
 
+    /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which
+    /// has those of up to 128 ranges. `None` if these have no elements.
+    ///
+    /// # Errors
+    /// As [`Directory::survey`].
+    pub fn elements_per_range<P: Pages>(&self, pages: &mut P) -> Result<Option<f64>, P::Error> {
+        const PAGES: u32 = 2;
+        let Some(tile) = self.tile(Level::Zero, self.tiles(Level::Zero) / 2) else { return Ok(None) };
+        let loads = Fill::of(pages, &tile, PAGES)?.loads();
+        let (sum, count) =
+            loads.iter().filter(|&&load| load > 0.0).fold((0.0, 0.0), |(s, n), load| (s + load, n + 1.0));
+        Ok((count > 0.0).then(|| sum / count))
+    }
+
     /// Counts the bits of all tiles: reads every page of the index that has any.
     ///
     /// # Errors

@@ -57,8 +57,51 @@ SELECT * FROM few WHERE NOT EXISTS (SELECT FROM spans WHERE spans.trace = few.tr
 
 -- Not where most ranges have the key, or any of the keys.
 SELECT plan_of('SELECT * FROM spans WHERE service = 3');
--- The thousand rows of a minute may be in as many ranges, for all that the planner knows.
+-- The thousand rows of a minute are side by side, which the bits of the index tell.
 SELECT plan_of('SELECT * FROM spans WHERE minute = 7');
+-- Blocks of equal keys in any order: the correlation is low, and each key is in few ranges.
+CREATE TABLE blocks AS SELECT b * 7919 % 1009 AS batch, md5(i::text) AS pad FROM generate_series(0, 299) AS b, generate_series(1, 500) AS i;
+CREATE INDEX blocks_batch ON blocks USING bloom_filter (batch);
+CREATE INDEX blocks_plus ON blocks USING bloom_filter ((batch + 0));
+VACUUM ANALYZE blocks;
+SELECT abs(correlation) < 0.5 AS low FROM pg_stats WHERE tablename = 'blocks' AND attname = 'batch';
+SELECT plan_of('SELECT * FROM blocks WHERE batch = 7919 % 1009');
+SELECT plan_of('SELECT * FROM blocks WHERE batch + 0 = 7919 % 1009');
+-- The same in an index that grew with its table.
+CREATE TABLE grown (LIKE blocks) WITH (autovacuum_enabled = off);
+CREATE INDEX grown_batch ON grown USING bloom_filter (batch);
+INSERT INTO grown SELECT * FROM blocks;
+ANALYZE grown;
+SELECT plan_of('SELECT * FROM grown WHERE batch = 7919 % 1009');
+-- Without statistics a key is expected to have a handful of rows, also in a temporary table.
+CREATE TABLE fresh WITH (autovacuum_enabled = off) AS SELECT md5(i::text) AS trace, i FROM generate_series(1, 100000) AS i;
+CREATE INDEX fresh_trace ON fresh USING bloom_filter (trace);
+CREATE INDEX fresh_lower ON fresh USING bloom_filter (lower(trace));
+SELECT plan_of($$SELECT * FROM fresh WHERE trace = 'a'$$);
+SELECT plan_of($$SELECT * FROM fresh WHERE lower(trace) = 'a'$$);
+CREATE TEMPORARY TABLE passing AS SELECT * FROM fresh;
+CREATE INDEX passing_trace ON passing USING bloom_filter (trace);
+SELECT plan_of($$SELECT * FROM passing WHERE trace = 'a'$$);
+-- Small partitions with neighbouring rows of a key.
+CREATE TABLE parts (day integer, trace integer, pad text) PARTITION BY LIST (day);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+INSERT INTO parts SELECT 1 + i % 2, i / 12, repeat('-', 90) FROM generate_series(1, 6000) AS i;
+CREATE INDEX parts_trace ON parts USING bloom_filter (trace);
+VACUUM ANALYZE parts;
+SELECT plan_of('SELECT * FROM parts WHERE trace = 77');
+SET random_page_cost = 1.1;
+SELECT plan_of('SELECT * FROM parts WHERE trace = 77');
+RESET random_page_cost;
+-- Without the heap filter PostgreSQL compares the rows itself, with the same answer.
+SET enable_seqscan = off;
+SET pg_bloom.heap_filter = off;
+SELECT i FROM fresh WHERE trace IN (md5('7'), md5('99999'), 'none') ORDER BY i;
+SET pg_bloom.heap_filter = on;
+SELECT i FROM fresh WHERE trace IN (md5('7'), md5('99999'), 'none') ORDER BY i;
+RESET pg_bloom.heap_filter;
+RESET enable_seqscan;
+DROP TABLE blocks, grown, fresh, passing, parts;
 SELECT plan_of(format('SELECT * FROM spans WHERE trace = ANY (%L)', array_agg(md5((i * 97)::text))))
 FROM generate_series(1, 1000) AS i;
 -- Not for a question that it has no answer to.
