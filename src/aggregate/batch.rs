@@ -15,15 +15,15 @@
 //! | Intel Xeon (without huge pages: 1.45 by arrival) | 1.28 | |
 //! | AMD EPYC | 1.42 | 1.17 |
 //!
-//! Since then texts are hashed together ([`super::at_once`]): 1.10 by arrival.
 
 use super::payload::Payload;
 use super::site::ElementState;
-use super::state::{Head, Owner, State};
-use super::tag::nothing_of_its_own;
+use super::state::{Head, State};
+use super::tag::{Tag, nothing_of_its_own};
+use crate::pg::call::Call;
 use crate::pg::error::Result;
 use pg_bloom_core::Layout;
-use pg_bloom_core::simd::{Texts, prefetches_far};
+use pg_bloom_core::simd::prefetches_far;
 
 /// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest
 /// cache still.
@@ -36,11 +36,44 @@ const LARGE_BYTES: u64 = 1 << 20;
 const MOST_OF_PART: u64 = 8192;
 
 impl State {
+    /// Argument `i` of a support function, if it is a state of this aggregate.
+    #[inline(always)]
+    pub fn argument_at_once(call: &Call, i: usize) -> Option<State> {
+        let head: *mut Head = call.internal(i)?;
+        // SAFETY: the argument is the state of an aggregate, which is never empty.
+        (unsafe { *head.cast::<u8>() } == Tag::Bloom as u8).then_some(State { head })
+    }
+
+    /// Adds an element if nothing but memory that is there must be written: without PostgreSQL, and without a way to
+    /// fail. Whether it did. That is so for nearly all elements of a large group, and the guard that every call of
+    /// PostgreSQL needs would take as long as the rest.
+    #[inline(always)]
+    pub fn push_at_once(&mut self, hash: u64) -> bool {
+        let head = self.head();
+        let has_room = !head.in_parts && head.room > head.len && !head.is_borrowed;
+        if has_room {
+            self.push_to_batch(hash);
+        }
+        has_room
+    }
+
+    /// Adds an element to the hashes, for another one of which there is room.
+    #[inline(always)]
+    pub fn push_to_batch(&mut self, hash: u64) {
+        if self.is_dense() {
+            self.prefetch(hash);
+        }
+        let len = self.head().len;
+        // SAFETY: there is room for another hash after `len` ones.
+        unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
+        self.head_mut().len = len + 1;
+    }
+
     /// Where the payload is that a dense state builds.
     #[inline(always)]
     fn own_payload(&self) -> *mut u8 {
         let head = self.head();
-        if head.dense.is_null() || head.owner == Owner::Borrowed {
+        if head.dense.is_null() || head.is_borrowed {
             nothing_of_its_own();
         }
         head.dense
@@ -124,7 +157,6 @@ impl State {
 
     /// Sets the bits of all elements that wait for it.
     pub fn flush(&mut self) {
-        self.push_texts();
         if self.head().in_parts {
             (0..PARTS).for_each(|part| self.flush_part(part));
         } else {
@@ -140,7 +172,7 @@ impl State {
         self.head_mut().len = 0;
     }
 
-    /// Makes room for a batch of hashes, or one for each range of them if the payload is large, and for texts behind.
+    /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
     pub fn make_batch(&mut self) -> Result<()> {
         let payload_bytes = self.payload().len() as u64;
         let in_parts =
@@ -149,32 +181,17 @@ impl State {
             let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
             (room, PARTS * (size_of::<u32>() + room * 8))
         } else {
-            // Hashes of texts come several at a time.
-            let room = (BATCH_BYTES - size_of::<Head>()) / 8 / Texts::ROOM * Texts::ROOM;
+            let room = (BATCH_BYTES - size_of::<Head>()) / 8;
             (room, room * 8)
         };
-        self.resize(size_of::<Head>() + bytes + if Texts::are_faster() { size_of::<Texts>() } else { 0 })?;
+        self.resize(size_of::<Head>() + bytes)?;
         let head = self.head_mut();
         (head.room, head.in_parts) = (room as u32, in_parts);
         if in_parts {
             // SAFETY: there is room for the lengths of all batches.
             (0..PARTS).for_each(|part| unsafe { *self.part(part).0 = 0 });
         }
-        if let Some(texts) = Texts::new() {
-            // SAFETY: there is room for them.
-            unsafe { self.behind_batch().cast::<Texts>().write(texts) };
-        }
         Ok(())
-    }
-
-    /// Where the hashes of a dense state end.
-    #[inline(always)]
-    pub fn behind_batch(&self) -> *mut u8 {
-        let head = self.head();
-        let hashes =
-            if head.in_parts { PARTS * (size_of::<u32>() + head.room as usize * 8) } else { head.room as usize * 8 };
-        // SAFETY: so many bytes follow the head.
-        unsafe { self.head.add(1).cast::<u8>().add(hashes) }
     }
 }
 

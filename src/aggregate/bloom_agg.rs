@@ -8,7 +8,6 @@ use super::parameters::SharedParams;
 use super::site::{Aggregate, CallSite, ElementState, same_parameters, transition};
 use super::state::State;
 use crate::arguments::{Arguments, empty_bloom, request};
-use crate::element::AtOnce;
 use crate::pg::call::Call;
 use crate::pg::error::{Outcome, Result};
 use crate::settings;
@@ -32,12 +31,8 @@ impl Aggregate for BloomAgg {
 fn another_row(call: &Call) -> Option<Datum> {
     let site = call.recalled::<CallSite<BloomAgg>>()?;
     let mut state = State::argument_at_once(call, 0)?;
-    let is_added = match site.at_once(call, state.params()) {
-        AtOnce::Text(text) => state.push_text_at_once(&text),
-        AtOnce::Hash(hash) => state.push_at_once(hash),
-        AtOnce::Not => false,
-    };
-    is_added.then(|| state.into_datum())
+    let hash = site.hash_at_once(call, state.params())?;
+    state.push_at_once(hash).then(|| state.into_datum())
 }
 
 /// `bloom_agg_combine(state, state)`.
@@ -57,7 +52,7 @@ fn combine(call: &Call) -> Outcome {
 /// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    State::argument(call, 0)?.map(|mut state| state.serialise(call)).transpose()
+    State::argument(call, 0)?.map(|mut state| state.serialise()).transpose()
 }
 
 /// `bloom_agg_deserialise(bytes, internal)`.

@@ -10,7 +10,7 @@ use super::parameters::SharedParams;
 use super::payload::Payload;
 use super::site::ElementState;
 use super::spill::with_entries;
-use super::state::{Owner, State, most_in_memory, too_many};
+use super::state::{State, most_in_memory, too_many};
 use crate::error::During;
 use crate::filter_type::Bloom;
 use crate::overfull;
@@ -22,7 +22,7 @@ use crate::settings;
 use pg_bloom_core::filter::build::{from_hashes, largest, settle, settle_dense};
 use pg_bloom_core::filter::merge::{merged_header, or_into};
 use pg_bloom_core::filter::{estimate, sparse};
-use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
+use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, Partial, View, interrupt, sizing};
 use pgrx::pg_sys;
 
 /// Hashes that are added between two checks for interrupts.
@@ -34,10 +34,8 @@ impl State {
     /// # Errors
     /// Those of a union.
     pub fn combine(call: &Call, shared: &mut SharedParams, first: Option<State>, mut second: State) -> Result<State> {
-        let is_handed = second.head().owner == Owner::Handed;
         let mut state = match first {
             Some(state) => state,
-            None if is_handed => return Ok(second),
             None => State::new(call, shared, &second.header())?,
         };
         let header = second.header();
@@ -49,9 +47,6 @@ impl State {
                     state.absorb(call, shared, &View { header, body: Body::Sparse(entries) })
                 })
             })?,
-        }
-        if is_handed {
-            second.free()?;
         }
         Ok(state)
     }
@@ -162,23 +157,26 @@ impl State {
         Ok(())
     }
 
+    /// A state that was serialised, read in place: `value` must outlive it.
+    ///
+    /// # Errors
+    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
+    pub fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<State> {
+        let partial = Partial::parse(&value)?;
+        let mut state = State::new(call, shared, &partial.view().header)?;
+        let head = state.head_mut();
+        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        Ok(state)
+    }
+
     /// The state as bytes, for an aggregate that combines states. The state can still be read.
     ///
     /// # Errors
     /// 54000 for too many elements.
-    pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum> {
-        if let Some(name) = self.name(call)? {
-            return Ok(name.into_datum());
-        }
-        if self.head().owner == Owner::Borrowed {
+    pub fn serialise(&mut self) -> Result<pg_sys::Datum> {
+        if self.head().is_borrowed {
             return Ok(self.head().dense.into());
         }
-        let bytes = self.bytes()?;
-        self.let_go(call, bytes);
-        Ok(bytes)
-    }
-
-    fn bytes(&mut self) -> Result<pg_sys::Datum> {
         let header = self.params().header;
         if header.is_unsized() {
             return self.serialise_unsized();

@@ -5,19 +5,15 @@
 //! | `bloom_agg`, `merge_agg`, `counting_agg` | the SQL functions of the aggregates |
 //! | `site`, `parameters` | what a call site remembers, and what its groups share |
 //! | `state`, `batch`, `spill`, `merge_state` | the state of `bloom_agg`: how it grows, merges and ends |
-//! | `at_once` | how that state takes an element without PostgreSQL |
-//! | `handover` | how a state gets from one part of a plan to another |
 //! | `set_state`, `list` | that of `bloom_union_agg` and `bloom_intersection_agg` |
 //! | `counting_state` | that of `counting_bloom_agg` and `counting_bloom_union_agg` |
 //! | `payload` | the bits that a state builds |
 //! | `tag` | which aggregate a state is of |
 
-mod at_once;
 mod batch;
 mod bloom_agg;
 mod counting_agg;
 mod counting_state;
-mod handover;
 mod list;
 mod merge_agg;
 mod merge_state;

@@ -2,7 +2,7 @@
 
 use super::parameters::{Params, SharedParams};
 use crate::arguments::Arguments;
-use crate::element::{AtOnce, ElementType, Hasher, out_of_range};
+use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Outcome, Result};
@@ -162,14 +162,14 @@ impl<A: Aggregate> CallSite<A> {
         Ok(Some(self.hasher.hash(element).ok_or_else(|| out_of_range(params.header.kind))?))
     }
 
-    /// What is had at once of the row's element, where it is certain that the row has the parameters of the state: so
-    /// of most rows.
+    /// The hash of the row's element, if that needs nothing of PostgreSQL and it is certain that the row has the
+    /// parameters of the state: so of most rows.
     #[inline(always)]
-    pub fn at_once<'c>(&self, call: &'c Call, params: &Params) -> AtOnce<'c> {
-        match call.element(1) {
-            Some(element) if self.is_fixed && std::ptr::eq(params, self.seen) => self.hasher.at_once(element),
-            _ => AtOnce::Not,
+    pub fn hash_at_once(&self, call: &Call, params: &Params) -> Option<u64> {
+        if !self.is_fixed || !std::ptr::eq(params, self.seen) {
+            return None;
         }
+        self.hasher.hash_in_place(call.element(1)?)
     }
 }
 

@@ -2,14 +2,13 @@
 //!
 //! ```text
 //! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
-//! dense:  | params | dense | … | len | -      | room |  batch, texts |     dense ──▶ | payload |
+//! dense:  | params | dense | … | len | -      | room |  batch        |     dense ──▶ | payload |
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
 //! ones take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be
-//! set ([`super::batch`]), and short texts may wait to be hashed together ([`super::at_once`]). Without a capacity
-//! there is no dense payload to compare with, and hashes beyond half of `work_mem` go to a temporary file
-//! ([`super::spill`]). The parameters are shared by all groups of a call site.
+//! set ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of
+//! `work_mem` go to a temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
@@ -20,7 +19,6 @@ use super::spill::{Spill, with_entries};
 use super::tag::{Tag, state_argument};
 use crate::pg::call::Call;
 use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::memory;
 use crate::pg::varlena::Value;
 use crate::settings;
 use pg_bloom_core::filter::merge::or_into;
@@ -42,8 +40,8 @@ pub struct Head {
     pub has_kind: bool,
     /// Whether there is a batch for each range of hashes.
     pub in_parts: bool,
-    /// Whose the elements are.
-    pub owner: Owner,
+    /// Whether the elements are someone else's: a value, dense or sparse, that is only read.
+    pub is_borrowed: bool,
     /// Hashes there is room for.
     pub room: u32,
     pub params: *const Params,
@@ -55,18 +53,6 @@ pub struct Head {
     pub len: u32,
     /// How many of them, from the first, ascend strictly.
     pub sorted: u32,
-}
-
-/// Whose the elements of a state are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Owner {
-    /// The state's own.
-    Own,
-    /// Someone else's: a value, dense or sparse, that is only read.
-    Borrowed,
-    /// The state's own, but made by another aggregate of this process, which no longer uses it.
-    Handed,
 }
 
 /// The state of one group.
@@ -97,7 +83,7 @@ impl ElementState for State {
                 room,
                 has_kind: false,
                 in_parts: false,
-                owner: Owner::Own,
+                is_borrowed: false,
             });
             Ok(State { head })
         }
@@ -111,7 +97,6 @@ impl ElementState for State {
 
     #[inline(always)]
     fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
-        self.push_texts();
         if self.head().in_parts {
             self.push_to_part(hash);
             return Ok(());
@@ -296,7 +281,6 @@ impl State {
         }
         // SAFETY: the state came from palloc, which keeps its memory context; its hashes fit the new size.
         self.head = unsafe { pg_sys::repalloc_huge(self.head.cast(), bytes).cast() };
-        memory::prefer_huge_pages(self.head.cast(), bytes);
         self.head_mut().room = room_of(bytes);
         Ok(())
     }
@@ -330,7 +314,7 @@ impl State {
 
     /// Shows the state as a filter, which may have hashes without a size. Hashes in a file are not included.
     pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
-        if self.head().owner == Owner::Borrowed {
+        if self.head().is_borrowed {
             // SAFETY: a value of variable length, which outlives the state.
             let value = unsafe { Value::detoast(self.head().dense.into()) };
             let partial = Partial::parse_trusted(&value).expect("the bytes were checked when the state was made");

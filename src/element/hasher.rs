@@ -3,7 +3,6 @@
 use super::members::Reader;
 use super::scalar::{Source, with_value};
 use crate::pg::call::Element;
-use crate::pg::varlena::Value;
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::hash::{Stream, hash};
 
@@ -16,16 +15,6 @@ pub enum Form {
     Int32,
     /// FLOAT.
     Float32,
-}
-
-/// What is had of an element without calling PostgreSQL.
-pub enum AtOnce<'a> {
-    /// Its hash.
-    Hash(u64),
-    /// The bytes to hash, of a text.
-    Text(Value<'a>),
-    /// Nothing: [`Hasher::hash`] may call it, or refuse the element.
-    Not,
 }
 
 /// How elements of one type are hashed for one key kind.
@@ -59,23 +48,14 @@ impl Hasher {
         }
     }
 
-    /// What of [`Hasher::hash`] needs nothing of PostgreSQL.
-    #[inline(always)]
-    pub fn at_once<'a>(&self, element: Element) -> AtOnce<'a> {
-        let Reader::Scalar(reader) = &self.reader else { return AtOnce::Not };
-        let hash = match reader.source {
-            Source::Text => return reader.text_in_place(element).map_or(AtOnce::Not, AtOnce::Text),
-            Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
-            _ => None,
-        };
-        hash.map_or(AtOnce::Not, AtOnce::Hash)
-    }
-
     /// The hash of an element, if that needs nothing of PostgreSQL.
     #[inline(always)]
     pub fn hash_in_place(&self, element: Element) -> Option<u64> {
-        match &self.reader {
-            Reader::Scalar(reader) if reader.reads_in_place(element) => self.hash(element),
+        let Reader::Scalar(reader) = &self.reader else { return None };
+        match reader.source {
+            Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
+            Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
+            _ if reader.reads_in_place(element) => self.hash(element),
             _ => None,
         }
     }

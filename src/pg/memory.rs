@@ -1,18 +1,7 @@
 //! Memory for filters.
-//!
-//! Each element touches a random cache line of its filter, so a filter of many megabytes costs a miss of the page table
-//! an element as well, which can take longer than the miss of the cache. Large allocations therefore ask the kernel for
-//! huge pages, of 2 MB where others have 4 kB. Where it gives them only on request, a probe of 12 MB took 7 % less
-//! time.
 
 use pgrx::pg_sys;
 
-/// Allocations from this many bytes on ask for huge pages.
-const LARGE_BYTES: usize = 4 << 20;
-/// What the kernel's advice must be aligned to, at least.
-const PAGE_BYTES: usize = 4 << 10;
-/// Bytes of a huge page on most CPUs.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Bytes of a cache line.
 const CACHE_LINE_BYTES: usize = 64;
 
@@ -20,22 +9,16 @@ const CACHE_LINE_BYTES: usize = 64;
 pub fn allocate(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
     // SAFETY: the context is there, as everywhere in this folder; the function raises an error where there is no
     // memory.
-    let pointer: *mut u8 = unsafe { pg_sys::MemoryContextAlloc(context, len).cast() };
-    prefer_huge_pages(pointer, len);
-    pointer
+    unsafe { pg_sys::MemoryContextAlloc(context, len).cast() }
 }
 
-/// Memory for `len` bytes of which those from `prefix` on are to be on cache lines of their own, and on huge pages if
-/// they are many: what was allocated, and the first of the bytes.
+/// Memory for `len` bytes of which those from `prefix` on are to be on cache lines of their own: what was allocated,
+/// and the first of the bytes.
 pub fn allocate_aligned(context: pg_sys::MemoryContext, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
-    let is_large = len >= LARGE_BYTES;
-    let alignment = if is_large { HUGE_PAGE_BYTES } else { CACHE_LINE_BYTES };
-    let room = prefix + alignment + (len - prefix).next_multiple_of(alignment);
     // SAFETY: as in `allocate`; the first byte is less than an alignment from the start, and `len` bytes follow it.
     unsafe {
-        let memory: *mut u8 = pg_sys::MemoryContextAlloc(context, room).cast();
-        let first = memory.add(memory.wrapping_add(prefix).align_offset(alignment));
-        prefer_huge_pages(first.add(prefix), (len - prefix).next_multiple_of(alignment));
+        let memory: *mut u8 = pg_sys::MemoryContextAlloc(context, len + CACHE_LINE_BYTES).cast();
+        let first = memory.add(memory.wrapping_add(prefix).align_offset(CACHE_LINE_BYTES));
         (memory, first)
     }
 }
@@ -91,21 +74,3 @@ impl Drop for Scratch {
         }
     }
 }
-
-/// Asks for huge pages behind these bytes, if they are many. They take no more memory than bytes that are all written
-/// to.
-#[cfg(target_os = "linux")]
-pub fn prefer_huge_pages(pointer: *mut u8, len: usize) {
-    if len < LARGE_BYTES {
-        return;
-    }
-    let skip = pointer.align_offset(PAGE_BYTES);
-    let whole_pages = (len - skip) / PAGE_BYTES * PAGE_BYTES;
-    // SAFETY: whole pages within the allocation; the advice doesn't change what is in them. Where the kernel has no
-    // such pages or larger ones, it says so and does nothing: nothing depends on it.
-    unsafe { libc::madvise(pointer.add(skip).cast(), whole_pages, libc::MADV_HUGEPAGE) };
-}
-
-/// Elsewhere the kernel decides.
-#[cfg(not(target_os = "linux"))]
-pub fn prefer_huge_pages(_pointer: *mut u8, _len: usize) {}

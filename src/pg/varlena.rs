@@ -217,7 +217,6 @@ pub fn c_string(len: usize, write: impl FnOnce(&mut [u8])) -> pg_sys::Datum {
         let context = pg_sys::CurrentMemoryContext;
         let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
         let pointer: *mut u8 = pg_sys::MemoryContextAllocExtended(context, len + 1, flags).cast();
-        memory::prefer_huge_pages(pointer, len + 1);
         interrupt::zero(std::slice::from_raw_parts_mut(pointer, len + 1));
         write(std::slice::from_raw_parts_mut(pointer, len));
         pg_sys::Datum::from(pointer)

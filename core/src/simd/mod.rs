@@ -6,14 +6,11 @@
 //! | `blocks` | setting and asking bits of the `blocked` layout, with AVX-512 |
 //! | `counts` | counting bits, with POPCNT |
 //! | `prefetch` | fetching memory before it is needed |
-//! | `texts` | hashing many short texts, with AVX-512 |
 
 mod blocks;
 mod counts;
 mod prefetch;
-mod texts;
 
 pub use blocks::{Blocks, POSITIONS_PER_WORD, PREFETCH_AHEAD, contains_each, insert_all};
 pub use counts::{COUNTS, count_ones, tally_blocks};
 pub use prefetch::{prefetch, prefetches_far};
-pub use texts::Texts;
