@@ -70,37 +70,28 @@ CREATE FUNCTION bloom_empty(capacity bigint, fpr double precision, layout text D
 COMMENT ON FUNCTION bloom_empty(bigint, double precision, text) IS
     'an empty filter with the given capacity and false positive rate';
 
--- Refuses citext that the parser turned into text, before the planner simplifies a call: see src/pg/parsed.rs.
-CREATE FUNCTION bloom_element_support(internal) RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_element_support(internal) IS 'internal: checks the arguments of a call with an element';
-
 CREATE FUNCTION bloom_from_array(
     elements anyarray, capacity bigint DEFAULT NULL, fpr bloom_optional_fpr DEFAULT NULL, layout text DEFAULT NULL
 ) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, bloom_optional_fpr, text) IS
     'a filter of the elements of an array, sized for them unless a capacity is given';
 
 CREATE FUNCTION bloom_from_array(elements anyarray, capacity bigint, fpr double precision, layout text DEFAULT NULL)
     RETURNS bloom
-    AS 'MODULE_PATHNAME', 'bloom_from_array_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME', 'bloom_from_array_at_fpr' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_from_array(anyarray, bigint, double precision, text) IS
     'a filter of the elements of an array at the given false positive rate, sized for them if the capacity is NULL';
 
 -- Not STRICT: a NULL element is skipped, and the filter is returned unchanged.
 
 CREATE FUNCTION bloom_add(filter bloom, element anyelement) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add(bloom, anyelement) IS
     'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
 CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add(bloom, text) IS
     'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
@@ -110,8 +101,7 @@ COMMENT ON FUNCTION bloom_add(bloom, "char") IS
     'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
 CREATE FUNCTION bloom_add_all(filter bloom, elements anyarray) RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array added';
 
 CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = anyelement);
@@ -129,14 +119,12 @@ COMMENT ON OPERATOR || (bloom, "char") IS
 -- A set that is too large for one value is spread over filters in many rows.
 
 CREATE FUNCTION bloom_shard(element anyelement, shards integer) RETURNS integer
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_shard(anyelement, integer) IS
     'which of the given number of filters an element belongs to, from 0; independent of the bits that it sets in them';
 
 CREATE FUNCTION bloom_shard(element text, shards integer) RETURNS integer
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_shard(text, integer) IS
     'which of the given number of filters an element belongs to, from 0; independent of the bits that it sets in them';
 
@@ -757,14 +745,12 @@ COMMENT ON FUNCTION bloom_set_create(text, regtype, bigint, double precision) IS
     'makes a table that is a set of elements of that type, for that many distinct ones at that false positive rate';
 
 CREATE FUNCTION bloom_set_add(set regclass, element anyelement) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION bloom_set_add(regclass, anyelement) IS
     'adds an element to a filter set; whether it surely was not in it before';
 
 CREATE FUNCTION bloom_set_add(set regclass, element text) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION bloom_set_add(regclass, text) IS
     'adds an element to a filter set; whether it surely was not in it before';
 
@@ -774,20 +760,17 @@ COMMENT ON FUNCTION bloom_set_add(regclass, "char") IS
     'adds an element to a filter set; whether it surely was not in it before';
 
 CREATE FUNCTION bloom_set_add_all(set regclass, elements anyarray) RETURNS anyarray
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION bloom_set_add_all(regclass, anyarray) IS
     'adds the elements of an array to a filter set; those that surely were not in it before, each once';
 
 CREATE FUNCTION bloom_set_contains(set regclass, element anyelement) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION bloom_set_contains(regclass, anyelement) IS
     'whether an element may be in a filter set: false is certain';
 
 CREATE FUNCTION bloom_set_contains(set regclass, element text) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION bloom_set_contains(regclass, text) IS
     'whether an element may be in a filter set: false is certain';
 
@@ -797,14 +780,12 @@ COMMENT ON FUNCTION bloom_set_contains(regclass, "char") IS
     'whether an element may be in a filter set: false is certain';
 
 CREATE FUNCTION bloom_set_present(set regclass, elements anyarray) RETURNS anyarray
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION bloom_set_present(regclass, anyarray) IS
     'the elements of an array that may be in a filter set';
 
 CREATE FUNCTION bloom_set_absent(set regclass, elements anyarray) RETURNS anyarray
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION bloom_set_absent(regclass, anyarray) IS
     'the elements of an array that surely are not in a filter set';
 
@@ -1013,14 +994,12 @@ COMMENT ON FUNCTION counting_bloom_empty(bigint, double precision) IS
 -- Not STRICT: a NULL element is skipped, and the filter is returned unchanged.
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element anyelement) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, anyelement) IS
     'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element text) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, text) IS 'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_add(filter counting_bloom, element "char") RETURNS counting_bloom
@@ -1028,14 +1007,12 @@ CREATE FUNCTION counting_bloom_add(filter counting_bloom, element "char") RETURN
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, "char") IS 'the filter with one more copy of an element';
 
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element anyelement) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, anyelement) IS
     'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
 
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element text) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, text) IS
     'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
 
@@ -1045,14 +1022,12 @@ COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, "char") IS
     'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
 
 CREATE FUNCTION counting_bloom_add_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_add_all(counting_bloom, anyarray) IS
     'the filter with one more copy of each element of an array';
 
 CREATE FUNCTION counting_bloom_remove_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_remove_all(counting_bloom, anyarray) IS
     'the filter with one copy of each element of an array removed, in order';
 
@@ -1666,13 +1641,11 @@ CREATE TYPE bloom_key (
 COMMENT ON TYPE bloom_key IS 'an element as what an index over filters is asked for: its hash and its kind';
 
 CREATE FUNCTION bloom_key(value anyelement) RETURNS bloom_key
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION bloom_key(anyelement) IS 'internal: an element as what an index over filters is asked for';
 
 CREATE FUNCTION bloom_keys(elements anyarray) RETURNS bloom_key[]
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
-    SUPPORT bloom_element_support;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
 COMMENT ON FUNCTION bloom_keys(anyarray) IS 'internal: elements as what an index over filters is asked for';
 
 CREATE FUNCTION bloom_contains_key(filter bloom, key bloom_key) RETURNS boolean

@@ -8,7 +8,7 @@
 use super::hasher::{Form, Hasher};
 use super::members::Reader;
 use super::probe_key::{ProbeKey, other_form};
-use super::resolve::{Resolved, Resolver, built_in, refuse_string};
+use super::resolve::{Resolved, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, Shape};
@@ -246,9 +246,6 @@ fn check_existence(oid: Oid) -> Result<()> {
 
 /// Resolves type `oid`, of elements that are argument `i` or in it.
 fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
-    if let Some(source) = expression::quiet_string(call, i) {
-        return Err(refuse_string(source));
-    }
     let oid = catalog::base_type(oid);
     for collation in expression::collations(call, i) {
         check_collation(call, oid, collation)?;

@@ -24,4 +24,3 @@ pub use column::Column;
 pub use element_type::{ElementType, Key, hash_to_add, hashes, out_of_range, parquet_tag};
 pub use hasher::Hasher;
 pub use probe_key::ProbeKey;
-pub use resolve::refuse_string;

@@ -254,7 +254,7 @@ impl Resolver {
 }
 
 /// The refusal of a string type of another extension.
-pub fn refuse_string(oid: Oid) -> Error {
+fn refuse_string(oid: Oid) -> Error {
     unsupported(
         format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
         "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",

@@ -1,16 +1,9 @@
 //! What the expression of a call shows about its arguments.
 
 use super::call::Call;
-use super::nodes::{Argument, Scope, argument, length, nth};
-use super::{catalog, coercion};
+use super::catalog;
+use super::nodes::{argument, length, nth};
 use pgrx::pg_sys;
-
-/// The string type of another extension that the parser turned into `text` without being asked, if argument `i` shows
-/// one: `citext`, for instance, whose values compare by other rules.
-pub fn quiet_string(call: &Call, i: usize) -> Option<pg_sys::Oid> {
-    // SAFETY: the nodes belong to the expression that is being executed.
-    arguments(call, i).into_iter().find_map(|argument| unsafe { coercion::string_type(argument) })
-}
 
 /// The collations that argument `i` has by itself, whatever its neighbours have: several if it can't be told which
 /// function of a window is being called. If the argument can't be seen, the collation of the call.
@@ -20,7 +13,7 @@ pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
         return vec![call.collation()];
     }
     // SAFETY: the nodes belong to the expression that is being executed.
-    arguments.into_iter().map(|argument| unsafe { pg_sys::exprCollation(argument.node) }).collect()
+    arguments.into_iter().map(|argument| unsafe { pg_sys::exprCollation(argument) }).collect()
 }
 
 /// Whether argument `i` of an aggregate's transition function is the same for all rows: a constant, or a parameter of
@@ -32,7 +25,7 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
     let arguments = arguments(call, i);
     // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
     !arguments.is_empty()
-        && arguments.iter().all(|&Argument { node, .. }| unsafe {
+        && arguments.iter().all(|&node| unsafe {
             match (*node).type_ {
                 pg_sys::NodeTag::T_Const => true,
                 pg_sys::NodeTag::T_Param => {
@@ -58,8 +51,7 @@ pub fn is_constant(call: &Call, i: usize) -> bool {
 
 /// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
 /// window.
-fn arguments(call: &Call, i: usize) -> Vec<Argument> {
-    let nowhere = Scope::Plan(std::ptr::null_mut());
+fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
     // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to
     // that.
     unsafe {
@@ -68,10 +60,9 @@ fn arguments(call: &Call, i: usize) -> Vec<Argument> {
             return arguments_in_window(call, window, i);
         }
         if let Some(state) = call.aggregate_state() {
-            let scope = below((*state).ss.ps.plan);
-            return argument_of_aggregate(call, state, i).map(|node| Argument { node, scope }).into_iter().collect();
+            return argument_of_aggregate(call, state, i).into_iter().collect();
         }
-        argument(node, i).map(|node| Argument { node, scope: nowhere }).into_iter().collect()
+        argument(node, i).into_iter().collect()
     }
 }
 
@@ -106,7 +97,7 @@ unsafe fn argument_of_aggregate(call: &Call, state: *mut pg_sys::AggState, i: us
 ///
 /// # Safety
 /// `window` must be the state of the window on whose behalf the function is being called.
-unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, i: usize) -> Vec<Argument> {
+unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, i: usize) -> Vec<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; the list has the states of the window's functions.
     unsafe {
         let (Some(i_of_aggregate), Ok(function), Ok(type_of_argument)) =
@@ -114,7 +105,6 @@ unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, 
         else {
             return Vec::new();
         };
-        let scope = below((*window).ss.ps.plan);
         let functions = (*window).funcs;
         (0..length(functions))
             .filter_map(|n| nth(functions, n))
@@ -122,16 +112,6 @@ unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, 
             .filter(|&wanted| catalog::is_function_of_aggregate(function, (*wanted).winfnoid))
             .filter_map(|wanted| nth((*wanted).args, i_of_aggregate))
             .filter(|&node| pg_sys::exprType(node) == type_of_argument)
-            .map(|node| Argument { node, scope })
             .collect()
     }
-}
-
-/// The plan whose rows a plan of an aggregate or a window reads.
-///
-/// # Safety
-/// `plan` must be null or a valid plan.
-unsafe fn below(plan: *mut pg_sys::Plan) -> Scope {
-    // SAFETY: promised by the caller.
-    Scope::Plan(unsafe { plan.as_ref().map_or(std::ptr::null_mut(), |plan| plan.lefttree) })
 }

@@ -12,7 +12,7 @@
 //! | [`varlena`], [`toast`] | values of variable length, and those out of line |
 //! | [`array`](mod@array), [`range`], [`row`], [`row_type`] | values that are made of others |
 //! | [`catalog`], [`operators`], [`encoding`] | what the catalogs say about types and operator classes; text |
-//! | [`nodes`], [`expression`], [`coercion`], [`parsed`] | what the expression of a call shows about its arguments |
+//! | [`nodes`], [`expression`] | what the expression of a call shows about its arguments |
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
@@ -38,7 +38,6 @@ pub mod buffer;
 pub mod bulk_write;
 pub mod call;
 pub mod catalog;
-pub mod coercion;
 pub mod definition;
 pub mod encoding;
 pub mod error;
@@ -53,7 +52,6 @@ pub mod once;
 pub mod operators;
 pub mod owner;
 pub mod panics;
-pub mod parsed;
 pub mod planning;
 pub mod range;
 pub mod read_ahead;

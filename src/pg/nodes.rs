@@ -2,20 +2,6 @@
 
 use pgrx::pg_sys;
 
-/// An expression that is argument `i` of a call, or a part of it.
-#[derive(Clone, Copy)]
-pub struct Argument {
-    pub node: *mut pg_sys::Node,
-    pub scope: Scope,
-}
-
-/// What the variables of an expression are of: a plan that is null or valid and gives the rows, or a query.
-#[derive(Clone, Copy)]
-pub enum Scope {
-    Plan(*mut pg_sys::Plan),
-    Query(*mut pg_sys::Query),
-}
-
 /// Argument `i` of the function or operator that an expression calls. The second one of `x operator ANY (array)` is the
 /// array.
 ///

@@ -79,8 +79,8 @@ impl Planned {
     /// Whether there are statistics of the index's column or expression. Without them PostgreSQL takes each value for
     /// one of 200.
     pub fn has_statistics(&self) -> bool {
-        // SAFETY: an index has one of these for each column. The statistics of an expression are the index's own, of its
-        // first column. Reads the catalog.
+        // SAFETY: an index has one of these for each column. The statistics of an expression are the index's own, of
+        // its first column. Reads the catalog.
         unsafe {
             let column = *self.info().indexkeys as i16;
             let entry = *(*self.root).simple_rte_array.add(self.table().relid as usize);

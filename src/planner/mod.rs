@@ -6,12 +6,8 @@
 //! | `statistics` | what the statistics of a column say about a filter |
 //! | `cost` | the planner's question what a call costs |
 //! | `index_condition` | the planner's question which condition on an index a call is worth |
-//! | `effort` | what estimates may cost |
-//! | `support` | support functions of functions with an element |
 
 mod cost;
-mod effort;
 mod functions;
 mod index_condition;
 mod statistics;
-mod support;

@@ -3,7 +3,6 @@
 //! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has:
 //! each value is read only if its type says that it is a filter, and nothing here is an error.
 
-use super::effort::Effort;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::interrupt::check_for_interrupts;
@@ -15,7 +14,7 @@ use std::ffi::CStr;
 /// The fewest bounds of a histogram that say anything.
 const FEWEST_BOUNDS: usize = 10;
 /// About how many values of one kind of statistics are probed in one estimate.
-const SAMPLE: usize = 500;
+const SAMPLE: usize = 50;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
 /// Probes between two checks for interrupts.
@@ -46,8 +45,6 @@ pub struct Column<'a> {
     pub filter: &'a [u8],
     /// The type of the elements in the clause.
     pub element: pg_sys::Oid,
-    /// What may still be spent.
-    pub effort: Effort,
     statistics: &'a pg_sys::VariableStatData,
     /// Whether the user may know what is in the column.
     may_look: bool,
@@ -72,7 +69,6 @@ pub fn clause<T>(
     // SAFETY: the planner passes the query's root, the clause's operator, arguments and relation. What is found is
     // given back below, in every case but an error, after which the planner's memory goes.
     unsafe {
-        let Some(effort) = Effort::of(root) else { return Clause::Unknown };
         let found = pg_sys::get_restriction_variable(
             root,
             arguments,
@@ -93,7 +89,7 @@ pub fn clause<T>(
                 let may_look = !statistics.statsTuple.is_null()
                     && pg_sys::statistic_proc_security_check(&mut statistics, pg_sys::get_opcode(operator));
                 let filter = value.bytes();
-                let column = Column { filter, element, effort, statistics: &statistics, may_look };
+                let column = Column { filter, element, statistics: &statistics, may_look };
                 ask(&column).map_or(Clause::Unknown, Clause::Known)
             }
             _ => Clause::Unknown,
@@ -207,7 +203,6 @@ impl Column<'_> {
         if i.is_multiple_of(CHECK_EVERY) {
             check_for_interrupts();
         }
-        self.effort.spend(1);
         contains()
     }
 
@@ -230,7 +225,6 @@ impl Column<'_> {
             if !pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, pg_sys::InvalidOid, flags as i32) {
                 return None;
             }
-            self.effort.spend(slot.nvalues as usize);
             let readable = slot.nvalues > 0 && pg_sys::IsBinaryCoercible(slot.valuetype, self.element);
             let result = if readable {
                 let values = std::slice::from_raw_parts(slot.values, slot.nvalues as usize);
