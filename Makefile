@@ -11,8 +11,8 @@ export PGRX_PG_CONFIG_PATH = $(PG_CONFIG)
 
 PG_VERSION = $(shell $(PG_CONFIG) --version)
 PG_MAJOR = $(shell echo '$(PG_VERSION)' | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p')
-PG_FEATURE = $(if $(filter 13 14 15 16 17 18,$(PG_MAJOR)),pg$(PG_MAJOR),$(error \
-	PostgreSQL 13 to 18 is needed, but $(PG_CONFIG) is $(or $(PG_VERSION),not there: try scripts/setup)))
+PG_FEATURE = $(if $(filter 15 16 17 18,$(PG_MAJOR)),pg$(PG_MAJOR),$(error \
+	PostgreSQL 15 to 18 is needed, but $(PG_CONFIG) is $(or $(PG_VERSION),not there: try scripts/setup)))
 # pg15 is cargo's default: not naming it lets make and plain cargo share what they built.
 CARGO_FEATURES = $(if $(filter-out pg15,$(PG_FEATURE)),--no-default-features --features $(PG_FEATURE))
 
@@ -69,7 +69,7 @@ test: ## install what is missing, build, and run every test
 cargo-test:
 	cargo test --workspace $(CARGO_FEATURES)
 
-matrix: ## run the tests with a server on PostgreSQL 13, 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
+matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
 	scripts/setup matrix
 	scripts/matrix $(VERSIONS)
 

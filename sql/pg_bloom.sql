@@ -1607,16 +1607,9 @@ CREATE OPERATOR CLASS range_ops DEFAULT FOR TYPE anyrange USING bloom_filter AS 
 COMMENT ON OPERATOR CLASS range_ops USING bloom_filter IS '= of ranges';
 COMMENT ON OPERATOR FAMILY range_ops USING bloom_filter IS '= of ranges';
 
--- Multiranges are there from PostgreSQL 14 on.
-DO $$
-BEGIN
-    IF to_regtype('pg_catalog.anymultirange') IS NOT NULL THEN
-        CREATE OPERATOR CLASS multirange_ops DEFAULT FOR TYPE anymultirange USING bloom_filter AS OPERATOR 1 =;
-        COMMENT ON OPERATOR CLASS multirange_ops USING bloom_filter IS '= of multiranges';
-        COMMENT ON OPERATOR FAMILY multirange_ops USING bloom_filter IS '= of multiranges';
-    END IF;
-END
-$$;
+CREATE OPERATOR CLASS multirange_ops DEFAULT FOR TYPE anymultirange USING bloom_filter AS OPERATOR 1 =;
+COMMENT ON OPERATOR CLASS multirange_ops USING bloom_filter IS '= of multiranges';
+COMMENT ON OPERATOR FAMILY multirange_ops USING bloom_filter IS '= of multiranges';
 
 -- Over a column of filters. Keys of an index scan don't say of which type an element is: those of text do, for others the
 -- support function of the operator makes a key of the element.

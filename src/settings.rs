@@ -77,9 +77,6 @@ fn reserve_prefix() {
     const PREFIX: *const std::ffi::c_char = c"pg_bloom".as_ptr();
     // SAFETY: the name is a C string; PostgreSQL copies it.
     unsafe {
-        #[cfg(any(feature = "pg13", feature = "pg14"))]
-        pgrx::pg_sys::EmitWarningsOnPlaceholders(PREFIX);
-        #[cfg(not(any(feature = "pg13", feature = "pg14")))]
         pgrx::pg_sys::MarkGUCPrefixReserved(PREFIX);
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, Server, column, major_version, run, value};
+use common::{Random, Server, column, run, value};
 use pg_bloom_core::hash::hash;
 use postgres::Client;
 
@@ -193,7 +193,7 @@ const MADE_OF_PARTS: [(&str, &str); 22] = [
     ("numrange[]", "ARRAY[numrange(NULLIF(a, 1), NULL), numrange(b, b), numrange(1, 1 + c * 0.50)]"),
 ];
 
-/// The same of ranges of several parts, from PostgreSQL 14 on.
+/// The same of ranges of several parts.
 const MULTIRANGES: [(&str, &str); 2] = [
     ("int4multirange", "int4multirange(int4range(a, a + 1), int4range(b, 2 + c))"),
     ("nummultirange", "nummultirange(numrange(a, a + 1, '(]'), numrange(4, 4 + b, '[]'), numrange(c, c))"),
@@ -209,7 +209,7 @@ fn elements_have_one_hash_if_and_only_if_they_are_equal() {
          CREATE TYPE pair AS (a integer, b text, c numeric);
          CREATE TYPE nested AS (p pair, l integer[], r int4range)",
     );
-    let multiranges = if major_version(&mut client) >= 14 { &MULTIRANGES[..] } else { &[] };
+    let multiranges = &MULTIRANGES[..];
     for (sql_type, element) in MADE_OF_PARTS.iter().chain(multiranges) {
         let pairs = format!(
             "WITH elements AS MATERIALIZED (

@@ -155,7 +155,6 @@ impl RangeType {
     ///
     /// # Safety
     /// `multirange` must be a whole, aligned one of ranges of this type.
-    #[cfg(not(feature = "pg13"))]
     unsafe fn write_many(&self, multirange: *const Multirange, into: &mut Stream) {
         // SAFETY: promised by the caller.
         unsafe {
@@ -166,10 +165,6 @@ impl RangeType {
             }
         }
     }
-
-    /// There are none in this version.
-    #[cfg(feature = "pg13")]
-    unsafe fn write_many(&self, _multirange: *const Multirange, _into: &mut Stream) {}
 
     fn write_bounds(&self, bounds: &Bounds, into: &mut Stream) {
         let Bounds { lower, upper } = bounds;

@@ -34,9 +34,6 @@ pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
         BuiltinOid::TIMEOID => general(Source::Time, Tag::Time),
         BuiltinOid::TIMETZOID => general(Source::Timetz, Tag::Timetz),
         BuiltinOid::INTERVALOID => general(Source::Interval, Tag::Interval),
-        #[cfg(feature = "pg13")]
-        BuiltinOid::LSNOID => general(Source::Unsigned, Tag::PgLsn),
-        #[cfg(not(feature = "pg13"))]
         BuiltinOid::PG_LSNOID => general(Source::Unsigned, Tag::PgLsn),
         BuiltinOid::XID8OID => general(Source::Unsigned, Tag::Xid8),
         BuiltinOid::JSONBOID => general(Source::Jsonb, Tag::Jsonb),

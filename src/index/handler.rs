@@ -9,6 +9,7 @@ use crate::pg::relation::Relation;
 use crate::pg::scan::{Bitmap, keys};
 use crate::pg::table::page_of;
 use crate::pg::vacuum::{DeadRows, Vacuum};
+use crate::pg::version;
 use pg_bloom_core::page::RowId;
 use pgrx::pg_sys::{self, Datum};
 
@@ -76,22 +77,6 @@ unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     or_raise(if rows::is_over_filters(index) { rows::build_empty(index) } else { build::build_empty(index) });
 }
 
-#[cfg(feature = "pg13")]
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn aminsert(
-    index: pg_sys::Relation,
-    values: *mut Datum,
-    nulls: *mut bool,
-    place: pg_sys::ItemPointer,
-    _table: pg_sys::Relation,
-    _check: pg_sys::IndexUniqueCheck::Type,
-    _info: *mut pg_sys::IndexInfo,
-) -> bool {
-    // SAFETY: as above.
-    unsafe { insert_row(index, values, nulls, place) }
-}
-
-#[cfg(not(feature = "pg13"))]
 #[pgrx::pg_guard]
 #[allow(clippy::too_many_arguments, reason = "PostgreSQL's own signature")]
 unsafe extern "C-unwind" fn aminsert(
@@ -228,10 +213,7 @@ unsafe extern "C-unwind" fn amrescan(
 unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
     // SAFETY: as above.
     unsafe {
-        #[cfg(feature = "pg18")]
-        if !(*scan).instrument.is_null() {
-            (*(*scan).instrument).nsearches += 1;
-        }
+        version::count_search(scan);
         let mut bitmap = Bitmap::new(bitmap);
         let index = Relation::new((*scan).indexRelation);
         let find = if rows::is_over_filters(index) { rows::bitmap } else { scan::bitmap };

@@ -211,7 +211,6 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
             b'd' => Shape::Domain(base_type(oid)),
             b'c' => Shape::Composite,
             b'r' => Shape::Range(pg_sys::get_range_subtype(oid), pg_sys::get_range_collation(oid)),
-            #[cfg(not(feature = "pg13"))]
             b'm' => Shape::Multirange(pg_sys::get_multirange_range(oid)),
             _ if is_foreign_string(oid) => Shape::ForeignString,
             _ if is_object_name(oid) => Shape::ObjectName,

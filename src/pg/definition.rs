@@ -3,6 +3,7 @@
 use super::catalog::{self, TableColumn};
 use super::nodes::{length, nth};
 use super::relation::Relation;
+use super::version;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -32,14 +33,8 @@ pub fn columns(table: Relation) -> Vec<TableColumn> {
 
 /// Whether the primary key is this column, and is checked at once.
 pub fn is_primary_key(table: Relation, column: &TableColumn) -> bool {
-    // SAFETY: reads the catalogs.
-    let index = unsafe {
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17"))]
-        let index = pg_sys::RelationGetPrimaryKeyIndex(table.raw());
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17")))]
-        let index = pg_sys::RelationGetPrimaryKeyIndex(table.raw(), false);
-        index
-    };
+    // SAFETY: the table is open.
+    let index = unsafe { version::primary_key(table.raw()) };
     catalog::is_unique_index_on(index, column.number)
 }
 

@@ -14,7 +14,8 @@
 
 use super::buffer::{CACHE_LINE, Pin, Shared, approach};
 use super::call::Element;
-use super::relation::{PAGE_BYTES, Relation, attribute};
+use super::relation::{PAGE_BYTES, Relation};
+use super::version::{self, attribute};
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varsize_any};
 use std::cell::OnceCell;
 
@@ -69,15 +70,10 @@ impl RowColumn {
     /// that itself (`old_snapshot_threshold`, before version 17).
     pub fn of_index(index: Relation, table: Relation) -> Option<RowColumn> {
         let number = usize::try_from(index.column_number()).ok().filter(|&number| number > 0)?;
-        // SAFETY: reads settings, and what an open table has.
-        unsafe {
-            #[cfg(not(any(feature = "pg17", feature = "pg18")))]
-            if pg_sys::old_snapshot_threshold >= 0 {
-                return None;
-            }
-            if !std::ptr::eq((*table.raw()).rd_tableam, pg_sys::GetHeapamTableAmRoutine()) {
-                return None;
-            }
+        // SAFETY: reads what an open table has.
+        let is_heap = unsafe { std::ptr::eq((*table.raw()).rd_tableam, pg_sys::GetHeapamTableAmRoutine()) };
+        if !is_heap || version::may_snapshots_be_too_old() {
+            return None;
         }
         // SAFETY: the descriptor has at least as many columns as the number of one.
         let column = |i| unsafe { attribute((*table.raw()).rd_att, i) };

@@ -26,6 +26,7 @@
 //! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and transactions |
 //! | [`definition`], [`invalidation`] | what a table consists of; what changed since |
 //! | [`sql`] | statements of SQL |
+//! | [`version`] | what differs between PostgreSQL's major versions |
 
 #[macro_use]
 mod guard;
@@ -68,4 +69,5 @@ pub mod temporary_file;
 pub mod toast;
 pub mod vacuum;
 pub mod varlena;
+pub mod version;
 pub mod wal;

@@ -1,23 +1,14 @@
 //! Rights, and running a table's expressions as its owner.
 
 use super::relation::Relation;
+use super::version;
 use pgrx::pg_sys::{self, Oid};
 
-/// Raises an error unless the user may maintain this table: its owner, who has the role's rights, or from PostgreSQL 17
-/// on somebody with MAINTAIN.
+/// Raises an error unless the user may maintain this table.
 pub fn require_maintenance(table: Oid) {
     // SAFETY: reads the catalog; the name is a C string, or null for a table that was dropped.
     unsafe {
-        let user = pg_sys::GetUserId();
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-        let may = pg_sys::pg_class_ownercheck(table, user);
-        #[cfg(feature = "pg16")]
-        let may = pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user);
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        let may = pg_sys::pg_class_aclcheck(table, user, u64::from(pg_sys::ACL_MAINTAIN))
-            == pg_sys::AclResult::ACLCHECK_OK
-            || pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user);
-        if !may {
+        if !version::may_maintain(table, pg_sys::GetUserId()) {
             let (denied, what) = (pg_sys::AclResult::ACLCHECK_NOT_OWNER, pg_sys::ObjectType::OBJECT_TABLE);
             pg_sys::aclcheck_error(denied, what, pg_sys::get_rel_name(table));
         }
@@ -29,11 +20,7 @@ pub fn require_usage_of_schema(relation: Oid) {
     // SAFETY: reads the catalog; the name is a C string, or null for a schema that was dropped.
     unsafe {
         let (schema, user) = (pg_sys::get_rel_namespace(relation), pg_sys::GetUserId());
-        let usage = pg_sys::AclMode::from(pg_sys::ACL_USAGE);
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-        let result = pg_sys::pg_namespace_aclcheck(schema, user, usage);
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-        let result = pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, user, usage);
+        let result = version::schema_usage(schema, user);
         if result != pg_sys::AclResult::ACLCHECK_OK {
             pg_sys::aclcheck_error(result, pg_sys::ObjectType::OBJECT_SCHEMA, pg_sys::get_namespace_name(schema));
         }
@@ -57,8 +44,7 @@ impl AsOwner {
             pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
             pg_sys::SetUserIdAndSecContext(table.owner(), context | restricted);
             let level = pg_sys::NewGUCNestLevel();
-            #[cfg(any(feature = "pg17", feature = "pg18"))]
-            pg_sys::RestrictSearchPath();
+            version::restrict_search_path();
             AsOwner { user, context, level }
         }
     }

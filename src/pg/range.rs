@@ -47,7 +47,6 @@ impl RangeEntry {
     ///
     /// # Safety
     /// `multirange` must be a whole, aligned one of ranges of this type, with more than `i` of them.
-    #[cfg(not(feature = "pg13"))]
     pub unsafe fn bounds_in(self, multirange: *const Multirange, i: u32) -> Bounds {
         let (mut lower, mut upper) = (pg_sys::RangeBound::default(), pg_sys::RangeBound::default());
         // SAFETY: promised by the caller; the function sets both bounds.
@@ -64,7 +63,6 @@ pub struct Multirange {
     range_count: u32,
 }
 
-#[cfg(not(feature = "pg13"))]
 unsafe extern "C-unwind" {
     fn multirange_get_bounds(
         ranges: *mut pg_sys::TypeCacheEntry,

@@ -1,6 +1,7 @@
 //! Relations: indexes and tables that PostgreSQL opened, and those that are opened here.
 
 use super::encoding::utf8;
+use super::version::{self, attribute};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -18,13 +19,6 @@ pub struct File {
     database: u32,
     number: u32,
 }
-
-/// PostgreSQL's name of a file.
-#[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-pub(super) type Locator = pg_sys::RelFileNode;
-/// PostgreSQL's name of a file.
-#[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-pub(super) type Locator = pg_sys::RelFileLocator;
 
 /// A part of a relation's storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +105,7 @@ impl Relation {
         // SAFETY: reads a setting.
         let is_wal_complete = unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
         let data = self.data();
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-        let new_file = data.rd_firstRelfilenodeSubid;
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-        let new_file = data.rd_firstRelfilelocatorSubid;
+        let new_file = version::new_file(data);
         let is_permanent = self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
         // 0 is no subtransaction: neither the relation nor its file was made in this transaction.
         is_permanent && (is_wal_complete || (data.rd_createSubid, new_file) == (0, 0))
@@ -133,20 +124,13 @@ impl Relation {
 
     /// Which file it is kept in.
     pub fn file(self) -> File {
-        let file = self.locator();
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-        let (tablespace, database, number) = (file.spcNode, file.dbNode, file.relNode);
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-        let (tablespace, database, number) = (file.spcOid, file.dbOid, file.relNumber);
-        File { tablespace: tablespace.to_u32(), database: database.to_u32(), number: number.into() }
+        let (tablespace, database, number) = version::parts(self.locator());
+        File { tablespace, database, number }
     }
 
     /// The same, as PostgreSQL says it.
-    pub(super) fn locator(self) -> Locator {
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-        return self.data().rd_node;
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-        return self.data().rd_locator;
+    pub(super) fn locator(self) -> version::Locator {
+        version::locator(self.data())
     }
 
     /// The storage manager's handle, for this moment.
@@ -162,29 +146,15 @@ impl Relation {
 
     /// Counts a scan in the statistics of an index.
     pub fn count_scan(self) {
-        // SAFETY: the statistics of an open relation are null or valid. Each version keeps them its own way.
+        // SAFETY: the statistics of an open relation are null or valid.
         unsafe {
-            #[cfg(any(feature = "pg13", feature = "pg14"))]
-            if !(*self.0).pgstat_info.is_null() {
-                (*(*self.0).pgstat_info).t_counts.t_numscans += 1;
+            if (*self.0).pgstat_info.is_null() {
+                if !(*self.0).pgstat_enabled {
+                    return;
+                }
+                pg_sys::pgstat_assoc_relation(self.0);
             }
-            #[cfg(not(any(feature = "pg13", feature = "pg14")))]
-            {
-                if (*self.0).pgstat_info.is_null() {
-                    if !(*self.0).pgstat_enabled {
-                        return;
-                    }
-                    pg_sys::pgstat_assoc_relation(self.0);
-                }
-                #[cfg(feature = "pg15")]
-                {
-                    (*(*self.0).pgstat_info).t_counts.t_numscans += 1;
-                }
-                #[cfg(not(feature = "pg15"))]
-                {
-                    (*(*self.0).pgstat_info).counts.numscans += 1;
-                }
-            }
+            version::count_scan((*self.0).pgstat_info);
         }
     }
 
@@ -286,24 +256,6 @@ impl Relation {
         let options: *const T = self.data().rd_options.cast();
         // SAFETY: null, or what the access method's own amoptions made, which is a `T`.
         (!options.is_null()).then(|| unsafe { options.read_unaligned() })
-    }
-}
-
-/// An attribute of a descriptor.
-///
-/// # Safety
-/// The descriptor must have as many.
-pub(super) unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::FormData_pg_attribute {
-    // SAFETY: promised by the caller; in version 18 the full rows come after the compact ones.
-    unsafe {
-        #[cfg(feature = "pg18")]
-        {
-            let compact = (*descriptor).compact_attrs.as_ptr();
-            let rows: *const pg_sys::FormData_pg_attribute = compact.add((*descriptor).natts as usize).cast();
-            return &*rows.add(i);
-        }
-        #[cfg(not(feature = "pg18"))]
-        return &*(*descriptor).attrs.as_ptr().add(i);
     }
 }
 

@@ -54,13 +54,10 @@ impl Entry {
             OptionType::Real => pg_sys::relopt_type::RELOPT_TYPE_REAL,
             OptionType::Integer => pg_sys::relopt_type::RELOPT_TYPE_INT,
         };
-        Entry(pg_sys::relopt_parse_elt {
-            optname: name.as_ptr(),
-            opttype,
-            offset: offset as i32,
-            #[cfg(feature = "pg18")]
-            isset_offset: 0,
-        })
+        // Newer versions have a field more, which may be zero.
+        let mut entry = pg_sys::relopt_parse_elt::default();
+        (entry.optname, entry.opttype, entry.offset) = (name.as_ptr(), opttype, offset as i32);
+        Entry(entry)
     }
 }
 

@@ -31,11 +31,7 @@ pub unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
 pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
     /// Bits of the size; the others say how it is compressed.
     const SIZE: u32 = (1 << 30) - 1;
-    #[cfg(feature = "pg13")]
-    let stored = external.va_extsize as u32;
-    #[cfg(not(feature = "pg13"))]
-    let stored = external.va_extinfo;
-    ((stored & SIZE) as usize) < (external.va_rawsize as usize).saturating_sub(size_of::<u32>())
+    ((external.va_extinfo & SIZE) as usize) < (external.va_rawsize as usize).saturating_sub(size_of::<u32>())
 }
 
 /// All of a large value out of line, fetched in pieces so that it can be cancelled; `None` if it is no such value.

@@ -1,6 +1,7 @@
 //! What VACUUM tells an access method, and is told.
 
 use super::relation::Relation;
+use super::version;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
@@ -10,12 +11,7 @@ pub struct Vacuum(pg_sys::IndexVacuumInfo);
 /// Lets the user cancel, and waits as the cost-based delay of VACUUM says: for each page that it reads.
 pub fn delay() {
     // SAFETY: within VACUUM, or CREATE INDEX CONCURRENTLY, for which the delay is off.
-    unsafe {
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17"))]
-        pg_sys::vacuum_delay_point();
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17")))]
-        pg_sys::vacuum_delay_point(false);
-    }
+    unsafe { version::vacuum_delay_point() };
 }
 
 /// What it is told of an index.

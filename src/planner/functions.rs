@@ -13,8 +13,8 @@
 //!
 //! with N elements in the filter and p its present rate: no more of the column's distinct values can be in it. In all
 //! other cases, as with a filter from a table, or of another kind than the column, a tenth of the rows is expected.
-//! About a hundred values are probed per estimate, since the planner may ask for many: for `x <@ ANY (array)` as many as
-//! the array has filters.
+//! About a hundred values are probed per estimate, since the planner may ask for many: for `x <@ ANY (array)` as many
+//! as the array has filters.
 //!
 //! # Cost
 //!

@@ -76,10 +76,7 @@ unsafe fn path(scan: *mut pg_sys::Path, chosen: Chosen) -> *mut pg_sys::Path {
         (*path).path.type_ = NodeTag::T_CustomPath;
         (*path).path.pathtype = NodeTag::T_CustomScan;
         (*path).path.total_cost = (*scan).startup_cost + ((*scan).total_cost - (*scan).startup_cost) * SHARE;
-        #[cfg(not(any(feature = "pg13", feature = "pg14")))]
-        {
-            (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
-        }
+        (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
         (*path).custom_private = plan::chosen_list(chosen);
         (*path).methods = plan::methods();
         path.cast()

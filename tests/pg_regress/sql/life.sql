@@ -69,11 +69,6 @@ ROLLBACK TO before;
 SET ROLE regress_bloom_owner;
 CREATE EXTENSION pg_bloom SCHEMA owned;
 SELECT owned.bloom_agg(i) OPERATOR(owned.@>) 1 AS found FROM generate_series(1, 3) i;
--- PostgreSQL 13 lets only a superuser drop an access method.
-SELECT current_setting('server_version_num')::int < 140000 AS is_13 \gset
-\if :is_13
-RESET ROLE;
-\endif
 DROP EXTENSION pg_bloom;
 ROLLBACK;
 RESET ROLE;
