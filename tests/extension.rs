@@ -4,7 +4,7 @@
 mod common;
 
 use common::objects::{objects, same};
-use common::{Server, column, major_version, refused, run, sqlstate, value};
+use common::{Server, column, refused, run, sqlstate, value};
 use std::sync::OnceLock;
 
 fn server() -> &'static Server {

@@ -56,8 +56,8 @@ fn a_build_keeps_its_memory_whatever_starts() {
     for aggregate in ["bloom_agg(x)", "bloom_agg(x, 20000000)"] {
         let build = format!("SELECT md5(bloom_send({aggregate})) FROM t");
         let (expected, serial) = peak(&server, SERIAL, "Seq Scan", &build);
-        // What processes hand over: eight bytes per element, or the bits of each. A process has it up to three times: as
-        // a state, as the bytes of it, and as PostgreSQL's copy of these.
+        // What processes hand over: eight bytes per element, or the bits of each. A process has it up to three times:
+        // as a state, as the bytes of it, and as PostgreSQL's copy of these.
         let handed = |processes: i64| {
             let bits = processes * 25_000;
             3 * if aggregate == "bloom_agg(x)" { ELEMENTS * 8 / 1000 } else { bits }

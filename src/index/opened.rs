@@ -18,8 +18,8 @@ impl Named {
     /// Argument 0 of a strict function, a regclass.
     ///
     /// # Errors
-    /// 42809 for anything but such an index; 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 for a
-    /// table that Citus distributes.
+    /// 42809 for anything but such an index; 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 if
+    /// Citus distributes its table.
     pub fn argument(call: &Call) -> Result<Named> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;

@@ -6,7 +6,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `table` | opening a set: which table is one, what it was made for, and the statements that read and change its rows |
+//! | `table` | opening a set, and the statements that read and change its rows |
 //! | `items` | elements by their shards |
 //! | `create` | `bloom_set_create`; `bloom_set_check`, which every row of a set meets |
 //! | `add` | `bloom_set_add`, `bloom_set_add_all` |
