@@ -25,9 +25,7 @@
 //! | [`filter`] | the stored form; building, asking, merging, resizing, estimating |
 //! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |
 //! | [`mod@parquet`] | filters as Parquet files keep them |
-//! | [`page`] | what the pages of an index have in common |
-//! | [`range`] | the index over ranges of a table: tiles of filters of their elements |
-//! | [`rows`] | the index over a column of filters: tiles of these |
+//! | [`index`] | the pages of an index over keys of a table, and of one over a column of filters |
 //!
 //! A module uses only those above it.
 //!
@@ -43,14 +41,12 @@ pub mod counting;
 pub mod error;
 pub mod filter;
 pub mod hash;
+pub mod index;
 pub mod interrupt;
 pub mod kind;
 pub mod layout;
 pub mod memory;
-pub mod page;
 pub mod parquet;
-pub mod range;
-pub mod rows;
 #[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
 pub mod simd;
 pub mod sizing;

@@ -12,7 +12,7 @@ use crate::pg::call::Element;
 use crate::pg::error::Result;
 use crate::pg::relation::Relation;
 use crate::pg::wal::{self, Change, Edit};
-use pg_bloom_core::range::{Deltas, Directory, Level, Mark, Places, SPECIAL_BYTES};
+use pg_bloom_core::index::keys::{Deltas, Directory, Level, Mark, Places, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 

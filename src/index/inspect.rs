@@ -6,7 +6,7 @@ use super::rows;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::row::{Column, row};
-use pg_bloom_core::range::Level;
+use pg_bloom_core::index::keys::Level;
 
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {

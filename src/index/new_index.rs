@@ -9,7 +9,7 @@ use crate::pg::page_batches::PageBatches;
 use crate::pg::page_file::PageFile;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::wal;
-use pg_bloom_core::page::{SPECIAL_BYTES, Sink};
+use pg_bloom_core::index::page::{SPECIAL_BYTES, Sink};
 
 /// A new index.
 pub struct NewIndex {

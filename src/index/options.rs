@@ -9,7 +9,7 @@ use crate::pg::error::{Error, Result, SqlState, notice};
 use crate::pg::hooks;
 use crate::pg::relation::{Opened, Relation, table_of};
 use crate::pg::reloptions::{self, Entry, Kind, OptionType};
-use pg_bloom_core::range::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
+use pg_bloom_core::index::keys::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum};
 use std::cell::{Cell, OnceCell};
 

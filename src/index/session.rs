@@ -12,8 +12,8 @@ use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::buffer::Pin;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::relation::{File, Fork, Relation};
-use pg_bloom_core::page::{Damage, Defect, PageSize, Pages};
-use pg_bloom_core::{range, rows};
+use pg_bloom_core::index::page::{Damage, Defect, PageSize, Pages};
+use pg_bloom_core::index::{filters, keys};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -46,23 +46,23 @@ pub trait Tiles: Sized + 'static {
     fn is_current(&self, meta: &[u8]) -> bool;
 }
 
-impl Tiles for range::Directory {
+impl Tiles for keys::Directory {
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
-        range::Directory::read(pages, size)
+        keys::Directory::read(pages, size)
     }
 
     fn is_current(&self, meta: &[u8]) -> bool {
-        range::Directory::is_current(self, meta)
+        keys::Directory::is_current(self, meta)
     }
 }
 
-impl Tiles for rows::Directory {
+impl Tiles for filters::Directory {
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
-        rows::Directory::read(pages, size)
+        filters::Directory::read(pages, size)
     }
 
     fn is_current(&self, meta: &[u8]) -> bool {
-        rows::Directory::is_current(self, meta)
+        filters::Directory::is_current(self, meta)
     }
 }
 
@@ -200,10 +200,10 @@ impl<K: Kind> Index<K> {
 /// The metapage of an index that is known to have so many pages.
 fn meta(relation: Relation, known: &Cell<u32>) -> Result<Pin> {
     if known.get() == 0 && relation.pages() == 0 {
-        let damage = Damage { page: range::META_PAGE, defect: Defect::NewPage };
+        let damage = Damage { page: keys::META_PAGE, defect: Defect::NewPage };
         return Err(Failure::Damage(damage).of(relation));
     }
-    Ok(Pin::read(relation, Fork::Main, range::META_PAGE))
+    Ok(Pin::read(relation, Fork::Main, keys::META_PAGE))
 }
 
 /// Reads where the tiles are.

@@ -13,8 +13,8 @@ use super::new_index::{IndexFile, NewIndex, meta_page};
 use crate::pg::error::{Result, raise};
 use crate::pg::feed::{self, Eater, Feed};
 use crate::pg::page_file::PageFile;
+use pg_bloom_core::index::keys::{Build, Options};
 use pg_bloom_core::memory;
-use pg_bloom_core::range::{Build, Options};
 use pgrx::pg_sys;
 
 /// Bytes of the hashes that are handed over together.

@@ -9,13 +9,13 @@
 
 pub mod counting;
 pub mod forge;
+pub mod index_filters;
+pub mod index_keys;
 pub mod operations;
 pub mod oracle;
 pub mod pages;
 pub mod parquet;
 pub mod parse;
-pub mod range;
-pub mod rows;
 pub mod sizing;
 pub mod state;
 pub mod thrift;
@@ -31,6 +31,6 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("sizing", sizing::run),
     ("parquet", parquet::run),
     ("counting", counting::run),
-    ("range", range::run),
-    ("rows", rows::run),
+    ("index_keys", index_keys::run),
+    ("index_filters", index_filters::run),
 ];

@@ -20,9 +20,9 @@ use crate::pg::relation::Relation;
 use crate::pg::varlena::Value;
 use crate::pg::wal::{self, Change, Edit};
 use pg_bloom_core::View;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::page::SPECIAL_BYTES;
-use pg_bloom_core::rows::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::SPECIAL_BYTES;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 

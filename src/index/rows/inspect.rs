@@ -5,8 +5,8 @@ use super::super::page::Failure;
 use super::column::Index;
 use crate::pg::error::Result;
 use crate::pg::row::Column;
-use pg_bloom_core::page::Pages;
-use pg_bloom_core::rows::{Holds, State};
+use pg_bloom_core::index::filters::{Holds, State};
+use pg_bloom_core::index::page::Pages;
 
 /// The columns of the row.
 ///

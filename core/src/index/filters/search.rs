@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::group::{Group, Holds};
 use super::row_page::{RowPage, State};
 use super::tile::{Grid, Mask, Tile};
-use crate::page::{PageNumber, PageSize, Pages, RowId};
+use crate::index::page::{PageNumber, PageSize, Pages, RowId};
 
 /// What is asked of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Directory {
     /// must be asked again. `conditions` says what is asked of a group.
     ///
     /// # Errors
-    /// [`crate::page::Damage`] for a page that is not what the directory says; those of reading.
+    /// [`crate::index::page::Damage`] for a page that is not what the directory says; those of reading.
     pub fn search<P: Pages>(
         &self,
         pages: &mut P,

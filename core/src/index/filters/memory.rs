@@ -4,8 +4,8 @@
 use super::group::{Group, slot_bits};
 use super::{Build, Condition, Directory, RowPage, Slot};
 use crate::filter::View;
-pub use crate::page::memory::{Failure, Memory};
-use crate::page::{PageNumber, PageSize, Pages, RowId, Special};
+pub use crate::index::page::memory::{Failure, Memory};
+use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
 use std::collections::BTreeMap;
 
 /// An index in memory.

@@ -9,8 +9,8 @@
 //! Any of a tile's pages will do, since elements are spread over them evenly: of a large tile a few are looked at.
 
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
-use crate::page::Damage;
-use crate::page::{PageSize, Pages};
+use crate::index::page::Damage;
+use crate::index::page::{PageSize, Pages};
 
 /// Set bits of the slots of a tile, in those of its pages that were looked at.
 #[derive(Clone, Debug)]

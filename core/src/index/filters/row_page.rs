@@ -6,7 +6,7 @@
 //! ```
 
 use super::tile::written;
-use crate::page::{Damage, Defect, PageKind, PageNumber, PageSize, RowId, Special};
+use crate::index::page::{Damage, Defect, PageKind, PageNumber, PageSize, RowId, Special};
 
 /// What a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

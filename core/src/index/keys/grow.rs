@@ -33,8 +33,8 @@ use super::meta::open_runs;
 use super::rate::{self, Rates, Target, typical};
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error::{Error, Result};
-use crate::page::PageNumber;
-use crate::page::Pages;
+use crate::index::page::PageNumber;
+use crate::index::page::Pages;
 
 /// Pages of the tile before that are read to learn from.
 const PAGES_READ: u32 = 16;

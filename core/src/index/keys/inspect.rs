@@ -5,7 +5,7 @@ use super::directory::Directory;
 use super::fill::Fill;
 use super::rate::{MAX_FPR, MIN_FPR, split};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
-use crate::page::Pages;
+use crate::index::page::Pages;
 
 /// A range is overfull when it has so many elements that the rate expected of it is so many times what was promised.
 /// Its rate itself varies too much to be judged, as its blocks are few; and where the tile as a whole keeps its rate, a

@@ -21,8 +21,8 @@
 use super::address::Level;
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
-use crate::page::PageNumber;
-use crate::page::PageSize;
+use crate::index::page::PageNumber;
+use crate::index::page::PageSize;
 
 /// What was chosen when the index was made.
 #[derive(Clone, Copy, Debug, PartialEq)]

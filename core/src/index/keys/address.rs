@@ -1,6 +1,6 @@
 //! The levels of an index, and the kinds of their pages.
 
-use crate::page::PageKind;
+use crate::index::page::PageKind;
 
 /// The two levels of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

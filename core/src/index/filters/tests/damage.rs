@@ -1,7 +1,7 @@
 //! Whatever a page says, reading it ends with an answer or an error.
 
 use super::*;
-use crate::page::{Damage, Defect};
+use crate::index::page::{Damage, Defect};
 use proptest::prelude::*;
 
 fn sample(bytes: usize) -> Index {

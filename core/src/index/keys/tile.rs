@@ -20,9 +20,9 @@
 use super::address::Level;
 use super::limits::MAX_HASHES;
 use crate::hash::{reduce, word};
-use crate::page::{Damage, Defect};
-use crate::page::{PAGE_HEADER_BYTES, PageSize, Special};
-use crate::page::{PageKind, PageNumber};
+use crate::index::page::{Damage, Defect};
+use crate::index::page::{PAGE_HEADER_BYTES, PageSize, Special};
+use crate::index::page::{PageKind, PageNumber};
 use crate::sizing::rate;
 
 /// Words of a hash that belong to one level.

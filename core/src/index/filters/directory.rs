@@ -7,7 +7,7 @@
 use super::group::Group;
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Slot, Tile, widest};
-use crate::page::{PageNumber, PageSize};
+use crate::index::page::{PageNumber, PageSize};
 
 /// All tiles of an index, as its metapage and directory pages tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

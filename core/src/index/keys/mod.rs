@@ -48,7 +48,7 @@
 //!
 //! # Figures
 //!
-//! By `cargo run --release -p pg_bloom_core --example range_figures`: 65 rows per page, 8 pages per range, all elements
+//! By `cargo run --release -p pg_bloom_core --example index_figures`: 65 rows per page, 8 pages per range, all elements
 //! different, the default rate of 2e-5. Pages include the metapage. "Beside" is how many ranges a present key reads
 //! besides its own: those of its tile at the rate of level 0, and all others at the rate of the index.
 //!
@@ -88,7 +88,7 @@ mod rate;
 mod search;
 mod tile;
 
-pub use crate::page::{
+pub use crate::index::page::{
     Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, RunProblem,
     SPECIAL_BYTES, Sink, Special,
 };

@@ -9,7 +9,7 @@ use super::group::Group;
 use super::meta::{TILE_BYTES, directory_page, group_record, record_room, tile_record};
 use super::tile::{Tile, widest};
 use crate::error::{Result, TooLarge};
-use crate::page::PageNumber;
+use crate::index::page::PageNumber;
 
 /// Filters of at most so many blocks are small.
 const SMALL_BLOCKS: u64 = 4;

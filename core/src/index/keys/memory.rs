@@ -2,8 +2,8 @@
 //! measurements and fuzzing.
 
 use super::{Build, Directory, Options};
-pub use crate::page::memory::{Failure, Memory};
-use crate::page::{PageNumber, PageSize, Pages};
+pub use crate::index::page::memory::{Failure, Memory};
+use crate::index::page::{PageNumber, PageSize, Pages};
 
 /// An index in memory.
 #[derive(Clone, Debug)]

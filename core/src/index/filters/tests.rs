@@ -9,9 +9,9 @@ use super::*;
 use crate::filter::build::{Request, contains, from_hashes};
 use crate::filter::{Header, View, sparse};
 use crate::hash::{hash, word};
+use crate::index::page::{PageSize, RowId};
 use crate::kind::{Kind, Tag};
 use crate::layout::Layout;
-use crate::page::{PageSize, RowId};
 use std::collections::BTreeMap;
 
 /// An element that no other number is.

@@ -4,9 +4,9 @@
 use super::forge::{Input, mend};
 use super::{oracle, pages};
 use pg_bloom_core::filter::build::contains;
-use pg_bloom_core::page::{PageSize, RowId};
-use pg_bloom_core::rows::memory::{Failure, Index, Memory};
-use pg_bloom_core::rows::{Condition, Group, Holds, Sought};
+use pg_bloom_core::index::filters::memory::{Failure, Index, Memory};
+use pg_bloom_core::index::filters::{Condition, Group, Holds, Sought};
+use pg_bloom_core::index::page::{PageSize, RowId};
 use pg_bloom_core::{Kind, Layout, View};
 use std::collections::BTreeMap;
 

@@ -22,8 +22,8 @@ use super::meta::open_runs;
 use super::rate::{Rates, Target, mean, pages_for, typical};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape, Width, footprint};
 use crate::error::Result;
+use crate::index::page::{PageSize, Sink};
 use crate::memory;
-use crate::page::{PageSize, Sink};
 
 /// A slot of level 1 in a tile of this many times its promised rate ends the tile.
 const MOST_OVER: f64 = 2.0;

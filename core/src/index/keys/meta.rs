@@ -27,9 +27,9 @@ use super::limits::RANGES_ALONE;
 use super::rate::check_fpr;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::hash::HASH_ID;
-use crate::page::{Damage, Defect, RunProblem};
-use crate::page::{PageKind, PageNumber};
-use crate::page::{PageSize, Pages, Reader, Special};
+use crate::index::page::{Damage, Defect, RunProblem};
+use crate::index::page::{PageKind, PageNumber};
+use crate::index::page::{PageSize, Pages, Reader, Special};
 
 /// The metapage.
 pub const META_PAGE: PageNumber = 0;

@@ -1,10 +1,10 @@
 //! Measures indexes in memory: the figures in the documentation of `range`.
 //!
-//! `cargo run --release -p pg_bloom_core --example range_figures -- [ROWS...]`
+//! `cargo run --release -p pg_bloom_core --example index_figures -- [ROWS...]`
 
 use pg_bloom_core::hash::{hash, word};
-use pg_bloom_core::range::memory::Index;
-use pg_bloom_core::range::{DEFAULT_FPR, Level, Options, PageSize, Rates};
+use pg_bloom_core::index::keys::memory::Index;
+use pg_bloom_core::index::keys::{DEFAULT_FPR, Level, Options, PageSize, Rates};
 use std::time::Instant;
 
 /// Rows of a heap page and heap pages of a range, as in the contract's measurements.
@@ -54,7 +54,7 @@ fn rates() {
     for fpr in [0.1, 0.01, 0.001, 1e-4, DEFAULT_FPR, 1e-5, 1e-6, 1e-7] {
         let started = Instant::now();
         let r = Rates::of(PageSize::DEFAULT, fpr).expect("a possible rate");
-        let each = |t: pg_bloom_core::range::Target| (t.fpr, t.num_hashes, (t.bits * 100.0).round() / 100.0);
+        let each = |t: pg_bloom_core::index::keys::Target| (t.fpr, t.num_hashes, (t.bits * 100.0).round() / 100.0);
         println!(
             "//! | {fpr} | {}, {:.1} | {:.2e}, {}, {:.1} | {:.2e}, {}, {:.1} | {:.1} | {:.2} | {:?}",
             r.alone.num_hashes,

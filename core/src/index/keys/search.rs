@@ -13,7 +13,7 @@
 use super::address::Level;
 use super::directory::Directory;
 use super::tile::{Mark, Slots, TileAddress};
-use crate::page::Pages;
+use crate::index::page::Pages;
 
 /// Where the bits of one element belong for one range: at most two pages.
 ///

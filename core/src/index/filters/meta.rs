@@ -31,9 +31,9 @@ use super::group::{Group, Holds};
 use super::row_page::room;
 use super::tile::Tile;
 use crate::hash::HASH_ID;
+use crate::index::page::{Damage, Defect, PageKind, PageNumber, PageSize, Pages, Reader, Special};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
-use crate::page::{Damage, Defect, PageKind, PageNumber, PageSize, Pages, Reader, Special};
 
 const META_PAGE: PageNumber = 0;
 const META: Special = Special { kind: PageKind::Meta, number: 0 };

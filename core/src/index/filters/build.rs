@@ -11,8 +11,8 @@ use super::group::{Group, slot_bits};
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Tile, widest};
 use crate::filter::View;
+use crate::index::page::{PageNumber, PageSize, RowId, Sink};
 use crate::memory;
-use crate::page::{PageNumber, PageSize, RowId, Sink};
 use std::ops::Range;
 
 /// Filters of one group whose tile was not written yet.

@@ -36,7 +36,7 @@ use super::address::Level;
 use super::limits::MAX_HASHES;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error::{InvalidParameter, Result};
-use crate::page::PageSize;
+use crate::index::page::PageSize;
 use crate::sizing::rate;
 use std::cell::Cell;
 

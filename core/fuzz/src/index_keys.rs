@@ -3,8 +3,8 @@
 use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
-use pg_bloom_core::range::memory::{Failure, Index, Memory};
-use pg_bloom_core::range::{Level, Options, PageSize};
+use pg_bloom_core::index::keys::memory::{Failure, Index, Memory};
+use pg_bloom_core::index::keys::{Level, Options, PageSize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.

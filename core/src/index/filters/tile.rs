@@ -16,7 +16,7 @@
 //! half of the 512 bits would each be a byte somewhere else: 1,280 bytes of WAL, twenty times the filter.
 
 use super::group::Group;
-use crate::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use std::ops::Range;
 
 /// A tile and where it is. Tiles never move: an address stays true.
