@@ -189,7 +189,8 @@ fn rows() -> Vec<Vec<u8>> {
         let index = filters::memory::Index::build(size, 5_000, rows).expect("possible filters");
         // The directory pages come right after the metapage.
         let meta = index.memory.pages[0][size.payload()].to_vec();
-        let pages = index.directory.pages().iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
+        let pages =
+            index.directory.chain.pages().iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
         inputs.push([&[0; 7][..], &meta, &pages.copied().collect::<Vec<u8>>()].concat());
     }
     inputs

@@ -29,7 +29,7 @@ fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
     let (pages, ranges, absent_us) = ask(index, questions, |i| element(1 << 40 | i));
     let (present_pages, present, _) = ask(index, questions, |i| element(word(i, 0) % rows));
     let survey = index.directory.survey(&mut index.memory).expect("sound pages");
-    let bytes = u64::from(index.directory.allocated()) * index.directory.options.size.bytes() as u64;
+    let bytes = u64::from(index.directory.chain.allocated()) * index.directory.options.size.bytes() as u64;
     let heap_ranges = rows.div_ceil(ROWS_PER_PAGE * PAGES_PER_RANGE) as f64;
     println!(
         "{rows:>10} {how:>8} {:>6.2} bytes/row {:>5} tiles, asked always {:>2}; absent {pages:>6.2} pages (expected \

@@ -39,7 +39,7 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     let pages = index.pages();
     let mut missing: [Option<(&Mark, Pin)>; 2] = [None, None];
     for (mark, slot) in places.in_lock_order().zip(&mut missing) {
-        let pin = pages.existing(mark.page(), directory.allocated());
+        let pin = pages.existing(mark.page(), directory.chain.allocated());
         mark.offsets().for_each(|offset| pin.approach_byte(usize::from(offset)));
         *slot = Some((mark, pin));
     }

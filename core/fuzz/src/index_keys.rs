@@ -3,7 +3,7 @@
 use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
-use pg_bloom_core::index::keys::memory::{Failure, Index, Memory};
+use pg_bloom_core::index::keys::memory::{Failure, Index, Memory, set};
 use pg_bloom_core::index::keys::{Level, Options, PageSize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ fn reopened(index: Index) -> Index {
 /// Changes bytes of its directory, or of any page, and uses what is left.
 fn damaged(index: &mut Index, damage: &[u8]) {
     let mut memory = std::mem::take(&mut index.memory);
-    pages::damage(&mut memory, index.directory.pages(), BYTES, damage);
+    pages::damage(&mut memory, index.directory.chain.pages(), BYTES, damage);
     open_and_use(memory);
 }
 
@@ -81,8 +81,8 @@ fn damaged(index: &mut Index, damage: &[u8]) {
 fn forged(bytes: &[u8]) {
     let memory = pages::forge(bytes, BYTES, |page| {
         page[24..32].copy_from_slice(b"bfix\x01\0\0\0");
-        page[32..40].copy_from_slice(&0.01f64.to_le_bytes());
-        page[40..44].copy_from_slice(&(BYTES as u32).to_le_bytes());
+        page[32..36].copy_from_slice(&(BYTES as u32).to_le_bytes());
+        page[64..72].copy_from_slice(&0.01f64.to_le_bytes());
     });
     open_and_use(memory);
 }
@@ -103,7 +103,7 @@ fn use_it(index: &mut Index) {
         let mut end = 0;
         for tile in directory.tiles_from(level, 0).take(MOST_TILES) {
             let pages = tile.pages();
-            assert!(pages.start >= 1 && pages.start < pages.end && pages.end <= directory.allocated());
+            assert!(pages.start >= 1 && pages.start < pages.end && pages.end <= directory.chain.allocated());
             assert!(end == 0 || tile.first_slot == end, "slots without a gap");
             assert_eq!(directory.tile_of(level, tile.first_slot), Some(tile));
             assert_eq!(directory.tile(level, tile.ordinal), Some(tile));
@@ -127,9 +127,8 @@ fn use_it(index: &mut Index) {
         assert!(places.in_lock_order().count() <= 2);
         for mark in places.in_lock_order() {
             if let Some(page) = index.memory.pages.get_mut(mark.page() as usize)
-                && let Ok(deltas) = mark.deltas(page)
+                && set(mark, page).is_ok()
             {
-                deltas.apply(page);
                 assert_eq!(mark.is_set(Some(page)), Ok(true));
             }
         }

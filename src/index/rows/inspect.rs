@@ -34,7 +34,7 @@ pub fn columns(named: &Named) -> Result<Vec<Column>> {
         Column::Null,
         Column::Null,
         Column::I32(1),
-        Column::I64(directory.rows_built.cast_signed()),
+        Column::I64(directory.chain.rows_built.cast_signed()),
         Column::Null,
         Column::Null,
         Column::Null,

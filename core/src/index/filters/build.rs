@@ -11,7 +11,7 @@ use super::group::{Group, slot_bits};
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Tile, widest};
 use crate::filter::View;
-use crate::index::page::{PageNumber, PageSize, RowId, Sink};
+use crate::index::page::{PageSize, RowId, Sink};
 use crate::memory;
 use std::ops::Range;
 
@@ -119,7 +119,7 @@ impl Build {
             directory.append(group, tile)?;
         }
         write_directory_page(sink, &directory)?;
-        directory.rows_built = rows;
+        directory.chain.rows_built = rows;
         Ok(directory)
     }
 
@@ -181,7 +181,7 @@ impl Build {
         let first_slot = *used;
         let grid = Grid::new(size, group, width);
         let pages = grid.map_or(0, |grid| grid.pages());
-        let first_page = if pages == 0 { 0 } else { self.directory.allocate(pages)? };
+        let first_page = if pages == 0 { 0 } else { self.directory.chain.allocate(pages)? };
         let tile = Tile { ordinal, group: group_number, width, first_slot, row_page: 0, first_page };
         let unplaced = RowPage { page: 0, group: group_number, slots: 0, size };
         for (slot, row) in (first_slot..).zip(&rows[slots.clone()]) {
@@ -204,7 +204,7 @@ impl Build {
         if page.is_empty() {
             return Ok(());
         }
-        let at = self.directory.allocate(1)?;
+        let at = self.directory.chain.allocate(1)?;
         let group = open.number.unwrap_or(0);
         for tile in self.tiles[open.tiles.clone()].iter_mut().filter(|tile| tile.group == group) {
             tile.row_page = at;
@@ -239,7 +239,11 @@ fn write_blocks<S: Sink>(
     Ok(())
 }
 
+/// Writes the newest directory page, if there is one.
 fn write_directory_page<S: Sink>(sink: &mut S, directory: &Directory) -> std::result::Result<(), S::Error> {
-    let page: Option<(PageNumber, Vec<u8>)> = directory.newest_page();
-    page.map_or(Ok(()), |(number, page)| sink.write(number, &page))
+    if directory.chain.pages().is_empty() {
+        return Ok(());
+    }
+    let (number, page) = directory.newest_page();
+    sink.write(number, &page)
 }

@@ -1,28 +1,23 @@
 //! Where the tiles are: groups, their tiles, and the row pages of these.
 //!
 //! It is written as a list of records that only grows: a group, or a tile of a group. So what a session has read stays
-//! true, and lacks at most what was added since; [`Directory::is_current`] compares four bytes. A million filters of
+//! true, and lacks at most what was added since; [`Chain::is_current`] compares four bytes. A million filters of
 //! one shape are 7,900 tiles, and 24 pages of records.
 
 use super::group::Group;
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Slot, Tile, widest};
-use crate::index::page::{PageNumber, PageSize};
+use crate::index::chain::Chain;
+use crate::index::page::PageSize;
 
 /// All tiles of an index, as its metapage and directory pages tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Bytes of a page.
     pub size: PageSize,
-    /// Rows that the index was built from.
-    pub rows_built: u64,
-    /// Changes with every change of the directory.
-    pub(super) generation: u32,
-    /// How many pages were given away. Those that were not written yet may lie behind the end of the file.
-    pub(super) allocated: PageNumber,
-    /// The directory pages, oldest first.
-    pub(super) pages: Vec<PageNumber>,
-    /// The records of the newest one.
+    /// What the metapages of both indexes say.
+    pub chain: Chain,
+    /// The records of the newest directory page.
     pub(super) newest: Vec<u8>,
     /// How many tiles there are.
     pub(super) tiles: u32,
@@ -41,27 +36,7 @@ struct Member {
 impl Directory {
     /// That of an index without rows.
     pub fn empty(size: PageSize) -> Directory {
-        Directory {
-            size,
-            rows_built: 0,
-            generation: 0,
-            allocated: 1,
-            pages: Vec::new(),
-            newest: Vec::new(),
-            tiles: 0,
-            groups: Vec::new(),
-        }
-    }
-
-    /// How many pages were given away, the metapage included. The file may have fewer: a page behind its end is one
-    /// without slots.
-    pub fn allocated(&self) -> PageNumber {
-        self.allocated
-    }
-
-    /// The directory pages, oldest first.
-    pub fn pages(&self) -> &[PageNumber] {
-        &self.pages
+        Directory { size, chain: Chain::empty(), newest: Vec::new(), tiles: 0, groups: Vec::new() }
     }
 
     /// All groups with their numbers.

@@ -6,9 +6,10 @@
 
 use super::directory::Directory;
 use super::group::Group;
-use super::meta::{TILE_BYTES, directory_page, group_record, record_room, tile_record};
+use super::meta::{TILE_BYTES, group_record, tile_record};
 use super::tile::{Tile, widest};
-use crate::error::{Result, TooLarge};
+use crate::error::Result;
+use crate::index::chain;
 use crate::index::page::PageNumber;
 
 /// Filters of at most so many blocks are small.
@@ -20,8 +21,8 @@ pub struct Growth {
     /// What the metapage becomes: [`Directory::write_meta`].
     pub directory: Directory,
     /// The directory page that has the tile's record, which may be a new one: its number and all of its bytes,
-    /// PostgreSQL's header being zero. There always is one.
-    pub page: Option<(PageNumber, Vec<u8>)>,
+    /// PostgreSQL's header being zero.
+    pub page: (PageNumber, Vec<u8>),
 }
 
 impl Directory {
@@ -40,28 +41,16 @@ impl Directory {
         let width = self.next_width(group, self.slots(number));
         let (row_page, first_slot) = match directory.next_slot(number, width) {
             Some(page) => (page.page, page.slots),
-            None => (directory.allocate(1)?, 0),
+            None => (directory.chain.allocate(1)?, 0),
         };
         let pages = directory.pages_of(group, width);
-        let first_page = if pages == 0 { 0 } else { directory.allocate(pages)? };
+        let first_page = if pages == 0 { 0 } else { directory.chain.allocate(pages)? };
         let ordinal = directory.tiles;
         let tile = Tile { ordinal, group: number, width, first_slot, row_page, first_page };
         directory.append(known.is_none().then_some(group), tile)?;
-        directory.generation = directory.generation.wrapping_add(1);
+        directory.chain.generation = directory.chain.generation.wrapping_add(1);
         let page = directory.newest_page();
         Ok(Growth { directory, page })
-    }
-
-    /// Gives away pages that follow each other. Returns the first.
-    pub(super) fn allocate(&mut self, pages: u64) -> Result<PageNumber> {
-        let first = self.allocated;
-        let end = u64::from(first) + pages;
-        // The last number means "no page" to PostgreSQL.
-        if end >= u64::from(u32::MAX) {
-            return Err(TooLarge::IndexPages { pages: end }.into());
-        }
-        self.allocated = end as u32;
-        Ok(first)
     }
 
     /// How wide the next tile is of a group that has so many slots.
@@ -82,15 +71,14 @@ impl Directory {
     /// Whether a tile's record needs another directory page, with that of its group if that is given.
     pub(super) fn is_full(&self, group: Option<&Group>) -> bool {
         let group = group.map_or(0, |group| group_record(group).len());
-        self.newest.len() + group + TILE_BYTES > record_room(self.size)
+        self.newest.len() + group + TILE_BYTES > chain::room(self.size)
     }
 
     /// Adds a tile whose pages were given away, and the group before it if that is given. Where the newest directory
     /// page is full, another one becomes the newest.
     pub(super) fn append(&mut self, group: Option<&Group>, tile: Tile) -> Result<()> {
-        if self.pages.is_empty() || self.is_full(group) {
-            let page = self.allocate(1)?;
-            self.pages.push(page);
+        if self.chain.pages().is_empty() || self.is_full(group) {
+            self.chain.add_page()?;
             self.newest.clear();
         }
         if let Some(group) = group {
@@ -100,12 +88,5 @@ impl Directory {
         self.newest.extend(tile_record(&tile));
         self.place(tile);
         Ok(())
-    }
-
-    /// The newest directory page, if there is one.
-    pub(super) fn newest_page(&self) -> Option<(PageNumber, Vec<u8>)> {
-        let (&last, before) = self.pages.split_last()?;
-        let previous = before.last().copied().unwrap_or(0);
-        Some((last, directory_page(self.size, before.len() as u32, previous, &self.newest)))
     }
 }

@@ -91,9 +91,8 @@ impl Index {
                 return Ok(Some(Insertion { group, page, slot, bits, written: 0 }));
             }
             let growth = self.directory.grow(&group)?;
-            if let Some((number, page)) = growth.page {
-                *self.writable(number) = page;
-            }
+            let (number, page) = growth.page;
+            self.memory.writable(number, self.directory.size).copy_from_slice(&page);
             growth.directory.write_meta(&mut self.memory.pages[0]);
             self.directory = growth.directory;
         }
@@ -161,17 +160,8 @@ impl Index {
     }
 
     fn write(&mut self, at: PageNumber, special: Special, offset: u16, bytes: &[u8]) {
-        let page = self.writable(at);
+        let page = self.memory.writable(at, self.directory.size);
         special.write(page);
         page[usize::from(offset)..][..bytes.len()].copy_from_slice(bytes);
-    }
-
-    /// A page to write to: the file is extended up to it.
-    fn writable(&mut self, page: PageNumber) -> &mut Vec<u8> {
-        let (page, bytes) = (page as usize, self.directory.size.bytes());
-        if self.memory.pages.len() <= page {
-            self.memory.pages.resize(page + 1, vec![0; bytes]);
-        }
-        &mut self.memory.pages[page]
     }
 }

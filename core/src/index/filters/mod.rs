@@ -20,7 +20,7 @@
 //! | `tile` | [`Tile`]: where a slot's blocks are; asking a page |
 //! | `row_page` | [`RowPage`]: which rows the slots belong to, and which are free |
 //! | `directory` | [`Directory`]: where the tiles are |
-//! | `meta` | metapage and directory pages as bytes, read with the one check |
+//! | `meta` | the directory as bytes, read with the one check |
 //! | `grow` | new tiles |
 //! | `build` | an index from filters, in one pass |
 //! | `search` | asking |

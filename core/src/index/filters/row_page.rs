@@ -5,8 +5,7 @@
 //!              0                            R = payload / 7
 //! ```
 
-use super::tile::written;
-use crate::index::page::{Damage, Defect, PageKind, PageNumber, PageSize, RowId, Special};
+use crate::index::page::{Damage, PageKind, PageNumber, PageSize, RowId, Special};
 
 /// What a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +65,7 @@ impl RowPage {
     /// # Errors
     /// For another page.
     pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
-        written(self.special(), self.size, page, self.page)
+        self.special().written(page, self.size, self.page)
     }
 
     fn states<'p>(&self, page: &'p [u8]) -> &'p [u8] {
@@ -92,8 +91,7 @@ impl RowPage {
             1 => State::Claimed,
             2 => State::Used,
             found => {
-                let defect = Defect::Field { field: "the state of a slot", found: found.into() };
-                return Err(Damage { page: self.page, defect });
+                return Err(Damage::field(self.page, "the state of a slot", found));
             }
         };
         let row = page[usize::from(self.row_at(slot))..].first_chunk().expect("a row is in the page");

@@ -65,7 +65,7 @@ fn check(index: &Index) {
     let read = Index::open(index.memory.clone(), size).unwrap();
     assert_eq!(read.directory, index.directory);
     let mut taken = vec![0];
-    taken.extend(index.directory.pages());
+    taken.extend(index.directory.chain.pages());
     for (number, group) in index.directory.groups() {
         for tile in index.directory.tiles(number) {
             taken.extend(tile.pages(size, group));
@@ -73,5 +73,5 @@ fn check(index: &Index) {
         taken.extend(index.directory.row_pages(number).iter().map(|page| page.page));
     }
     taken.sort_unstable();
-    assert!(taken.iter().copied().eq(0..index.directory.allocated()), "every page has one owner");
+    assert!(taken.iter().copied().eq(0..index.directory.chain.allocated()), "every page has one owner");
 }

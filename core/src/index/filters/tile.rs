@@ -16,7 +16,7 @@
 //! half of the 512 bits would each be a byte somewhere else: 1,280 bytes of WAL, twenty times the filter.
 
 use super::group::Group;
-use crate::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use std::ops::Range;
 
 /// A tile and where it is. Tiles never move: an address stays true.
@@ -159,7 +159,7 @@ impl Mask {
         at: PageNumber,
         found: impl FnMut(u16),
     ) -> Result<(), Damage> {
-        let Some(page) = written(tile.special(), size, page, at)? else { return Ok(()) };
+        let Some(page) = tile.special().written(page, size, at)? else { return Ok(()) };
         let first = size.payload().start + (self.block % grid.per_page) as usize * grid.block_bytes;
         match grid.block_bytes {
             64 => self.ask_blocks::<64>(page, first, grid.stride(), tile.width, found),
@@ -185,23 +185,5 @@ impl Mask {
                 found(slot);
             }
         }
-    }
-}
-
-/// The page, if it is the one that it should be and was written.
-///
-/// # Errors
-/// Those of [`Special::check`] for another page.
-pub(super) fn written(
-    special: Special,
-    size: PageSize,
-    page: Option<&[u8]>,
-    at: PageNumber,
-) -> Result<Option<&[u8]>, Damage> {
-    let Some(page) = page else { return Ok(None) };
-    match special.check(page, size, at) {
-        Ok(()) => Ok(Some(page)),
-        Err(Damage { defect: Defect::NewPage, .. }) => Ok(None),
-        Err(damage) => Err(damage),
     }
 }

@@ -122,7 +122,7 @@ impl Build {
                 rest = after;
             }
         }
-        self.directory.rows_built = rows;
+        self.directory.chain.rows_built = rows;
         Ok(self.directory)
     }
 
@@ -181,7 +181,7 @@ impl Build {
     /// Gives pages to one more tile, and writes a directory page if the metapage is full.
     fn add<S: Sink>(&mut self, sink: &mut S, shape: TileShape) -> std::result::Result<TileAddress, S::Error> {
         if self.directory.open.len() == open_runs(self.directory.options.size) {
-            let (number, page) = self.directory.close();
+            let (number, page) = self.directory.close()?;
             sink.write(number, &page)?;
         }
         self.directory.push(shape, 1)?;

@@ -13,7 +13,7 @@
 //! Runs are kept in the order in which their pages were given away, so only the last one ever changes: it gets more
 //! tiles. The newest are in the metapage. When it is full, all of them move to a directory page, which is written once
 //! and never changes, and points to the directory page before it. So readers need no lock on more than one page, and
-//! what a session has read before stays true: [`Directory::is_current`] compares four bytes.
+//! what a session has read before stays true: [`Chain::is_current`] compares four bytes.
 //!
 //! A billion rows with 65 a page are some 240 runs: tiles of level 0 in runs of 128, with a tile of level 1 between.
 //! The metapage has room for 404.
@@ -21,8 +21,8 @@
 use super::address::Level;
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
-use crate::index::page::PageNumber;
-use crate::index::page::PageSize;
+use crate::index::chain::Chain;
+use crate::index::page::{PageNumber, PageSize};
 
 /// What was chosen when the index was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,16 +74,10 @@ struct Placed {
 pub struct Directory {
     /// What was chosen when the index was made.
     pub options: Options,
-    /// Rows that the index was built from.
-    pub rows_built: u64,
-    /// Changes with every change of the directory.
-    pub(super) generation: u32,
-    /// How many pages were given away. Those that were not written yet may lie behind the end of the file.
-    pub(super) allocated: PageNumber,
+    /// What the metapages of both indexes say.
+    pub chain: Chain,
     /// The first tile of level 0 that has a slot in level 1.
     pub(super) covered_from: Option<u32>,
-    /// The directory pages, oldest first.
-    pub(super) closed: Vec<PageNumber>,
     /// The runs in the metapage.
     pub(super) open: Vec<Run>,
     levels: [Vec<Placed>; 2],
@@ -94,25 +88,11 @@ impl Directory {
     pub fn empty(options: Options) -> Directory {
         Directory {
             options,
-            rows_built: 0,
-            generation: 0,
-            allocated: 1,
+            chain: Chain::empty(),
             covered_from: None,
-            closed: Vec::new(),
             open: Vec::new(),
             levels: [Vec::new(), Vec::new()],
         }
-    }
-
-    /// How many pages were given away, the metapage included. The file may have fewer: a page behind its end is one
-    /// without a bit.
-    pub fn allocated(&self) -> PageNumber {
-        self.allocated
-    }
-
-    /// The directory pages, oldest first.
-    pub fn pages(&self) -> &[PageNumber] {
-        &self.closed
     }
 
     /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have room for.
@@ -203,13 +183,9 @@ impl Directory {
     /// [`crate::Class::TooLarge`] when there are no numbers left for pages or slots.
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
         let level = shape.level as usize;
-        let (first_slot, first_page) = (self.end_slot(shape.level), self.allocated);
-        let end_page = u64::from(first_page) + u64::from(shape.pages) * u64::from(tiles);
+        let first_slot = self.end_slot(shape.level);
         let end_slot = first_slot + u64::from(shape.width.slots()) * u64::from(tiles);
-        self.allocated = u32::try_from(end_page)
-            .ok()
-            .filter(|&end| end < u32::MAX)
-            .ok_or(TooLarge::IndexPages { pages: end_page })?;
+        let first_page = self.chain.allocate(u64::from(shape.pages) * u64::from(tiles))?;
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges { ranges: end_slot }.into());
         }

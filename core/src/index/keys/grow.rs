@@ -101,8 +101,9 @@ impl Directory {
     /// This directory with a tile of level 1, if one is given, and as many of level 0 as are needed and possible.
     fn grown(&self, range: u32, covered: bool, lower: TileShape, upper: Option<TileShape>) -> Result<Growth> {
         let mut directory = self.clone();
-        directory.generation = self.generation.wrapping_add(1);
-        let closed = (self.open.len() + 2 > open_runs(self.options.size)).then(|| directory.close());
+        directory.chain.generation = self.chain.generation.wrapping_add(1);
+        let is_full = self.open.len() + 2 > open_runs(self.options.size);
+        let closed = if is_full { Some(directory.close()?) } else { None };
         if covered && directory.covered_from.is_none() {
             directory.covered_from = Some(self.tiles(Level::Zero));
         }

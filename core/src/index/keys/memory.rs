@@ -1,9 +1,22 @@
 //! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
 //! measurements and fuzzing.
 
-use super::{Build, Directory, Options};
+use super::{Build, Damage, Directory, Mark, Options};
 pub use crate::index::page::memory::{Failure, Memory};
-use crate::index::page::{PageNumber, PageSize, Pages};
+use crate::index::page::{PageSize, Pages};
+
+/// Sets the bits of an element in a page. Returns how many bytes changed.
+///
+/// # Errors
+/// Those of [`Mark::deltas`].
+pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
+    let deltas = mark.deltas(page)?;
+    mark.special().write(page);
+    for &(offset, value) in deltas.bytes() {
+        page[usize::from(offset)] = value;
+    }
+    Ok(deltas.bytes().len())
+}
 
 /// An index in memory.
 #[derive(Clone, Debug)]
@@ -61,9 +74,8 @@ impl Index {
             if self.memory.with(mark.page(), |page| mark.is_set(page))?? {
                 continue;
             }
-            let deltas = mark.deltas(self.writable(mark.page()))?;
-            deltas.apply(self.writable(mark.page()));
-            changed = (changed.0 + deltas.bytes().len(), changed.1 + 1);
+            let size = self.directory.options.size;
+            changed = (changed.0 + set(mark, self.memory.writable(mark.page(), size))?, changed.1 + 1);
         }
         Ok(changed)
     }
@@ -71,20 +83,11 @@ impl Index {
     fn grow(&mut self, range: u32) -> Result<(), Failure> {
         let growth = self.directory.grow(&mut self.memory, range)?;
         if let Some((number, page)) = growth.closed {
-            *self.writable(number) = page;
+            self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
         }
         growth.directory.write_meta(&mut self.memory.pages[0]);
         self.directory = growth.directory;
         Ok(())
-    }
-
-    /// A page to write to: the file is extended up to it.
-    fn writable(&mut self, page: PageNumber) -> &mut Vec<u8> {
-        let (page, bytes) = (page as usize, self.directory.options.size.bytes());
-        if self.memory.pages.len() <= page {
-            self.memory.pages.resize(page + 1, vec![0; bytes]);
-        }
-        &mut self.memory.pages[page]
     }
 
     /// The ranges that may have an element.

@@ -22,7 +22,7 @@
 //! | `tile` | where an element's bits are; asking a page, and what to change in it |
 //! | `rate` | what rates the levels keep, and the pages that takes |
 //! | `directory` | where the tiles are: runs of them |
-//! | `meta` | metapage and directory pages as bytes, read with the one check |
+//! | `meta` | the directory as bytes, read with the one check |
 //! | `fill` | what the bits of a tile tell about its elements |
 //! | `grow` | new tiles for ranges that are appended |
 //! | `build`, `gather` | an index from ranges in order, in one pass |
@@ -37,7 +37,7 @@
 //! | it wants to | it calls |
 //! |---|---|
 //! | build | [`Build::range`] for each range, [`Build::finish`]; [`Sink`] takes the pages; [`Directory::write_meta`] |
-//! | read the directory | [`Directory::read`]; later [`Directory::is_current`] on the metapage |
+//! | read the directory | [`Directory::read`]; later [`Chain::is_current`] on the metapage |
 //! | insert | [`Directory::places`]: at most a page of each level. [`Places`] has the steps and the order of locks |
 //! | add a tile | [`Directory::grow`], where `places` has no answer: the metapage and at most one new directory page |
 //! | ask | [`Directory::search`]; one share lock at a time, which [`Pages::with`] takes |
@@ -88,6 +88,7 @@ mod rate;
 mod search;
 mod tile;
 
+pub use crate::index::chain::{Chain, META_PAGE};
 pub use crate::index::page::{
     Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, RunProblem,
     SPECIAL_BYTES, Sink, Special,
@@ -99,7 +100,6 @@ pub use fill::Fill;
 pub use grow::{Growth, next_width};
 pub use inspect::{Expectation, Survey};
 pub use limits::{MAX_HASHES, RANGES_ALONE};
-pub use meta::META_PAGE;
 pub use rate::{
     DEFAULT_FPR, MAX_FPR, MIN_FPR, Rates, Target, check_fpr, may_stay, mean_rate, pages_for, split, typical,
 };

@@ -37,8 +37,8 @@ fn check(index: &Index) {
     let read = Index::open(index.memory.clone(), size).unwrap();
     assert_eq!(read.directory, index.directory);
     let mut taken: BTreeSet<u32> = [META_PAGE].into();
-    taken.extend(index.directory.pages());
-    assert_eq!(taken.len(), 1 + index.directory.pages().len());
+    taken.extend(index.directory.chain.pages());
+    assert_eq!(taken.len(), 1 + index.directory.chain.pages().len());
     for level in Level::ALL {
         let mut next = index.directory.tiles_from(level, 0).next().map_or(0, |first| u64::from(first.first_slot));
         for (tile, ordinal) in index.directory.tiles_from(level, 0).zip(0..) {
@@ -56,7 +56,7 @@ fn check(index: &Index) {
         }
         assert_eq!(index.directory.end_slot(level), next);
     }
-    assert_eq!(taken.len() as u32, index.directory.allocated());
+    assert_eq!(taken.len() as u32, index.directory.chain.allocated());
     for tile in index.directory.tiles_from(Level::Zero, index.directory.tiles_alone()) {
         assert!(index.directory.tile_of(Level::One, tile.ordinal).is_some());
     }

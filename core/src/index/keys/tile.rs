@@ -20,9 +20,7 @@
 use super::address::Level;
 use super::limits::MAX_HASHES;
 use crate::hash::{reduce, word};
-use crate::index::page::{Damage, Defect};
-use crate::index::page::{PAGE_HEADER_BYTES, PageSize, Special};
-use crate::index::page::{PageKind, PageNumber};
+use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::sizing::rate;
 
 /// Words of a hash that belong to one level.
@@ -157,7 +155,7 @@ impl TileAddress {
     /// # Errors
     /// Those of [`Special::check`] for a page that is not of this tile.
     pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
-        Ok(written(self.special(), self.size, page, at)?.map(|page| &page[self.size.payload()]))
+        Ok(self.special().written(page, self.size, at)?.map(|page| &page[self.size.payload()]))
     }
 }
 
@@ -181,17 +179,6 @@ pub(super) fn footprint(
         }
     }
     (reduce(word(hash, first), blocks), positions)
-}
-
-/// The page, if it is one of this tile that was written.
-#[inline]
-fn written(tile: Special, size: PageSize, page: Option<&[u8]>, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
-    let Some(page) = page else { return Ok(None) };
-    match tile.check(page, size, at) {
-        Ok(()) => Ok(Some(page)),
-        Err(Damage { defect: Defect::NewPage, .. }) => Ok(None),
-        Err(damage) => Err(damage),
-    }
 }
 
 /// The slots that may have an element.
@@ -249,7 +236,7 @@ impl Probe {
     /// Those of [`Special::check`] for a page that is not of this tile.
     #[inline]
     pub fn ask(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
-        let Some(page) = written(self.tile, self.size, page, self.page)? else { return Ok(Slots::default()) };
+        let Some(page) = self.tile.written(page, self.size, self.page)? else { return Ok(Slots::default()) };
         Ok(Slots(match self.width.0 {
             8 => self.rows::<1>(page),
             16 => self.rows::<2>(page),
@@ -317,9 +304,8 @@ impl Mark {
     /// # Errors
     /// Those of [`Probe::ask`].
     pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
-        let written = written(self.probe.tile, self.probe.size, Some(page), self.probe.page)?;
-        let initialise = written.is_none().then_some(self.probe.tile);
-        let mut deltas = Deltas { initialise, len: 0, bytes: [(0, 0); MAX_HASHES] };
+        self.probe.tile.written(Some(page), self.probe.size, self.probe.page)?;
+        let mut deltas = Deltas { len: 0, bytes: [(0, 0); MAX_HASHES] };
         let bit = 1 << (self.slot % 8);
         for offset in self.offsets() {
             deltas.insert(offset, page[usize::from(offset)] | bit, page);
@@ -331,8 +317,6 @@ impl Mark {
 /// The bytes of one page that change when an element is added, each once and none that stays the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Deltas {
-    /// For a page that is all zero: what its end must become too, besides PostgreSQL's header.
-    pub initialise: Option<Special>,
     len: u8,
     bytes: [(u16, u8); MAX_HASHES],
 }
@@ -355,18 +339,5 @@ impl Deltas {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// Makes the changes. PostgreSQL's header is not touched.
-    ///
-    /// # Panics
-    /// If the page is shorter than the one that they were made for.
-    pub fn apply(&self, page: &mut [u8]) {
-        if let Some(special) = self.initialise {
-            special.write(page);
-        }
-        for &(offset, value) in self.bytes() {
-            page[usize::from(offset)] = value;
-        }
     }
 }

@@ -13,6 +13,18 @@ pub struct Damage {
     pub defect: Defect,
 }
 
+impl Damage {
+    /// A field that says what it can't say.
+    pub(crate) fn field(page: PageNumber, field: &'static str, found: impl Into<u64>) -> Damage {
+        Damage { page, defect: Defect::Field { field, found: found.into() } }
+    }
+}
+
+/// Fails with this damage unless the condition holds.
+pub(crate) fn require(holds: bool, damage: impl FnOnce() -> Damage) -> Result<(), Damage> {
+    if holds { Ok(()) } else { Err(damage()) }
+}
+
 /// What is wrong with a page.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -99,6 +99,20 @@ impl Special {
         }
     }
 
+    /// The page, if it was written: one that is all zero, or after the end of the file, was not.
+    ///
+    /// # Errors
+    /// Those of [`Special::check`], except [`Defect::NewPage`].
+    #[inline]
+    pub fn written(self, page: Option<&[u8]>, size: PageSize, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
+        let Some(page) = page else { return Ok(None) };
+        match self.check(page, size, at) {
+            Ok(()) => Ok(Some(page)),
+            Err(Damage { defect: Defect::NewPage, .. }) => Ok(None),
+            Err(damage) => Err(damage),
+        }
+    }
+
     #[cold]
     fn defect(self, page: &[u8], size: PageSize) -> Defect {
         let Some(end) = page.last_chunk::<SPECIAL_BYTES>().filter(|_| page.len() == size.bytes()) else {

@@ -2,7 +2,7 @@
 
 use super::address::PageNumber;
 use super::damage::Damage;
-use super::format::{Pages, Sink};
+use super::format::{PageSize, Pages, Sink};
 use crate::error::Error;
 
 /// Pages in memory, the first being page 0.
@@ -32,6 +32,17 @@ impl From<Damage> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Failure::Error(error)
+    }
+}
+
+impl Memory {
+    /// A page to write to: the file is extended up to it.
+    pub fn writable(&mut self, page: PageNumber, size: PageSize) -> &mut [u8] {
+        let page = page as usize;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, vec![0; size.bytes()]);
+        }
+        &mut self.pages[page]
     }
 }
 

@@ -36,7 +36,7 @@ fn check_addresses(index: &Index) {
     for (number, group) in index.directory.groups() {
         for tile in index.directory.tiles(number) {
             let pages = tile.pages(index.directory.size, group);
-            assert!(pages.is_empty() || pages.start > 0 && pages.end <= index.directory.allocated());
+            assert!(pages.is_empty() || pages.start > 0 && pages.end <= index.directory.chain.allocated());
             assert!(tile.width > 0);
         }
     }
@@ -67,7 +67,7 @@ proptest! {
     ) {
         let mut index = sample(8192);
         for (is_meta, at, value) in changes {
-            let page = if is_meta { 0 } else { *index.directory.pages().last().unwrap() as usize };
+            let page = if is_meta { 0 } else { *index.directory.chain.pages().last().unwrap() as usize };
             index.memory.pages[page][24 + at] ^= value;
         }
         let size = index.directory.size;

@@ -158,12 +158,12 @@ fn slots_are_used_again() {
             index.insert(RowId { page: round, line }, &View::parse(bytes).unwrap()).unwrap();
         }
         if round == 1 {
-            allocated = index.directory.allocated();
+            allocated = index.directory.chain.allocated();
         }
         let (removed, left) = index.remove(|row| row.page < round).unwrap();
         assert_eq!((removed, left), (if round == 0 { 0 } else { 60 }, 60));
     }
-    assert_eq!(index.directory.allocated(), allocated);
+    assert_eq!(index.directory.chain.allocated(), allocated);
 }
 
 /// A directory that was read before tiles were added finds all that was added before it was read.
@@ -181,7 +181,7 @@ fn an_old_directory_stays_true() {
         }
     }
     for (rows, directory) in old {
-        assert_eq!(directory.is_current(&index.memory.pages[0]), directory == index.directory);
+        assert_eq!(directory.chain.is_current(&index.memory.pages[0]), directory == index.directory);
         let mut index = Index { memory: index.memory.clone(), directory };
         (0..300).step_by(17).for_each(|i| assert_same(&mut index, &rows, Tag::Text, i));
     }

@@ -59,7 +59,7 @@ fn ranges_may_be_skipped() {
     assert!(index.search(element(1)).unwrap().contains(&1_000_000));
     index.insert(999_000, element(2)).unwrap();
     assert!(index.search(element(2)).unwrap().contains(&999_000));
-    assert!(index.directory.runs() < 404 && index.directory.pages().is_empty());
+    assert!(index.directory.runs() < 404 && index.directory.chain.pages().is_empty());
     // The last range that a heap can have.
     let error = empty(options(8192, DEFAULT_FPR, 10_000_000)).insert(u32::MAX - 1, 1).unwrap_err();
     assert!(matches!(error, Failure::Error(error) if error.class() == crate::Class::TooLarge));
@@ -176,7 +176,7 @@ fn pages_read(index: &mut Index) -> f64 {
 }
 
 fn bytes_per_row(index: &Index, rows: u64) -> f64 {
-    f64::from(index.directory.allocated()) * 8192.0 / rows as f64
+    f64::from(index.directory.chain.allocated()) * 8192.0 / rows as f64
 }
 
 /// What the documentation says of indexes that grew with their tables: 65 rows per page, 8 pages per range.

@@ -125,7 +125,7 @@ proptest! {
             let offsets: BTreeSet<u16> = deltas.bytes().iter().map(|(offset, _)| *offset).collect();
             prop_assert_eq!(offsets.len(), deltas.bytes().len());
             prop_assert!(deltas.bytes().iter().all(|&(offset, value)| page[usize::from(offset)] != value));
-            deltas.apply(page);
+            memory::set(&mark, page).unwrap();
             prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 1, 3 + u8::from(one), 0x1F, 0xFB]);
             prop_assert!(mark.is_set(Some(page)).unwrap() && mark.deltas(page).unwrap().is_empty());
             // By the formulas alone.
@@ -180,7 +180,7 @@ fn an_old_directory_stays_true() {
         }
     }
     for (read, directory) in old {
-        assert_eq!(directory.is_current(&index.memory.pages[0]), directory == index.directory);
+        assert_eq!(directory.chain.is_current(&index.memory.pages[0]), directory == index.directory);
         for range in 0..=read {
             let mut found = Vec::new();
             directory.search(&mut index.memory, element(range.into()), |range| found.push(range)).unwrap();
@@ -196,8 +196,7 @@ fn the_worked_example() {
     let tile = TileAddress { shape, ordinal: 0, first_slot: 8, first_page: 10, size: PageSize::DEFAULT };
     let mark = tile.probe(hash(b"a")).mark(tile.slot(21).unwrap());
     let mut page = vec![0; 8192];
-    let deltas = mark.deltas(&page).unwrap();
-    deltas.apply(&mut page);
+    memory::set(&mark, &mut page).unwrap();
     let bytes: Vec<(usize, u8)> = page[..8184].iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();
     let offsets = [6245, 6673, 6933, 7133, 7241, 7489, 7957, 8029, 8041];
     assert_eq!((mark.page(), bytes), (10, offsets.map(|offset| (offset, 0x20)).to_vec()));
