@@ -24,7 +24,7 @@
 //! | `grow` | new tiles |
 //! | `build` | an index from filters, in one pass |
 //! | `search` | asking |
-//! | [`memory`] | an index in memory: all of it in use |
+//! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
 //! docs/format.md has the bytes in its section 16.
 //!
@@ -55,6 +55,7 @@ mod build;
 mod directory;
 mod group;
 mod grow;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod meta;
 mod row_page;

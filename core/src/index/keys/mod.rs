@@ -28,7 +28,7 @@
 //! | `build`, `gather` | an index from ranges in order, in one pass |
 //! | `search` | asking, and the pages that an insertion locks |
 //! | `inspect` | what is promised, what is held, what a question costs |
-//! | [`memory`] | an index in memory: all of it in use |
+//! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
 //! docs/format.md has the bytes in its section 13.
 //!
@@ -82,6 +82,7 @@ mod gather;
 mod grow;
 mod inspect;
 mod limits;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod meta;
 mod rate;

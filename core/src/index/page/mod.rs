@@ -5,12 +5,13 @@
 //! | `address` | numbers and kinds of pages |
 //! | `damage` | [`Damage`]: what is wrong with a page |
 //! | `format` | PostgreSQL's header, the special space; [`Pages`], through which pages are read, and [`Sink`] |
-//! | [`memory`] | pages in memory |
+//! | `memory` | pages in memory, for tests (feature `testing`) |
 //! | `row_set` | rows of a table, which pages are made of: [`RowId`], [`RowSet`] |
 
 mod address;
 mod damage;
 mod format;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod row_set;
 

@@ -77,6 +77,15 @@ proptest! {
     }
 }
 
+/// Records are in directory pages only.
+#[test]
+fn records_in_the_metapage_are_damage() {
+    let mut index = sample(8192);
+    index.memory.pages[0][52] = 24;
+    let Err(Failure::Damage(damage)) = Index::open(index.memory, index.directory.size) else { panic!("accepted") };
+    assert_eq!(damage.to_string(), "page 0: bytes of records is 24");
+}
+
 #[test]
 fn a_page_that_is_another_is_an_error() {
     let index = sample(8192);
