@@ -15,31 +15,31 @@ fn element(i: u64) -> u64 {
     hash(&i.to_le_bytes())
 }
 
-/// Asks for `questions` elements; returns index pages and ranges read per question.
-fn ask(index: &mut Index, questions: u64, element: impl Fn(u64) -> u64) -> (f64, f64, f64) {
+/// Looks up elements. Returns index pages and ranges read, and microseconds, per lookup.
+fn look_up(index: &mut Index, lookups: u64, element: impl Fn(u64) -> u64) -> (f64, f64, f64) {
     index.memory.reads = 0;
     let started = Instant::now();
-    let ranges: usize = (0..questions).map(|i| index.search(element(i)).expect("sound pages").len()).sum();
-    let n = questions as f64;
+    let ranges: usize = (0..lookups).map(|i| index.search(element(i)).expect("sound pages").len()).sum();
+    let n = lookups as f64;
     (1.0 + index.memory.reads as f64 / n, ranges as f64 / n, started.elapsed().as_secs_f64() * 1e6 / n)
 }
 
 fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
-    let questions = 200_000;
-    let (pages, ranges, absent_us) = ask(index, questions, |i| element(1 << 40 | i));
-    let (present_pages, present, _) = ask(index, questions, |i| element(word(i, 0) % rows));
+    let lookups = 200_000;
+    let (pages, ranges, absent_us) = look_up(index, lookups, |i| element(1 << 40 | i));
+    let (present_pages, present, _) = look_up(index, lookups, |i| element(word(i, 0) % rows));
     let survey = index.directory.survey(&mut index.memory).expect("sound pages");
     let bytes = u64::from(index.directory.chain.allocated()) * index.directory.options.size.bytes() as u64;
     let heap_ranges = rows.div_ceil(ROWS_PER_PAGE * PAGES_PER_RANGE) as f64;
     println!(
-        "{rows:>10} {how:>8} {:>6.2} bytes/row {:>5} tiles, asked always {:>2}; absent {pages:>6.2} pages (expected \
+        "{rows:>10} {how:>8} {:>6.2} bytes/row {:>5} tiles, always probed {:>2}; absent {pages:>6.2} pages (expected \
          {:>6.2}) fpr \
          {:.2e} (now {:.2e}) {absent_us:.2} us; present {present_pages:.2} pages {:.3} ranges beside; \
          overfull {}, {:.2} \
          bits/element, {} runs, {seconds:.2} s",
         bytes as f64 / rows as f64,
         index.directory.tiles(Level::Zero),
-        index.directory.asked_always().count(),
+        index.directory.tiles_alone() + index.directory.tiles(Level::One),
         index.directory.expectation().pages,
         ranges / heap_ranges,
         survey.fpr,

@@ -6,18 +6,17 @@
 //!                                            128 slots, or the end: tiles of level 1, written
 //! ```
 //!
-//! Whether there is a level 1 shows with the 513th range; until then hashes are kept. All widths follow from what there
-//! is: 91 tiles get 64 + 32 slots above them. The last tile is made for full ranges, though its last one may just have
-//! begun.
+//! Hashes are kept until the 513th range shows that there is a level 1. Widths fit the number of slots: 91 tiles get
+//! 64 + 32 slots above them. The last tile is sized for full ranges, though its last range may have only a few rows yet.
 //!
-//! The slots of level 1 are kept as hashes up to a limit, which lets their tile be sized exactly; beyond it the size is
-//! that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile, if
-//! those before it fill theirs: every eighth may.
+//! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
+//! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,
+//! if the slots before it fill theirs: every eighth slot may.
 
-use super::address::Level;
 use super::directory::{Directory, Options};
 use super::gather::Gathered;
-use super::limits::RANGES_ALONE;
+use super::level::Level;
+use super::level::RANGES_ALONE;
 use super::meta::open_runs;
 use super::rate::{Rates, Target, mean, pages_for, typical};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape, Width, footprint};
@@ -25,7 +24,7 @@ use crate::error::Result;
 use crate::index::page::{PageSize, Sink};
 use crate::memory;
 
-/// A slot of level 1 in a tile of this many times its promised rate ends the tile.
+/// A slot of level 1 whose rate would be higher than promised by this factor begins another tile.
 const MOST_OVER: f64 = 2.0;
 
 /// What a slot of level 1 is kept as until its tile is written.
@@ -38,11 +37,11 @@ enum Kept {
 #[derive(Default)]
 struct Above {
     slots: Vec<Kept>,
-    /// How many elements each has, or will have where its tile is not full.
+    /// How many elements each has, or will have when its tile of level 0 is full.
     loads: Vec<f64>,
     /// Hashes that are kept.
     held: usize,
-    /// Blocks of a slot, once that is settled; as many as let a tile of any width have full pages.
+    /// Blocks of a slot, once they are fixed: a number with which tiles of every width have full pages.
     blocks: Option<u64>,
 }
 
@@ -61,8 +60,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// An index with these options, of which up to `hold` hashes may be kept in memory for level 1, besides those of
-    /// 512 ranges.
+    /// Begins an index. At most `hold` hashes are kept in memory for level 1, besides those of 512 ranges.
     ///
     /// # Errors
     /// Those of [`super::rate::check_fpr`].
@@ -78,11 +76,11 @@ impl Build {
         })
     }
 
-    /// Adds the next range, with the hashes of its elements in any order, any number of times each. A range without
-    /// elements must be added too.
+    /// Adds the next range, with the hashes of its elements in any order and possibly repeated. Ranges without elements
+    /// must be added too.
     ///
     /// # Errors
-    /// [`crate::Class::TooLarge`] when there are no numbers left for pages or ranges; those of writing.
+    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of writing.
     pub fn range<S: Sink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
         if self.gathered.ranges() == MAX_WIDTH as usize {
             let full = std::mem::take(&mut self.gathered);
@@ -178,7 +176,7 @@ impl Build {
         Ok(())
     }
 
-    /// Gives pages to one more tile, and writes a directory page if the metapage is full.
+    /// Adds a tile and allocates its pages. Writes a directory page if the metapage is full.
     fn add<S: Sink>(&mut self, sink: &mut S, shape: TileShape) -> std::result::Result<TileAddress, S::Error> {
         if self.directory.open.len() == open_runs(self.directory.options.size) {
             let (number, page) = self.directory.close()?;

@@ -1,4 +1,4 @@
-//! Where the tiles are: runs of neighbouring tiles with one shape, on both levels.
+//! Where the tiles are: runs of neighbouring tiles with the same shape, on both levels.
 //!
 //! ```text
 //!  run, 20 bytes    0       1       2        3      4          8          12           16
@@ -10,30 +10,29 @@
 //!  its tile t has slots first slot + t · width …, and pages first page + t · pages …
 //! ```
 //!
-//! Runs are kept in the order in which their pages were given away, so only the last one ever changes: it gets more
-//! tiles. The newest are in the metapage. When it is full, all of them move to a directory page, which is written once
-//! and never changes, and points to the directory page before it. So readers need no lock on more than one page, and
-//! what a session has read before stays true: [`Chain::is_current`] compares four bytes.
+//! Runs are kept in the order in which their pages were allocated. So only the last one ever changes: it gets more
+//! tiles. The newest are in the metapage. When it is full, all of them move to a new directory page, which never
+//! changes.
 //!
-//! A billion rows with 65 a page are some 240 runs: tiles of level 0 in runs of 128, with a tile of level 1 between.
+//! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, separated by a tile of level 1.
 //! The metapage has room for 404.
 
-use super::address::Level;
+use super::level::Level;
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::Chain;
 use crate::index::page::{PageNumber, PageSize};
 
-/// What was chosen when the index was made.
+/// What was chosen when the index was created.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Bytes of a page.
     pub size: PageSize,
-    /// The share of ranges that an absent key may find in vain.
+    /// The share of ranges that a lookup of an absent key may find.
     pub fpr: f64,
     /// Heap pages of a range, at least one.
     pub pages_per_range: u32,
-    /// How many distinct elements per range is taken to have while none was seen.
+    /// How many distinct elements a range is assumed to have while there are none.
     pub guess: u32,
 }
 
@@ -62,17 +61,17 @@ impl Run {
     }
 }
 
-/// A run and how many tiles its level has before it.
+/// A run, and how many tiles of its level are before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Placed {
     run: Run,
     first_tile: u32,
 }
 
-/// All tiles of an index, as its metapage and directory pages tell.
+/// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directory {
-    /// What was chosen when the index was made.
+    /// What was chosen when the index was created.
     pub options: Options,
     /// What the metapages of both indexes say.
     pub chain: Chain,
@@ -84,7 +83,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// That of an index without tiles.
+    /// The directory of an index without tiles.
     pub fn empty(options: Options) -> Directory {
         Directory {
             options,
@@ -124,7 +123,7 @@ impl Directory {
         self.levels[level as usize].last().map(|placed| &placed.run)
     }
 
-    /// The tile that has a slot: for level 0 that of a range; for level 1 that above a tile of level 0.
+    /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
         let runs = &self.levels[level as usize];
         let placed = &runs[runs.partition_point(|placed| placed.run.first_slot <= slot).checked_sub(1)?];
@@ -149,14 +148,7 @@ impl Directory {
         })
     }
 
-    /// The tiles that every question asks, the first pages to read: those of level 0 without a slot in level 1, and all
-    /// of level 1.
-    pub fn asked_always(&self) -> impl Iterator<Item = TileAddress> {
-        let alone = self.tiles_from(Level::Zero, 0).take(self.tiles_alone() as usize);
-        alone.chain(self.tiles_from(Level::One, 0))
-    }
-
-    /// Multiplications stay below what the checks allow: slots and pages of a run are 32-bit numbers.
+    /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
     fn address(&self, placed: &Placed, within: u32) -> TileAddress {
         let Run { shape, first_slot, first_page, .. } = placed.run;
         TileAddress {
@@ -175,12 +167,11 @@ impl Directory {
         self.levels[level as usize].push(Placed { run, first_tile });
     }
 
-    /// Gives pages to more tiles of one shape: as part of the last run if they follow it and are like it.
-    ///
-    /// The caller sees to it that the metapage has room for another run.
+    /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
+    /// its shape; otherwise the metapage must have room for another run.
     ///
     /// # Errors
-    /// [`crate::Class::TooLarge`] when there are no numbers left for pages or slots.
+    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or slots.
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
         let level = shape.level as usize;
         let first_slot = self.end_slot(shape.level);

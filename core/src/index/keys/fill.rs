@@ -1,4 +1,4 @@
-//! How full the slots of a tile are: what its bits tell about the elements that they were set for.
+//! How full the slots of a tile are, and estimates of their elements from the bits.
 //!
 //! ```text
 //! share of clear bits of a slot with n elements       (1 - (1 - q^k) / B)^n        q = 1 - 1/510
@@ -6,13 +6,12 @@
 //! rate now                                            mean over blocks of f^k
 //! ```
 //!
-//! Any of a tile's pages will do, since elements are spread over them evenly: of a large tile a few are looked at.
+//! Elements are spread evenly over the pages of a tile, so a few pages of a large tile suffice.
 
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
-use crate::index::page::Damage;
-use crate::index::page::{PageSize, Pages};
+use crate::index::page::{Damage, PageSize, Pages};
 
-/// Set bits of the slots of a tile, in those of its pages that were looked at.
+/// Set bits of the slots of a tile, in those of its pages that were counted.
 #[derive(Clone, Debug)]
 pub struct Fill {
     shape: TileShape,
@@ -49,7 +48,7 @@ impl Fill {
         Ok(fill)
     }
 
-    /// Counts the bits of one of its pages; nothing is a page without a bit.
+    /// Counts the bits of one of its pages; `None` is a page without bits.
     pub fn add(&mut self, payload: Option<&[u8]>) {
         let bytes = self.shape.width.bytes();
         self.blocks += u64::from(self.shape.width.blocks_per_page());
@@ -81,8 +80,7 @@ impl Fill {
         self.ones[usize::from(slot)]
     }
 
-    /// How many distinct elements a slot has, estimated. Of a slot whose bits are all set it is known only that it has
-    /// many.
+    /// An estimate of the distinct elements of a slot. If all of its bits are set, the estimate is only a lower bound.
     pub fn elements(&self, slot: u8) -> f64 {
         let ones = self.ones(slot) as f64;
         if ones == 0.0 {
@@ -98,7 +96,7 @@ impl Fill {
         if self.blocks == 0 { 0.0 } else { self.rates[usize::from(slot)] / self.blocks as f64 }
     }
 
-    /// The elements of each slot, estimated.
+    /// An estimate of the elements of each slot.
     pub fn loads(&self) -> Vec<f64> {
         (0..self.shape.width.slots()).map(|slot| self.elements(slot as u8)).collect()
     }

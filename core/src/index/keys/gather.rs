@@ -22,7 +22,7 @@ impl Gathered {
         &self.hashes[start..self.ends[range]]
     }
 
-    /// Adds a range, with hashes in any order that may come several times.
+    /// Adds a range. Its hashes may be in any order, and may repeat.
     pub fn add(&mut self, hashes: &[u64]) {
         let start = self.hashes.len();
         let free = self.hashes.capacity() - start;

@@ -1,27 +1,27 @@
-//! What an index promises, what it holds, and what a question costs.
+//! What an index promises and holds, and what a lookup costs.
 
-use super::address::Level;
 use super::directory::Directory;
 use super::fill::Fill;
+use super::level::Level;
 use super::rate::{MAX_FPR, MIN_FPR, split};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
 use crate::index::page::Pages;
 
-/// A range is overfull when it has so many elements that the rate expected of it is so many times what was promised.
-/// Its rate itself varies too much to be judged, as its blocks are few; and where the tile as a whole keeps its rate, a
-/// range with a quarter more elements than the others may have four times as much.
+/// A range is overfull if its elements lead one to expect a rate that is higher than promised by this factor. The rate
+/// of its bits varies too much to be judged, since it has few blocks. In a tile that keeps its rate as a whole, a range
+/// with a quarter more elements than the others may have four times their rate.
 const OVERFULL: f64 = 5.0;
 
-/// What a question is expected to read, if every tile keeps its rate.
+/// What a lookup is expected to read, if every tile keeps its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expectation {
-    /// Pages of the index for a key that is absent: the metapage, those of tiles that every question asks, those of
-    /// tiles that level 1 reports wrongly. A key that is present reads one more for each tile that has it, if that is
-    /// not always asked. Directory pages are not counted: sessions keep what they read of them.
+    /// Pages of the index for an absent key: the metapage, one page of each tile that every lookup probes, one of each
+    /// tile that level 1 reports wrongly. A present key needs one more for each tile that has it, unless every lookup
+    /// probes that tile. Directory pages are not counted: sessions keep their contents.
     pub pages: f64,
-    /// The share of ranges that are read in vain for an absent key.
+    /// The share of ranges that are read unnecessarily for an absent key.
     pub fpr: f64,
-    /// How many ranges are read in vain for each tile that has a key.
+    /// How many ranges are read unnecessarily for each tile that has a key.
     pub beside_present: f64,
 }
 
@@ -30,13 +30,13 @@ pub struct Expectation {
 pub struct Survey {
     /// Ranges that have elements.
     pub ranges: u64,
-    /// Their elements, each counted in every range that has it; an estimate.
+    /// An estimate of their elements, each counted in every range that has it.
     pub elements: f64,
     /// Bits of all tiles.
     pub bits: u64,
-    /// The share of ranges with elements that are read in vain for an absent key, as the bits are now.
+    /// The share of ranges with elements that are read unnecessarily for an absent key, by the present bits.
     pub fpr: f64,
-    /// Ranges with more elements than give five times the rate that was promised for them.
+    /// Ranges with so many elements that their rate is expected to be over five times the promised one.
     pub overfull: u64,
 }
 
@@ -48,14 +48,14 @@ impl Survey {
 }
 
 impl Directory {
-    /// What a question is expected to read.
+    /// What a lookup is expected to read.
     pub fn expectation(&self) -> Expectation {
         let fpr = self.options.fpr.clamp(MIN_FPR, MAX_FPR);
         let (below, above) = split(fpr);
-        let asked = f64::from(self.tiles_alone()) + f64::from(self.tiles(Level::One));
+        let always = f64::from(self.tiles_alone()) + f64::from(self.tiles(Level::One));
         let covered = f64::from(self.tiles(Level::Zero) - self.tiles_alone());
         let rate = if covered > 0.0 { below } else { fpr };
-        Expectation { pages: 1.0 + asked + covered * above, fpr, beside_present: f64::from(MAX_WIDTH - 1) * rate }
+        Expectation { pages: 1.0 + always + covered * above, fpr, beside_present: f64::from(MAX_WIDTH - 1) * rate }
     }
 
     /// Counts the bits of all tiles: reads every page of the index that has any.
@@ -63,13 +63,13 @@ impl Directory {
     /// # Errors
     /// [`super::Damage`] for a page that is not what it should be; those of reading.
     pub fn survey<P: Pages>(&self, pages: &mut P) -> Result<Survey, P::Error> {
-        // The rates at which tiles of level 0 are asked, from the first that is not asked always.
-        let mut asked = Vec::new();
+        // The rates at which lookups probe the tiles of level 0 that have a slot in level 1.
+        let mut probed = Vec::new();
         let mut survey = Survey::default();
         for tile in self.tiles_from(Level::One, 0) {
             let fill = Fill::of(pages, &tile, u32::MAX)?;
             survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.slots());
-            asked.extend((0..tile.shape.width.slots()).map(|slot| fill.rate(slot as u8)));
+            probed.extend((0..tile.shape.width.slots()).map(|slot| fill.rate(slot as u8)));
         }
         let (below, _) = split(self.options.fpr);
         let mut known = None;
@@ -77,8 +77,8 @@ impl Directory {
             let fill = Fill::of(pages, &tile, u32::MAX)?;
             survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.slots());
             let covered = tile.ordinal.checked_sub(self.tiles_alone());
-            let (asked, promised) = match covered {
-                Some(slot) => (asked.get(slot as usize).copied().unwrap_or(1.0), below),
+            let (probed, promised) = match covered {
+                Some(slot) => (probed.get(slot as usize).copied().unwrap_or(1.0), below),
                 None => (1.0, self.options.fpr),
             };
             let limit = most_elements(&mut known, &tile, promised * OVERFULL);
@@ -86,7 +86,7 @@ impl Directory {
                 let elements = fill.elements(slot);
                 survey.ranges += 1;
                 survey.elements += elements;
-                survey.fpr += fill.rate(slot) * asked;
+                survey.fpr += fill.rate(slot) * probed;
                 survey.overfull += u64::from(elements > limit);
             }
         }
@@ -102,7 +102,7 @@ fn most_elements(known: &mut Option<(TileShape, f64, f64)>, tile: &TileAddress, 
     {
         return most;
     }
-    // So many elements throw twice as often as there are bits.
+    // An upper bound: as many hashes as there are bits, twice.
     let (mut enough, mut too_many) = (0.0, tile.shape.blocks() as f64 * f64::from(tile.size.block_bits()) * 2.0);
     while too_many - enough > 0.5 + enough * 1e-4 {
         let middle = (enough + too_many) / 2.0;

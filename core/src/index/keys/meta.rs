@@ -11,10 +11,10 @@
 //!
 //! A record is a run of 20 bytes.
 
-use super::address::Level;
 use super::directory::{Directory, Options, Run};
-use super::limits::MAX_HASHES;
-use super::limits::RANGES_ALONE;
+use super::level::Level;
+use super::level::MAX_HASHES;
+use super::level::RANGES_ALONE;
 use super::rate::check_fpr;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error;
@@ -35,7 +35,7 @@ fn field(field: &'static str, found: impl Into<u64>) -> Damage {
     Damage::field(META_PAGE, field, found)
 }
 
-/// A run as it stands in a page, not compared with others yet.
+/// The run of a record, not compared with others yet.
 fn parse_run(bytes: &[u8]) -> Result<Run, RunProblem> {
     let mut bytes = Reader(bytes);
     let [level, width, num_hashes, reserved] = bytes.take();
@@ -112,7 +112,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Adds the runs of a page, of which the first page may be `end` or later.
+    /// Adds the runs of a page, the first of which may begin at page `end` or later.
     fn add_checked(&mut self, runs: &[Run], page: PageNumber, end: &mut u64) -> Result<(), Damage> {
         for (run, number) in runs.iter().zip(0..) {
             let expected = self.end_slot(run.shape.level);
@@ -136,8 +136,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Checks that tiles of level 0 have their slots in level 1 from the first covered one on, and that no question
-    /// asks more tiles than it must.
+    /// Checks that all tiles of level 0 from the first covered one on have slots in level 1, and that no lookup probes
+    /// more tiles than necessary.
     fn check_covered(&self) -> Result<(), Damage> {
         let (tiles, slots) = (u64::from(self.tiles(Level::Zero)), self.end_slot(Level::One));
         let above = self.tiles(Level::One);

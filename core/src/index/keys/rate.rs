@@ -1,22 +1,22 @@
-//! What rates the levels have, and how many pages a tile needs to keep them.
+//! The rates of the levels, and how many pages a tile needs to keep them.
 //!
-//! For an absent key, a range that stands alone is read in vain with its own rate; one below level 1 only if its tile's
-//! slot there answers wrongly too, which is independent. So
+//! For an absent key, a range without level 1 is read unnecessarily at its own rate; one below level 1 only if its
+//! tile's slot there answers wrongly as well, which is independent. So
 //!
 //! ```text
 //! alone          fpr
 //! level 1        f1 = fpr^0.42
 //! level 0        f0 = fpr / f1                                                  f0 · f1 = fpr
 //!
-//! ranges read in vain, absent key      (ranges alone + ranges below · f1 · f0 / fpr) · fpr
-//! ranges read in vain, present key     127 · f0: the other slots of its own tile, which level 1 can't rule out
+//! ranges read for an absent key        (ranges alone + ranges below · f1 · f0 / fpr) · fpr
+//! others read for a present key        127 · f0: the other slots of its own tile, which level 1 can't rule out
 //! index pages, absent key              1 + tiles alone + tiles of level 1 + tiles below · f1
 //! ```
 //!
-//! Bits cost about the same wherever they lower the product of rates. More of them on level 1 save index pages, more of
-//! them on level 0 save heap pages around present keys; ten against fourteen per element is where the contract put it.
-//! The exponent gives that split at the default rate and keeps its proportion at others. By exact occupancy of blocks
-//! of 510 bits, in the limit of many blocks:
+//! A bit lowers the product of the rates by about as much on either level. More bits on level 1 save index pages; more
+//! bits on level 0 save heap pages around present keys. The exponent gives ten and fourteen bits per element at the
+//! default rate, and the same proportion at others. By exact occupancy of blocks of 510 bits, in the limit of many
+//! blocks:
 //!
 //! | fpr | alone: k, bits | level 1: rate, k, bits | level 0: rate, k, bits | both, bits | beside a present key |
 //! |---:|---:|---:|---:|---:|---:|
@@ -29,29 +29,29 @@
 //! | 0.000001 | 16, 38.9 | 3.02e-3, 8, 12.8 | 3.31e-4, 11, 18.6 | 31.3 | 0.04 |
 //! | 0.0000001 | 18, 50.0 | 1.15e-3, 9, 15.2 | 8.71e-5, 12, 22.5 | 37.6 | 0.01 |
 //!
-//! A tile needs the fewest pages for which the mean of its slots' exact rates is at most the promise: one that is
-//! fuller than the others counts with the rate that it has.
+//! A tile gets the fewest pages for which the mean of its slots' exact rates is at most the promised rate: a slot that is
+//! fuller than the others counts with its own rate.
 
-use super::address::Level;
-use super::limits::MAX_HASHES;
+use super::level::Level;
+use super::level::MAX_HASHES;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::rate;
 use std::cell::Cell;
 
-/// The rate of an index for which none was given.
+/// The rate of an index for which none is given.
 pub const DEFAULT_FPR: f64 = 0.00002;
 /// The smallest rate that an index may have.
 pub const MIN_FPR: f64 = 1e-7;
 /// The largest.
 pub const MAX_FPR: f64 = 0.1;
-/// The share of the rate's logarithm that level 1 has.
+/// The share of level 1 in the logarithm of the rate.
 const LEVEL_ONE_SHARE: f64 = 0.42;
-/// The most pages of a tile: far beyond what a heap of 2^32 pages can ask for at these rates.
+/// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
 const MAX_TILE_PAGES: u32 = 1 << 24;
 
-/// What a slot must keep.
+/// The rate that slots must keep, and what it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// The false positive rate of a slot, as a mean over the slots of a tile.
@@ -62,7 +62,7 @@ pub struct Target {
     pub bits: f64,
 }
 
-/// What the slots of an index must keep.
+/// The targets of an index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Ranges whose tile has no slot in level 1.
@@ -97,7 +97,7 @@ impl Rates {
     /// Those of [`check_fpr`].
     pub fn of(size: PageSize, fpr: f64) -> Result<Rates> {
         thread_local! {
-            /// The last answer: all tables that are written to have the same one.
+            /// The last result, which is usually the next one as well: most indexes have the same rate.
             static LAST: Cell<Option<(PageSize, u64, Rates)>> = const { Cell::new(None) };
         }
         check_fpr(fpr)?;
@@ -112,7 +112,7 @@ impl Rates {
         Ok(rates)
     }
 
-    /// What the slots of a tile must keep, given whether it has a slot in level 1, or is of level 1.
+    /// The target of a tile, given its level and whether it has a slot in level 1.
     pub const fn target(&self, level: Level, covered: bool) -> Target {
         match (level, covered) {
             (Level::One, _) => self.above,
@@ -127,7 +127,7 @@ impl Rates {
     }
 }
 
-/// The number of hashes that needs the fewest bits for a rate.
+/// The target with the number of hashes that needs the fewest bits for a rate.
 fn target(size: PageSize, fpr: f64) -> Target {
     let mut best = Target { fpr, num_hashes: 1, bits: f64::INFINITY };
     for num_hashes in 1..=MAX_HASHES as u8 {
@@ -143,8 +143,8 @@ fn target(size: PageSize, fpr: f64) -> Target {
 /// Bits per element at which `num_hashes` hashes give `fpr`, in the limit of many blocks.
 fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
     let rate = |load: f64| rate::at_load_in_blocks(size.block_bits(), u32::from(num_hashes), load);
-    // Elements per block. The textbook filter of this many hashes, which has fewer bits, and half as many elements,
-    // from below: a large load costs a long occupancy chain.
+    // Elements per block, between half of what the textbook formula gives, which is too optimistic, and all of it. Small
+    // loads first: large ones take long.
     let k = f64::from(num_hashes);
     let textbook = f64::from(size.block_bits()) * -(-(fpr.ln() / k).exp()).ln_1p() / k;
     let (mut enough, mut too_many) = (textbook / 2.0, textbook);
@@ -175,7 +175,7 @@ pub fn pages_for(size: PageSize, level: Level, width: Width, target: Target, loa
     let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
     let blocks = mean * target.bits / f64::from(size.block_bits());
     let guess = ((blocks / f64::from(width.blocks_per_page())) as u32).clamp(1, MAX_TILE_PAGES);
-    // Guessing by the limit is right or nearly so unless the slots differ.
+    // The guess, by the limit of many blocks, is nearly right unless the slots differ.
     let (mut too_few, mut enough) = (0, guess);
     while enough < MAX_TILE_PAGES && !keeps(enough) {
         (too_few, enough) = (enough, (enough + 1 + enough / 16).min(MAX_TILE_PAGES));
@@ -205,10 +205,10 @@ pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
     sum / loads.len().max(1) as f64
 }
 
-/// The loads that a tile should be made for, of those that were seen: those of slots that look complete. A slot may be
-/// empty or still be filling; a few may hold much more than the others.
+/// The loads that the next tile is sized for: those of slots that look complete. Slots may be empty or incomplete, and a
+/// few may hold much more than the others.
 ///
-/// These are the slots with at least half of what the slot has that is fuller than seven in eight.
+/// A slot looks complete if it has at least half the load of the one that is fuller than seven in eight.
 pub fn typical(loads: &[f64]) -> Vec<f64> {
     let mut filled: Vec<f64> = loads.iter().copied().filter(|&load| load >= 0.5).collect();
     filled.sort_unstable_by(|a, b| b.total_cmp(a));
@@ -217,13 +217,13 @@ pub fn typical(loads: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The mean, or nothing of nothing.
+/// The mean, if there are any.
 pub fn mean(loads: &[f64]) -> Option<f64> {
     (!loads.is_empty()).then(|| loads.iter().sum::<f64>() / loads.len() as f64)
 }
 
-/// Whether tiles of `before` pages serve where `needed` would: neighbouring tiles with one shape are one run of the
-/// directory.
+/// Whether tiles of `before` pages may be used instead of `needed`: neighbouring tiles of the same shape are one run of
+/// the directory.
 pub fn may_stay(before: u32, needed: u32) -> bool {
     before >= needed && (before - needed <= needed / 12 || before - needed == 1 && needed >= 6)
 }

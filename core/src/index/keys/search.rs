@@ -1,17 +1,17 @@
-//! Asking, and where an element's bits belong.
+//! Lookups, and where an element's bits belong.
 //!
 //! ```text
-//! asking   metapage ──▶ tiles alone            ──────────────────────────▶ ranges
+//! lookup   metapage ──▶ tiles alone            ──────────────────────────▶ ranges
 //!                   └─▶ tiles of level 1 ──▶ tiles that may have it ──▶ ranges
 //!
 //! adding   level 1: a page, its slot = the tile          1. under the share lock: are all bits set?
 //!          level 0: a page, its slot = the range         2. if not: exclusive lock, level 1 before level 0
 //! ```
 //!
-//! One page is read of each tile that is asked. Asking holds one lock at a time.
+//! A lookup reads one page of each tile that it probes, and holds one lock at a time.
 
-use super::address::Level;
 use super::directory::Directory;
+use super::level::Level;
 use super::tile::{Mark, Slots, TileAddress};
 use crate::index::page::Pages;
 
@@ -19,16 +19,15 @@ use crate::index::page::Pages;
 ///
 /// # Adding an element
 ///
-/// 1. For each mark, under the share lock of its page: [`Mark::is_set`]. A page behind the end of the file has no bits.
-///    If all are set, nothing is to be done: whoever set them held the exclusive lock until the WAL record was
-///    inserted, so it precedes our commit.
-/// 2. Those that are not: take the exclusive locks of their pages in the order of [`Places::in_lock_order`], level 1
-///    before level 0, extending the file where they don't exist. Then [`Mark::deltas`] of each; in one critical section
-///    [`super::Deltas::apply`], mark the buffers dirty and write one record of these one or two pages.
+/// 1. For each mark, under the share lock of its page: [`Mark::is_set`]. A page after the end of the file has no bits.
+///    If all are set, there is nothing to do: the backend that set them held the exclusive lock until it had inserted
+///    the WAL record, which therefore precedes our commit.
+/// 2. For the others: take the exclusive locks of their pages in the order of [`Places::in_lock_order`], level 1 before
+///    level 0, extending the file if necessary. Compute [`Mark::deltas`] of each. In one critical section change the
+///    bytes, mark the buffers dirty and write one record of these one or two pages.
 ///
-/// The metapage is never locked while a page of a tile is. Where [`Directory::places`] has no answer, the directory is
-/// grown first ([`Directory::grow`]), which is a record of its own: the metapage and at most one directory page. So no
-/// record has more than two pages, of the four that a generic one may have.
+/// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
+/// comes first, with a record of its own: of the metapage and at most one directory page.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     /// Its bits in level 1, if the tile of its range has a slot there.
@@ -45,7 +44,7 @@ impl Places {
 }
 
 impl Directory {
-    /// Where an element of a range belongs; nothing if the range has no tile yet.
+    /// Where an element of a range belongs; `None` if the range has no tile yet.
     pub fn places(&self, range: u32, hash: u64) -> Option<Places> {
         let tile = self.tile_of(Level::Zero, range)?;
         let mark = |tile: TileAddress, slot| Some(tile.probe(hash).mark(tile.slot(slot)?));
@@ -61,17 +60,17 @@ impl Directory {
     /// Calls `found` with each range that may have an element, in ascending order.
     ///
     /// A range without a tile is one without elements. Rows that a session may see were given their bits before they
-    /// were committed, so a directory that was current when the question began knows all tiles that matter.
+    /// were committed, so a directory that was current when the lookup began knows all tiles that matter.
     ///
     /// # Errors
-    /// [`super::Damage`] for a page that is not of the tile asked; those of reading.
+    /// [`super::Damage`] for a page that is not of its tile; those of reading.
     pub fn search<P: Pages>(&self, pages: &mut P, hash: u64, mut found: impl FnMut(u32)) -> Result<(), P::Error> {
         for tile in self.tiles_from(Level::Zero, 0).take(self.tiles_alone() as usize) {
-            ask(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
+            probe(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
         }
         let mut candidates = Vec::new();
         for tile in self.tiles_from(Level::One, 0) {
-            for slot in ask(pages, &tile, hash)? {
+            for slot in probe(pages, &tile, hash)? {
                 // A tile that was added after this directory was read.
                 let Some(below) = self.tile(Level::Zero, tile.first_slot.saturating_add(slot)) else { continue };
                 pages.prefetch(below.probe(hash).page);
@@ -79,14 +78,14 @@ impl Directory {
             }
         }
         for tile in candidates {
-            ask(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
+            probe(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
         }
         Ok(())
     }
 }
 
 /// The slots of a tile that may have an element.
-fn ask<P: Pages>(pages: &mut P, tile: &TileAddress, hash: u64) -> Result<Slots, P::Error> {
+fn probe<P: Pages>(pages: &mut P, tile: &TileAddress, hash: u64) -> Result<Slots, P::Error> {
     let probe = tile.probe(hash);
-    Ok(pages.with(probe.page, |page| probe.ask(page))??)
+    Ok(pages.with(probe.page, |page| probe.slots(page))??)
 }

@@ -1,4 +1,4 @@
-//! Tiles: the filters of neighbouring slots, transposed, and what an element has to do with one of their pages.
+//! Tiles: the filters of neighbouring slots, transposed, and where an element's bits are in their pages.
 //!
 //! ```text
 //! word(h, 16·level)      ──multiply-shift──▶ block of the tile        page = first page + block / (128 / W)
@@ -13,12 +13,12 @@
 //!  row 509      [ . . 1 … .  ]
 //! ```
 //!
-//! `word` is the frozen one of [`crate::hash`]. Each level has words of its own, so that an element that a slot of
-//! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
-//! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
+//! `word` is the frozen function of [`crate::hash`]. Each level uses words of its own. So an element that a slot of level
+//! 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose a
+//! position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
 
-use super::address::Level;
-use super::limits::MAX_HASHES;
+use super::level::Level;
+use super::level::MAX_HASHES;
 use crate::hash::{reduce, word};
 use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::sizing::rate;
@@ -43,17 +43,17 @@ impl Width {
     /// All, from the narrowest up.
     pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
 
-    /// The width of so many slots, if tiles can have it.
+    /// The width with this number of slots, if tiles can have it.
     pub fn new(slots: u8) -> Option<Width> {
         Width::ALL.into_iter().find(|width| width.0 == slots)
     }
 
-    /// The narrowest that has room for so many slots; the widest if none has.
+    /// The narrowest with room for this number of slots; the widest if none has.
     pub fn holding(slots: u32) -> Width {
         Width::ALL.into_iter().find(|width| width.slots() >= slots).unwrap_or(Width::MAX)
     }
 
-    /// The widest of at most so many slots; the narrowest if there is none.
+    /// The widest with at most this number of slots; the narrowest if there is none.
     pub fn within(slots: u32) -> Width {
         Width::ALL.into_iter().rfind(|width| width.slots() <= slots).unwrap_or(Width::MIN)
     }
@@ -83,7 +83,7 @@ pub struct TileShape {
     pub width: Width,
     /// Hashes per element (k), 1 to [`MAX_HASHES`].
     pub num_hashes: u8,
-    /// Pages, at least one: all of them full of blocks.
+    /// Pages, at least one; blocks fill each of them.
     pub pages: u32,
 }
 
@@ -93,7 +93,7 @@ impl TileShape {
         self.pages as u64 * self.width.blocks_per_page() as u64
     }
 
-    /// The false positive rate of a slot with so many distinct elements, by exact occupancy.
+    /// The false positive rate of a slot with this number of distinct elements, by exact occupancy.
     pub fn rate(self, size: PageSize, elements: f64) -> f64 {
         rate::expected_in_blocks(size.block_bits(), u32::from(self.num_hashes), self.blocks(), elements)
     }
@@ -115,7 +115,7 @@ pub struct TileAddress {
 }
 
 impl TileAddress {
-    /// What stands at the end of its pages.
+    /// The special space of its pages.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::of(self.shape.level), number: self.first_slot }
     }
@@ -125,12 +125,12 @@ impl TileAddress {
         self.first_page..self.first_page + self.shape.pages
     }
 
-    /// The place of a slot that it has.
+    /// The place of a slot in the tile, if the tile has it.
     pub fn slot(&self, number: u32) -> Option<u8> {
         number.checked_sub(self.first_slot).filter(|&slot| slot < self.shape.width.slots()).map(|slot| slot as u8)
     }
 
-    /// Where to look for an element.
+    /// Where an element is probed.
     #[inline]
     pub fn probe(&self, hash: u64) -> Probe {
         let TileShape { level, width, num_hashes, .. } = self.shape;
@@ -150,7 +150,7 @@ impl TileAddress {
         }
     }
 
-    /// The bits of a page of this tile, or nothing if none was ever written.
+    /// The bits of a page of this tile; `None` if it was never written.
     ///
     /// # Errors
     /// Those of [`Special::check`] for a page that is not of this tile.
@@ -159,7 +159,8 @@ impl TileAddress {
     }
 }
 
-/// The block of an element in a tile of so many, and the first `num_hashes` of its positions there.
+/// The block of an element in a tile with `blocks` blocks, and its positions there, of which the first `num_hashes` are
+/// set.
 #[inline(always)]
 pub(super) fn footprint(
     level: Level,
@@ -212,7 +213,7 @@ impl Iterator for Slots {
     }
 }
 
-/// The rows of one page that say which slots may have an element.
+/// The rows of one page that decide which slots may have an element.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     /// The page to read.
@@ -230,12 +231,12 @@ impl Probe {
         &self.offsets[..usize::from(self.num_hashes)]
     }
 
-    /// The slots that may have the element, given the page or nothing where the file ends before it.
+    /// The slots that may have the element. The page is `None` if it is after the end of the file.
     ///
     /// # Errors
     /// Those of [`Special::check`] for a page that is not of this tile.
     #[inline]
-    pub fn ask(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
+    pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
         let Some(page) = self.tile.written(page, self.size, self.page)? else { return Ok(Slots::default()) };
         Ok(Slots(match self.width.0 {
             8 => self.rows::<1>(page),
@@ -246,7 +247,7 @@ impl Probe {
         }))
     }
 
-    /// ANDs rows of `N` bytes. The page has its full length.
+    /// The AND of the rows, each of `N` bytes. The page has its full length.
     #[inline(always)]
     fn rows<const N: usize>(&self, page: &[u8]) -> u128 {
         let mut all = u128::MAX;
@@ -281,7 +282,7 @@ impl Mark {
         self.probe.page
     }
 
-    /// What must stand at the end of the page: what a page that is all zero is given with its first bits.
+    /// The special space of the page, to be written with the first bits of a page that is all zero.
     pub fn special(&self) -> Special {
         self.probe.tile
     }
@@ -289,20 +290,20 @@ impl Mark {
     /// Whether all of them are set.
     ///
     /// # Errors
-    /// Those of [`Probe::ask`].
+    /// Those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
-        Ok(self.probe.ask(page)?.contains(self.slot))
+        Ok(self.probe.slots(page)?.contains(self.slot))
     }
 
-    /// Where in the page the bytes are that have these bits: to fetch them ahead of use.
+    /// The offsets in the page of the bytes with these bits, so that they can be prefetched.
     pub fn offsets(&self) -> impl Iterator<Item = u16> {
         self.probe.offsets().iter().map(|row| row + u16::from(self.slot / 8))
     }
 
-    /// What to change in the page, which must exist, so that all of them are set: see [`Deltas`].
+    /// The changes to a page after which all of them are set.
     ///
     /// # Errors
-    /// Those of [`Probe::ask`].
+    /// Those of [`Probe::slots`].
     pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
         self.probe.tile.written(Some(page), self.probe.size, self.probe.page)?;
         let mut deltas = Deltas { len: 0, bytes: [(0, 0); MAX_HASHES] };
@@ -314,7 +315,7 @@ impl Mark {
     }
 }
 
-/// The bytes of one page that change when an element is added, each once and none that stays the same.
+/// The bytes of one page that change when an element is added, each once.
 #[derive(Clone, Copy, Debug)]
 pub struct Deltas {
     len: u8,
@@ -330,8 +331,7 @@ impl Deltas {
         }
     }
 
-    /// The bytes: where each is, from the start of the page, and what it becomes. In a generic WAL record each is a
-    /// region of length one.
+    /// Offset in the page and new value of each byte.
     pub fn bytes(&self) -> &[(u16, u8)] {
         &self.bytes[..usize::from(self.len)]
     }

@@ -119,10 +119,10 @@ fn each_field_is_checked() {
     assert_eq!(defect(&none), Defect::WrongLength { found: 100, expected: 8192 });
 }
 
-/// Only the first 512 ranges may be asked always, and level 1 has no tile that was not needed: what bounds a question's
-/// pages.
+/// Only the first 512 ranges may be without level 1, and level 1 has no unnecessary tile: this bounds the pages of a
+/// lookup.
 #[test]
-fn more_tiles_to_ask_than_possible_are_refused() {
+fn more_tiles_to_probe_than_possible_are_refused() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(512, 3)).unwrap();
     let tiles = |index: &mut Index, run: usize, tiles: u32| {
         let at = 88 + run * 20 + 8;
@@ -153,12 +153,12 @@ fn pages_in_the_wrong_place_are_noticed() {
     let [a, b] = [0, 1].map(|ordinal| index.directory.tile(Level::Zero, ordinal).unwrap());
     index.memory.pages.swap(a.first_page as usize, b.first_page as usize);
     let probe = (0..).map(|i| a.probe(element(i))).find(|probe| probe.page == a.first_page).unwrap();
-    let damage = probe.ask(Some(&index.memory.pages[probe.page as usize])).unwrap_err();
+    let damage = probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap_err();
     assert_eq!(damage.to_string(), "page 1: its number is 128 where 0 belongs");
     let mut page = vec![0; 8192];
     page[100] = 1;
-    assert_eq!(probe.ask(Some(&page)).unwrap_err().defect, Defect::ForeignPage { found: 0 });
-    assert_eq!(probe.ask(Some(&page[1..])).unwrap_err().defect, Defect::WrongLength { found: 8191, expected: 8192 });
+    assert_eq!(probe.slots(Some(&page)).unwrap_err().defect, Defect::ForeignPage { found: 0 });
+    assert_eq!(probe.slots(Some(&page[1..])).unwrap_err().defect, Defect::WrongLength { found: 8191, expected: 8192 });
     assert!(index.directory.survey(&mut index.memory).is_err());
 }
 

@@ -1,4 +1,4 @@
-//! How many tiles there are, how large and where, and what questions cost.
+//! How many tiles there are, how large and where, and what lookups cost.
 
 use super::*;
 
@@ -163,13 +163,13 @@ fn a_build_notices_that_rows_change() {
 
 /// Absent keys read the index pages that were expected.
 fn pages_read(index: &mut Index) -> f64 {
-    let questions = 20_000;
+    let lookups = 20_000;
     index.memory.reads = 0;
-    for i in 0..questions {
+    for i in 0..lookups {
         index.search(element(1 << 50 | i)).unwrap();
     }
     // The metapage, which the driver keeps.
-    let read = 1.0 + index.memory.reads as f64 / questions as f64;
+    let read = 1.0 + index.memory.reads as f64 / lookups as f64;
     let expected = index.directory.expectation().pages;
     assert!((read / expected - 1.0).abs() < 0.05, "{read} where {expected} were expected");
     read

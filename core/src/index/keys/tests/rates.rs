@@ -2,22 +2,22 @@
 
 use super::*;
 
-/// Whether so many of so many questions were answered wrongly as a rate lets expect, within six standard deviations and
+/// Asserts that as many lookups were answered wrongly as a rate lets expect, within six standard deviations and
 /// `slack` for one set of elements being like the mean of all.
-fn assert_rate(found: u64, questions: f64, rate: f64, slack: f64, what: &str) {
-    let (expected, found) = (questions * rate, found as f64);
+fn assert_rate(found: u64, lookups: f64, rate: f64, slack: f64, what: &str) {
+    let (expected, found) = (lookups * rate, found as f64);
     let bound = 6.0 * expected.sqrt() + slack * expected;
     assert!((found - expected).abs() <= bound, "{what}: {found} where {expected:.1} ± {bound:.1} were expected");
 }
 
-/// Asks every tile of a level for absent keys; returns wrong slots and what the formula says.
-fn wrong_slots(index: &Index, level: Level, loads: &[f64], questions: u64) -> (u64, f64) {
+/// Probes every tile of a level for absent keys. Returns the wrong slots, and what the formula says.
+fn wrong_slots(index: &Index, level: Level, loads: &[f64], lookups: u64) -> (u64, f64) {
     let mut wrong = 0;
     let mut expected = 0.0;
     for tile in index.directory.tiles_from(level, 0) {
-        for i in 0..questions {
+        for i in 0..lookups {
             let probe = tile.probe(element(1 << 50 | i));
-            wrong += u64::from(probe.ask(Some(&index.memory.pages[probe.page as usize])).unwrap().len());
+            wrong += u64::from(probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap().len());
         }
         let first = tile.first_slot as usize;
         let own = &loads[first.min(loads.len())..loads.len().min(first + tile.shape.width.slots() as usize)];
@@ -28,7 +28,7 @@ fn wrong_slots(index: &Index, level: Level, loads: &[f64], questions: u64) -> (u
 
 #[test]
 fn levels_and_both_together() {
-    let questions = 40_000;
+    let lookups = 40_000;
     for (count, per_range, fpr) in
         [(1400, 120, DEFAULT_FPR), (1400, 120, 0.01), (900, 60, 1e-4), (256, 200, DEFAULT_FPR)]
     {
@@ -45,12 +45,12 @@ fn levels_and_both_together() {
         let mut index = Index::build(options(8192, fpr, 100), 1 << 20, &lists).unwrap();
         let zero: Vec<f64> = loads.iter().map(|&load| load as f64).collect();
         let one: Vec<f64> = zero.chunks(128).map(|tile| tile.iter().sum()).collect();
-        let (wrong, expected) = wrong_slots(&index, Level::Zero, &zero, questions);
-        assert_rate(wrong, questions as f64, expected, 0.05, "level 0");
+        let (wrong, expected) = wrong_slots(&index, Level::Zero, &zero, lookups);
+        assert_rate(wrong, lookups as f64, expected, 0.05, "level 0");
         let covered = index.directory.tiles_alone() == 0;
         if covered {
-            let (wrong, expected) = wrong_slots(&index, Level::One, &one, questions);
-            assert_rate(wrong, questions as f64, expected, 0.05, "level 1");
+            let (wrong, expected) = wrong_slots(&index, Level::One, &one, lookups);
+            assert_rate(wrong, lookups as f64, expected, 0.05, "level 1");
         }
         // Both together: independent.
         let mut product = 0.0;
@@ -62,7 +62,7 @@ fn levels_and_both_together() {
             product += mean_rate(tile.shape, tile.size, own) * own.len() as f64 * asked;
         }
         assert!(product / count as f64 <= fpr, "{product}");
-        let more = questions * 10;
+        let more = lookups * 10;
         let found: usize = (0..more).map(|i| index.search(element(1 << 50 | i)).unwrap().len()).sum();
         assert_rate(found as u64, more as f64, product, 0.1, "both");
         let survey = index.directory.survey(&mut index.memory).unwrap();

@@ -1,6 +1,11 @@
-//! The levels of an index, and the kinds of their pages.
+//! The levels of an index, the kinds of their pages, and limits.
 
 use crate::index::page::PageKind;
+
+/// The most hashes (k) of a tile: the words of a level have bits for so many, besides the word for the block.
+pub const MAX_HASHES: usize = 60;
+/// Tiles that end within so many ranges have no slot in level 1.
+pub const RANGES_ALONE: u64 = 512;
 
 /// The two levels of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
