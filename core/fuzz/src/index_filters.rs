@@ -1,4 +1,4 @@
-//! Indexes over filters by any history and with any damage: a question finds what the filters have, and what the check
+//! Indexes over filters by any history and with any damage: a lookup finds what the filters have, and what the check
 //! accepts can be used.
 
 use super::forge::{Input, mend};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The smallest pages: they fill up soonest.
 const BYTES: usize = 1024;
-/// Row pages and tiles of a group beyond these are not asked: a file may say that it has millions.
+/// The most row pages and tiles of a group that are used: a file may say that it has millions.
 const MOST: u64 = 1000;
 
 /// Stored filters by their rows.
@@ -32,7 +32,7 @@ pub fn run(data: &[u8]) {
     forged(input.0);
 }
 
-/// Builds, adds and removes as the bytes say. Every question must be answered as the filters answer it.
+/// Builds, adds and removes as the bytes say. Every lookup must find what the filters say.
 fn live(filters: &[Vec<u8>], history: &[u8]) -> Index {
     let mut input = Input(history);
     let mut given = Rows::new();
@@ -75,7 +75,7 @@ fn live(filters: &[Vec<u8>], history: &[u8]) -> Index {
         }
     }
     index = reopened(index);
-    filters.iter().for_each(|filter| ask(&mut index, &given, &view(filter)));
+    filters.iter().for_each(|filter| look_up(&mut index, &given, &view(filter)));
     index
 }
 
@@ -89,13 +89,13 @@ fn reopened(index: Index) -> Index {
     read
 }
 
-/// What is asked of a group for an element of a kind.
-fn asked(group: &Group, kind: Kind<'_>, hash: u64) -> Sought {
+/// What a lookup of an element of a kind wants from a group.
+fn sought(group: &Group, kind: Kind<'_>, hash: u64) -> Sought {
     if group.holds == Holds::Nothing || group.kind() == kind { Sought::Hash(hash) } else { Sought::OtherKind }
 }
 
-/// Asks for elements of the kind of a filter, some of which it has.
-fn ask(index: &mut Index, given: &Rows, like: &View<'_>) {
+/// Looks up elements of the kind of a filter, some of which it has.
+fn look_up(index: &mut Index, given: &Rows, like: &View<'_>) {
     let kind = like.header.kind;
     for i in 0..24u64 {
         let hash = match like.body {
@@ -104,7 +104,7 @@ fn ask(index: &mut Index, given: &Rows, like: &View<'_>) {
             }
             _ => oracle::positions(Layout::Blocked, 1, u64::MAX >> 9, i << 59 | i)[0] << 7 | i,
         };
-        let found = index.search(|group| vec![vec![asked(group, kind, hash)]]).expect("a sound index");
+        let found = index.search(|group| vec![vec![sought(group, kind, hash)]]).expect("a sound index");
         for (row, filter) in given {
             let filter = view(filter);
             let has = !filter.header.kind.is_none() && (filter.header.kind != kind || contains(&filter, hash));

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
 const BYTES: usize = 1024;
-/// More tiles than this are not asked: a file may say that it has millions.
+/// The most tiles that are used: a file may say that it has millions.
 const MOST_TILES: usize = 1000;
 
 fn size() -> PageSize {

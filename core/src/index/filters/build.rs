@@ -1,8 +1,8 @@
 //! Building an index in one pass: the filters of rows in any order.
 //!
 //! ```text
-//! filter ──▶ kept with others of its group, until these fill a tile or memory ──▶ tile, written at once
-//!       └──▶ its row, in the group's row page, which is written when the tiles have all of its slots
+//! filter ──▶ kept with others of its group, until they fill a tile or memory ──▶ tile, written at once
+//!       └──▶ its row, in the group's row page, which is written when all of its slots belong to tiles
 //! end    ──▶ tiles for what is left, row pages, directory pages
 //! ```
 
@@ -20,13 +20,13 @@ struct Open {
     group: Group,
     /// Its number, once it has a tile.
     number: Option<u32>,
-    /// The bits of each, one after the other.
+    /// Their bits, one after the other.
     bits: Vec<u8>,
     rows: Vec<RowId>,
-    /// The row page that is not full yet, and how many slots the tiles have of it.
+    /// The row page that is not full yet, and how many of its slots belong to tiles.
     row_page: Vec<u8>,
     slots: u16,
-    /// Which tiles these are.
+    /// The numbers of these tiles.
     tiles: Range<usize>,
 }
 
@@ -37,9 +37,9 @@ pub struct Build {
     hold: usize,
     held: usize,
     groups: Vec<Open>,
-    /// Memory of a tile that was written, for the next one.
+    /// The memory of a tile that was written, to be used again.
     spare: Vec<u8>,
-    /// All tiles so far; those whose row page was not written yet don't know it.
+    /// All tiles so far. Their row page is not set until it is written.
     tiles: Vec<Tile>,
     /// Groups that have a tile.
     numbered: u32,
@@ -48,7 +48,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// An index with pages of this size, of whose filters up to `hold` bytes may be kept in memory.
+    /// Begins an index with pages of this size. At most `hold` bytes of filters are kept in memory.
     pub fn new(size: PageSize, hold: usize) -> Build {
         let directory = Directory::empty(size);
         let (groups, spare, tiles) = (Vec::new(), Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ impl Build {
     /// Adds a row with its filter.
     ///
     /// # Errors
-    /// [`crate::Class::TooLarge`] when there are no numbers left for pages; those of writing.
+    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages; those of writing.
     pub fn add<S: Sink>(&mut self, sink: &mut S, row: RowId, filter: &View<'_>) -> std::result::Result<(), S::Error> {
         let Some(group) = Group::of(filter) else { return Ok(()) };
         self.rows += 1;
@@ -78,7 +78,7 @@ impl Build {
         let open = &mut self.groups[number];
         let bits = slot_bits(filter, &open.group);
         if open.bits.capacity() == 0 {
-            // One after the other without moving them: as many as a tile has, or as may be kept.
+            // Enough for a tile, or for what may be kept, so that the bits need not move.
             let tile = bits.len().saturating_mul(usize::from(self.directory.widest(&open.group)));
             let room = tile.min(self.hold.max(bits.len()));
             if self.spare.capacity() / 2 <= room {
@@ -136,13 +136,13 @@ impl Build {
         let open = &mut self.groups[number];
         self.held -= open.bits.len();
         open.rows.clear();
-        // Whoever comes next may need the memory.
+        // The next tile may use the memory.
         self.spare = std::mem::take(&mut open.bits);
         self.spare.clear();
         Ok(())
     }
 
-    /// How wide a tile is made for so many filters, or for some of them: as wide as can be if most of it is used.
+    /// The width of a tile for so many filters, or for the first of them: the greatest, if most of it is used.
     fn width_for(&self, group: &Group, filters: usize) -> u16 {
         let most = self.directory.widest(group);
         if group.shape.blocks == 0 || filters >= usize::from(most) {
@@ -156,7 +156,7 @@ impl Build {
         ((room / per_page).max(1) as u16).min(most)
     }
 
-    /// Writes a tile of these of the filters that are kept.
+    /// Writes a tile of some of the filters that are kept.
     fn tile<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -197,7 +197,7 @@ impl Build {
         Ok(())
     }
 
-    /// Writes the row page of a group, if there is one, and tells its tiles where it is.
+    /// Writes the row page of a group, if there is one, and sets it in its tiles.
     fn write_row_page<S: Sink>(&mut self, sink: &mut S, number: usize) -> std::result::Result<(), S::Error> {
         let open = &mut self.groups[number];
         let mut page = std::mem::take(&mut open.row_page);
@@ -215,7 +215,7 @@ impl Build {
     }
 }
 
-/// Writes the pages of a tile: of each slot's `each` bytes of bits some in each page.
+/// Writes the pages of a tile, whose slots have `each` bytes of bits.
 fn write_blocks<S: Sink>(
     sink: &mut S,
     size: PageSize,

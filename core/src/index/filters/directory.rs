@@ -1,8 +1,7 @@
 //! Where the tiles are: groups, their tiles, and the row pages of these.
 //!
-//! It is written as a list of records that only grows: a group, or a tile of a group. So what a session has read stays
-//! true, and lacks at most what was added since; [`Chain::is_current`] compares four bytes. A million filters of
-//! one shape are 7,900 tiles, and 24 pages of records.
+//! It is stored as a list of records, each a group, or a tile of a group, to which new ones are added. A million filters
+//! of one shape are 7,900 tiles, and 24 pages of records.
 
 use super::group::Group;
 use super::row_page::{RowPage, room};
@@ -10,7 +9,7 @@ use super::tile::{Grid, Slot, Tile, widest};
 use crate::index::chain::Chain;
 use crate::index::page::PageSize;
 
-/// All tiles of an index, as its metapage and directory pages tell.
+/// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Bytes of a page.
@@ -28,13 +27,13 @@ pub struct Directory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
     group: Group,
-    /// Those of one row page one after the other, by their first slots.
+    /// Tiles of the same row page are neighbours, in the order of their first slots.
     tiles: Vec<Tile>,
     row_pages: Vec<RowPage>,
 }
 
 impl Directory {
-    /// That of an index without rows.
+    /// The directory of an index without rows.
     pub fn empty(size: PageSize) -> Directory {
         Directory { size, chain: Chain::empty(), newest: Vec::new(), tiles: 0, groups: Vec::new() }
     }
@@ -49,7 +48,7 @@ impl Directory {
         self.groups.iter().position(|member| member.group == *group).map(|number| number as u32)
     }
 
-    /// The tiles of a group: those of one row page one after the other.
+    /// The tiles of a group; those of the same row page are neighbours.
     pub fn tiles(&self, group: u32) -> &[Tile] {
         self.groups.get(group as usize).map_or(&[], |member| &member.tiles)
     }
@@ -69,7 +68,7 @@ impl Directory {
         self.groups.iter().map(|member| member.row_pages.len()).sum()
     }
 
-    /// How many slots a group has, free ones included.
+    /// How many slots a group has, including free ones.
     pub fn slots(&self, group: u32) -> u64 {
         self.row_pages(group).iter().map(|page| u64::from(page.slots)).sum()
     }
@@ -87,7 +86,7 @@ impl Directory {
         self.groups.len() as u32 - 1
     }
 
-    /// Adds a tile that follows those of its group.
+    /// Adds a tile after those of its group.
     pub(super) fn place(&mut self, tile: Tile) {
         let member = &mut self.groups[tile.group as usize];
         let end = tile.slots().end;
@@ -102,14 +101,14 @@ impl Directory {
         self.tiles += 1;
     }
 
-    /// The row page and the slot that the next tile of a group begins with, if it has so many slots: those of the last
-    /// page if it has room for them, else `None` for a new one.
+    /// The row page of the next tile of a group: the last one if it has room for so many slots, else `None` for a new
+    /// one.
     pub(super) fn next_slot(&self, group: u32, width: u16) -> Option<RowPage> {
         let last = self.row_pages(group).last()?;
         (last.slots + width <= room(self.size)).then_some(*last)
     }
 
-    /// The widest tile that a group may have.
+    /// How many slots a tile of a group may have.
     pub(super) fn widest(&self, group: &Group) -> u16 {
         let room = room(self.size);
         if group.shape.blocks == 0 { room } else { room.min(widest(self.size, group.block_bytes()) as u16) }

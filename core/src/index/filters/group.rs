@@ -1,24 +1,24 @@
-//! Groups: filters that are in tiles together, since an element has the same block and the same bits in all of them.
+//! Groups: filters that share tiles, since an element has the same block and the same bits in all of them.
 
 use crate::filter::{Body, View};
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, Shape};
 use std::borrow::Cow;
 
-/// Hashes per element for the hashes of lists.
+/// Hashes per element (k) for filters that are lists.
 const LIST_HASHES: u32 = 6;
-/// Bits for each hash of a list, at least; at most twice as many.
+/// The least bits for each hash of a list; there are at most twice as many.
 const LIST_BITS: u64 = 12;
 
 /// What slots have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Holds {
-    /// The bits of filters: what is found need not be asked again.
+    /// The bits of filters: rows that are found need no recheck.
     Bits = 0,
     /// Bits of the hashes of lists.
     Hashes = 1,
-    /// Nothing: every question finds all.
+    /// Nothing: every lookup finds all of them.
     Nothing = 2,
 }
 
@@ -27,14 +27,14 @@ pub enum Holds {
 pub struct Group {
     /// What slots have.
     pub holds: Holds,
-    /// Where an element's bits are; without blocks if slots have nothing.
+    /// The shape of the slots; it has no blocks if they have nothing.
     pub shape: Shape,
     tag: Tag,
     name: Box<str>,
 }
 
 impl Group {
-    /// The group of filters of which nothing is kept.
+    /// The group of filters whose slots have nothing.
     pub fn of_any() -> Group {
         let shape = Shape { layout: Layout::Classic, num_hashes: 0, blocks: 0 };
         Group { holds: Holds::Nothing, shape, tag: Tag::None, name: "".into() }
@@ -45,8 +45,7 @@ impl Group {
         Group { holds, shape, tag: kind.tag, name: kind.name.into() }
     }
 
-    /// The group of a filter; nothing if it has no elements and would be no error for any, so that no question is about
-    /// it.
+    /// The group of a filter; `None` if it has no kind and therefore no elements, so that no lookup must find it.
     pub fn of(filter: &View<'_>) -> Option<Group> {
         let header = &filter.header;
         if header.kind.is_none() {

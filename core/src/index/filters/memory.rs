@@ -70,7 +70,7 @@ impl Index {
         Ok((bytes, pages))
     }
 
-    /// The first step: claims a slot. Nothing if the filter needs none.
+    /// The first step: claims a slot. `None` if the filter needs none.
     ///
     /// # Errors
     /// As [`Index::insert`].
@@ -98,7 +98,7 @@ impl Index {
         }
     }
 
-    /// Another step: writes blocks to a page. Returns how many bytes; nothing if all were written.
+    /// Another step: writes blocks to a page. Returns how many bytes; `None` if all were written.
     ///
     /// # Errors
     /// Those of reading.
@@ -111,7 +111,7 @@ impl Index {
         Ok(Some(bytes.len()))
     }
 
-    /// The last step: questions find the row.
+    /// The last step: lookups find the row from now on.
     ///
     /// # Errors
     /// Those of reading.
@@ -121,8 +121,7 @@ impl Index {
         Ok(())
     }
 
-    /// Removes the rows for which `is_dead` says so, as VACUUM does. Returns how many it removed, and how many are
-    /// left.
+    /// Removes the dead rows, as VACUUM does. Returns how many were removed, and how many are left.
     ///
     /// # Errors
     /// Those of reading.
@@ -144,7 +143,7 @@ impl Index {
         Ok((removed, left))
     }
 
-    /// The rows that may match, and whether each must be asked again.
+    /// The rows that may match, and whether each must be rechecked.
     ///
     /// # Errors
     /// Those of [`Directory::search`].

@@ -56,7 +56,7 @@ pub(super) fn tile_record(tile: &Tile) -> Vec<u8> {
     record
 }
 
-/// The group of a record, of which the first byte was read.
+/// The group of a record whose first byte was read.
 fn parse_group(bytes: &mut Reader<'_>, page: PageNumber) -> Result<Group, Damage> {
     require(bytes.0.len() >= GROUP_BYTES - 1, || Damage::field(page, "bytes of records", bytes.0.len() as u64))?;
     let [holds, layout, tag, hashes, reserved, n0, n1] = bytes.take();
@@ -94,7 +94,7 @@ impl Directory {
     /// Reads metapage and directory pages.
     ///
     /// # Errors
-    /// [`Damage`] for what nothing here would have written; those of reading.
+    /// [`Damage`] for pages that no code here writes; those of reading.
     pub fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
         Ok(Directory::parse(Stored::read(&FORM, pages, size)?, size)?)
     }
@@ -113,7 +113,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Adds the groups and tiles of a directory page, and what pages they take.
+    /// Adds the groups and tiles of a directory page, and the pages that they own.
     fn add_records(
         &mut self,
         records: &[u8],
@@ -167,7 +167,7 @@ impl Directory {
         Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page })
     }
 
-    /// Checks that no page belongs to two.
+    /// Checks that no page has two owners.
     fn check_taken(&self, mut taken: Vec<std::ops::Range<PageNumber>>) -> Result<(), Damage> {
         taken.sort_unstable_by_key(|pages| pages.start);
         let overlap = taken.windows(2).find(|pair| pair[0].end > pair[1].start);

@@ -1,8 +1,8 @@
-//! The index over a column of filters, as bytes: which rows' filters may have an element?
+//! The index over a column of filters, as bytes. It finds the rows whose filters may have an element.
 //!
-//! Filters of one shape choose the same block for an element. So the filters of up to 127 rows are a **tile**, in which
-//! block 0 of all of them comes first, then block 1 of all, and so on: a question reads the one page that has the
-//! element's block of 127 filters, where the table has it in 127 places.
+//! In filters of the same shape an element has the same block. So the filters of up to 127 rows form a **tile**, in which
+//! block 0 of all of them comes first, then block 1 of all, and so on. A lookup reads the one page with the element's
+//! block of 127 filters, instead of 127 places of the table.
 //!
 //! ```text
 //! filter of row    A        B        C                    page of a tile          row page
@@ -16,40 +16,40 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `group` | [`Group`]: which filters are in tiles together |
-//! | `tile` | [`Tile`]: where a slot's blocks are; asking a page |
-//! | `row_page` | [`RowPage`]: which rows the slots belong to, and which are free |
+//! | `group` | [`Group`]: filters that share tiles |
+//! | `tile` | [`Tile`]: where a slot's blocks are; probing a page |
+//! | `row_page` | [`RowPage`]: the rows of the slots, and which slots are free |
 //! | `directory` | [`Directory`]: where the tiles are |
 //! | `meta` | the directory as bytes, read with the one check |
 //! | `grow` | new tiles |
 //! | `build` | an index from filters, in one pass |
-//! | `search` | asking |
+//! | `search` | lookups |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
 //! docs/format.md has the bytes in its section 16.
 //!
 //! # What is kept of a filter
 //!
-//! | a filter | its slot has | a question finds it |
+//! | a filter | its slot has | a lookup finds it |
 //! |---|---|---|
 //! | of bits, `blocked` or `parquet` | its bits | if and only if the filter may have the element |
-//! | that is a list | bits of its hashes, as many as the list needs, not its capacity | nearly so: it is asked again |
-//! | of bits, `classic` | nothing | always, as is one of another kind: its row is asked again |
+//! | that is a list | bits of its hashes, as many as the list needs, not its capacity | nearly so: it must be rechecked |
+//! | of bits, `classic` | nothing | always, and it must be rechecked; so does a filter of another kind |
 //! | without a kind, so without elements | it has no slot | never |
 //!
 //! # For the access method
 //!
-//! | it wants to | it calls |
+//! | to | it calls |
 //! |---|---|
 //! | build | [`Build::add`] for each row, [`Build::finish`] |
 //! | insert | [`Directory::row_pages`], [`RowPage::first_free`]; [`Slot`] has the steps |
-//! | add a tile | [`Directory::grow`], where no slot is free: the metapage and a directory page |
-//! | remove | [`RowPage::rows`], [`RowPage::free`]: blocks stay, and are written over |
-//! | ask | [`Directory::search`]; one share lock at a time |
+//! | add a tile | [`Directory::grow`], if no slot is free: changes the metapage and a directory page |
+//! | remove | [`RowPage::rows`], [`RowPage::free`]: blocks stay until they are overwritten |
+//! | look up | [`Directory::search`]; one share lock at a time |
 //!
-//! What makes "no" certain: a slot is published when all of its blocks are written, and before its row is committed. A
-//! question reads blocks first and then whose they are. Had the slot another owner in between, the new one began after
-//! the question, which can't see it; and the old one was dead to everybody.
+//! Why "no" is certain: a slot is published after all of its blocks were written, and before its row is committed. A
+//! lookup reads blocks first, and then the rows that they belong to. If a slot was given to another row in between, that
+//! row was inserted after the lookup began, which can't see it; and the old row was dead for every session.
 
 mod build;
 mod directory;

@@ -1,4 +1,4 @@
-//! Row pages: which rows the slots of tiles belong to, and which slots are free.
+//! Row pages: the rows that the slots of tiles belong to, and which slots are free.
 //!
 //! ```text
 //! payload    │ state of each slot, a byte │ row of each slot: page u32, line u16 │
@@ -11,20 +11,20 @@ use crate::index::page::{Damage, PageKind, PageNumber, PageSize, RowId, Special}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// Nobody's: its blocks may be anything.
+    /// It belongs to no row, and its blocks may be anything.
     Free = 0,
-    /// A row's that was not committed yet, whose blocks are being written.
+    /// It belongs to an uncommitted row, and its blocks are being written.
     Claimed = 1,
-    /// A row's.
+    /// It belongs to a row.
     Used = 2,
 }
 
-/// Bytes of a page to set: where, and to what.
+/// Bytes of a page that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<const N: usize> {
-    /// Where in the page.
+    /// Their offset in the page.
     pub offset: u16,
-    /// What it becomes.
+    /// Their new values.
     pub bytes: [u8; N],
 }
 
@@ -38,7 +38,7 @@ pub(super) const fn room(size: PageSize) -> u16 {
 pub struct RowPage {
     /// Where it is.
     pub page: PageNumber,
-    /// The number of the group whose it is.
+    /// The number of the group that it belongs to.
     pub group: u32,
     /// How many slots the tiles have so far.
     pub slots: u16,
@@ -47,7 +47,7 @@ pub struct RowPage {
 }
 
 impl RowPage {
-    /// What stands at its end.
+    /// Its special space.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::Rows, number: self.group }
     }
@@ -72,7 +72,7 @@ impl RowPage {
         &page[usize::from(self.state_at(0))..][..usize::from(self.slots)]
     }
 
-    /// The first slot that nobody has.
+    /// The first free slot.
     ///
     /// # Errors
     /// For another page.
@@ -81,10 +81,10 @@ impl RowPage {
         Ok(self.states(page).iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
     }
 
-    /// The state of a slot, and whose it is.
+    /// The state of a slot, and its row.
     ///
     /// # Errors
-    /// [`Defect::Field`] for a state that is none.
+    /// [`Defect::Field`] for an unknown state.
     pub fn slot(&self, page: &[u8], slot: u16) -> Result<(State, RowId), Damage> {
         let state = match page[usize::from(self.state_at(slot))] {
             0 => State::Free,
@@ -98,15 +98,15 @@ impl RowPage {
         Ok((state, RowId::from_bytes(*row)))
     }
 
-    /// Calls `found` with each slot that is somebody's.
+    /// Calls `found` with each slot that is not free.
     ///
     /// # Errors
-    /// For another page, and for a state that is none.
+    /// For another page, and for an unknown state.
     pub fn rows(&self, page: Option<&[u8]>, found: impl FnMut(u16, State, RowId)) -> Result<(), Damage> {
         self.rows_of(page, 0..self.slots, found)
     }
 
-    /// Calls `found` with each of these slots that is somebody's.
+    /// Calls `found` with each of these slots that is not free.
     ///
     /// # Errors
     /// As [`RowPage::rows`].
@@ -126,23 +126,23 @@ impl RowPage {
         Ok(())
     }
 
-    /// What to change so that a free slot is a row's, whose blocks are still to be written.
+    /// The changes that give a free slot to a row, before its blocks are written.
     pub fn claim(&self, slot: u16, row: RowId) -> (Piece<1>, Piece<6>) {
         let state = Piece { offset: self.state_at(slot), bytes: [State::Claimed as u8] };
         (state, Piece { offset: self.row_at(slot), bytes: row.to_bytes() })
     }
 
-    /// What to change so that questions find the row of a claimed slot.
+    /// The change after which lookups find the row of a claimed slot.
     pub fn publish(&self, slot: u16) -> Piece<1> {
         Piece { offset: self.state_at(slot), bytes: [State::Used as u8] }
     }
 
-    /// What to change so that a slot is nobody's.
+    /// The change that frees a slot.
     pub fn free(&self, slot: u16) -> Piece<1> {
         Piece { offset: self.state_at(slot), bytes: [State::Free as u8] }
     }
 
-    /// Sets a slot of a page that is being made.
+    /// Gives a slot to a row in a page that is being built.
     pub(super) fn set(&self, page: &mut [u8], slot: u16, row: RowId) {
         let (_, place) = self.claim(slot, row);
         let state = self.publish(slot);

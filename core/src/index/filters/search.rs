@@ -1,4 +1,4 @@
-//! Asking: one page of each tile, and the row page where a tile has an answer.
+//! Lookups: one page of each tile, and the row page of a tile that may have the element.
 
 use super::directory::Directory;
 use super::group::{Group, Holds};
@@ -6,19 +6,19 @@ use super::row_page::{RowPage, State};
 use super::tile::{Grid, Mask, Tile};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId};
 
-/// What is asked of a group.
+/// What a lookup wants from the filters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sought {
     /// The element with this hash.
     Hash(u64),
-    /// An element of another kind: all filters are found, and asked again for the error that this is.
+    /// An element of another kind: all filters are found, so that the recheck reports the error.
     OtherKind,
 }
 
 /// A condition on a filter: that it has at least one of these elements.
 pub type Condition = Vec<Sought>;
 
-/// Slots of a row page.
+/// A set of slots of a row page.
 struct Found(Vec<u64>);
 
 impl Found {
@@ -48,23 +48,23 @@ impl Found {
     }
 }
 
-/// How many pages of tiles are said to be asked for soon.
+/// How many pages of tiles are prefetched.
 const AHEAD: usize = 32;
 
-/// A question for the slots of a group.
-struct Question<'q, P, C> {
+/// A lookup in the tiles of a group.
+struct Lookup<'q, P, C> {
     pages: &'q mut P,
     size: PageSize,
     group: &'q Group,
-    /// Of each condition where to look for its elements, in the order of their blocks.
+    /// For each condition the masks of its elements, in the order of their blocks.
     conditions: &'q [Vec<Mask>],
-    /// Pages that the first condition will read.
+    /// The pages that the first condition will read.
     coming: C,
 }
 
 impl Directory {
-    /// Calls `found` with each row whose filter may have elements as all of the conditions say, and with whether it
-    /// must be asked again. `conditions` says what is asked of a group.
+    /// Calls `found` with each row whose filter may meet all of the conditions, and with whether it must be rechecked.
+    /// `conditions` returns the conditions for a group.
     ///
     /// # Errors
     /// [`crate::index::page::Damage`] for a page that is not what the directory says; those of reading.
@@ -86,40 +86,40 @@ impl Directory {
             };
             let mut tiles = self.tiles(number);
             let first = conditions.first().map_or(&[][..], Vec::as_slice);
-            let coming = tiles.iter().flat_map(|tile| asked(self.size, group, tile, first).map(|(page, _)| page));
-            let mut question = Question { pages, size: self.size, group, conditions: &conditions, coming };
-            question.announce(AHEAD);
+            let coming = tiles.iter().flat_map(|tile| pages_of(self.size, group, tile, first).map(|(page, _)| page));
+            let mut lookup = Lookup { pages, size: self.size, group, conditions: &conditions, coming };
+            lookup.prefetch(AHEAD);
             for page in self.row_pages(number) {
                 let own = tiles.iter().take_while(|tile| tile.row_page == page.page).count();
                 let (own, rest) = tiles.split_at(own);
                 tiles = rest;
-                question.search(page, own, |row| found(row, again))?;
+                lookup.search(page, own, |row| found(row, again))?;
             }
         }
         Ok(())
     }
 }
 
-impl<P: Pages, C: Iterator<Item = PageNumber>> Question<'_, P, C> {
-    /// Says which pages come next.
-    fn announce(&mut self, pages: usize) {
+impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
+    /// Prefetches the next pages.
+    fn prefetch(&mut self, pages: usize) {
         self.coming.by_ref().take(pages).for_each(|page| self.pages.prefetch(page));
     }
 
-    /// The rows of one row page, given its tiles.
+    /// Finds rows of one row page, given its tiles.
     fn search(&mut self, page: &RowPage, tiles: &[Tile], mut found: impl FnMut(RowId)) -> Result<(), P::Error> {
         let mut slots: Option<Found> = None;
         for (number, condition) in self.conditions.iter().enumerate() {
             let mut may = Found::none(page.slots);
             for tile in tiles {
-                self.ask(tile, condition, number == 0, &mut may)?;
+                self.probe(tile, condition, number == 0, &mut may)?;
             }
             slots.as_mut().map(|slots| slots.retain(&may)).unwrap_or_else(|| slots = Some(may));
             if slots.as_ref().is_some_and(Found::is_none) {
                 return Ok(());
             }
         }
-        // Blocks were read before: a slot that got another owner since got one that this question can't see.
+        // The blocks were read before: a row that was given a slot since then is not visible to this lookup.
         self.pages.with(page.page, |bytes| {
             let mut of_slot = |_, state, row| {
                 if state == State::Used {
@@ -134,14 +134,14 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Question<'_, P, C> {
         Ok(())
     }
 
-    /// The slots of a tile that may have at least one of some elements.
-    fn ask(&mut self, tile: &Tile, elements: &[Mask], is_first: bool, may: &mut Found) -> Result<(), P::Error> {
+    /// Adds the slots of a tile that may have at least one of the elements.
+    fn probe(&mut self, tile: &Tile, elements: &[Mask], is_first: bool, may: &mut Found) -> Result<(), P::Error> {
         let Some(grid) = Grid::new(self.size, self.group, tile.width) else { return Ok(()) };
-        for (at, elements) in asked(self.size, self.group, tile, elements) {
-            self.announce(usize::from(is_first));
+        for (at, elements) in pages_of(self.size, self.group, tile, elements) {
+            self.prefetch(usize::from(is_first));
             self.pages.with(at, |page| {
                 elements.iter().try_for_each(|mask| {
-                    mask.ask(tile, &grid, self.size, page, at, |slot| may.add(tile.first_slot + slot))
+                    mask.probe(tile, &grid, self.size, page, at, |slot| may.add(tile.first_slot + slot))
                 })
             })??;
         }
@@ -149,9 +149,9 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Question<'_, P, C> {
     }
 }
 
-/// The pages of a tile that have the blocks of some elements, each with these. The elements are in the order of their
-/// blocks.
-fn asked<'m>(
+/// The pages of a tile with the blocks of these elements, which are in the order of their blocks; each page with its
+/// elements.
+fn pages_of<'m>(
     size: PageSize,
     group: &Group,
     tile: &Tile,
@@ -163,7 +163,7 @@ fn asked<'m>(
     elements.chunk_by(move |a, b| page_of(a) == page_of(b)).map(move |elements| (page_of(&elements[0]), elements))
 }
 
-/// Where to look for the elements of a condition, in the order of their blocks; nothing if all slots are found.
+/// The masks of the elements of a condition, in the order of their blocks; `None` if every slot meets it.
 fn masks(group: &Group, condition: &Condition) -> Option<Vec<Mask>> {
     let mask = |sought: &Sought| match sought {
         Sought::Hash(hash) => Some(Mask::of(group, *hash)),

@@ -19,7 +19,7 @@ fn element(i: u64) -> u64 {
     hash(&i.to_le_bytes())
 }
 
-/// The filter of some of a small universe of elements, so that questions have answers.
+/// The filter of some of a small universe of elements, so that lookups find some.
 fn filter(layout: Layout, tag: Tag, capacity: Option<u64>, elements: impl Iterator<Item = u64>) -> Vec<u8> {
     let request = Request { capacity, fpr: 0.01, layout };
     let mut hashes: Vec<u64> = elements.map(element).collect();
@@ -29,8 +29,8 @@ fn filter(layout: Layout, tag: Tag, capacity: Option<u64>, elements: impl Iterat
     from_hashes(&header, &hashes[..distinct], u64::MAX).expect("a possible filter")
 }
 
-/// What is asked for an element of this kind.
-fn asked(group: &Group, tag: Tag, i: u64) -> Sought {
+/// What a lookup of an element of this kind wants.
+fn sought(group: &Group, tag: Tag, i: u64) -> Sought {
     let is_any = group.holds == Holds::Nothing;
     if is_any || group.kind().tag == tag { Sought::Hash(element(i)) } else { Sought::OtherKind }
 }
@@ -45,9 +45,9 @@ fn naive(rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) -> Vec<RowId> {
     rows.iter().filter(|(_, bytes)| may(bytes)).map(|(row, _)| *row).collect()
 }
 
-/// Asserts that the index finds what a scan does: after asking again what it says must be, exactly that.
+/// Asserts that the index finds the rows that a scan finds, and others only if they must be rechecked.
 fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) {
-    let found = index.search(|group| vec![vec![asked(group, tag, i)]]).expect("sound pages");
+    let found = index.search(|group| vec![vec![sought(group, tag, i)]]).expect("sound pages");
     let expected = naive(rows, tag, i);
     for row in &expected {
         assert!(found.contains_key(row), "{row:?} is missed");
@@ -55,7 +55,7 @@ fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: 
     for (row, again) in found {
         // Those of rows that are gone are invisible, and need no place here.
         let is_gone = !rows.contains_key(&row);
-        assert!(again || is_gone || expected.contains(&row), "{row:?} is found without being asked again");
+        assert!(again || is_gone || expected.contains(&row), "{row:?} is found without a recheck");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tiles: where the blocks of a slot are, and asking a page of them.
+//! Tiles: where the blocks of a slot are, and probing a page of them.
 //!
 //! ```text
 //! payload of a page    │ slot 0            │ slot 1            │ …      P blocks of each slot
@@ -8,12 +8,12 @@
 //! its place there      (slot · P + b mod P) · bytes of a block
 //! ```
 //!
-//! A page has room for 127 blocks of 64 bytes. A tile that is as wide has one block of each slot in a page (P = 1); a
+//! A page has room for 127 blocks of 64 bytes. A tile of 127 slots has one block of each slot in a page (P = 1); a
 //! narrower one has several, so that its pages are full as well.
 //!
-//! Blocks lie one after the other rather than sliced by bit, as they do for ranges: a question has more to look at in
-//! the page, but a filter that is added writes its own 64 bytes to each page, which are 68 of WAL. Sliced by bit, about
-//! half of the 512 bits would each be a byte somewhere else: 1,280 bytes of WAL, twenty times the filter.
+//! Blocks are stored one after the other, not transposed as those of ranges. A lookup must read more of the page, but
+//! adding a filter writes 64 contiguous bytes to each page, which are 68 bytes of WAL. If they were transposed, about
+//! half of the 512 bits would each change a byte elsewhere: 1,280 bytes of WAL, twenty times the filter.
 
 use super::group::Group;
 use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
@@ -22,7 +22,7 @@ use std::ops::Range;
 /// A tile and where it is. Tiles never move: an address stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// Which tile of the index it is.
+    /// Its number among all tiles of the index.
     pub ordinal: u32,
     /// The number of its group.
     pub group: u32,
@@ -47,13 +47,13 @@ pub(super) struct Grid {
     pub per_page: u64,
 }
 
-/// The most slots of a tile whose blocks have so many bytes.
+/// The most slots of a tile with blocks of this number of bytes.
 pub(super) fn widest(size: PageSize, block_bytes: usize) -> u32 {
     (size.payload_bytes() / block_bytes) as u32
 }
 
 impl Grid {
-    /// That of a tile of so many slots, from one to [`widest`]; nothing if its group has no blocks.
+    /// The grid of a tile of `width` slots, from one to [`widest`]; `None` if its group has no blocks.
     pub fn new(size: PageSize, group: &Group, width: u16) -> Option<Grid> {
         let (block_bytes, blocks) = (group.block_bytes(), group.shape.blocks);
         if blocks == 0 {
@@ -75,7 +75,7 @@ impl Grid {
 }
 
 impl Tile {
-    /// What stands at the end of its pages.
+    /// The special space of its pages.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::Filters, number: self.ordinal }
     }
@@ -86,35 +86,35 @@ impl Tile {
         self.first_page..self.first_page + pages as u32
     }
 
-    /// The slots it has in its row page.
+    /// Its slots in its row page.
     pub fn slots(&self) -> Range<u16> {
         self.first_slot..self.first_slot + self.width
     }
 }
 
-/// A slot: of a row that gets it, or of one that has it.
+/// A slot that belongs to a row, or is being given to one.
 ///
 /// # Giving a row its slot
 ///
-/// Each step is a WAL record of its own, and holds no lock after it.
+/// Each step is a WAL record of its own, and releases its locks.
 ///
-/// 1. Under the exclusive lock of a row page that has a free slot: [`super::RowPage::claim`]. Others won't take it now,
-///    and no question finds it.
-/// 2. [`Slot::chunks`]: so many bytes to so many pages, up to four of them with one record, in their order.
+/// 1. [`super::RowPage::claim`], under the exclusive lock of a row page that has a free slot. After this other sessions
+///    won't take the slot, and lookups don't find it yet.
+/// 2. [`Slot::chunks`]: the bits are written to the pages of the tile in their order, up to four pages with one record.
 /// 3. [`super::RowPage::publish`].
 ///
-/// After a crash or an error in between, the slot stays claimed by a row that is dead: VACUUM frees it as any other.
+/// After a crash or an error in between, the slot stays claimed by a dead row, and VACUUM frees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its tile.
     pub tile: Tile,
-    /// Where it is in the row page.
+    /// Its number in the row page.
     pub number: u16,
 }
 
 impl Slot {
-    /// Which bytes to write, or to find, where: the number of a page, the offset there, and the bytes, in the order of
-    /// the pages. `bits` are those of [`super::slot_bits`].
+    /// The bytes of the slot in each page of its tile: the page, the offset there, and the bytes. `bits` are those of
+    /// [`super::slot_bits`].
     pub fn chunks<'b>(
         &self,
         size: PageSize,
@@ -128,7 +128,7 @@ impl Slot {
     }
 }
 
-/// What an element's block must have, and where to look.
+/// The block of an element, and the bits that it must have there.
 pub(super) struct Mask {
     /// The block.
     pub block: u64,
@@ -136,7 +136,7 @@ pub(super) struct Mask {
 }
 
 impl Mask {
-    /// That of an element in a group that has blocks.
+    /// The mask of an element in a group that has blocks.
     pub fn of(group: &Group, hash: u64) -> Mask {
         let mut bits = [0; 64];
         let one_block = crate::layout::Shape { blocks: 1, ..group.shape };
@@ -146,11 +146,11 @@ impl Mask {
     }
 
     /// Calls `found` with each slot of a tile, counted from its first, whose block in this page has all of the bits. A
-    /// page of zeros, or one behind the end of the file, has none.
+    /// page that was not written yet has none.
     ///
     /// # Errors
     /// For a page that is not of this tile.
-    pub fn ask(
+    pub fn probe(
         &self,
         tile: &Tile,
         grid: &Grid,
@@ -162,14 +162,14 @@ impl Mask {
         let Some(page) = tile.special().written(page, size, at)? else { return Ok(()) };
         let first = size.payload().start + (self.block % grid.per_page) as usize * grid.block_bytes;
         match grid.block_bytes {
-            64 => self.ask_blocks::<64>(page, first, grid.stride(), tile.width, found),
-            _ => self.ask_blocks::<32>(page, first, grid.stride(), tile.width, found),
+            64 => self.probe_blocks::<64>(page, first, grid.stride(), tile.width, found),
+            _ => self.probe_blocks::<32>(page, first, grid.stride(), tile.width, found),
         }
         Ok(())
     }
 
     #[inline(always)]
-    fn ask_blocks<const N: usize>(
+    fn probe_blocks<const N: usize>(
         &self,
         page: &[u8],
         first: usize,

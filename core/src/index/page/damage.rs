@@ -1,5 +1,5 @@
-//! What a page read from disk must be. What passes can be used without an index out of bounds, an endless loop or an
-//! overflow; what doesn't is refused with an error that names page and defect.
+//! What is wrong with a page that was read from disk. What passes the checks can be used without an index out of bounds,
+//! an endless loop or an overflow; anything else is an error that names page and defect.
 
 use super::address::{PageKind, PageNumber};
 use std::fmt;
@@ -29,16 +29,16 @@ pub(crate) fn require(holds: bool, damage: impl FnOnce() -> Damage) -> Result<()
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Defect {
-    /// It has not the bytes of a page.
+    /// It doesn't have the length of a page.
     WrongLength {
         /// Bytes it has.
         found: usize,
         /// Bytes per page has.
         expected: usize,
     },
-    /// It is all zero, or behind the end of the file, where there must be something.
+    /// It is all zero or after the end of the file, but must not be.
     NewPage,
-    /// It is no page of this access method.
+    /// It isn't a page of this access method.
     ForeignPage {
         /// The id it has.
         found: u16,
@@ -48,25 +48,25 @@ pub enum Defect {
         /// That version.
         found: u8,
     },
-    /// It is another sort of page.
+    /// It is another kind of page.
     WrongKind {
         /// The kind it has.
         found: u8,
         /// The kind that must be there.
         expected: PageKind,
     },
-    /// It belongs elsewhere: to another tile, or to another place in the directory.
+    /// It belongs to another tile, or to another place in the directory.
     WrongNumber {
         /// The number it has.
         found: u32,
         /// The number that must be there.
         expected: u32,
     },
-    /// A field of the metapage or of a directory page is out of its range, or a number that follows from its runs is.
+    /// A field of the metapage or of a directory page, or a number computed from its records, is out of range.
     Field {
         /// The field.
         field: &'static str,
-        /// What it says; for the rate, its bits.
+        /// Its value; for the rate, its bits.
         found: u64,
     },
     /// A run of tiles is impossible.
@@ -78,7 +78,7 @@ pub enum Defect {
     },
     /// Tiles of level 0 have no slot in level 1.
     Uncovered {
-        /// The first tile without.
+        /// The first tile without a slot.
         tile: u64,
         /// How many tiles of level 0 there are.
         tiles: u64,
@@ -95,9 +95,9 @@ pub enum RunProblem {
     Width(u8),
     /// Elements have 1 to 60 hashes.
     Hashes(u8),
-    /// A byte that has no use is not zero.
+    /// A reserved byte is not zero.
     Reserved(u8),
-    /// It has no tiles, or its tiles no pages, or more than a file has.
+    /// It has no tiles, or its tiles have no pages, or more pages than a file.
     Pages {
         /// Pages of each tile.
         pages: u32,
@@ -113,18 +113,18 @@ pub enum RunProblem {
     },
     /// More slots than there are numbers for.
     Slots(u64),
-    /// Its pages belong to something before it.
+    /// Its pages belong to an earlier run or directory page.
     Overlaps {
         /// Its first page.
         first_page: u32,
-        /// Where what was before it ends.
+        /// The end of what precedes it.
         end: u64,
     },
-    /// Its pages belong to nothing yet.
+    /// Its pages were not allocated.
     Beyond {
         /// The first page after it.
         end: u64,
-        /// The first page that was not given away.
+        /// How many pages were allocated.
         allocated: u32,
     },
 }
@@ -147,9 +147,9 @@ impl fmt::Display for Defect {
             }
             Defect::UnknownVersion { found } => write!(f, "its version is {found}, which is unknown"),
             Defect::WrongKind { found, expected } => {
-                write!(f, "it is of kind {found} where kind {} ({expected:?}) belongs", *expected as u8)
+                write!(f, "it is of kind {found}, but must be {} ({expected:?})", *expected as u8)
             }
-            Defect::WrongNumber { found, expected } => write!(f, "its number is {found} where {expected} belongs"),
+            Defect::WrongNumber { found, expected } => write!(f, "its number is {found}, but must be {expected}"),
             Defect::Field { field, found } => write!(f, "{field} is {found}"),
             Defect::Run { run, problem } => write!(f, "run {run} of tiles: {problem}"),
             Defect::Uncovered { tile, tiles } => {
@@ -163,8 +163,8 @@ impl fmt::Display for RunProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunProblem::Level(level) => write!(f, "level {level} is unknown"),
-            RunProblem::Width(width) => write!(f, "{width} slots are no width of a tile"),
-            RunProblem::Hashes(hashes) => write!(f, "{hashes} hashes are too few or too many"),
+            RunProblem::Width(width) => write!(f, "a tile cannot have {width} slots"),
+            RunProblem::Hashes(hashes) => write!(f, "{hashes} hashes are not possible"),
             RunProblem::Reserved(byte) => write!(f, "a reserved byte is {byte}"),
             RunProblem::Pages { pages, tiles } => write!(f, "{tiles} tiles of {pages} pages"),
             RunProblem::FirstSlot { found, expected } => write!(f, "begins with slot {found} instead of {expected}"),
@@ -173,7 +173,7 @@ impl fmt::Display for RunProblem {
                 write!(f, "begins at page {first_page}, before the end of what precedes it at page {end}")
             }
             RunProblem::Beyond { end, allocated } => {
-                write!(f, "ends at page {end}, though only {allocated} pages were given away")
+                write!(f, "ends at page {end}, though only {allocated} pages were allocated")
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What all pages of an index have: PostgreSQL's header, which is left alone, and eight bytes at the end that say what
-//! the page is.
+//! What all pages of an index have: PostgreSQL's header, which is not touched here, and eight bytes at the end that say
+//! what the page is.
 //!
 //! ```text
 //!  0            24                                            8184   8188  8189  8190  8192
@@ -10,11 +10,11 @@
 //!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
 //!  ver      u8    1
 //!  kind     u8    1 metapage, 2 directory, 3 and 4 tiles of ranges, 5 tiles of rows, 6 rows
-//!  id       u16   FB1F: no other access method's
+//!  id       u16   FB1F: no other access method has it
 //! ```
 //!
-//! A page of a tile may also be all zero, as the file system gives it when the file is extended, or lie behind the end
-//! of the file: both are pages without a bit. So a crash between extending and writing leaves nothing to mend.
+//! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are pages
+//! without bits. So a crash between extending and writing leaves nothing to repair.
 
 use super::address::{PageKind, PageNumber};
 use super::damage::{Damage, Defect};
@@ -23,22 +23,22 @@ use std::ops::Range;
 
 /// Bytes of PostgreSQL's page header.
 pub const PAGE_HEADER_BYTES: usize = 24;
-/// Bytes at the end of a page that say what it is: PostgreSQL's special space.
+/// Bytes of PostgreSQL's special space, at the end of a page, which say what it is.
 pub const SPECIAL_BYTES: usize = 8;
 /// The version of the pages.
 pub const PAGE_VERSION: u8 = 1;
-/// What tells pages of this access method from those of others.
+/// Distinguishes pages of this access method from those of others.
 pub const PAGE_ID: u16 = 0xFB1F;
 
-/// How large the pages of a server are: its `BLCKSZ`.
+/// The size of a server's pages: its `BLCKSZ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageSize(u32);
 
 impl PageSize {
-    /// What nearly every server has.
+    /// The size that nearly every server has.
     pub const DEFAULT: PageSize = PageSize(8192);
 
-    /// Pages of so many bytes: a power of two from 1,024 to 32,768, as PostgreSQL can be built with.
+    /// A size that PostgreSQL can be built with: a power of two from 1,024 to 32,768.
     pub const fn new(bytes: usize) -> Option<PageSize> {
         if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 { Some(PageSize(bytes as u32)) } else { None }
     }
@@ -48,7 +48,7 @@ impl PageSize {
         self.0 as usize
     }
 
-    /// Where the payload lies in a page.
+    /// Where the payload is in a page.
     pub const fn payload(self) -> Range<usize> {
         PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
     }
@@ -58,7 +58,7 @@ impl PageSize {
         self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
     }
 
-    /// Bits of a filter block: as many as let a block of 128 slots fill a page. 510 in pages of 8,192 bytes.
+    /// Bits of a filter block: with so many, a block of 128 slots fills a page. 510 in pages of 8,192 bytes.
     pub const fn block_bits(self) -> u32 {
         (self.payload_bytes() * 8) as u32 / 128
     }
@@ -89,7 +89,7 @@ impl Special {
     /// Checks that this is the end of a page of this size.
     ///
     /// # Errors
-    /// Says what else the page is: [`Defect::WrongLength`], [`Defect::ForeignPage`], [`Defect::UnknownVersion`],
+    /// What is wrong with the page: [`Defect::WrongLength`], [`Defect::ForeignPage`], [`Defect::UnknownVersion`],
     /// [`Defect::WrongKind`], [`Defect::WrongNumber`]; and [`Defect::NewPage`] if it is all zero.
     #[inline]
     pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
@@ -134,34 +134,33 @@ impl Special {
     }
 }
 
-/// Pages of an index as their owner keeps them: in shared buffers, or in a test's memory.
+/// The pages of an index: in shared buffers, or in memory for tests.
 pub trait Pages {
     /// What reading can fail with.
     type Error: From<Damage>;
 
-    /// Calls `f` with a page's bytes while nobody changes them (under a share lock), or with nothing if the file ends
-    /// before.
+    /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after the end of the file.
     ///
     /// # Errors
-    /// Whatever prevents the page from being read.
+    /// Those of reading a page.
     fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
 
-    /// Says that a page will be asked for soon.
+    /// Announces that a page will be read soon.
     fn prefetch(&mut self, page: PageNumber) {
         let _ = page;
     }
 }
 
-/// Where pages go while an index is built.
+/// Takes the pages of an index that is being built.
 pub trait Sink {
     /// What writing can fail with.
     type Error: From<Error>;
 
-    /// Takes a page, PostgreSQL's header being zero. Numbers are 1, 2, 3 and so on without gaps: the caller has put
-    /// something at the place of the metapage before.
+    /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes from
+    /// the caller.
     ///
     /// # Errors
-    /// Whatever prevents the page from being written.
+    /// Those of writing a page.
     fn write(&mut self, number: PageNumber, page: &[u8]) -> std::result::Result<(), Self::Error>;
 }
 

@@ -8,7 +8,7 @@ use crate::error::Error;
 /// Pages in memory, the first being page 0.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// The pages, as far as they were written.
+    /// The pages that were written.
     pub pages: Vec<Vec<u8>>,
     /// How often a page was read.
     pub reads: u64,
@@ -36,7 +36,7 @@ impl From<Error> for Failure {
 }
 
 impl Memory {
-    /// A page to write to: the file is extended up to it.
+    /// A page to write to. The file is extended if necessary.
     pub fn writable(&mut self, page: PageNumber, size: PageSize) -> &mut [u8] {
         let page = page as usize;
         if self.pages.len() <= page {

@@ -1,12 +1,12 @@
-//! What the pages of an index have in common, whatever its tiles hold.
+//! What the pages of both indexes have in common.
 //!
 //! | module | what it knows |
 //! |---|---|
 //! | `address` | numbers and kinds of pages |
 //! | `damage` | [`Damage`]: what is wrong with a page |
-//! | `format` | PostgreSQL's header, the special space; [`Pages`], through which pages are read, and [`Sink`] |
+//! | `format` | headers, the special space; [`Pages`], through which pages are read, and [`Sink`] |
 //! | `memory` | pages in memory, for tests (feature `testing`) |
-//! | `row_set` | rows of a table, which pages are made of: [`RowId`], [`RowSet`] |
+//! | `row_set` | rows of a table: [`RowId`], [`RowSet`] |
 
 mod address;
 mod damage;

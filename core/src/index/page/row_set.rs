@@ -1,4 +1,4 @@
-//! Rows of a table by their places.
+//! Rows of a table by their location.
 
 use crate::memory;
 
@@ -7,7 +7,7 @@ use crate::memory;
 pub struct RowId {
     /// The page of the table.
     pub page: u32,
-    /// Which of the rows there.
+    /// The line pointer there.
     pub line: u16,
 }
 
@@ -25,7 +25,7 @@ impl RowId {
     }
 }
 
-/// A set of rows, a bit each, which are added in the order of their pages.
+/// A set of rows that are added in the order of their pages. Each is a bit.
 ///
 /// ```text
 /// pages   | page, first word | page, first word | …
@@ -43,7 +43,7 @@ impl RowSet {
         size_of_val(&self.pages[..]) + size_of_val(&self.words[..])
     }
 
-    /// Adds a row, unless the set would then take more than so many bytes.
+    /// Adds a row, unless the set would then take more than `most_bytes`.
     pub fn add(&mut self, row: RowId, most_bytes: usize) {
         let (word, bit) = (usize::from(row.line) / 64, row.line % 64);
         let known = self.pages.last().filter(|(page, _)| *page == row.page);

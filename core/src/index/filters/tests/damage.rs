@@ -23,7 +23,7 @@ fn use_it(memory: Memory, size: PageSize) -> Result<(), Failure> {
     let mut index = Index::open(memory, size)?;
     check_addresses(&index);
     for i in 0..3 {
-        index.search(|group| vec![vec![asked(group, Tag::Text, i)]])?;
+        index.search(|group| vec![vec![sought(group, Tag::Text, i)]])?;
     }
     index.remove(|row| row.page % 2 == 0)?;
     let bytes = filter(Layout::Blocked, Tag::Text, Some(80), 0..80);
@@ -93,7 +93,7 @@ fn a_page_that_is_another_is_an_error() {
     for (page, by) in [(tile.row_page, tile.first_page), (tile.first_page, tile.row_page)] {
         let mut other = index.clone();
         other.memory.pages[page as usize] = index.memory.pages[by as usize].clone();
-        let found = other.search(|group| vec![vec![asked(group, Tag::Text, 0)]]);
+        let found = other.search(|group| vec![vec![sought(group, Tag::Text, 0)]]);
         let is_wrong_kind = |damage: &Damage| matches!(damage.defect, Defect::WrongKind { .. });
         let all = other.remove(|_| false);
         let failed = [found.map(drop), all.map(drop)].into_iter().filter_map(Result::err);

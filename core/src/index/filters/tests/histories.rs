@@ -1,4 +1,4 @@
-//! No history of building, adding, removing and reopening makes a question wrong.
+//! After any history of building, adding, removing and reopening, lookups are right.
 
 use super::*;
 use proptest::prelude::*;
@@ -134,7 +134,7 @@ fn a_row_is_found_when_all_is_written() {
         let row = RowId { page, line: 1 };
         let mut insertion = index.begin(row, &View::parse(bytes).unwrap()).unwrap().unwrap();
         loop {
-            let found = index.search(|group| vec![vec![asked(group, Tag::Text, 100)]]).unwrap();
+            let found = index.search(|group| vec![vec![sought(group, Tag::Text, 100)]]).unwrap();
             assert!(!found.contains_key(&row));
             assert_same(&mut index, &rows, Tag::Text, 5);
             if index.step(&mut insertion).unwrap().is_none() {
@@ -147,7 +147,7 @@ fn a_row_is_found_when_all_is_written() {
     }
 }
 
-/// Slots that were freed are used again: an index whose rows come and go doesn't grow.
+/// Freed slots are used again: an index whose rows come and go doesn't grow.
 #[test]
 fn slots_are_used_again() {
     let bytes: Vec<Vec<u8>> = (0..60).map(|i| filter(Layout::Blocked, Tag::Text, Some(500), i..i + 500)).collect();

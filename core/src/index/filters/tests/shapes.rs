@@ -27,12 +27,12 @@ fn size_is_that_of_the_filters() {
     }
 }
 
-/// A question reads a page of each tile, and row pages.
+/// A lookup reads a page of each tile, and row pages.
 #[test]
-fn a_question_reads_a_page_per_tile() {
+fn a_lookup_reads_a_page_per_tile() {
     for (mut index, _) in both(1000, 2_000) {
         let before = index.memory.reads;
-        let found = index.search(|group| vec![vec![asked(group, Tag::Text, 1)]]).unwrap();
+        let found = index.search(|group| vec![vec![sought(group, Tag::Text, 1)]]).unwrap();
         assert_eq!(found.len(), 1000);
         let expected = u64::from(index.directory.all_tiles()) + index.directory.all_row_pages() as u64;
         assert_eq!(index.memory.reads - before, expected);

@@ -154,7 +154,7 @@ fn pages_in_the_wrong_place_are_noticed() {
     index.memory.pages.swap(a.first_page as usize, b.first_page as usize);
     let probe = (0..).map(|i| a.probe(element(i))).find(|probe| probe.page == a.first_page).unwrap();
     let damage = probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap_err();
-    assert_eq!(damage.to_string(), "page 1: its number is 128 where 0 belongs");
+    assert_eq!(damage.to_string(), "page 1: its number is 128, but must be 0");
     let mut page = vec![0; 8192];
     page[100] = 1;
     assert_eq!(probe.slots(Some(&page)).unwrap_err().defect, Defect::ForeignPage { found: 0 });
