@@ -1,7 +1,7 @@
 //! Where the tiles are: groups, their tiles, and the row pages of these.
 //!
-//! It is stored as a list of records, each a group, or a tile of a group, to which new ones are added. A million filters
-//! of one shape are 7,900 tiles, and 24 pages of records.
+//! It is stored as a list of records, each a group, or a tile of a group, to which new ones are added. A million
+//! filters of one shape are 7,900 tiles, and 24 pages of records.
 
 use super::group::Group;
 use super::row_page::{RowPage, room};

@@ -1,8 +1,8 @@
 //! New tiles: how wide they are, and where.
 //!
-//! A tile has its full size from the start, and each costs a lookup one page. So a group's tiles are narrow while it has
-//! few filters: a new one has a quarter as many slots as there are, up to the greatest width. For filters so small that
-//! a tile has only a few pages, the first tile fills its pages, and each further one doubles the slots.
+//! A tile has its full size from the start, and each costs a lookup one page. So a group's tiles are narrow while it
+//! has few filters: a new one has a quarter as many slots as there are, up to the greatest width. For filters so small
+//! that a tile has only a few pages, the first tile fills its pages, and each further one doubles the slots.
 
 use super::directory::Directory;
 use super::group::Group;
@@ -20,8 +20,8 @@ const SMALL_BLOCKS: u64 = 4;
 pub struct Growth {
     /// The new contents of the metapage: [`Directory::write_meta`].
     pub directory: Directory,
-    /// The directory page with the tile's record, which may be a new page: its number and its bytes. PostgreSQL's header
-    /// is zero.
+    /// The directory page with the tile's record, which may be a new page: its number and its bytes. PostgreSQL's
+    /// header is zero.
     pub page: (PageNumber, Vec<u8>),
 }
 

@@ -6,8 +6,8 @@
 //!                                            128 slots, or the end: tiles of level 1, written
 //! ```
 //!
-//! Hashes are kept until the 513th range shows that there is a level 1. Widths fit the number of slots: 91 tiles get
-//! 64 + 32 slots above them. The last tile is sized for full ranges, though its last range may have only a few rows yet.
+//! Hashes are kept until the 513th range shows that there is a level 1. Widths fit the number of slots: 91 tiles get 64
+//! and 32 slots above them. The last tile is sized for full ranges, though its last range may have only a few rows yet.
 //!
 //! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
 //! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,

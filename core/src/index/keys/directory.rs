@@ -14,8 +14,8 @@
 //! tiles. The newest are in the metapage. When it is full, all of them move to a new directory page, which never
 //! changes.
 //!
-//! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, separated by a tile of level 1.
-//! The metapage has room for 404.
+//! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of level 1
+//! between them. The metapage has room for 404.
 
 use super::level::Level;
 use super::tile::{TileAddress, TileShape};

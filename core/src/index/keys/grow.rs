@@ -18,11 +18,11 @@
 //! 6,000,000 rows would have 3.8 bytes per row on average and 4.6 at worst. With the widths above these are 3.4 and
 //! 3.8, for three more pages per lookup. Tiles are never moved or widened; REINDEX makes wide ones.
 //!
-//! A tile is sized by what the one before it holds, of which up to 16 pages are read: by the exact rates of those of its
-//! slots that look complete ([`typical`]). So the second tile corrects a wrong guess for the first tile of an empty
+//! A tile is sized by what the one before it holds, of which up to 16 pages are read: by the exact rates of those of
+//! its slots that look complete ([`typical`]). So the second tile corrects a wrong guess for the first tile of an empty
 //! table, which has 8 slots, and a change of the rows' width is followed after 128 ranges. The first tile of level 1 is
-//! sized for the sum of the ranges below it. That is too much if keys are repeated between ranges; the next tile corrects
-//! it.
+//! sized for the sum of the ranges below it. That is too much if keys are repeated between ranges; the next tile
+//! corrects it.
 //!
 //! Allocating pages only counts them: the file is extended when a page gets its first bit.
 
@@ -98,7 +98,8 @@ impl Directory {
         Ok(self.grown(range, covered, lower, upper)?)
     }
 
-    /// This directory with the tile of level 1, if there is one, and as many tiles of level 0 as are needed and possible.
+    /// This directory with the tile of level 1, if there is one, and as many tiles of level 0 as are needed and
+    /// possible.
     fn grown(&self, range: u32, covered: bool, lower: TileShape, upper: Option<TileShape>) -> Result<Growth> {
         let mut directory = self.clone();
         directory.chain.generation = self.chain.generation.wrapping_add(1);

@@ -39,12 +39,13 @@
 //! | build | [`Build::range`] for each range, [`Build::finish`]; [`Sink`] takes the pages; [`Directory::write_meta`] |
 //! | read the directory | [`Directory::read`]; later [`Chain::is_current`] on the metapage |
 //! | insert | [`Directory::places`]: at most one page of each level. [`Places`] has the steps and the order of locks |
-//! | add a tile | [`Directory::grow`], if `places` returns `None`: changes the metapage and at most one directory page |
+//! | add a tile | [`Directory::grow`], if `places` returns `None`: changes the metapage and perhaps a directory page |
 //! | look up | [`Directory::search`]; one share lock at a time, which [`Pages::with`] takes |
 //! | plan, inspect | [`Directory::expectation`], [`Directory::survey`] |
 //!
-//! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays true, and lacks at most
-//! what was added later; a page without bits, or after the end of the file, was never written, so it has no elements.
+//! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays true, and lacks at
+//! most what was added later; a page without bits, or after the end of the file, was never written, so it has no
+//! elements.
 //!
 //! # Figures
 //!
@@ -66,8 +67,8 @@
 //! For heaps of more than about 5 GB, 16 or 32 pages per range are better: 60 million rows are 902 tiles, of which
 //! level 1 reports 9.5 wrongly; with 32 pages a quarter of that.
 //!
-//! Six million rows are built in 0.7 s and appended in 5.7 s. A lookup of an absent key takes 1.1 µs in an index that was
-//! built, 2.8 µs in one that was appended. All of this is in memory, with the element already hashed. An added row
+//! Six million rows are built in 0.7 s and appended in 5.7 s. A lookup of an absent key takes 1.1 µs in an index that
+//! was built, 2.8 µs in one that was appended. All of this is in memory, with the element already hashed. An added row
 //! changes 11.1 bytes of two pages, each with five bytes of WAL.
 
 mod build;

@@ -29,8 +29,8 @@
 //! | 0.000001 | 16, 38.9 | 3.02e-3, 8, 12.8 | 3.31e-4, 11, 18.6 | 31.3 | 0.04 |
 //! | 0.0000001 | 18, 50.0 | 1.15e-3, 9, 15.2 | 8.71e-5, 12, 22.5 | 37.6 | 0.01 |
 //!
-//! A tile gets the fewest pages for which the mean of its slots' exact rates is at most the promised rate: a slot that is
-//! fuller than the others counts with its own rate.
+//! A tile gets the fewest pages for which the mean of its slots' exact rates is at most the promised rate: a slot that
+//! is fuller than the others counts with its own rate.
 
 use super::level::Level;
 use super::level::MAX_HASHES;
@@ -143,8 +143,8 @@ fn target(size: PageSize, fpr: f64) -> Target {
 /// Bits per element at which `num_hashes` hashes give `fpr`, in the limit of many blocks.
 fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
     let rate = |load: f64| rate::at_load_in_blocks(size.block_bits(), u32::from(num_hashes), load);
-    // Elements per block, between half of what the textbook formula gives, which is too optimistic, and all of it. Small
-    // loads first: large ones take long.
+    // Elements per block, between half of what the textbook formula gives, which is too optimistic, and all of it.
+    // Small loads first: large ones take long.
     let k = f64::from(num_hashes);
     let textbook = f64::from(size.block_bits()) * -(-(fpr.ln() / k).exp()).ln_1p() / k;
     let (mut enough, mut too_many) = (textbook / 2.0, textbook);
@@ -205,8 +205,8 @@ pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
     sum / loads.len().max(1) as f64
 }
 
-/// The loads that the next tile is sized for: those of slots that look complete. Slots may be empty or incomplete, and a
-/// few may hold much more than the others.
+/// The loads that the next tile is sized for: those of slots that look complete. Slots may be empty or incomplete, and
+/// a few may hold much more than the others.
 ///
 /// A slot looks complete if it has at least half the load of the one that is fuller than seven in eight.
 pub fn typical(loads: &[f64]) -> Vec<f64> {

@@ -13,9 +13,9 @@
 //!  row 509      [ . . 1 … .  ]
 //! ```
 //!
-//! `word` is the frozen function of [`crate::hash`]. Each level uses words of its own. So an element that a slot of level
-//! 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose a
-//! position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
+//! `word` is the frozen function of [`crate::hash`]. Each level uses words of its own. So an element that a slot of
+//! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
+//! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
 
 use super::level::Level;
 use super::level::MAX_HASHES;

@@ -1,5 +1,5 @@
-//! What is wrong with a page that was read from disk. What passes the checks can be used without an index out of bounds,
-//! an endless loop or an overflow; anything else is an error that names page and defect.
+//! What is wrong with a page that was read from disk. What passes the checks can be used without an index out of
+//! bounds, an endless loop or an overflow; anything else is an error that names page and defect.
 
 use super::address::{PageKind, PageNumber};
 use std::fmt;

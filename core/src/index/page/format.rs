@@ -13,8 +13,8 @@
 //!  id       u16   FB1F: no other access method has it
 //! ```
 //!
-//! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are pages
-//! without bits. So a crash between extending and writing leaves nothing to repair.
+//! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are
+//! pages without bits. So a crash between extending and writing leaves nothing to repair.
 
 use super::address::{PageKind, PageNumber};
 use super::damage::{Damage, Defect};
@@ -156,8 +156,8 @@ pub trait Sink {
     /// What writing can fail with.
     type Error: From<Error>;
 
-    /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes from
-    /// the caller.
+    /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes
+    /// from the caller.
     ///
     /// # Errors
     /// Those of writing a page.
