@@ -1,7 +1,7 @@
 //! Indexes over filters by any history and with any damage: a lookup finds what the filters have, and what the check
 //! accepts can be used.
 
-use super::forge::{Input, mend};
+use super::forge::{Input, repair};
 use super::{oracle, pages};
 use pg_bloom_core::filter::build::contains;
 use pg_bloom_core::index::filters::memory::{Failure, Index, Memory};
@@ -25,7 +25,7 @@ fn size() -> PageSize {
 /// An input is filters, a history and damage; then bytes of a metapage and of directory pages.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    let filters: Vec<Vec<u8>> = (0..=input.byte() % 6).map(|_| mend(input.part(), false)).collect();
+    let filters: Vec<Vec<u8>> = (0..=input.byte() % 6).map(|_| repair(input.part(), false)).collect();
     let (history, damage) = (input.part(), input.part());
     let mut index = live(&filters, history);
     damaged(&mut index, damage);

@@ -1,11 +1,11 @@
-//! What hostile input must not do to a filter: the functions that libFuzzer calls and that `cargo test` replays.
+//! Functions that try hostile input, which libFuzzer calls and `cargo test` replays.
 //!
 //! ```text
 //! input ──forge──▶ values that the parser accepts ──▶ every operation, compared with ──▶ oracle: bits, numbers
 //! ```
 //!
-//! An input is never a waste: bytes that are no filter are mended into one ([`forge`]), so that what follows is reached
-//! by nearly every mutation. Each target panics when a promise is broken.
+//! Bytes that aren't a filter are repaired into one ([`forge`]), so that nearly every mutation reaches the operations.
+//! Each target panics if a promise is broken.
 
 pub mod counting;
 pub mod forge;
@@ -23,7 +23,7 @@ pub mod thrift;
 /// Runs one input.
 pub type Target = fn(&[u8]);
 
-/// Every target with its name, which is that of its folder in `corpus/`.
+/// Every target with its name, which is that of its archive in `corpus/`.
 pub const TARGETS: [(&str, Target); 8] = [
     ("parse", parse::run),
     ("operations", operations::run),

@@ -88,7 +88,7 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
     let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
         Header::sized(size, header.kind).check_size(limit)?;
-        // Folded bits can't be unfolded: the filter is too full, and its capacity says so.
+        // The bits can't be separated into more blocks again. The capacity is what this size holds.
         size.blocks = header.blocks;
         size.capacity = sizing::capacity_of(header.layout, size.num_hashes, size.blocks, header.fpr);
     }
@@ -110,7 +110,8 @@ pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -
     from_more_hashes(header, hashes, 0, limit)
 }
 
-/// The same for elements of a filter with a payload of `given` bytes: the result may exceed the limit up to that size.
+/// The same for the elements of an existing filter, whose payload has `given` bytes, and more: the result may exceed
+/// the limit up to that size.
 fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
     let header = settle(header, hashes.len(), limit)?;
     let is_sparse = header.fits_sparse(hashes.len());

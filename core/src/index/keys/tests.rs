@@ -10,7 +10,7 @@ use super::*;
 use crate::hash::hash;
 use std::collections::BTreeSet;
 
-/// The default but for what a test is about.
+/// Default options, except what a test is about.
 fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
     Options { size: PageSize::new(bytes).unwrap(), fpr, pages_per_range: 8, guess }
 }

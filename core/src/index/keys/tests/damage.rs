@@ -104,7 +104,7 @@ fn each_field_is_checked() {
     assert_eq!(run(with(100, &[8])), (0, RunProblem::FirstSlot { found: 8, expected: 0 }));
     assert_eq!(run(with(104, &[0])), (0, RunProblem::Overlaps { first_page: 0, end: 1 }));
     assert!(matches!(run(with(104, &[0, 0, 1])), (0, RunProblem::Beyond { .. })));
-    // Fewer pages than its runs have; fewer slots than tiles; another sort of page.
+    // Fewer pages than its runs have; fewer slots than tiles; another kind of page.
     assert!(matches!(run(with(40, &[2, 0, 0, 0])), (_, RunProblem::Beyond { .. })));
     assert_eq!(with(8190, &[0]), Defect::ForeignPage { found: 0xFB00 });
     assert_eq!(with(8188, &[9]), Defect::UnknownVersion { found: 9 });

@@ -108,7 +108,7 @@ fn a_wrong_guess_is_corrected_at_once() {
     }
 }
 
-/// Keys that come again in all ranges don't make level 1 large for ever, and rows that get narrower are noticed.
+/// Keys that come again in all ranges don't make level 1 large forever, and rows that get narrower are noticed.
 #[test]
 fn sizes_follow_the_data() {
     let mut index = empty(options(8192, DEFAULT_FPR, 100));
