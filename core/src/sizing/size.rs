@@ -43,6 +43,7 @@ use crate::error::{Result, TooLarge};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES, Shape};
 
 use super::limits::check_fpr;
+use super::search::{first, greatest_load};
 use super::{rate, table};
 use std::cell::Cell;
 
@@ -125,26 +126,11 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
         return -k / (-(fpr.ln() / k).exp_m1()).ln();
     }
     let bits = layout.block_bits() as f64;
-    // Between two rows of the table, small loads first, since large ones take long.
+    // The load is between two rows of the table.
     let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
-    let (mut enough, mut too_few) = (bits / row / 2.0, bits / row);
-    while rate::at_load(layout, num_hashes, too_few) <= fpr {
-        (enough, too_few) = (too_few, too_few * 1.5);
-    }
-    while rate::at_load(layout, num_hashes, enough) > fpr {
-        (enough, too_few) = (enough / 2.0, enough);
-    }
-    // `enough` and `too_few` are elements per block: the load that keeps the rate and one that doesn't.
-    while too_few / enough > 1.0 + 1e-12 {
-        let middle = (enough * too_few).sqrt();
-        if rate::at_load(layout, num_hashes, middle) <= fpr {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
-    }
+    let load = greatest_load(bits / row, 1e-12, |load| rate::at_load(layout, num_hashes, load) <= fpr);
     // Rates above a quarter are a little lower in the limit of many blocks than in a few.
-    let mut density = bits / enough;
+    let mut density = bits / load;
     while rate::expected(layout, num_hashes, GRID as u64, GRID * bits / density) > fpr {
         density *= 1.0 + 1e-5;
     }
@@ -203,39 +189,6 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     let guess = (capacity * density.bits + extra) / layout.block_bits() as f64;
     let meets = |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr;
     first(guess.ceil() as u64, meets) as f64
-}
-
-/// The least number from 1 on for which a condition holds, given that it then holds for all greater ones. The search
-/// starts at `guess`, with steps that double.
-fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    let guess = guess.max(1);
-    let (mut no, mut yes, mut step) = (0, guess, 1);
-    if holds(guess) {
-        while yes > step {
-            if !holds(yes - step) {
-                no = yes - step;
-                break;
-            }
-            yes -= step;
-            step *= 2;
-        }
-    } else {
-        no = guess;
-        yes = guess.saturating_add(step);
-        while yes < u64::MAX && !holds(yes) {
-            step *= 2;
-            (no, yes) = (yes, yes.saturating_add(step));
-        }
-    }
-    while yes - no > 1 {
-        let middle = no + (yes - no) / 2;
-        if holds(middle) {
-            yes = middle;
-        } else {
-            no = middle;
-        }
-    }
-    yes
 }
 
 /// The size of a filter for `capacity` elements at `fpr`.

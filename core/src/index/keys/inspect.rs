@@ -6,6 +6,7 @@ use super::level::Level;
 use super::rate::{MAX_FPR, MIN_FPR, split};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
 use crate::index::page::Pages;
+use crate::sizing::search::greatest_load;
 
 /// A range is overfull if its elements lead one to expect a rate that is higher than promised by this factor. The rate
 /// of its bits varies too much to be judged, since it has few blocks. In a tile that keeps its rate as a whole, a range
@@ -102,16 +103,11 @@ fn most_elements(known: &mut Option<(TileShape, f64, f64)>, tile: &TileAddress, 
     {
         return most;
     }
-    // An upper bound: as many hashes as there are bits, twice.
-    let (mut enough, mut too_many) = (0.0, tile.shape.blocks() as f64 * f64::from(tile.size.block_bits()) * 2.0);
-    while too_many - enough > 0.5 + enough * 1e-4 {
-        let middle = (enough + too_many) / 2.0;
-        if tile.shape.rate(tile.size, middle) <= rate {
-            enough = middle;
-        } else {
-            too_many = middle;
-        }
+    if rate >= 1.0 {
+        return f64::INFINITY;
     }
-    *known = Some((tile.shape, rate, enough));
-    enough
+    let bits = tile.shape.blocks() as f64 * f64::from(tile.size.block_bits());
+    let most = greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate);
+    *known = Some((tile.shape, rate, most));
+    most
 }

@@ -38,6 +38,7 @@ use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::rate;
+use crate::sizing::search::{first, greatest_load};
 use std::cell::Cell;
 
 /// The rate of an index for which none is given.
@@ -49,7 +50,7 @@ pub const MAX_FPR: f64 = 0.1;
 /// The share of level 1 in the logarithm of the rate.
 const LEVEL_ONE_SHARE: f64 = 0.42;
 /// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
-const MAX_TILE_PAGES: u32 = 1 << 24;
+const MAX_TILE_PAGES: u64 = 1 << 24;
 
 /// The rate that slots must keep, and what it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -143,26 +144,10 @@ fn target(size: PageSize, fpr: f64) -> Target {
 /// Bits per element at which `num_hashes` hashes give `fpr`, in the limit of many blocks.
 fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
     let rate = |load: f64| rate::at_load_in_blocks(size.block_bits(), u32::from(num_hashes), load);
-    // Elements per block, between half of what the textbook formula gives, which is too optimistic, and all of it.
-    // Small loads first: large ones take long.
+    // Elements per block, at most what the textbook formula gives.
     let k = f64::from(num_hashes);
     let textbook = f64::from(size.block_bits()) * -(-(fpr.ln() / k).exp()).ln_1p() / k;
-    let (mut enough, mut too_many) = (textbook / 2.0, textbook);
-    while rate(enough) > fpr {
-        (enough, too_many) = (enough / 2.0, enough);
-    }
-    while rate(too_many) <= fpr {
-        (enough, too_many) = (too_many, too_many * 1.5);
-    }
-    while too_many / enough > 1.0 + 1e-9 {
-        let middle = (enough * too_many).sqrt();
-        if rate(middle) <= fpr {
-            enough = middle;
-        } else {
-            too_many = middle;
-        }
-    }
-    f64::from(size.block_bits()) / enough
+    f64::from(size.block_bits()) / greatest_load(textbook, 1e-9, |load| rate(load) <= fpr)
 }
 
 /// The fewest pages with which a tile of this width keeps its rate, as a mean over slots with these numbers of distinct
@@ -174,27 +159,8 @@ pub fn pages_for(size: PageSize, level: Level, width: Width, target: Target, loa
     };
     let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
     let blocks = mean * target.bits / f64::from(size.block_bits());
-    let guess = ((blocks / f64::from(width.blocks_per_page())) as u32).clamp(1, MAX_TILE_PAGES);
-    // The guess, by the limit of many blocks, is nearly right unless the slots differ.
-    let (mut too_few, mut enough) = (0, guess);
-    while enough < MAX_TILE_PAGES && !keeps(enough) {
-        (too_few, enough) = (enough, (enough + 1 + enough / 16).min(MAX_TILE_PAGES));
-    }
-    if enough == guess {
-        too_few = guess - 1 - guess / 16;
-        if too_few > 0 && keeps(too_few) {
-            (too_few, enough) = (0, too_few);
-        }
-    }
-    while enough - too_few > 1 {
-        let middle = too_few + (enough - too_few) / 2;
-        if keeps(middle) {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
-    }
-    enough
+    let guess = blocks / f64::from(width.blocks_per_page());
+    first(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32
 }
 
 /// The mean of the rates of slots with these numbers of distinct elements.

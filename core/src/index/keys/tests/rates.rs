@@ -122,3 +122,12 @@ fn positions_are_uniform() {
     // An element has the same block on both levels once in 16, and then 8 · 8 pairs of 510 meet.
     assert_rate(common as u64, elements as f64, 64.0 / 510.0 / 16.0, 0.03, "positions in common");
 }
+
+/// At the greatest rate five times the promise is no rate: no number of elements is too many.
+#[test]
+fn no_range_is_overfull_at_the_greatest_rate() {
+    let mut index = Index::build(options(8192, MAX_FPR, 10), 0, ranges(700, 30)).unwrap();
+    assert!(split(MAX_FPR).0 * 5.0 > 1.0);
+    let survey = index.directory.survey(&mut index.memory).unwrap();
+    assert_eq!((survey.ranges, survey.overfull), (700, 0));
+}
