@@ -1674,10 +1674,10 @@ CREATE FUNCTION bloom_index_info(
     OUT target_fpr double precision,
     OUT current_fpr double precision,
     OUT overfull_ranges bigint,
-    OUT pages_per_question double precision,
+    OUT pages_per_lookup double precision,
     OUT filters bigint,
     OUT slots bigint,
-    OUT always_asked bigint
+    OUT always_probed bigint
 )
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION bloom_index_info(regclass) IS 'what an index USING bloom_filter was made for, and what it holds';

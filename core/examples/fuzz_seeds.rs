@@ -4,11 +4,11 @@
 
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::{build, merge};
+use pg_bloom_core::index::filters;
+use pg_bloom_core::index::keys::memory::Index;
+use pg_bloom_core::index::keys::{Options, PageSize};
+use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::range::memory::Index;
-use pg_bloom_core::range::{Options, PageSize};
-use pg_bloom_core::rows;
 use pg_bloom_core::{Header, Kind, Layout, View, hash, parquet, sizing};
 use std::path::Path;
 
@@ -186,10 +186,11 @@ fn rows() -> Vec<Vec<u8>> {
     for count in [1usize, 30, 400] {
         let views = filters.iter().cycle().take(count).map(|filter| View::parse(filter).expect("a filter"));
         let rows = views.zip(1..).map(|(view, page)| (RowId { page, line: 1 }, view));
-        let index = rows::memory::Index::build(size, 5_000, rows).expect("possible filters");
+        let index = filters::memory::Index::build(size, 5_000, rows).expect("possible filters");
         // The directory pages come right after the metapage.
         let meta = index.memory.pages[0][size.payload()].to_vec();
-        let pages = index.directory.pages().iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
+        let pages =
+            index.directory.chain.pages().iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
         inputs.push([&[0; 7][..], &meta, &pages.copied().collect::<Vec<u8>>()].concat());
     }
     inputs
@@ -218,8 +219,8 @@ fn main() {
         ("sizing", sizes()),
         ("parquet", parquet()),
         ("counting", counting.iter().cloned().chain(counting.iter().enumerate().map(sums)).collect()),
-        ("range", ranges()),
-        ("rows", rows()),
+        ("index_keys", ranges()),
+        ("index_filters", rows()),
     ];
     for (target, inputs) in inputs {
         let folder = Path::new(&folder).join(target);

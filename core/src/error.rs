@@ -1,5 +1,5 @@
-//! What can go wrong, with the values that say so. The words that a user reads are the caller's: here are plain ones,
-//! for tests and logs.
+//! Errors and the values that they are about. The caller writes the messages for users; those here are for tests and
+//! logs.
 
 use crate::layout::Layout;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum Problem {
     TooLarge(TooLarge),
 }
 
-/// The same without values.
+/// The kind of an error, without values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// [`Problem::InvalidBinary`].
@@ -40,7 +40,7 @@ pub enum Class {
 /// What is wrong with bytes that should be a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidBinary {
-    /// No operation of this crate would have written them.
+    /// No operation of this crate writes them.
     Damaged {
         /// What is wrong with them.
         what: String,
@@ -49,7 +49,7 @@ pub enum InvalidBinary {
     UnknownVersion {
         /// That version.
         found: u8,
-        /// The one that is read here.
+        /// The version that is read here.
         known: u8,
     },
     /// A counting filter where one of bits was expected.
@@ -69,7 +69,7 @@ pub enum InvalidBinary {
     },
 }
 
-/// What has which kind.
+/// Two key kinds that differ.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KindMismatch {
     /// A filter and an element.
@@ -81,25 +81,25 @@ pub enum KindMismatch {
     },
     /// Two filters.
     Filters {
-        /// The kind of the one.
+        /// The kind of the first.
         a: String,
-        /// The kind of the other.
+        /// The kind of the second.
         b: String,
     },
 }
 
-/// What can't be.
+/// What is not possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidParameter {
     /// Two filters that can't be merged.
     Mismatch {
         /// What is different.
         why: Mismatch,
-        /// What the one was made with.
+        /// The parameters of the first.
         a: Parameters,
-        /// What the other was made with.
+        /// The parameters of the second.
         b: Parameters,
-        /// The larger of the two: had both been made like it, they could be merged.
+        /// The larger of the two: filters that were both built like it could be merged.
         larger: Parameters,
     },
     /// A false positive rate that a layout can't keep.
@@ -137,15 +137,15 @@ pub enum InvalidParameter {
         /// What the smallest filter has.
         least: u64,
     },
-    /// Bits that are to be resized for the elements they have, which they don't tell.
+    /// Bits can't be resized without a capacity, since their elements are not known.
     ResizeNeedsCapacity,
-    /// Bits of a size that neither divides nor is divided by the one wanted.
+    /// The size of the bits neither divides nor is divided by the requested one.
     ResizeDoesNotDivide {
-        /// What the filter was made with.
+        /// The parameters of the filter.
         own: Parameters,
-        /// The capacity wanted.
+        /// The requested capacity.
         capacity: u64,
-        /// Blocks of the size wanted.
+        /// Blocks of the requested size.
         blocks: u64,
         /// A capacity near it that is possible, if there is one.
         possible: Option<u64>,
@@ -167,7 +167,7 @@ pub enum InvalidParameter {
     },
 }
 
-/// What there would be too much of.
+/// What would be too large.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TooLarge {
     /// Bytes of a filter.
@@ -176,7 +176,7 @@ pub enum TooLarge {
         bytes: u64,
         /// How many it may have.
         limit: u64,
-        /// What it was to be made with.
+        /// Its parameters.
         own: Parameters,
     },
     /// Bytes of a filter of a Parquet file.
@@ -188,7 +188,7 @@ pub enum TooLarge {
         /// Bytes of its bits.
         payload: u64,
     },
-    /// Bits: their number is not a 63-bit number.
+    /// The number of bits exceeds 63 bits.
     Bits {
         /// The capacity.
         capacity: u64,
@@ -206,7 +206,7 @@ pub enum TooLarge {
         /// How many there may be.
         most: u64,
     },
-    /// Filters of different sizes that one process hands to another.
+    /// Filters of different sizes that one process passes to another.
     Sizes {
         /// Bytes that all of them take.
         bytes: usize,
@@ -236,7 +236,7 @@ pub enum Mismatch {
     Counters,
 }
 
-/// What a filter was made with.
+/// The parameters of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// The layout.
@@ -245,9 +245,9 @@ pub struct Parameters {
     pub num_hashes: u32,
     /// Blocks of the dense payload.
     pub blocks: u64,
-    /// Elements it was made for.
+    /// Its capacity.
     pub capacity: u64,
-    /// The rate promised at that capacity.
+    /// The false positive rate promised at that capacity.
     pub fpr: f64,
 }
 
@@ -257,7 +257,7 @@ impl Error {
         &self.0
     }
 
-    /// The same without values.
+    /// The kind of an error, without values.
     pub fn class(&self) -> Class {
         match self.problem() {
             Problem::InvalidBinary(_) => Class::InvalidBinary,

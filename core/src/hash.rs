@@ -1,12 +1,12 @@
-//! From canonical element bytes to a 64-bit hash, and from that hash to as many fresh bits as a layout wants.
+//! The 64-bit hash of the canonical bytes of an element, and as many further bits as a layout needs.
 //!
 //! The hash of an element is XXH64 with seed 0 over its canonical bytes ([`crate::canonical::scalar`]). It is frozen:
-//! stored filters depend on it, so it may depend on nothing but those bytes.
+//! stored filters depend on it, so it depends on these bytes only.
 //!
-//! A layout needs more random bits than one hash has, and reusing the same ones shows: plain double hashing over the
-//! 512 positions of a block measured 2.2e-3 where 1e-3 was promised. So word `j` is the hash moved on by `j + 1`
-//! golden-ratio steps and put through the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
-//! Number Generators, OOPSLA 2014), that is, the stream of SplitMix64 seeded with the hash.
+//! A layout needs more random bits than one hash has. Using the same bits again raises the rate: double hashing over
+//! the 512 positions of a block gave 2.2e-3 instead of 1e-3. So word `j` is the hash plus `j + 1` golden-ratio steps,
+//! put through the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA
+//! 2014), that is, the stream of SplitMix64 seeded with the hash.
 //!
 //! ```text
 //! h = XXH64(bytes, 0)
@@ -27,12 +27,12 @@ pub fn hash(bytes: &[u8]) -> u64 {
     xxh64(bytes, 0)
 }
 
-/// The same hash of bytes that may be many, in strides that can be cancelled.
+/// The same hash, in strides that can be cancelled.
 pub fn hash_long(bytes: &[u8]) -> u64 {
     if bytes.len() <= crate::interrupt::STRIDE { hash(bytes) } else { Stream::of(|stream| stream.write(bytes)) }
 }
 
-/// The same hash of bytes that come piece by piece, in a series of calls that can be cancelled.
+/// The same hash of bytes that are written piece by piece, which can be cancelled in between.
 pub struct Stream {
     state: Xxh64,
     unchecked: usize,
@@ -61,7 +61,7 @@ impl Sink for Stream {
 }
 
 /// The shard of an element among `shards` of them, from XXH64 with seed 1 over the eight little-endian bytes of its
-/// hash: no bit of the first hash is free to choose a shard with.
+/// hash: the first hash has no bits left to choose a shard with.
 pub fn shard(hash: u64, shards: u32) -> u32 {
     reduce(xxh64(&hash.to_le_bytes(), 1), u64::from(shards)) as u32
 }
@@ -73,7 +73,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The `j`-th word of fresh bits of a hash.
+/// The `j`-th word derived from a hash.
 #[inline(always)]
 pub fn word(hash: u64, j: u32) -> u64 {
     mix(hash.wrapping_add((u64::from(j) + 1).wrapping_mul(GOLDEN)))
@@ -81,8 +81,8 @@ pub fn word(hash: u64, j: u32) -> u64 {
 
 /// Maps a uniform 64-bit number to `0..n` by multiply-shift: the high half of `x · n`.
 ///
-/// It keeps order, so that position `i` of `n` becomes one of `q·i … q·i + q - 1` of `q·n`: what spreading and folding
-/// rest on (Lemire: Fast Random Integer Generation in an Interval, 2019).
+/// It keeps order, so that position `i` of `n` becomes one of `q·i … q·i + q - 1` of `q·n`: which is what spreading
+/// and folding need (Lemire: Fast Random Integer Generation in an Interval, 2019).
 #[inline(always)]
 pub fn reduce(x: u64, n: u64) -> u64 {
     ((u128::from(x) * u128::from(n)) >> 64) as u64

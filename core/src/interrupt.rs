@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 
 static HOOK: OnceLock<fn()> = OnceLock::new();
 
-/// How many bytes a loop may work through between two calls of [`check`]: well under a millisecond of work.
+/// How many bytes a loop may process between two calls of [`check`]: well under a millisecond of work.
 pub const STRIDE: usize = 1 << 20;
 
-/// Installs the function that [`check`] calls. The first call wins; the hook may unwind.
+/// Installs the function that [`check`] calls. Later calls have no effect. The hook may unwind.
 pub fn install(hook: fn()) {
     HOOK.get_or_init(|| hook);
 }
@@ -37,7 +37,7 @@ pub fn zero(bytes: &mut [u8]) {
     }
 }
 
-/// Whether all bytes are zero, found out in strides that can be cancelled.
+/// Whether all bytes are zero, checked in strides that can be cancelled.
 pub fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(STRIDE).all(|stride| {
         check();

@@ -1,7 +1,7 @@
-//! Key kinds: which elements may meet in one filter.
+//! Key kinds: which elements can be in one filter.
 //!
-//! Two SQL types share a kind when equal values of them have the same canonical bytes. A filter remembers the kind of
-//! its elements; asking it for an element of another kind is an error, since the answer would be a wrong "no".
+//! Two SQL types share a kind if equal values of them have the same canonical bytes. A filter has the kind of its
+//! elements; probing an element of another kind is an error, since the result would be a wrong "no".
 //!
 //! Kinds 32 and above are the physical and logical types of Parquet, whose hashes are defined by that format; a filter
 //! of the `parquet` layout uses those wherever the type has one.
@@ -12,8 +12,8 @@ use std::fmt;
 /// The longest name of a kind, in bytes.
 pub const MAX_NAME: usize = 512;
 
-/// A name that is at most [`MAX_NAME`] bytes long: of a longer one the end is replaced by `#` and the 16 hexadecimal
-/// digits of the hash of all of it.
+/// A name of at most [`MAX_NAME`] bytes: the end of a longer one is replaced by `#` and the 16 hexadecimal digits of
+/// the hash of the whole name.
 pub fn fit(name: String) -> String {
     const TAIL: usize = 17;
     if name.len() <= MAX_NAME {
@@ -31,7 +31,7 @@ pub enum Tag {
     None = 0,
     /// smallint, integer, bigint.
     Integer = 1,
-    /// text and everything that is text: varchar, char(n), "char", name, enums by label.
+    /// text, varchar, char(n), "char", name, enums by label.
     Text = 2,
     /// bytea.
     Bytea = 3,
@@ -49,7 +49,7 @@ pub enum Tag {
     Timestamptz = 9,
     /// boolean.
     Boolean = 10,
-    /// Any other hashable type, told apart by its name.
+    /// Any other hashable type, distinguished by its name.
     Other = 11,
     /// time without time zone.
     Time = 12,
@@ -63,13 +63,13 @@ pub enum Tag {
     Xid8 = 16,
     /// jsonb.
     Jsonb = 17,
-    /// Arrays, told apart by the kind of their elements, which is in the name.
+    /// Arrays, distinguished by the kind of their elements, which is in the name.
     Array = 18,
-    /// Rows, told apart by their type and the names and kinds of its columns.
+    /// Rows, distinguished by their type and the names and kinds of its columns.
     Row = 19,
-    /// Ranges, told apart by their type and the kind of their bounds.
+    /// Ranges, distinguished by their type and the kind of their bounds.
     Range = 20,
-    /// Multiranges, told apart likewise.
+    /// Multiranges, distinguished likewise.
     Multirange = 21,
     /// Parquet's INT32: smallint, integer.
     ParquetInt32 = 32,
@@ -137,7 +137,7 @@ impl Tag {
         TAGS.iter().find(|&&(tag, _)| tag == self).map_or("none", |&(_, name)| name)
     }
 
-    /// Whether kinds with this tag are told apart by a name.
+    /// Whether kinds with this tag are distinguished by a name.
     pub fn has_name(self) -> bool {
         matches!(self, Tag::Other | Tag::Array | Tag::Row | Tag::Range | Tag::Multirange)
     }

@@ -1,8 +1,8 @@
 //! Bloom filters as plain bytes.
 //!
-//! This crate is everything about a filter that does not need a database: which bytes of an element are hashed, how
-//! a hash becomes bits, how large a filter must be, how filters merge, what they say about themselves, and the bytes
-//! they are stored as. The `pg_bloom` extension is thin glue around it.
+//! This crate has everything about filters that does not need a database: which bytes of an element are hashed, how a
+//! hash becomes bits, how large a filter must be, how filters merge, estimates, the stored form, and the pages of
+//! indexes. The `pg_bloom` extension connects it to PostgreSQL.
 //!
 //! Data flows one way:
 //!
@@ -14,25 +14,23 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`interrupt`] | how a long operation is cancelled |
-//! | [`memory`] | what operations need beside their results, with an error where there is none |
+//! | [`memory`] | memory that operations need besides their results; an error if there is none |
 //! | [`canonical`] | the canonical bytes of each kind of element |
-//! | [`hash`] | XXH64 and the words drawn from it |
-//! | [`kind`] | key kinds: which elements may meet in one filter |
-//! | [`simd`] | what CPUs do faster than portable code |
+//! | [`hash`] | XXH64, and the words derived from it |
+//! | [`kind`] | key kinds: which elements can be in one filter |
+//! | [`simd`] | code for particular CPUs |
 //! | [`layout`] | `blocked`, `classic`, `parquet`: which bits an element sets |
 //! | [`error`] | what can go wrong |
 //! | [`sizing`] | rates, the lookup tables, how many blocks a capacity needs |
-//! | [`filter`] | the stored form; building, asking, merging, resizing, estimating |
-//! | [`counting`] | the other sort of filter: counters in place of bits, so that elements can be removed |
-//! | [`mod@parquet`] | filters as Parquet files keep them |
-//! | [`page`] | what the pages of an index have in common |
-//! | [`range`] | the index over ranges of a table: tiles of filters of their elements |
-//! | [`rows`] | the index over a column of filters: tiles of these |
+//! | [`filter`] | the stored form; building, probing, merging, resizing, estimating |
+//! | [`counting`] | the other kind of filter: counters instead of bits, so that elements can be removed |
+//! | [`mod@parquet`] | filters in the form of Parquet files |
+//! | [`index`] | the pages of an index over keys of a table, and of one over a column of filters |
 //!
 //! A module uses only those above it.
 //!
-//! Every operation works on stored bytes in place and writes its result into a [`Buffer`], so that the caller decides
-//! whose memory it is.
+//! Every operation reads stored bytes in place and writes its result into a [`Buffer`], so that the caller decides how
+//! memory is allocated.
 
 #![deny(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -43,14 +41,12 @@ pub mod counting;
 pub mod error;
 pub mod filter;
 pub mod hash;
+pub mod index;
 pub mod interrupt;
 pub mod kind;
 pub mod layout;
 pub mod memory;
-pub mod page;
 pub mod parquet;
-pub mod range;
-pub mod rows;
 #[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
 pub mod simd;
 pub mod sizing;

@@ -1,7 +1,7 @@
-//! Memory that operations need beside their results.
+//! Memory that operations need besides their results.
 //!
-//! Whatever grows with a filter comes from here: where there is no more memory, the installed hook raises an error, and
-//! the process goes on. Rust's own collections would end it.
+//! All memory whose size depends on a filter is allocated here. Without enough memory the installed hook raises an
+//! error and the process goes on; Rust's own collections would abort it.
 
 use crate::interrupt;
 use std::alloc::{Layout, handle_alloc_error};
@@ -9,13 +9,13 @@ use std::sync::OnceLock;
 
 static HOOK: OnceLock<fn(usize) -> !> = OnceLock::new();
 
-/// Installs the function that is called with the bytes for which there is no memory. The first call wins; the hook must
-/// unwind or end the process.
+/// Installs the function that is called with the number of bytes for which there is no memory. Later calls have no
+/// effect. The hook must unwind or end the process.
 pub fn install(hook: fn(usize) -> !) {
     HOOK.get_or_init(|| hook);
 }
 
-/// Gives up for lack of this many bytes. Without a hook the process ends, as with any collection of Rust's.
+/// Fails for lack of this many bytes. Without a hook the process is aborted, as by Rust's own collections.
 #[cold]
 pub fn exhausted(bytes: usize) -> ! {
     match HOOK.get() {
@@ -47,10 +47,10 @@ pub fn push<T>(list: &mut Vec<T>, item: T) {
     list.push(item);
 }
 
-/// The items, as a list.
+/// The items as a list.
 pub fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
     let mut all = list(items.len());
-    // As long as the iterator says.
+    // `push` makes room if the iterator yields more than it says.
     items.for_each(|item| push(&mut all, item));
     all
 }

@@ -14,9 +14,9 @@ use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::interrupt;
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::table::{self, Built, Row};
+use pg_bloom_core::index::keys::{Build, Directory, Options};
+use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::range::{Build, Directory, Options};
 use pgrx::pg_sys;
 
 /// Bytes of a row beside its values: its header and its line pointer.

@@ -12,8 +12,8 @@ use crate::pg::call::{Call, Element};
 use crate::pg::error::{Outcome, Result};
 use crate::pg::snapshot::Latest;
 use crate::pg::table::{Row, scan_for_check};
+use pg_bloom_core::index::keys::{Directory, Pages};
 use pg_bloom_core::memory;
-use pg_bloom_core::range::{Directory, Pages};
 use pgrx::pg_sys::Datum;
 
 /// `bloom_index_check(index regclass) → bigint`

@@ -6,7 +6,7 @@ use crate::element::{Column, Hasher};
 use crate::pg::catalog;
 use crate::pg::error::Result;
 use crate::pg::relation::Relation;
-use pg_bloom_core::range::Directory;
+use pg_bloom_core::index::keys::Directory;
 use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -25,7 +25,7 @@
 use super::column::Index;
 use crate::pg::planning::Planned;
 use crate::settings;
-use pg_bloom_core::range::{DEFAULT_FPR, Expectation, Level};
+use pg_bloom_core::index::keys::{DEFAULT_FPR, Expectation, Level};
 
 /// Operators that asking a page of the index is worth: hashing, the lock, ten rows of bits.
 const OPERATORS_PER_PAGE: f64 = 50.0;

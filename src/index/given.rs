@@ -8,7 +8,7 @@ use crate::pg::hooks;
 use crate::pg::relation::{File, Relation};
 use crate::pg::table;
 use crate::pg::vacuum::DeadRows;
-use pg_bloom_core::page::{RowId, RowSet};
+use pg_bloom_core::index::page::{RowId, RowSet};
 use std::cell::{Cell, RefCell};
 
 /// The share of the memory for maintenance that rows may take.

@@ -10,7 +10,7 @@ use crate::pg::scan::{Bitmap, keys};
 use crate::pg::table::page_of;
 use crate::pg::vacuum::{DeadRows, Vacuum};
 use crate::pg::version;
-use pg_bloom_core::page::RowId;
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::{self, Datum};
 
 /// A result, or its error raised.

@@ -12,7 +12,7 @@ use crate::pg::call::Element;
 use crate::pg::error::Result;
 use crate::pg::relation::Relation;
 use crate::pg::wal::{self, Change, Edit};
-use pg_bloom_core::range::{Deltas, Directory, Level, Mark, Places, SPECIAL_BYTES};
+use pg_bloom_core::index::keys::{Deltas, Directory, Level, Mark, Places, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -39,7 +39,7 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     let pages = index.pages();
     let mut missing: [Option<(&Mark, Pin)>; 2] = [None, None];
     for (mark, slot) in places.in_lock_order().zip(&mut missing) {
-        let pin = pages.existing(mark.page(), directory.allocated());
+        let pin = pages.existing(mark.page(), directory.chain.allocated());
         mark.offsets().for_each(|offset| pin.approach_byte(usize::from(offset)));
         *slot = Some((mark, pin));
     }

@@ -6,7 +6,7 @@ use super::rows;
 use crate::pg::call::Call;
 use crate::pg::error::Outcome;
 use crate::pg::row::{Column, row};
-use pg_bloom_core::range::Level;
+use pg_bloom_core::index::keys::Level;
 
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
@@ -29,7 +29,7 @@ fn info(call: &Call) -> Outcome {
             Column::I32(options.pages_per_range.cast_signed()),
             Column::I64(survey.ranges.cast_signed()),
             Column::I32(levels),
-            Column::I64(directory.rows_built.cast_signed()),
+            Column::I64(directory.chain.rows_built.cast_signed()),
             Column::F64(survey.elements),
             Column::F64(survey.bits_per_element()),
             Column::F64(options.fpr),

@@ -7,7 +7,7 @@ use crate::pg::bulk_write::BulkWrite;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::relation::{PAGE_BYTES, Relation};
 use crate::pg::wal;
-use pg_bloom_core::page::{SPECIAL_BYTES, Sink};
+use pg_bloom_core::index::page::{SPECIAL_BYTES, Sink};
 
 /// A new index, whose pages behind the metapage are written one by one.
 pub struct NewIndex {

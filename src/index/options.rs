@@ -6,7 +6,7 @@ use crate::error::invalid_parameter;
 use crate::pg::error::Result;
 use crate::pg::relation::Relation;
 use crate::pg::reloptions::{self, Entry, Kind, OptionType};
-use pg_bloom_core::range::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
+use pg_bloom_core::index::keys::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum};
 use std::cell::OnceCell;
 

@@ -6,8 +6,8 @@ use crate::pg::interrupt;
 use crate::pg::relation::{Fork, PAGE_BYTES, Relation};
 use crate::pg::table::Row;
 use crate::pg::wal::{self, Layout};
-use pg_bloom_core::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
-use pg_bloom_core::range::{META_PAGE, Mark};
+use pg_bloom_core::index::keys::{META_PAGE, Mark};
+use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 
 /// The size of the server's pages.

@@ -10,8 +10,8 @@ use crate::pg::memory::Scratch;
 use crate::pg::relation::Relation;
 use crate::pg::scan::{Bitmap, Key, RowBatch, Sought};
 use crate::pg::table;
+use pg_bloom_core::index::keys::Directory;
 use pg_bloom_core::memory;
-use pg_bloom_core::range::Directory;
 
 /// Adds the rows that may have these keys, all of them. Returns how many that may be.
 ///

@@ -12,8 +12,9 @@ use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::buffer::Pin;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::relation::{File, Fork, Relation};
-use pg_bloom_core::page::{Damage, Defect, PageSize, Pages};
-use pg_bloom_core::{range, rows};
+use pg_bloom_core::index::chain::{Chain, META_PAGE};
+use pg_bloom_core::index::page::{Damage, Defect, PageSize, Pages};
+use pg_bloom_core::index::{filters, keys};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -42,27 +43,27 @@ pub trait Tiles: Sized + 'static {
     /// Reads it.
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error>;
 
-    /// Whether the metapage still says the same.
-    fn is_current(&self, meta: &[u8]) -> bool;
+    /// What its metapage says.
+    fn chain(&self) -> &Chain;
 }
 
-impl Tiles for range::Directory {
+impl Tiles for keys::Directory {
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
-        range::Directory::read(pages, size)
+        keys::Directory::read(pages, size)
     }
 
-    fn is_current(&self, meta: &[u8]) -> bool {
-        range::Directory::is_current(self, meta)
+    fn chain(&self) -> &Chain {
+        &self.chain
     }
 }
 
-impl Tiles for rows::Directory {
+impl Tiles for filters::Directory {
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
-        rows::Directory::read(pages, size)
+        filters::Directory::read(pages, size)
     }
 
-    fn is_current(&self, meta: &[u8]) -> bool {
-        rows::Directory::is_current(self, meta)
+    fn chain(&self) -> &Chain {
+        &self.chain
     }
 }
 
@@ -161,7 +162,7 @@ impl<K: Kind> Index<K> {
     pub fn directory(&self) -> Result<Rc<K::Directory>> {
         let known = self.known_directory();
         let pin = self.meta()?;
-        let is_current = known.is_current(&pin.shared());
+        let is_current = known.chain().is_current(&pin.shared());
         drop(pin);
         if is_current {
             return Ok(known);
@@ -175,7 +176,7 @@ impl<K: Kind> Index<K> {
     /// XX002 for damage.
     pub fn directory_under(&self, meta: &[u8]) -> std::result::Result<Rc<K::Directory>, Failure> {
         let known = self.known_directory();
-        if known.is_current(meta) {
+        if known.chain().is_current(meta) {
             return Ok(known);
         }
         Ok(self.remember(Tiles::read(&mut BelowMeta { meta, pages: self.pages() }, PAGE_SIZE)?))
@@ -200,10 +201,10 @@ impl<K: Kind> Index<K> {
 /// The metapage of an index that is known to have so many pages.
 fn meta(relation: Relation, known: &Cell<u32>) -> Result<Pin> {
     if known.get() == 0 && relation.pages() == 0 {
-        let damage = Damage { page: range::META_PAGE, defect: Defect::NewPage };
+        let damage = Damage { page: META_PAGE, defect: Defect::NewPage };
         return Err(Failure::Damage(damage).of(relation));
     }
-    Ok(Pin::read(relation, Fork::Main, range::META_PAGE))
+    Ok(Pin::read(relation, Fork::Main, META_PAGE))
 }
 
 /// Reads where the tiles are.

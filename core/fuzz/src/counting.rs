@@ -1,7 +1,7 @@
 //! Counting filters: what the parser accepts is what docs/format.md says, and every operation on it does what plain
 //! arithmetic with an array of numbers does.
 
-use super::forge::{HEADER, Input, damaged, mend, mend_counting, with_field};
+use super::forge::{HEADER, Input, damaged, repair, repair_counting, with_field};
 use super::oracle;
 use pg_bloom_core::counting::{
     Counting, Info, contains_in_slices, empty, parse_start, rewrite, stored_bytes, sum, summed_header, unsized_header,
@@ -17,11 +17,11 @@ const MOST: u8 = 15;
 
 /// An input is bytes to parse, and it is three filters and hashes to work with.
 pub fn run(data: &[u8]) {
-    let whole = mend_counting(data, None);
+    let whole = repair_counting(data, None);
     assert!(allowed(&whole, false), "{whole:x?}");
     let mut choices = Input(&data[data.len().saturating_sub(9)..]);
     let other = with_field(&whole, choices.byte(), choices.number());
-    for bytes in [data, &whole, &damaged(&whole, data, HEADER), &other, &mend(data, false)] {
+    for bytes in [data, &whole, &damaged(&whole, data, HEADER), &other, &repair(data, false)] {
         parse(bytes);
     }
 
@@ -31,11 +31,11 @@ pub fn run(data: &[u8]) {
     let hashes: Vec<u64> = (0..8).map(|_| input.number()).collect();
     let copies: Vec<u8> = (0..8).map(|_| input.byte()).collect();
 
-    let a = mend_counting(parts[0], None);
-    let [b, c] = [1, 2].map(|i| mend_counting(parts[i], Some((&a, ratios[i - 1]))));
-    let [a, b, c] = [&a, &b, &c].map(|value| Counting::parse(value).expect("a mended value is a counting filter"));
+    let a = repair_counting(parts[0], None);
+    let [b, c] = [1, 2].map(|i| repair_counting(parts[i], Some((&a, ratios[i - 1]))));
+    let [a, b, c] = [&a, &b, &c].map(|value| Counting::parse(value).expect("a repaired value is a counting filter"));
     for filter in [&a, &b, &c] {
-        ask(filter, &hashes);
+        probe(filter, &hashes);
         describe(filter);
         add(filter, kind, &hashes);
         let steps: Vec<u64> =
@@ -49,8 +49,8 @@ pub fn run(data: &[u8]) {
     add_three(&a, &b, &c);
 }
 
-/// Whether bytes are a counting filter: the checks of docs/format.md, sections 8 and 11, one after the other, but the
-/// last for those that are trusted.
+/// Whether bytes are a counting filter: the checks of docs/format.md, sections 8 and 11, one after the other, without
+/// the last one for trusted bytes.
 fn allowed(bytes: &[u8], trusted: bool) -> bool {
     if bytes.len() < HEADER || bytes.len() as u64 > MAX_STORED_BYTES {
         return false;
@@ -162,7 +162,7 @@ impl Numbers {
     }
 }
 
-/// Asserts that a result has these numbers, and this header but for the kind, which it has if it has elements.
+/// Asserts that a result has these numbers, and this header, except that it has the kind only if it has elements.
 fn same(value: &[u8], header: &Header<'_>, kind: Kind<'_>, numbers: &Numbers) {
     assert!(allowed(value, false), "{value:x?}");
     let kind = if numbers.counters.iter().all(|&n| n == 0) { Kind::NONE } else { kind };
@@ -170,7 +170,7 @@ fn same(value: &[u8], header: &Header<'_>, kind: Kind<'_>, numbers: &Numbers) {
 }
 
 /// Membership: the whole and its slices answer as the definition does.
-fn ask(filter: &Counting<'_>, hashes: &[u64]) {
+fn probe(filter: &Counting<'_>, hashes: &[u64]) {
     let (numbers, h) = (Numbers::of(filter), &filter.header);
     let value = written(h, filter.counters);
     for &hash in hashes.iter().chain(&[0, 1, u64::MAX]) {
@@ -182,7 +182,7 @@ fn ask(filter: &Counting<'_>, hashes: &[u64]) {
     }
 }
 
-/// What a filter says about itself, and the filter of bits that it is cast to.
+/// The figures of a filter, and the filter of bits that it is cast to.
 fn describe(filter: &Counting<'_>) {
     let (numbers, h, info) = (Numbers::of(filter), &filter.header, filter.info());
     let bloom: Vec<u8> = filter.to_bloom();
@@ -281,7 +281,7 @@ fn add_filters(a: &Counting<'_>, b: &Counting<'_>) -> Result<Vec<u8>, Error> {
     sum(a, b)
 }
 
-/// What the sum of two filters must be refused for, if for anything.
+/// Why the sum of two filters must be refused, if it must.
 fn refusal(a: &Header<'_>, b: &Header<'_>) -> Option<Class> {
     if !a.kind.is_none() && !b.kind.is_none() && a.kind != b.kind {
         return Some(Class::KindMismatch);
@@ -290,7 +290,7 @@ fn refusal(a: &Header<'_>, b: &Header<'_>) -> Option<Class> {
     (both && (a.num_hashes, a.blocks) != (b.num_hashes, b.blocks)).then_some(Class::InvalidParameter)
 }
 
-/// The header of a sum but for its kind: docs/format.md, section 7. Rates are positive, so their bits are in their
+/// The header of a sum except its kind: docs/format.md, section 7. Rates are positive, so their bits are in their
 /// order.
 fn larger<'a>(a: &Header<'a>, b: &Header<'a>) -> Header<'a> {
     let is_plain = |h: &Header<'_>| h.is_unsized() && h.fpr == 0.01;
@@ -321,7 +321,7 @@ fn add_two(a: &Counting<'_>, b: &Counting<'_>, hashes: &[u64]) {
     let both = Counting::parse(&value).expect("a sum is a filter");
     assert_eq!(summed_header(&a.header, &b.header), Ok(both.header));
     assert!(hashes.iter().all(|&hash| !(x.has(hash) || y.has(hash)) || both.contains(hash)), "a false negative");
-    // Nothing more is nothing else.
+    // Adding the empty filter changes nothing.
     for nothing in [empty::<Vec<u8>>(&both.header), empty(&unsized_header(0.01).expect("a possible rate"))] {
         let nothing = Counting::parse(&nothing).expect("a filter without elements");
         assert_eq!(add_filters(&both, &nothing).as_ref(), Ok(&value), "no identity");

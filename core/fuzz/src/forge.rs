@@ -14,7 +14,7 @@ const PARQUET_KINDS: [u8; 24] =
     [0, 5, 10, 11, 32, 33, 34, 35, 36, 37, 38, 39, 40, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
 const KINDS: [u8; 22] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
 
-/// Takes an input apart, front to back; what is missing is zero.
+/// Reads an input from the front. Missing bytes are zero.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
@@ -103,11 +103,11 @@ fn number(value: &[u8], at: usize) -> u64 {
 }
 
 /// Changes as little as it can to make `bytes` a filter or, if `state` is true, the state of an unsized aggregate.
-pub fn mend(bytes: &[u8], state: bool) -> Vec<u8> {
+pub fn repair(bytes: &[u8], state: bool) -> Vec<u8> {
     let mut value = bytes.to_vec();
     value.resize(value.len().max(HEADER), 0);
-    let layout = mend_small_fields(&mut value);
-    let payload = mend_name(&mut value);
+    let layout = repair_small_fields(&mut value);
+    let payload = repair_name(&mut value);
     if number(&value, 8) == 0 {
         value[4] = 0;
         value[8..32].fill(0);
@@ -120,18 +120,18 @@ pub fn mend(bytes: &[u8], state: bool) -> Vec<u8> {
             return value;
         }
     } else {
-        mend_shape(&mut value, layout, payload, state);
+        repair_shape(&mut value, layout, payload, state);
     }
     if value[3] == 1 {
-        mend_bits(&mut value, layout, payload)
+        repair_bits(&mut value, layout, payload)
     } else {
-        mend_hashes(&mut value, layout, payload)
+        repair_hashes(&mut value, layout, payload)
     }
     value
 }
 
 /// Version, layout, kind, representation, hashes, hash id, rate, reserved.
-fn mend_small_fields(value: &mut [u8]) -> Layout {
+fn repair_small_fields(value: &mut [u8]) -> Layout {
     value[0] = 1;
     value[1] = 1 + value[1].wrapping_sub(1) % 3;
     let layout = Layout::from_code(value[1]).expect("one of three");
@@ -151,7 +151,7 @@ fn mend_small_fields(value: &mut [u8]) -> Layout {
 }
 
 /// The name, which kinds 11 and 18 to 21 have. Returns where the payload starts.
-fn mend_name(value: &mut Vec<u8>) -> usize {
+fn repair_name(value: &mut Vec<u8>) -> usize {
     if !matches!(value[2], 11 | 18..=21) {
         value[6..8].fill(0);
         return HEADER;
@@ -169,7 +169,7 @@ fn mend_name(value: &mut Vec<u8>) -> usize {
 }
 
 /// Blocks, base blocks and capacity of a filter that has a size.
-fn mend_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
+fn repair_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
     let most = if value[3] == 1 { MOST_BITS } else { MAX_STORED_BYTES - payload as u64 };
     let most = (most * 8 / layout.block_bits()).min(sizing::limits::max_blocks(layout));
     let mut blocks = 1 + number(value, 8).wrapping_sub(1) % most;
@@ -189,7 +189,7 @@ fn mend_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
     put(value, 24, capacity);
 }
 
-/// Makes what starts at `from` so many bytes long. A short one goes on as it began, lest most of it be zero.
+/// Makes the bytes from `from` on this long. If they are too short they are repeated, so that few are zero.
 pub fn repeat(value: &mut Vec<u8>, from: usize, bytes: usize) {
     let given = value.len() - from;
     value.resize(from + bytes, 0);
@@ -201,7 +201,7 @@ pub fn repeat(value: &mut Vec<u8>, from: usize, bytes: usize) {
 }
 
 /// A dense payload: as many bytes as there must be, none set after the last bit nor without a kind.
-fn mend_bits(value: &mut Vec<u8>, layout: Layout, payload: usize) {
+fn repair_bits(value: &mut Vec<u8>, layout: Layout, payload: usize) {
     let bits = number(value, 8) * layout.block_bits();
     repeat(value, payload, bits.div_ceil(8) as usize);
     if value[2] == 0 {
@@ -213,7 +213,7 @@ fn mend_bits(value: &mut Vec<u8>, layout: Layout, payload: usize) {
 }
 
 /// A sparse payload: hashes in ascending order, no more than the bits would take, none without a kind.
-fn mend_hashes(value: &mut Vec<u8>, layout: Layout, payload: usize) {
+fn repair_hashes(value: &mut Vec<u8>, layout: Layout, payload: usize) {
     let blocks = number(value, 8);
     let most = if blocks == 0 { u64::MAX } else { (blocks * layout.block_bits()).div_ceil(8) / 8 };
     let words = value[payload..].as_chunks::<8>().0;
@@ -231,7 +231,7 @@ fn mend_hashes(value: &mut Vec<u8>, layout: Layout, payload: usize) {
 
 /// `bytes` as a filter that may be merged with `like`: of its layout, hashes and kind, and a multiple or a part of its
 /// size.
-pub fn mend_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
+pub fn repair_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
     let mut value = bytes.to_vec();
     let name = usize::from(u16::from_le_bytes([like[6], like[7]])).next_multiple_of(8);
     value.resize(value.len().max(HEADER + name), 0);
@@ -260,12 +260,12 @@ pub fn mend_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
         _ => number(&value, 8),
     };
     put(&mut value, 8, blocks);
-    mend(&value, false)
+    repair(&value, false)
 }
 
 /// Changes as little as it can to make `bytes` a counting filter of few blocks: docs/format.md, section 11. With
-/// `like`, one that may be added to that filter, unless `ratio` has it otherwise.
-pub fn mend_counting(bytes: &[u8], like: Option<(&[u8], u8)>) -> Vec<u8> {
+/// `like`, one that may be added to that filter, unless `ratio` says otherwise.
+pub fn repair_counting(bytes: &[u8], like: Option<(&[u8], u8)>) -> Vec<u8> {
     let mut value = bytes.to_vec();
     value.resize(value.len().max(HEADER), 0);
     if let Some((like, ratio)) = like {
@@ -280,14 +280,14 @@ pub fn mend_counting(bytes: &[u8], like: Option<(&[u8], u8)>) -> Vec<u8> {
         }
     }
     value[1] = Layout::Blocked as u8;
-    mend_small_fields(&mut value);
+    repair_small_fields(&mut value);
     value[3] = 2;
     let blocks = number(&value, 8) % (MOST_COUNTER_BLOCKS + 1);
     put(&mut value, 8, blocks);
     put(&mut value, 16, blocks);
     let capacity = (number(&value, 24) & i64::MAX as u64).max(1);
     put(&mut value, 24, capacity);
-    let payload = mend_name(&mut value);
+    let payload = repair_name(&mut value);
     repeat(&mut value, payload, blocks as usize * 256);
     if value[2] == 0 {
         value[payload..].fill(0);

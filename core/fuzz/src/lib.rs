@@ -1,21 +1,21 @@
-//! What hostile input must not do to a filter: the functions that libFuzzer calls and that `cargo test` replays.
+//! Functions that try hostile input, which libFuzzer calls and `cargo test` replays.
 //!
 //! ```text
 //! input ──forge──▶ values that the parser accepts ──▶ every operation, compared with ──▶ oracle: bits, numbers
 //! ```
 //!
-//! An input is never a waste: bytes that are no filter are mended into one ([`forge`]), so that what follows is reached
-//! by nearly every mutation. Each target panics when a promise is broken.
+//! Bytes that aren't a filter are repaired into one ([`forge`]), so that nearly every mutation reaches the operations.
+//! Each target panics if a promise is broken.
 
 pub mod counting;
 pub mod forge;
+pub mod index_filters;
+pub mod index_keys;
 pub mod operations;
 pub mod oracle;
 pub mod pages;
 pub mod parquet;
 pub mod parse;
-pub mod range;
-pub mod rows;
 pub mod sizing;
 pub mod state;
 pub mod thrift;
@@ -23,7 +23,7 @@ pub mod thrift;
 /// Runs one input.
 pub type Target = fn(&[u8]);
 
-/// Every target with its name, which is that of its folder in `corpus/`.
+/// Every target with its name, which is that of its archive in `corpus/`.
 pub const TARGETS: [(&str, Target); 8] = [
     ("parse", parse::run),
     ("operations", operations::run),
@@ -31,6 +31,6 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("sizing", sizing::run),
     ("parquet", parquet::run),
     ("counting", counting::run),
-    ("range", range::run),
-    ("rows", rows::run),
+    ("index_keys", index_keys::run),
+    ("index_filters", index_filters::run),
 ];

@@ -1,6 +1,6 @@
 //! Every operation on what the parser accepts, compared with sets of bits.
 
-use super::forge::{Input, mend, mend_like};
+use super::forge::{Input, repair, repair_like};
 use super::oracle;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pg_bloom_core::filter::{build, estimate, fold, merge, overfull, resize};
@@ -21,12 +21,12 @@ pub fn run(data: &[u8]) {
     let hashes: BTreeSet<u64> = (0..16).map(|_| input.number()).collect();
     let hashes: Vec<u64> = hashes.into_iter().collect();
 
-    let a = mend(parts[0], false);
-    let [b, c] = [1, 2].map(|i| mend_like(parts[i], &a, ratios[i - 1]));
-    let [a, b, c] = [&a, &b, &c].map(|value| View::parse(value).expect("a mended value is a filter"));
+    let a = repair(parts[0], false);
+    let [b, c] = [1, 2].map(|i| repair_like(parts[i], &a, ratios[i - 1]));
+    let [a, b, c] = [&a, &b, &c].map(|value| View::parse(value).expect("a repaired value is a filter"));
     for view in [&a, &b, &c] {
         let probes = probes(view, &hashes);
-        ask(view, &probes);
+        probe(view, &probes);
         describe(view);
         fold(view, [0.5, 0.3, 0.1, 0.01, 1e-4, view.header.fpr][usize::from(fpr) % 6], &probes);
         add(view, a.header.kind, &hashes);
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     merge_three(&a, &b, &c);
 }
 
-/// Hashes to ask for: those given, some of the filter's own and their neighbours.
+/// Hashes to probe: those given, some of the filter's own and their neighbours.
 fn probes(view: &View<'_>, hashes: &[u64]) -> Vec<u64> {
     let mut probes = hashes.to_vec();
     probes.extend([0, 1, u64::MAX, u64::MAX / 2]);
@@ -50,7 +50,7 @@ fn probes(view: &View<'_>, hashes: &[u64]) -> Vec<u64> {
 }
 
 /// Membership: the whole and its slices answer as the definition does, in few steps.
-fn ask(view: &View<'_>, probes: &[u64]) {
+fn probe(view: &View<'_>, probes: &[u64]) {
     let value: Vec<u8> = view.to_buffer();
     let start = Start::parse(&value[..value.len().min(START_BYTES)], value.len()).expect("the start of a filter");
     let steps = match view.body {
@@ -77,7 +77,7 @@ fn ask(view: &View<'_>, probes: &[u64]) {
     }
 }
 
-/// What a filter says about itself.
+/// The figures of a filter.
 fn describe(view: &View<'_>) {
     let (info, h) = (estimate::info(view), &view.header);
     assert!(info.cardinality >= 0.0, "{info:?}");
@@ -106,7 +106,7 @@ fn accepted(value: &[u8]) -> View<'_> {
     view
 }
 
-/// Folding ORs neighbours, loses nothing, and is done when it is done.
+/// Folding ORs neighbours, loses nothing, and is idempotent.
 fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
     let h = &view.header;
     let value: Vec<u8> = match fold::fold(view, fpr) {

@@ -2,7 +2,7 @@
 
 use pg_bloom_core::{Body, Header, Layout, View};
 
-/// The most bits for which an oracle is asked.
+/// The most bits that are compared with an oracle.
 pub const MOST_BITS: u64 = 1 << 16;
 
 /// The salts of the Parquet format.
@@ -38,7 +38,7 @@ pub fn positions(layout: Layout, hashes: u32, blocks: u64, hash: u64) -> Vec<u64
     }
 }
 
-/// The bits of D(view), the dense form at its own size; `None` if they are too many to ask, or there is no size.
+/// The bits of D(view), the dense form at its own size; `None` if they are too many, or there is no size.
 pub fn bits_of(view: &View<'_>) -> Option<Vec<bool>> {
     let h = &view.header;
     let count = h.blocks * h.layout.block_bits();

@@ -1,8 +1,8 @@
 //! Pages of an index that are not as they were written.
 
 use crate::forge::Input;
-use pg_bloom_core::page::memory::Memory;
-use pg_bloom_core::page::{PageKind, Special};
+use pg_bloom_core::index::page::memory::Memory;
+use pg_bloom_core::index::page::{PageKind, Special};
 
 /// Changes bytes of pages, mostly of the metapage and these others, as the input says.
 pub fn damage(memory: &mut Memory, others: &[u32], page_bytes: usize, damage: &[u8]) {

@@ -1,13 +1,13 @@
-//! Filters of Parquet files, in and out: what is read is what docs/format.md says, and nothing gets lost on the way.
+//! Filters of Parquet files, in and out: what is read is what docs/format.md says, and no element is lost.
 
-use super::forge::{HEADER, Input, damaged, mend, repeat};
+use super::forge::{HEADER, Input, damaged, repair, repeat};
 use super::{oracle, thrift};
 use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::parquet::{decode, export, import};
 use pg_bloom_core::{Body, Class, Error, Kind, Layout, View, sizing};
 
-/// The largest filter that is made: one whose bits an oracle may be asked for.
+/// The largest filter that is made: an oracle can have its bits.
 const LIMIT: u64 = HEADER as u64 + oracle::MOST_BITS / 8;
 /// Bytes of a block.
 const BLOCK: usize = 32;
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     if let Some(layout) = value.get_mut(1).filter(|layout| !(1..=2).contains(*layout)) {
         *layout = Layout::Parquet as u8;
     }
-    write(&mend(&value, false), &probes);
+    write(&repair(&value, false), &probes);
 }
 
 /// The header and the bits of a file's filter as the input says, and whether a reader must take it.
@@ -185,7 +185,7 @@ fn promises(view: &View<'_>) {
 
 /// Exports a stored filter, and imports what comes of it.
 fn write(value: &[u8], probes: &[u64]) {
-    let view = View::parse(value).expect("a mended value is a filter");
+    let view = View::parse(value).expect("a repaired value is a filter");
     let h = &view.header;
     let file: Vec<u8> = match export(&view, LIMIT) {
         Ok(file) => file,
@@ -207,7 +207,7 @@ fn write(value: &[u8], probes: &[u64]) {
             bits.chunks(8).map(byte).collect()
         }
     };
-    // A sparse filter is asked for its hashes, and has no other elements.
+    // Probes of a sparse filter compare hashes, so it has no other elements.
     let completions = floats(tag).map(|[zero, other_zero, nan, other_nan]| {
         with(&own, [(build::contains(&view, zero), other_zero), (build::contains(&view, nan), other_nan)])
     });

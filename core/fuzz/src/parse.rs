@@ -1,14 +1,14 @@
 //! Bytes → the one parser: what it accepts is written again as the same bytes, whatever way it is read.
 
-use super::forge::{HEADER, damaged, mend};
+use super::forge::{HEADER, damaged, repair};
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pg_bloom_core::{Class, Partial, View};
 
-/// An input is bytes to parse. They are tried as they are, mended, and mended with some of them damaged again.
+/// An input is bytes to parse. They are tried as they are, repaired, and repaired with some of them damaged again.
 pub fn run(data: &[u8]) {
     check(data);
     for state in [false, true] {
-        let whole = mend(data, state);
+        let whole = repair(data, state);
         let accepted = if state { Partial::parse(&whole).map(drop) } else { View::parse(&whole).map(drop) };
         assert!(accepted.is_ok(), "{accepted:?} for what the format allows: {whole:x?}");
         check(&whole);

@@ -117,7 +117,7 @@ fn for_bytes(layout: Layout, bytes: u64, fpr: f64) {
     assert!(bytes_of(capacity + 1).is_none_or(|n| n > bytes), "{capacity} + 1 for {bytes} at {fpr:e}");
 }
 
-/// A rate is a probability, whatever it is asked of, and grows with the elements.
+/// A rate is a probability for any parameters, and grows with the elements.
 fn expected(layout: Layout, hashes: u32, blocks: u64, elements: u64) {
     let hashes = if layout == Layout::Parquet { 8 } else { hashes };
     let blocks = blocks.min(i64::MAX as u64 / layout.block_bits());

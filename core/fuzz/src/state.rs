@@ -1,6 +1,6 @@
-//! States of unsized aggregates: what one process hands to another.
+//! States of unsized aggregates, which one process passes to another.
 
-use super::forge::{Input, mend, mend_like};
+use super::forge::{Input, repair, repair_like};
 use super::oracle;
 use pg_bloom_core::filter::set::{Heap, Operation, Parts, Set};
 use pg_bloom_core::filter::{build, estimate, merge};
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
     let hashes: Vec<u64> = (0..8).map(|_| input.number()).collect();
     as_parts(parts[0]);
     merge_set(parts, elements, &hashes);
-    let [a, b] = parts.map(|part| mend(part, true));
+    let [a, b] = parts.map(|part| repair(part, true));
     let [a, b] = [&a, &b].map(|value| Partial::parse(value));
     for state in [&a, &b].into_iter().flatten() {
         settle(state.view(), elements, &hashes);
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Bytes that may be what a process hands over of the filters that it merged.
+/// Bytes that may be the state of a merge from another process.
 fn as_parts(bytes: &[u8]) {
     let Ok(parts) = Parts::parse(bytes) else { return };
     let mut set = Set::new(&mut Heap, parts.operation());
@@ -45,16 +45,16 @@ fn finish(set: &mut Set<Heap>) -> Option<Vec<u8>> {
 
 /// Filters merge to the same in both orders, in one process and in several.
 fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
-    let first = mend(parts[0], false);
+    let first = repair(parts[0], false);
     let mut filters = vec![first.clone()];
     for (i, ratio) in ratios.to_le_bytes()[..4].iter().enumerate() {
-        filters.push(mend_like(parts[i % 2], &first, *ratio));
+        filters.push(repair_like(parts[i % 2], &first, *ratio));
     }
     for operation in [Operation::Union, Operation::Intersection] {
         let merged = |order: &mut dyn Iterator<Item = &Vec<u8>>, apart: bool| {
             let mut set = Set::new(&mut Heap, operation);
             for value in order {
-                let view = View::parse(value).expect("a mended value is a filter");
+                let view = View::parse(value).expect("a repaired value is a filter");
                 if apart {
                     let mut own = Set::new(&mut Heap, operation);
                     own.take(&mut Heap, &view, LIMIT).ok()?;
@@ -95,7 +95,7 @@ fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
             value
         }
         (Body::Dense(bits), true) => {
-            // No filter that can be stored holds more, and the state is asked for no more.
+            // No filter that can be stored holds more elements.
             let Some(value) = possible(build::settle_dense(h, bits, elements.min(1 << 40), LIMIT)) else { return };
             value
         }

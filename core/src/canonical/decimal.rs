@@ -7,7 +7,7 @@ const GROUP: usize = 4;
 /// The text of groups that are 0, written at once.
 const ZEROS: [u8; 1024] = [b'0'; 1024];
 
-/// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, less than nothing if `is_negative`. Each group
+/// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if `is_negative`. Each group
 /// is below 10,000. Zero has no sign.
 pub fn write(is_negative: bool, weight: i32, groups: impl Iterator<Item = u16> + Clone, into: &mut impl Sink) {
     let (skipped, used) = significant(groups.clone());

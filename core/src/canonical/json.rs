@@ -1,4 +1,4 @@
-//! The compact text of JSON, of which there is one for equal values: no blanks, keys in [`key_order`], numbers as
+//! The compact text of JSON, which is the same for equal values: no blanks, keys in [`key_order`], numbers as
 //! [`super::decimal`] writes them, strings as [`string`] does.
 
 use super::sink::Sink;

@@ -1,9 +1,9 @@
-//! Values that are made of others: what is written around the canonical bytes of their members.
+//! Composed values: what is written around the canonical bytes of their members.
 //!
 //! ```text
 //! member      00                                    NULL
-//!             01, length u64, canonical bytes       a value of a kind that is not made of others
-//!             01, canonical bytes                   an array, row, range or multirange: it tells its own end
+//!             01, length u64, canonical bytes       a value of a kind that is not composed
+//!             01, canonical bytes                   an array, row, range or multirange: its bytes say where it ends
 //!
 //! array       dimensions u32, for each its length i32 and lower bound i32, the members in order of storage
 //! row         the members in order of the columns
@@ -34,19 +34,19 @@ pub fn null(into: &mut impl Sink) {
     into.write(&[0]);
 }
 
-/// Writes what comes before the canonical bytes of a member that is made of others.
+/// Writes what comes before the canonical bytes of a composed member.
 pub fn composite(into: &mut impl Sink) {
     into.write(&[1]);
 }
 
-/// Writes what comes before so many canonical bytes of any other member.
+/// Writes what comes before the canonical bytes of any other member.
 pub fn value(length: u64, into: &mut impl Sink) {
     let mut start = [1; 9];
     start[1..].copy_from_slice(&length.to_le_bytes());
     into.write(&start);
 }
 
-/// Writes such a member with its bytes.
+/// Writes such a member, with its bytes.
 pub fn whole_value(bytes: &[u8], into: &mut impl Sink) {
     value(bytes.len() as u64, into);
     into.write(bytes);

@@ -1,5 +1,5 @@
-//! Canonical bytes that are written piece by piece, because they may be many: decimals, JSON, and values made of
-//! others. Those of the other kinds are in [`scalar`].
+//! Canonical bytes that are written piece by piece, because there may be many: decimals, JSON, and composed values.
+//! Those of the other kinds are in [`scalar`].
 //!
 //! | key kind | canonical bytes |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | jsonb | [`json`]: compact text |
 //! | array, row, range, multirange | [`members`]: a frame, and the canonical bytes of the members |
 //!
-//! What they are written to is in `sink`.
+//! `sink` is what they are written to.
 
 pub mod decimal;
 pub mod json;

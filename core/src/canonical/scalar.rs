@@ -1,4 +1,4 @@
-//! Canonical bytes: what of an element is hashed.
+//! Canonical bytes: the bytes of an element that are hashed.
 //!
 //! Elements that compare equal must have the same canonical bytes, whatever their SQL type within one key kind,
 //! whatever the CPU, build or server encoding. Frozen like the hash.
@@ -45,7 +45,7 @@ pub fn float(value: f64) -> [u8; 8] {
     value.to_bits().to_le_bytes()
 }
 
-/// A float kept in Parquet's 32-bit form, normalised as [`float`] does.
+/// A float in Parquet's 32-bit form, normalised as by [`float`].
 #[inline]
 pub fn float32(value: f32) -> [u8; 4] {
     let value = if value.is_nan() {
@@ -63,13 +63,13 @@ pub fn boolean(value: bool) -> [u8; 1] {
     [u8::from(value)]
 }
 
-/// A date given as PostgreSQL keeps it (days since 2000-01-01); the two infinities stay the smallest and largest.
+/// A date in PostgreSQL's form (days since 2000-01-01); the two infinities stay the smallest and largest.
 pub fn date(days: i32) -> [u8; 4] {
     let days = if days == i32::MIN || days == i32::MAX { days } else { days.wrapping_add(EPOCH_DAYS) };
     days.to_le_bytes()
 }
 
-/// A timestamp with or without time zone as PostgreSQL keeps it (microseconds since 2000-01-01); the two infinities
+/// A timestamp with or without time zone in PostgreSQL's form (microseconds since 2000-01-01); the two infinities
 /// stay the smallest and largest.
 pub fn timestamp(microseconds: i64) -> [u8; 8] {
     let microseconds = if microseconds == i64::MIN || microseconds == i64::MAX {
@@ -80,7 +80,7 @@ pub fn timestamp(microseconds: i64) -> [u8; 8] {
     microseconds.to_le_bytes()
 }
 
-/// A time of day in microseconds since midnight; 24:00 is one of its own.
+/// A time of day in microseconds since midnight; 24:00 differs from 0:00.
 pub fn time(microseconds: i64) -> [u8; 8] {
     microseconds.to_le_bytes()
 }
@@ -93,7 +93,7 @@ pub fn timetz(microseconds: i64, zone: i32) -> [u8; 12] {
     bytes
 }
 
-/// An interval: the microseconds that equal ones have in common, when a month has 30 days and a day 24 hours.
+/// An interval in microseconds, with months of 30 days and days of 24 hours, so that equal intervals are the same.
 pub fn interval(months: i32, days: i32, microseconds: i64) -> [u8; 16] {
     const DAY: i128 = 86_400_000_000;
     let days = i128::from(months) * 30 + i128::from(days);
@@ -105,7 +105,7 @@ pub fn unsigned(value: u64) -> [u8; 8] {
     value.to_le_bytes()
 }
 
-/// A `char(n)` value: its trailing blanks mean nothing.
+/// A `char(n)` value: its trailing blanks are not significant.
 pub fn without_trailing_blanks(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|&b| b != b' ').map_or(0, |i| i + 1);
     &bytes[..end]

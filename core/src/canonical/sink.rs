@@ -1,4 +1,4 @@
-//! Where canonical bytes go to.
+//! What canonical bytes are written to.
 
 use crate::interrupt;
 

@@ -8,15 +8,15 @@
 //! byte         0          1          2
 //! ```
 //!
-//! A counter that is 15 stands for 15 or more: it is never counted down, so that no element is lost. Counting up and
-//! adding stop at 15, which makes both commutative and associative: any order gives min(number of increments, 15).
+//! A counter of 15 means 15 or more. It is never decremented, so that no element is lost. Incrementing and adding stop
+//! at 15, which makes both commutative and associative: any order gives min(number of increments, 15).
 
 use crate::hash::reduce;
 use crate::interrupt;
 use crate::layout::{Blocked, Scheme, Shape};
 use crate::simd::prefetch as prefetch_line;
 
-/// The largest value of a counter, which stands for itself and everything above.
+/// The largest value of a counter, which means this or more.
 pub const SATURATED: u8 = 15;
 /// Counters of a block.
 pub const BLOCK_COUNTERS: u64 = Blocked::BLOCK_BITS;
@@ -29,7 +29,7 @@ const LOW_BITS: u64 = 0x1111_1111_1111_1111;
 const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
 /// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
-/// Bytes of counters that are worked through between two looks whether to stop; whole blocks.
+/// Bytes of counters that are processed between two checks for interrupts; whole blocks.
 const STRIDE: usize = interrupt::STRIDE;
 
 /// The block of an element.
@@ -38,8 +38,8 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
     &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize]
 }
 
-/// The positions of an element in its block, as set bits: those that it has in a blocked filter. One that it has twice
-/// is there once, and so is counted once.
+/// The positions of an element in its block, as set bits, which are those of a blocked filter. A position that it has
+/// twice is set once, and so counted once.
 #[inline(always)]
 fn positions(shape: Shape, hash: u64) -> [u64; 8] {
     let mut block = [0u8; Blocked::BLOCK_BITS as usize / 8];
@@ -48,7 +48,7 @@ fn positions(shape: Shape, hash: u64) -> [u64; 8] {
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))
 }
 
-/// Calls `each` with every position of an element in its block, until that returns `false`. Says whether it never did.
+/// Calls `each` with every position of an element in its block, until it returns `false`. Returns whether it never did.
 #[inline(always)]
 fn all_positions(shape: Shape, hash: u64, mut each: impl FnMut(usize) -> bool) -> bool {
     for (word, mut bits) in positions(shape, hash).into_iter().enumerate() {
@@ -62,7 +62,7 @@ fn all_positions(shape: Shape, hash: u64, mut each: impl FnMut(usize) -> bool) -
     true
 }
 
-/// How far counter `position` is shifted in its byte.
+/// By how many bits the counter `position` is shifted in its byte.
 #[inline(always)]
 fn shift(position: usize) -> u32 {
     4 * (position as u32 & 1)
@@ -80,7 +80,7 @@ pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
     block_contains(&payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize], shape, hash)
 }
 
-/// Asks for the memory that an element needs.
+/// Prefetches the memory that an element needs.
 #[inline]
 pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     let start = reduce(hash, shape.blocks) as usize * BLOCK_BYTES;
@@ -100,8 +100,8 @@ pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
     });
 }
 
-/// Counts one copy of an element less, where its counters are not saturated; nothing if one of them is zero, since then
-/// it is not there. Says which.
+/// Counts one copy of an element less, in those of its counters that aren't saturated. Returns `false`, without a
+/// change, if one of them is zero, since then the element is not there.
 #[inline]
 pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) -> bool {
     let block = block_of(payload, shape, hash);
@@ -121,7 +121,7 @@ pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) -> bool {
 #[inline(always)]
 fn sum(a: u64, b: u64) -> u64 {
     let half = |a: u64, b: u64| {
-        // At most 30 in each byte: bit 4 says that it is too much, and becomes 15.
+        // At most 30 in each byte: if bit 4 is set, the sum is too large, and becomes 15.
         let sum = (a & EVEN) + (b & EVEN);
         let over = sum & !EVEN;
         (sum | (over - (over >> 4))) & EVEN
@@ -151,7 +151,7 @@ fn saturated(counters: u64) -> u64 {
     counters & counters >> 1 & counters >> 2 & counters >> 3 & LOW_BITS
 }
 
-/// Puts every fourth bit beside each other.
+/// Collects every fourth bit.
 #[inline(always)]
 fn gather(bits: u64) -> u16 {
     let bits = (bits | bits >> 3) & 0x0303_0303_0303_0303;
@@ -170,7 +170,7 @@ pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
     }
 }
 
-/// What the counters of a payload add up to.
+/// Totals of the counters of a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Counters that are not zero.

@@ -1,31 +1,28 @@
 //! Counting filters: counters in place of bits, so that elements can be removed.
 //!
-//! A counting filter is a multiset. Every bit of a `blocked` filter becomes a counter of four bits, which says how many
-//! of the copies of elements that were added and not yet removed have it:
+//! A counting filter is a multiset. Every bit of a `blocked` filter becomes a counter of four bits: the number of
+//! copies of elements, added and not yet removed, that have this position.
 //!
 //! ```text
 //! add x      +1 at each of x's positions            the positions are those of the blocked layout
-//! remove x   -1 at each of x's positions            nothing if one of them is 0: x is not there
+//! remove x   -1 at each of x's positions            no change if one of them is 0: x is not there
 //! a + b      counter by counter, up to 15
 //! bits       counter > 0  ──▶  1                    the dense payload of the filter of what is left
 //! ```
 //!
-//! **15 means 15 or more.** Such a counter is never counted down, since nobody knows how often it would have to be:
-//! elements can stay for ever because of it, but none is ever lost. That is the only difference to counters without an
-//! end: as long as none is saturated, adding and removing is exact, and a filter from which everything was removed is
-//! the empty one again.
+//! **15 means 15 or more.** Such a counter is never decremented, as its true value is not known. So elements may stay
+//! forever, but none is lost. As long as no counter is saturated, adding and removing is exact, and a filter from which
+//! everything was removed is the empty one again.
 //!
-//! What no counting filter can do is notice that an element which was never added, and is a false positive, is removed.
-//! That takes away counts of other elements, and they may be missed afterwards. Removing only what was added is up to
-//! the user.
+//! No counting filter can detect the removal of an element that was never added but is a false positive. This takes
+//! away counts of other elements, which may be missed afterwards. Users must remove only what they added.
 //!
-//! **Always dense.** There is no list of hashes for small sets: of two hashes in it nobody could tell which counters
-//! they share, and saturation would depend on when the counters came. A filter takes its 4 bits per counter from the
-//! start.
+//! **Always dense.** There is no list of hashes for small sets, since saturation would then depend on when the list
+//! becomes counters. A filter takes its 4 bits per counter from the start.
 //!
 //! The stored form is that of a `blocked` filter ([`mod@crate::filter::header`]) with representation 2, and counters
 //! for bits. A filter has a key kind if and only if a counter is not zero, so a value has one canonical form here too.
-//! A filter of no size is the identity of `+`; it takes no elements, since it can't know how many will come.
+//! A filter of no size is the identity of `+`; elements can't be added to it, as their number is not known.
 //!
 //! The counters of a payload are in [`counters`].
 
@@ -47,24 +44,24 @@ use counters::{BLOCK_BYTES, BLOCK_COUNTERS, Tally};
 /// A stored counting filter that was validated, read in place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counting<'a> {
-    /// What it is; the layout is `blocked`.
+    /// Its header; the layout is `blocked`.
     pub header: Header<'a>,
     /// Its counters, two in a byte.
     pub counters: &'a [u8],
 }
 
-/// What a counting filter says about itself.
+/// Figures of a counting filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Info {
     /// Counters.
     pub num_counters: u64,
     /// How many of them are not zero, how many saturated, and their sum.
     pub tally: Tally,
-    /// Estimated distinct elements; infinite when no counter is zero.
+    /// Estimated distinct elements; infinite if no counter is zero.
     pub cardinality: f64,
-    /// Estimated copies of elements, `None` when a counter is saturated and so doesn't tell.
+    /// Estimated copies of elements; `None` if a counter is saturated.
     pub copies: Option<f64>,
-    /// The false positive rate now.
+    /// The present false positive rate.
     pub current_fpr: f64,
 }
 
@@ -78,7 +75,7 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
     (header.prefix_bytes() as u64).saturating_add(payload_bytes(header.blocks))
 }
 
-/// Checks a wanted capacity, which must be given.
+/// Checks a capacity, which must be given.
 ///
 /// # Errors
 /// [`InvalidParameter::CountingCapacity`] unless it is at least one.
@@ -112,7 +109,7 @@ pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
     zeroed(&Header { kind: Kind::NONE, ..*header })
 }
 
-/// A value with this header whose counters are zero, to be written.
+/// A value with this header whose counters are zero.
 fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(COUNTERS, payload_bytes(header.blocks) as usize)
 }
@@ -122,7 +119,7 @@ pub fn rewrite(header: &Header<'_>, value: &mut [u8]) {
     header.write(COUNTERS, value);
 }
 
-/// Refuses anything but a counting filter.
+/// Checks that the representation is that of a counting filter.
 fn check_counters(representation: u8) -> Result<()> {
     if representation < COUNTERS {
         return Err(InvalidBinary::NoCounters { representation }.into());
@@ -133,7 +130,7 @@ fn check_counters(representation: u8) -> Result<()> {
 /// Reads the header at the start of a value of `length` bytes.
 ///
 /// # Errors
-/// Those of [`Counting::parse`], as far as they show.
+/// Those of [`Counting::parse`], as far as the header shows them.
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     let (header, _) = parse_header(bytes, check_counters)?;
     require(header.layout == Layout::Blocked, || format!("counters in layout \"{}\"", header.layout.name()))?;
@@ -150,7 +147,7 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
 /// Whether the element with this hash may be in a filter of which only slices are read: `read(from, length)` reads one.
 ///
 /// # Errors
-/// Those of `read`; [`crate::Class::InvalidBinary`] if it gives fewer bytes than there must be.
+/// Those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
 pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     header: &Header<'_>,
     hash: u64,
@@ -169,7 +166,7 @@ impl<'a> Counting<'a> {
     /// Reads a stored counting filter.
     ///
     /// # Errors
-    /// [`crate::Class::InvalidBinary`] for anything that no operation of this module would have written.
+    /// [`crate::Class::InvalidBinary`] for a value that no operation of this module writes.
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
         let is_empty = interrupt::is_zero(filter.counters);
@@ -178,8 +175,8 @@ impl<'a> Counting<'a> {
         Ok(filter)
     }
 
-    /// Reads a value whose bytes [`Counting::parse`] accepted before: everything is checked but what takes time that
-    /// grows with the filter. Reading other bytes can give wrong answers but nothing worse.
+    /// Reads a value whose bytes [`Counting::parse`] accepted before. Leaves out checks that take time that grows with
+    /// the filter. Other bytes can give wrong answers, but nothing worse.
     ///
     /// # Errors
     /// As [`Counting::parse`].
@@ -202,7 +199,7 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// The filter with one more copy for each of these hashes, of elements of this kind.
+    /// The filter with one more copy of each of these elements, given by their hashes and their kind.
     ///
     /// # Errors
     /// [`crate::Class::KindMismatch`]; [`InvalidParameter::NoCountersYet`] for a filter of no size.
@@ -218,10 +215,10 @@ impl<'a> Counting<'a> {
         Ok(value)
     }
 
-    /// The filter with one copy less for each of these hashes in turn that it may contain; `None` if that is none of
-    /// them.
+    /// The filter with one copy less of each of these elements that it may contain, one after the other; `None` if it
+    /// contains none of them.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
-        // Counting down makes no element appear.
+        // Decrementing makes no element appear.
         if !hashes.iter().any(|&hash| self.contains(hash)) {
             return None;
         }
@@ -235,14 +232,14 @@ impl<'a> Counting<'a> {
         Some(if interrupt::is_zero(payload) { empty(h) } else { value })
     }
 
-    /// These counters in a value with another header, which must have as many blocks.
+    /// The same counters in a value with another header, which must have the same number of blocks.
     fn copy<B: Buffer>(&self, header: &Header<'_>) -> B {
         let mut value: B = zeroed(header);
         interrupt::copy(payload_mut(&mut value, header), self.counters);
         value
     }
 
-    /// Shows the elements as a filter of bits. One without elements is sparse.
+    /// Calls `use_view` with the filter of bits of its elements, which is sparse if there are none.
     pub fn with_bits<T>(&self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
         if self.header.kind.is_none() {
             return use_view(&View { header: self.header, body: Body::Sparse(&[]) });
@@ -252,8 +249,8 @@ impl<'a> Counting<'a> {
         use_view(&View { header: self.header, body: Body::Dense(&bits) })
     }
 
-    /// The filter of bits: dense, and the very bits that a build of the elements has, unless a counter is saturated.
-    /// One without elements is the empty filter, which is sparse.
+    /// The filter of bits of its elements. It is dense, and equal to one built from the elements, unless a counter is
+    /// saturated. Without elements it is the empty filter, which is sparse.
     pub fn to_bloom<B: Buffer>(&self) -> B {
         if self.header.kind.is_none() {
             return self.header.sparse(0);
@@ -268,7 +265,7 @@ impl<'a> Counting<'a> {
         self.with_bits(estimate::cardinality)
     }
 
-    /// Everything the filter says about itself.
+    /// All figures of the filter.
     pub fn info(&self) -> Info {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =
@@ -288,7 +285,7 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// Counts one more copy for each of these hashes.
+/// Counts one more copy of each of these elements.
 pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     for (i, &hash) in hashes.iter().enumerate() {
         counters::add(payload, header.shape(), hash);
@@ -296,7 +293,7 @@ pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     }
 }
 
-/// Checks for interrupts, once in many elements.
+/// Checks for interrupts once per many elements.
 #[inline(always)]
 fn check_at(i: usize) {
     if i % (1 << 16) == (1 << 16) - 1 {
@@ -319,7 +316,7 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 
-/// The sum of two filters: every copy of an element in either. It is as large as the larger.
+/// The sum of two filters, which has all copies of elements of both. It has the size of the larger.
 ///
 /// # Errors
 /// Those of [`summed_header`].

@@ -20,7 +20,7 @@ fn added(value: &[u8], kind: Kind<'_>, hashes: &[u64]) -> Vec<u8> {
     Counting::parse(value).unwrap().add(kind, hashes).unwrap()
 }
 
-/// Frozen: a stored counting filter of version 1 has these bytes for ever.
+/// Frozen: a stored counting filter of version 1 has these bytes forever.
 #[test]
 fn stored_bytes_are_frozen() {
     let value = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a", "b", "b"]));
@@ -40,7 +40,7 @@ fn stored_bytes_are_frozen() {
     let found: Vec<(usize, u8)> =
         (0..512).map(|i| (i, payload[i / 2] >> (4 * (i % 2)) & 15)).filter(|c| c.1 > 0).collect();
     assert_eq!(found, [(1, 1), (124, 1), (135, 2), (355, 1), (435, 2), (438, 2)]);
-    // In bytes: counters 1, 124, 135, 355, 435 and 438, of which those with odd numbers are the high halves.
+    // In bytes: counters 1, 124, 135, 355, 435 and 438. Odd ones are the high halves of bytes.
     let bytes: Vec<(usize, u8)> = payload.iter().copied().enumerate().filter(|&(_, byte)| byte > 0).collect();
     assert_eq!(bytes, [(0, 0x10), (62, 0x01), (67, 0x20), (177, 0x10), (217, 0x20), (219, 0x02)]);
 }

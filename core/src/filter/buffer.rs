@@ -1,6 +1,6 @@
 //! Memory for results.
 
-/// Memory that an operation writes its result into: the caller decides whose it is.
+/// Memory that an operation writes its result into; the caller chooses how it is allocated.
 pub trait Buffer {
     /// A buffer of `len` zero bytes.
     fn zeroed(len: usize) -> Self;

@@ -1,4 +1,4 @@
-//! Making filters from hashes, probing them, and adding to them.
+//! Building filters from hashes, probing them, and adding to them.
 
 use super::buffer::Buffer;
 use super::header::{Capacity, Header, payload_mut};
@@ -10,10 +10,10 @@ use crate::layout::Layout;
 use crate::sizing::limits::max_blocks;
 use crate::{interrupt, memory, sizing};
 
-/// What a build was asked for.
+/// The parameters of a build.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// Distinct elements to make room for; `None` sizes the filter for what it sees.
+    /// Distinct elements to make room for; `None` sizes the filter for the elements that it gets.
     pub capacity: Option<u64>,
     /// The false positive rate at that capacity.
     pub fpr: f64,
@@ -22,7 +22,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The header of an empty filter that was asked for like this.
+    /// The header of an empty filter with these parameters.
     ///
     /// # Errors
     /// Those of [`sizing::size()`]; [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes when
@@ -60,9 +60,8 @@ pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<He
     Ok(settled)
 }
 
-/// The header of an unsized build that went dense before all elements were there: of the most blocks, a power of two,
-/// that a filter of at most `limit` bytes can have. However many elements come, it can be folded to the size that they
-/// need.
+/// The header of an unsized build that became dense before it had all elements. It has the most blocks, a power of two,
+/// that a filter of at most `limit` bytes can have, and can be folded to the size that any number of elements needs.
 ///
 /// # Errors
 /// Those of [`sizing::power_of_two`]; [`crate::Class::TooLarge`] if not even the smallest filter fits.
@@ -80,8 +79,8 @@ pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
     }
 }
 
-/// Ends an unsized build that went dense early with `elements` elements: folds it to the smallest power-of-two block
-/// count that keeps the rate.
+/// Ends an unsized build that became dense early and has `elements` elements: folds it to the smallest power of two of
+/// blocks that keeps the rate.
 ///
 /// # Errors
 /// [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes.
@@ -89,7 +88,7 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
     let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
         Header::sized(size, header.kind).check_size(limit)?;
-        // Bits that were not kept apart can't be told apart again; what is left is to say how full it is.
+        // The bits can't be separated into more blocks again. The capacity is what this size holds.
         size.blocks = header.blocks;
         size.capacity = sizing::capacity_of(header.layout, size.num_hashes, size.blocks, header.fpr);
     }
@@ -102,8 +101,8 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
     Ok(value)
 }
 
-/// The filter of a set, given its distinct hashes in ascending order. Without a size in `header`, the smallest power of
-/// two of blocks that keeps the rate.
+/// The filter of a set, given its distinct hashes in ascending order. If `header` has no size, the filter has the
+/// smallest power of two of blocks that keeps the rate.
 ///
 /// # Errors
 /// [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
@@ -111,7 +110,8 @@ pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -
     from_more_hashes(header, hashes, 0, limit)
 }
 
-/// The same for a set that was a filter with a payload of `given` bytes: up to that it may exceed the limit.
+/// The same for the elements of an existing filter, whose payload has `given` bytes, and more: the result may exceed
+/// the limit up to that size.
 fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
     let header = settle(header, hashes.len(), limit)?;
     let is_sparse = header.fits_sparse(hashes.len());
@@ -127,7 +127,7 @@ fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, 
     Ok(value)
 }
 
-/// Writes hashes to the start of a sparse payload and returns how many there were.
+/// Writes hashes to the start of a sparse payload. Returns how many there were.
 pub(crate) fn write_hashes(payload: &mut [u8], hashes: impl Iterator<Item = u64>) -> usize {
     let slots = payload.as_chunks_mut::<8>().0;
     let mut written = 0usize;
@@ -170,17 +170,17 @@ pub fn prefetch(view: &View<'_>, hash: u64) {
     }
 }
 
-/// The kind of a filter of kind `held` that takes, or is asked for, an element of kind `given`.
+/// The kind of a filter of kind `held` to which an element of kind `given` is added, or in which it is probed.
 ///
 /// # Errors
-/// [`KindMismatch::Element`] when they differ.
+/// [`KindMismatch::Element`] if they differ.
 pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
     held.meet(given)
         .ok_or_else(|| KindMismatch::Element { filter: held.to_string(), element: given.to_string() }.into())
 }
 
-/// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size takes the
-/// one that these elements need.
+/// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size gets
+/// the one that these elements need.
 ///
 /// # Errors
 /// [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes.

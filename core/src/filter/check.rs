@@ -1,5 +1,5 @@
-//! What a stored value must be: length first, then version, then every field, then what must follow from them. All ways
-//! in come through here.
+//! The checks of a stored value: its length, its version, every field, and what follows from the fields. All values
+//! from outside come through here.
 
 use super::header::{COUNTERS, Capacity, DENSE, HEADER_BYTES, Header, Raw, VERSION};
 use crate::error::{Error, InvalidBinary, Result};
@@ -17,7 +17,7 @@ pub(crate) fn require(holds: bool, what: impl FnOnce() -> String) -> Result<()> 
     if holds { Ok(()) } else { Err(invalid(what())) }
 }
 
-/// Refuses what is not sparse or dense.
+/// Checks that the representation is sparse or dense.
 pub(super) fn check_bits(representation: u8) -> Result<()> {
     if representation == COUNTERS {
         return Err(InvalidBinary::Counters { representation }.into());
@@ -25,7 +25,8 @@ pub(super) fn check_bits(representation: u8) -> Result<()> {
     require(representation <= DENSE, || format!("representation {representation} is unknown"))
 }
 
-/// Reads and checks everything before the payload, the representation by `check`. Returns the header and that.
+/// Reads and checks everything before the payload, with `check` for the representation. Returns the header and the
+/// representation.
 pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<(Header<'_>, u8)> {
     require(bytes.len() >= HEADER_BYTES, || format!("{} bytes where a header has {HEADER_BYTES}", bytes.len()))?;
     require(bytes.len() as u64 <= MAX_STORED_BYTES, || format!("{} bytes are too many", bytes.len()))?;
@@ -73,7 +74,7 @@ fn parse_name(tag: Tag, len: usize, after_header: &[u8]) -> Result<&str> {
         .ok_or_else(|| invalid("the name of its elements' type is not UTF-8"))
 }
 
-/// Checks hashes, blocks and capacity, as it is stored, against each other.
+/// Checks hashes, blocks and the stored capacity against each other.
 fn check_shape(h: &Header<'_>, capacity: u64) -> Result<()> {
     if h.is_unsized() {
         return require(h.base_blocks == 0 && capacity == 0 && h.num_hashes == 0, || {
@@ -91,7 +92,7 @@ fn check_shape(h: &Header<'_>, capacity: u64) -> Result<()> {
     require(capacity <= i64::MAX as u64, || format!("capacity is {capacity}"))
 }
 
-/// Checks that a header is one of a stored filter, not of a partial state.
+/// Checks that a header is that of a stored filter, not of a partial state.
 pub(crate) fn check_is_whole(h: &Header<'_>, is_empty_list: bool) -> Result<()> {
     match h.capacity {
         Capacity::Elements(_) => Ok(()),
@@ -101,7 +102,7 @@ pub(crate) fn check_is_whole(h: &Header<'_>, is_empty_list: bool) -> Result<()> 
     }
 }
 
-/// Checks that a filter that is still to be sized can be folded to any smaller size without losing elements.
+/// Checks that a filter without a final size can be folded to any smaller size without losing elements.
 pub(super) fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.blocks.is_power_of_two(), || {
         format!("{} blocks of a filter to be folded are no power of two", h.blocks)
@@ -144,7 +145,7 @@ pub(super) fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result
     Ok(payload.as_chunks::<8>().0)
 }
 
-/// Reads the header at the start of a value of `length` bytes, and what its payload is: bits, or so many hashes.
+/// Reads the header at the start of a value of `length` bytes. Returns the number of its hashes, if it is sparse.
 pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
     let (header, representation) = parse_header(bytes, check_bits)?;
     let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;

@@ -1,5 +1,5 @@
-//! What a filter says about itself: how many elements it has, and its false positive rate now. Whether that is more
-//! than it was made for is in [`crate::filter::overfull`].
+//! Estimates of how many elements a filter has, and its present false positive rate. [`crate::filter::overfull`] says
+//! whether that is higher than promised.
 //!
 //! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the clear share is
 //! (1 - a)^n on average, and n is estimated as ln(clear) / ln(1 - a):
@@ -11,8 +11,8 @@
 //! | parquet | 1 / (32 · B) |
 //!
 //! Spreading a small filter into a large one repeats its bits, which would count several times; folding to the greatest
-//! common divisor of the block counts ever merged (the base) undoes that. But a small filter that held next to nothing
-//! may be full, as a base, of the other's elements. So the answer is the estimate at the finest size that agrees with
+//! common divisor of the block counts ever merged (the base) undoes that. But a small filter that was nearly empty may,
+//! as a base, be full of the other filter's elements. So the result is the estimate at the finest size that agrees with
 //! those at all coarser ones. Here 50,000 elements at capacity 64,000 were merged with an empty filter of capacity
 //! 2,000:
 //!
@@ -23,13 +23,13 @@
 //!    8,000    50,003
 //!   16,000    49,997
 //!   32,000    50,071
-//!   64,000    50,087    the answer; had the small filter been full, 4,000 would be the last that agrees
+//!   64,000    50,087    the result; if the small filter had been full, 4,000 would be the last that agrees
 //! ```
 //!
-//! A sparse filter knows its number exactly.
+//! For a sparse filter the number is exact.
 //!
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since
-//! an absent element asks one bit of each.
+//! an absent element is probed at one bit of each.
 
 use super::build::insert_entries;
 use super::header::Header;
@@ -42,13 +42,13 @@ use crate::simd;
 use crate::{interrupt, memory};
 use std::borrow::Cow;
 
-/// By how many standard errors of a coarser size's estimate a finer one's may differ to agree with it.
+/// Two estimates agree if they differ by at most this many standard errors of the coarser one.
 const AGREEMENT: f64 = 2.0;
 
-/// Unions of up to this many bytes are made to be counted.
+/// Unions of up to this many bytes are built to be counted.
 const SMALL_UNION_BYTES: u64 = 16 << 20;
 
-/// What a filter says about itself.
+/// Figures of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Info {
     /// Bits of the dense form.
@@ -57,11 +57,11 @@ pub struct Info {
     pub bits_set: u64,
     /// The share of set bits.
     pub fill_ratio: f64,
-    /// Estimated distinct elements; infinite when every bit is set.
+    /// Estimated distinct elements; infinite if every bit is set.
     pub cardinality: f64,
-    /// The false positive rate now.
+    /// The present false positive rate.
     pub current_fpr: f64,
-    /// Whether every bit is set, so that it finds everything.
+    /// Whether every bit is set, so that every element may be in it.
     pub saturated: bool,
 }
 
@@ -118,7 +118,7 @@ fn rate_of_blocks(num_hashes: u32, bits: &[u8]) -> f64 {
     rates.map(|(ones, &blocks)| blocks as f64 * (ones as f64 / 512.0).powi(num_hashes as i32)).sum()
 }
 
-/// Positions of a `classic` filter's elements that are kept as numbers; more of them are marked in windows of bits.
+/// The most positions of a `classic` filter's elements that are kept as numbers; more are marked in windows of bits.
 const MOST_POSITIONS: usize = 1 << 20;
 /// Bytes of such a window.
 const WINDOW_BYTES: u64 = 64 << 20;
@@ -151,8 +151,8 @@ fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     ones
 }
 
-/// The number of bits that a sparse filter's dense form would have set, and its rate, in memory that depends on the
-/// number of hashes alone.
+/// The number of set bits of a sparse filter's dense form, and its rate, in memory that depends only on the number of
+/// hashes.
 fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
     let (layout, num_hashes) = (header.layout, header.num_hashes);
     if layout == Layout::Classic {
@@ -185,7 +185,7 @@ pub(crate) fn rate_of_hashes(header: &Header<'_>, entries: &[[u8; 8]]) -> f64 {
     dense_form_of(header, entries).1
 }
 
-/// The false positive rate that a filter has now. A sparse one compares whole hashes: n / 2^64.
+/// The present false positive rate of a filter. A sparse one compares whole hashes: n / 2^64.
 pub fn current_fpr(view: &View<'_>) -> f64 {
     match view.body {
         Body::Sparse(entries) => entries.len() as f64 / 64f64.exp2(),
@@ -251,8 +251,8 @@ fn smallest_factor(n: u64) -> u64 {
     (2..).take_while(|factor| factor * factor <= n).find(|&factor| n.is_multiple_of(factor)).unwrap_or(n)
 }
 
-/// The estimate at the finest size that agrees with those at all coarser ones. The finer, the less it varies, and the
-/// more it is too high for what was spread. A full size agrees with everything.
+/// The estimate at the finest size that agrees with those at all coarser ones. Estimates at finer sizes vary less, but
+/// are higher for bits that were spread. A size with all bits set agrees with every estimate.
 fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     let mut coarser: Vec<(f64, f64)> = Vec::new();
     for &(blocks, elements) in sizes.iter().rev() {
@@ -265,12 +265,11 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     coarser.last().map_or(0.0, |&(elements, _)| elements)
 }
 
-/// The estimated number of distinct elements of two filters together: that of their union. Where that would be much
-/// larger than both it is not made, and sparse filters are counted by their hashes, or folded to the size of the dense
-/// one.
+/// The estimated number of distinct elements of the union of two filters. A union that would be much larger than both
+/// is not built: sparse filters are then counted by their hashes, or folded to the size of the dense one.
 ///
 /// # Errors
-/// Those of a union but for its size.
+/// Those of a union, except for its size.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut header = merged_header(&a.header, &b.header)?;
     if a.header.is_unsized() || b.header.is_unsized() {
@@ -298,7 +297,8 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
 }
 
-/// The number of elements that a filter is now as full as. Spreading a small filter into a large one adds to it.
+/// The number of elements with which a filter would be as full as it is. It grows when a small filter is spread into a
+/// large one.
 pub fn present(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
@@ -310,7 +310,7 @@ pub fn present(view: &View<'_>) -> f64 {
 /// The standard error of the estimate for a filter that holds `elements`, from the variance of its clear share.
 ///
 /// In the block layouts the loads of blocks vary too: with λ elements per block, `E[z]` = exp(-λ(1-q)) for one clear
-/// bit and exp(-λ(1-q₂)) for two of them, and what follows from the total being `elements` is taken off.
+/// bit and exp(-λ(1-q₂)) for two of them, minus what follows from the total being `elements`.
 pub fn standard_error(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     let (k, b) = (f64::from(num_hashes), blocks as f64);
     let load = elements / b;
@@ -336,7 +336,7 @@ pub fn standard_error(layout: Layout, num_hashes: u32, blocks: u64, elements: f6
     (b * variance.max(0.0)).sqrt() / (touched * mean)
 }
 
-/// Everything a filter says about itself.
+/// All figures of a filter.
 pub fn info(view: &View<'_>) -> Info {
     let h = &view.header;
     let num_bits = h.blocks * h.layout.block_bits();
@@ -355,8 +355,8 @@ pub fn info(view: &View<'_>) -> Info {
     }
 }
 
-/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. Not a number if a filter is saturated,
-/// since it can't be estimated then.
+/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. Not a number if a filter is
+/// saturated, as its elements can't be estimated.
 pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
     if union.is_infinite() {
         return f64::NAN;

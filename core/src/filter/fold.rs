@@ -1,7 +1,7 @@
-//! Smaller sizes for a filter that holds less than it was made for.
+//! Smaller sizes for a filter with fewer elements than its capacity.
 //!
 //! ```text
-//! list   halved as long as a list of its length may be that small; then its bits, if they can be halved once more
+//! list   halved while a list of its length may have that size; then its bits, if they can be halved once more
 //! bits   halved: neighbouring blocks are ORed
 //! ```
 
@@ -15,8 +15,8 @@ use crate::error::Result;
 use crate::sizing::{capacity_of, limits};
 use crate::{interrupt, memory};
 
-/// Halves a filter while its present rate stays at or under `fpr`. Where that made it smaller, `fpr` is its rate and
-/// its capacity what the smaller size holds at it.
+/// Halves a filter while its present rate stays at or under `fpr`. If it becomes smaller, its rate is `fpr`, and its
+/// capacity what the smaller size holds at that rate.
 ///
 /// # Errors
 /// Those of [`limits::check_fpr`].
@@ -71,7 +71,7 @@ fn fold_bits<'a>(h: &Header<'a>, bits: &[u8], fpr: f64) -> Option<Folded<'a>> {
     }
 }
 
-/// The header of half the size, unless that is no whole number of blocks.
+/// The header of half the size, if that is a whole number of blocks.
 fn half<'a>(h: &Header<'a>, fpr: f64) -> Option<Header<'a>> {
     if h.is_unsized() || !h.blocks.is_multiple_of(2) {
         return None;

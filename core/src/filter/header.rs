@@ -9,7 +9,7 @@
 //!  5  hash id      u8   = 1 (XXH64, SplitMix64)
 //!  6  name length  u16
 //!  8  blocks       u64  of the payload when dense
-//! 16  base blocks  u64  what all block counts ever merged into it are multiples of
+//! 16  base blocks  u64  greatest common divisor of all block counts ever merged into it
 //! 24  capacity     u64  elements
 //! 32  fpr          f64  promised at that capacity
 //! 40  reserved     u32  = 0
@@ -17,11 +17,11 @@
 //!     payload           dense: the bits; sparse: the 64-bit hashes, strictly ascending
 //! ```
 //!
-//! With PostgreSQL's four-byte length before it, the payload starts at a multiple of eight.
+//! Together with PostgreSQL's four-byte length word, the payload starts at a multiple of eight.
 //!
 //! A value has one canonical form: a set that was never merged across sizes is sparse if and only if its hashes take no
 //! more bytes than the dense payload would. A filter of no size (no blocks, capacity 0) has no elements: it is the
-//! empty one, the identity of union. Partial states of a build have two more forms ([`super::partial`]).
+//! empty filter, the identity of union. Partial states of a build have two more forms ([`super::partial`]).
 
 use super::buffer::Buffer;
 use crate::error::{InvalidParameter, Parameters, Result, TooLarge};
@@ -58,19 +58,19 @@ pub(super) struct Raw {
     pub(super) reserved: u32,
 }
 
-/// What a filter was made for.
+/// The capacity that a filter was built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capacity {
-    /// Nothing yet: it has no size, no blocks, and no number of hashes.
+    /// None yet: it has no size, no blocks, and no number of hashes.
     Unsized,
-    /// Nothing yet, but it has the bits of elements: a partial state, of more blocks than it will have in the end.
+    /// None yet, but it has the bits of elements: a partial state with more blocks than it will have in the end.
     ToBeFolded,
     /// This many elements.
     Elements(u64),
 }
 
 impl Capacity {
-    /// What the stored form says with these two numbers.
+    /// The capacity for these two numbers of the stored form.
     pub(super) fn from_stored(blocks: u64, capacity: u64) -> Capacity {
         match (blocks, capacity) {
             (0, _) => Capacity::Unsized,
@@ -97,19 +97,18 @@ pub struct Header<'a> {
     pub num_hashes: u32,
     /// Blocks of the dense payload; 0 in a filter of no size.
     pub blocks: u64,
-    /// The greatest common divisor of the block counts ever merged into it: of sizes that divide each other, the
-    /// smallest.
+    /// The greatest common divisor of the block counts ever merged into it.
     pub base_blocks: u64,
-    /// What it was made for.
+    /// The capacity that it was built for.
     pub capacity: Capacity,
-    /// The rate promised at that capacity.
+    /// The false positive rate promised at that capacity.
     pub fpr: f64,
     /// The kind of its elements.
     pub kind: Kind<'a>,
 }
 
 impl<'a> Header<'a> {
-    /// The header of a filter of no size, which remembers only layout and rate.
+    /// The header of a filter of no size, which has only a layout and a rate.
     pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
         Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: Capacity::Unsized, fpr, kind: Kind::NONE }
     }
@@ -127,13 +126,13 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// What decides which bits an element sets.
+    /// The shape, which decides the bits that an element sets.
     #[inline(always)]
     pub fn shape(&self) -> Shape {
         Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
     }
 
-    /// Whether this is an unsized build, which in the end will have the size that its elements need.
+    /// Whether this is an unsized build, which ends with the size that its elements need.
     pub fn is_to_be_sized(&self) -> bool {
         self.capacity.elements().is_none()
     }
@@ -163,7 +162,7 @@ impl<'a> Header<'a> {
         HEADER_BYTES + self.kind.name.len().next_multiple_of(8)
     }
 
-    /// Checks that the filter, dense, is one that may be stored.
+    /// Checks that the dense filter may be stored.
     ///
     /// # Errors
     /// [`TooLarge::Bytes`] if it would have more than `limit` bytes.
@@ -179,18 +178,18 @@ impl<'a> Header<'a> {
         if bytes <= limit { Ok(()) } else { Err(TooLarge::Bytes { bytes, limit, own: self.parameters() }.into()) }
     }
 
-    /// What it was made with, for errors.
+    /// The parameters that it was built with, for errors.
     pub(crate) fn parameters(&self) -> Parameters {
         let Header { layout, num_hashes, blocks, fpr, .. } = *self;
         Parameters { layout, num_hashes, blocks, capacity: self.capacity.elements().unwrap_or(0), fpr }
     }
 
-    /// Checks that a result has not grown beyond what is allowed: one with a payload of `payload` bytes, made of
-    /// filters of which the largest payload has `given`. What exists may be larger than the limit, and what is made of
-    /// it as large.
+    /// Checks the size of a result that has a payload of `payload` bytes, where `given` is the largest payload of the
+    /// filters that it is computed from. Existing filters may be larger than the limit, and so may results that are no
+    /// larger than these.
     ///
     /// # Errors
-    /// [`TooLarge::Bytes`] if it is larger than all of these and than `limit` bytes as a whole.
+    /// [`TooLarge::Bytes`] if it is larger than all of these, and has more than `limit` bytes as a whole.
     pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
         if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
     }
@@ -216,7 +215,7 @@ impl<'a> Header<'a> {
         rest[..self.kind.name.len()].copy_from_slice(self.kind.name.as_bytes());
     }
 
-    /// Overwrites the header of a dense value with this one, which must take as many bytes.
+    /// Overwrites the header of a dense value with this one, which must have the same length.
     pub fn rewrite_dense(&self, value: &mut [u8]) {
         self.write(DENSE, value);
     }
@@ -249,10 +248,10 @@ pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) 
     &mut value.bytes_mut()[header.prefix_bytes()..]
 }
 
-/// The largest capacity whose filter, dense, has at most `bytes` bytes as stored.
+/// The largest capacity whose dense filter has at most `bytes` bytes as stored.
 ///
 /// # Errors
-/// Those of [`sizing::density`]; [`InvalidParameter::TooFewBytes`] when not even a capacity of one fits.
+/// Those of [`sizing::density`]; [`InvalidParameter::TooFewBytes`] if not even a capacity of one fits.
 pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     const HEADER: u64 = HEADER_BYTES as u64;
     if let Some(capacity) = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)? {

@@ -1,4 +1,4 @@
-//! Union, intersection, and the resizing that they rest on.
+//! Union, intersection, and the resizing that they are based on.
 //!
 //! Two filters may be merged when layout, hashes and key kind agree and one block count divides the other. With D(v)
 //! the dense form of v at its own block count:
@@ -32,8 +32,8 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Which of two headers a merged filter takes: the larger by blocks, capacity and rate. The rest only tells apart
-/// filters of no size.
+/// Compares the headers of two filters to merge: the result has the larger one by blocks, capacity and rate. The other
+/// fields matter only for filters of no size.
 pub(super) fn compare(a: &Header<'_>, b: &Header<'_>) -> Ordering {
     a.blocks
         .cmp(&b.blocks)
@@ -43,7 +43,7 @@ pub(super) fn compare(a: &Header<'_>, b: &Header<'_>) -> Ordering {
         .then(b.layout.cmp(&a.layout))
 }
 
-/// Whether this is the filter of no size with the default rate and layout, which gives way to any other.
+/// Whether this is the filter of no size with the default rate and layout, in place of which any other is taken.
 fn is_plain(h: &Header<'_>) -> bool {
     h.is_unsized() && h.layout == Layout::Blocked && h.fpr == DEFAULT_FPR
 }
@@ -66,7 +66,7 @@ pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger })
 }
 
-/// Why two filters cannot be merged whatever their sizes, if they can't.
+/// Why two filters of any size can't be merged, if so.
 pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
     if a.layout != b.layout {
         Some(Mismatch::Layouts)
@@ -81,7 +81,7 @@ pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
     a.meet(b).ok_or_else(|| KindMismatch::Filters { a: a.to_string(), b: b.to_string() }.into())
 }
 
-/// Refuses two headers, of which `larger` would have fitted both.
+/// The error for two headers that can't be merged, of which `larger` would be that of the result.
 pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, larger: &Header<'_>, why: Mismatch) -> Error {
     InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger: larger.parameters() }.into()
 }
@@ -139,7 +139,7 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     Ok(value)
 }
 
-/// The filter of the elements that both may have. A filter of no size has none. It is never larger than both.
+/// The intersection of two filters, which is never larger than both. A filter of no size has no elements.
 ///
 /// # Errors
 /// Those of [`merged_header`].

@@ -1,4 +1,4 @@
-//! Filters: their stored form, how they are made, asked, merged and resized, and what they say about themselves.
+//! Filters: their stored form; building, probing, merging and resizing them; estimates.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -6,13 +6,13 @@
 //! | [`buffer`] | memory that the caller owns and results are written to |
 //! | `check` | what a stored value must be: the one validating parser |
 //! | [`view`] | a stored filter, read in place |
-//! | [`partial`] | what one process hands to another of a build |
+//! | [`partial`] | the state of a build that one process passes to another |
 //! | [`sparse`] | lists of hashes |
-//! | [`slices`] | asking a filter of which only slices are read |
+//! | [`slices`] | probing a filter of which only slices are read |
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union and intersection of two filters |
-//! | [`set`] | of many, in any order |
-//! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for a filter that is there |
+//! | [`set`] | union and intersection of many, in any order |
+//! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for an existing filter |
 //! | [`shards`](mod@shards) | one large filter as many small ones: sets that change |
 //! | [`estimate`] | cardinality, present rate |
 //! | [`overfull`] | whether that rate is more than chance above the promise |

@@ -1,10 +1,10 @@
-//! What one process hands to another of a build: a filter in its stored form, or one of two forms that no stored value
-//! has.
+//! The state of a build that one process passes to another: a filter in its stored form, or one of two forms that no
+//! stored value has.
 //!
 //! ```text
 //! blocks  capacity  payload
 //! 0       0         hashes      an unsized build, exact
-//! 2^e     0         bits        an unsized build of more blocks than it will need, to be folded in the end
+//! 2^e     0         bits        an unsized build with more blocks than it will need, to be folded in the end
 //! ```
 
 use super::check::{check_foldable, invalid};
@@ -20,7 +20,7 @@ impl<'a> Partial<'a> {
     /// Reads a partial state.
     ///
     /// # Errors
-    /// [`crate::Class::InvalidBinary`] for anything that no aggregate hands over.
+    /// [`crate::Class::InvalidBinary`] for a value that no aggregate writes.
     pub fn parse(bytes: &'a [u8]) -> Result<Partial<'a>> {
         let view = read(bytes)?;
         check_contents(&view)?;

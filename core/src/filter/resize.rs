@@ -1,13 +1,13 @@
 //! Other sizes for an existing filter.
 //!
 //! ```text
-//! list   ──▶  what a build with the other capacity makes of these elements
+//! list   ──▶  as built from these elements with the other capacity
 //! bits   ──▶  spread to a size that is a multiple, or folded to one that divides
 //! ```
 //!
-//! Bits were set by a number of hashes that no resizing changes. Where that is not the one that capacity and rate ask
-//! for, as in a filter that was folded to another rate, the size is the smallest by powers of two from its own that
-//! keeps the rate.
+//! Resizing bits can't change the number of hashes that set them. If capacity and rate need another number, as in a
+//! filter that was folded to another rate, the size is the smallest that keeps the rate and is its own times a power of
+//! two.
 
 use super::buffer::Buffer;
 use super::build::{Request, insert_entries, settle};
@@ -18,8 +18,8 @@ use crate::error::{Error, InvalidParameter, Result};
 use crate::kind::Kind;
 use crate::sizing::{self, Size};
 
-/// The filter as if made for `capacity` elements at its own rate; without a capacity, sized for the elements of the
-/// list that it must be then.
+/// The filter as if built for `capacity` elements at its own rate. Without a capacity the filter must be a list, and is
+/// sized for its elements.
 ///
 /// # Errors
 /// [`InvalidParameter::ResizeDoesNotDivide`] for bits whose size neither divides nor is divided by the new one,
@@ -100,7 +100,7 @@ fn does_not_divide(h: &Header<'_>, capacity: u64, blocks: u64) -> Error {
     InvalidParameter::ResizeDoesNotDivide { own: h.parameters(), capacity, blocks, possible }.into()
 }
 
-/// The capacity of a size to which bits can be resized, the next from `wanted` blocks up where there is one.
+/// The capacity of a size to which bits can be resized: the next one from `wanted` blocks up, if there is one.
 fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     let mut blocks = h.blocks;
     while blocks < wanted {
@@ -111,7 +111,7 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     }
     [blocks, h.blocks].into_iter().find_map(|blocks| {
         let most = sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr);
-        // A size may be a little larger than the least that keeps the rate.
+        // A size may be slightly larger than the least that keeps the rate.
         [0, 1, 5, 20, 50].into_iter().map(|less| most - most.saturating_mul(less).div_ceil(1000)).find(|&capacity| {
             blocks_for(h, capacity).is_ok_and(|found| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found))
         })

@@ -1,13 +1,12 @@
-//! Sets that change: one large filter as many small ones of one size, each of which fits beside others on a page.
+//! Sets that change: one large filter as many small ones of the same size, several of which fit a page.
 //!
 //! ```text
 //! capacity, rate ──▶ N blocks of one filter ──▶ S shards of B blocks, S·B ≥ N, a shard at most 960 bytes as stored
 //!
-//! element ──▶ hash ──▶ shard of S ──▶ block of B          both uniform: as good as a block of S·B
+//! element ──▶ hash ──▶ shard of S ──▶ block of B          both uniform, as one of S·B blocks
 //! ```
 //!
-//! So the mean rate of the shards is that of one filter of S·B blocks, whatever the shards' own numbers of elements
-//! are.
+//! So the mean rate of the shards is that of one filter of S·B blocks, however many elements each shard has.
 
 use super::header::{Capacity, HEADER_BYTES, Header};
 use crate::error::{Result, TooLarge};
@@ -15,17 +14,17 @@ use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::sizing;
 
-/// The most bytes that a shard has but for the name of its kind: eight of them fit a page of 8 kB, so that of a page
-/// that is half free four rows can be replaced before anything must be cleaned up. Larger ones waste less on headers,
-/// smaller ones are waited for less often.
+/// The most bytes of a shard without the name of its kind. Eight shards fit a page of 8 kB, so in a page that is half
+/// free four rows can be updated before it must be pruned. Larger shards waste less space for headers; smaller ones are
+/// locked by other sessions less often.
 const MOST_BYTES: usize = 960;
 /// The least shards: sessions that add to a small set at once would wait for each other otherwise, and the versions of
 /// its few rows could not be cleaned up.
 const LEAST_SHARDS: u64 = 64;
-/// The most shards: numbers of rows are integers.
+/// The most shards: their numbers are of type `integer`.
 const MOST_SHARDS: u64 = i32::MAX as u64;
 
-/// How many shards a set of `capacity` elements of this kind has at this rate, and the header of each.
+/// How many shards a set with this capacity, rate and kind has, and the header of each.
 ///
 /// # Errors
 /// Those of [`sizing::size()`]; [`TooLarge::Shards`] for a capacity that needs too many.

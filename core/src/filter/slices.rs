@@ -1,4 +1,4 @@
-//! Probing a stored filter of which only slices are read: what one element needs, rather than the whole value.
+//! Probing a stored filter of which only slices are read: those that one element needs, not the whole value.
 //!
 //! ```text
 //! dense    | header |  …  | block |  …                 |      one slice
@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 use crate::kind::MAX_NAME;
 use crate::layout::{Layout, Shape};
 
-/// Bytes from the start of a value that certainly contain its whole header, if it has as many.
+/// Bytes at the start of a value that contain its whole header, however long that is.
 pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME;
-/// Hashes of a sparse filter that are read at once: as many as cost little more than a single one.
+/// Hashes of a sparse filter that are read at once, which costs little more than reading one.
 const WINDOW: usize = 256;
 
-/// A filter of which the start was read.
+/// A filter whose start was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// What it is.
+    /// Its header.
     pub header: Header<'a>,
     /// How many hashes it has, if it is sparse.
     hashes: Option<usize>,
@@ -31,7 +31,7 @@ impl<'a> Start<'a> {
     /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes.
     ///
     /// # Errors
-    /// Those of [`crate::View::parse`], as far as they show.
+    /// Those of [`crate::View::parse`], as far as the start shows them.
     pub fn parse(bytes: &'a [u8], length: usize) -> Result<Start<'a>> {
         let (header, hashes) = parse_start(bytes, length)?;
         Ok(Start { header, hashes })
@@ -45,7 +45,7 @@ impl<'a> Start<'a> {
     /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice of the value.
     ///
     /// # Errors
-    /// Those of `read`; [`crate::Class::InvalidBinary`] if it gives fewer bytes than there must be.
+    /// Those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
     pub fn contains<E: From<Error>, B: AsRef<[u8]>>(
         &self,
         hash: u64,
@@ -77,15 +77,14 @@ impl<'a> Start<'a> {
     }
 }
 
-/// Looks for a hash in a sorted list of `count` by windows: where it should be if hashes are uniform, as they are, and
-/// then, so that a list made to mislead doesn't take many steps, in the middle of what is left.
+/// Searches for a hash in a sorted list of `count` by reading windows: first where it should be, as hashes are uniform,
+/// then in the middle of what is left, so that a forged list doesn't take many steps.
 fn contains_sparse<E, B: AsRef<[u8]>>(
     count: usize,
     hash: u64,
     mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
 ) -> std::result::Result<bool, E> {
-    // Hashes low..high may be it; those before `low` are less than or equal to `least`, those from `high` on `most` or
-    // more.
+    // It may be at low..high. Hashes before `low` are at most `least`, hashes from `high` on are at least `most`.
     let (mut low, mut high) = (0, count);
     let (mut least, mut most) = (0u64, u64::MAX);
     let mut halve = false;
@@ -139,16 +138,16 @@ mod tests {
                 let start = Start::parse(&value[..START_BYTES.min(value.len())], value.len()).unwrap();
                 let view = View::parse(&value).unwrap();
                 assert_eq!(start.header, view.header);
-                let (mut slices, mut asked) = (0, 0);
+                let (mut slices, mut probes) = (0, 0);
                 for i in 0..2 * elements.max(50) {
                     let read = |from: usize, length: usize| {
                         slices += 1;
                         Ok::<_, Error>(&value[from..from + length])
                     };
-                    asked += 1;
+                    probes += 1;
                     assert_eq!(start.contains(word(5, i), read).unwrap(), contains(&view, word(5, i)));
                 }
-                assert!(slices <= asked * 7, "{slices} slices for {asked} probes");
+                assert!(slices <= probes * 7, "{slices} slices for {probes} probes");
             }
         }
     }

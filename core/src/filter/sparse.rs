@@ -22,7 +22,7 @@ pub fn is_ascending(list: &[[u8; 8]]) -> bool {
     })
 }
 
-/// Whether a hash is in the list: by interpolation, since hashes are uniform, falling back to halving so that no list
+/// Whether a hash is in the list. Interpolates, since hashes are uniform, and falls back to halving, so that no list
 /// takes more than about twice the steps of a binary search.
 pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     let (mut low, mut high) = (0, list.len());
@@ -48,11 +48,11 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     false
 }
 
-/// From this many hashes on a list is sorted piece by piece.
+/// Lists of at least this many hashes are sorted piece by piece.
 const LONG: usize = 1 << 18;
 
-/// Sorts hashes, drops repeated ones and returns how many distinct ones are left at the front. The first `sorted`
-/// hashes are known to ascend strictly.
+/// Sorts hashes and drops repeated ones. Returns how many distinct ones are left at the front. The first `sorted`
+/// hashes must ascend strictly.
 pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     let length = hashes.len();
     let (old, new) = hashes.split_at_mut(sorted);
@@ -70,8 +70,8 @@ pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     dedup(hashes)
 }
 
-/// Merges two ascending runs, of which the first has `sorted` hashes: from their ends, with the second out of the way.
-/// Where there is no memory for that, the list is sorted in place.
+/// Merges two ascending runs, of which the first has `sorted` hashes. The second is copied, and they are merged from
+/// their ends. Without memory for the copy the list is sorted in place.
 fn merge_runs(hashes: &mut [u64], sorted: usize) {
     let mut new = Vec::new();
     if new.try_reserve_exact(hashes.len() - sorted).is_err() {
@@ -92,8 +92,8 @@ fn merge_runs(hashes: &mut [u64], sorted: usize) {
     }
 }
 
-/// Sorts a long list in pieces that can be cancelled, given a bit above which all its hashes agree: those without and
-/// those with that bit, until the pieces are short.
+/// Sorts a long list, given a bit above which all its hashes agree: first the hashes without that bit, then those with
+/// it, down to short pieces. It can be cancelled between the pieces.
 fn sort_long(hashes: &mut [u64], bit: u32) {
     if hashes.len() < LONG || bit == 0 {
         hashes.sort_unstable();
@@ -105,7 +105,7 @@ fn sort_long(hashes: &mut [u64], bit: u32) {
     sort_long(with, bit - 1);
 }
 
-/// Puts hashes in the order of their first `bits` bits, those that agree in them in any order: quicker than sorting.
+/// Orders hashes by their first `bits` bits only, which is faster than sorting.
 pub fn group(hashes: &mut [u64], bits: u32) {
     fn group_by(hashes: &mut [u64], bit: u32, bits: u32) {
         if bits > 0 && hashes.len() > 1 {
@@ -117,7 +117,7 @@ pub fn group(hashes: &mut [u64], bits: u32) {
     group_by(hashes, u64::BITS, bits);
 }
 
-/// Puts hashes without a bit before those with it, by Lomuto's partition without branches.
+/// Moves hashes without a bit before those with it, by Lomuto's partition without branches.
 fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
     let mut without = 0;
     for i in 0..hashes.len() {
@@ -129,8 +129,9 @@ fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
     hashes.split_at_mut(without)
 }
 
-/// Whether fewer than one hash in eight is a repetition, judged by some 256 of them, those that end in enough zero
-/// bits: all copies of one hash are in that sample or none is, unless it is full. Too small a sample is no judgement.
+/// Whether fewer than one hash in eight is a repetition, judged by a sample of about 256 hashes, those that end in
+/// enough zero bits. All copies of a hash are in the sample or none is, unless it is full. A sample that is too small
+/// doesn't count.
 pub fn has_few_repetitions(hashes: &[u64]) -> bool {
     let mask = (hashes.len() as u64 / 256).next_power_of_two() - 1;
     let mut sample = [0; 1024];
@@ -145,7 +146,7 @@ pub fn has_few_repetitions(hashes: &[u64]) -> bool {
     sample.len() >= 64 && distinct * 8 >= sample.len() * 7
 }
 
-/// Drops repeated neighbours and returns how many hashes are left at the front.
+/// Drops repeated neighbours. Returns how many hashes are left at the front.
 fn dedup(hashes: &mut [u64]) -> usize {
     let mut kept = usize::from(!hashes.is_empty());
     for i in 1..hashes.len() {
@@ -173,7 +174,7 @@ pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64
     })
 }
 
-/// The least of what is next in either.
+/// The lesser of the next hashes of both.
 fn next_of_two<I: Iterator<Item = u64>>(a: &mut std::iter::Peekable<I>, b: &mut std::iter::Peekable<I>) -> Option<u64> {
     match (a.peek(), b.peek()) {
         (Some(x), Some(y)) => {
@@ -197,7 +198,7 @@ mod tests {
         set.iter().map(|h| h.to_le_bytes()).collect()
     }
 
-    /// Hashes from ranges of very different density, so that interpolation is led astray.
+    /// Hashes from ranges of very different density, so that interpolation is misled.
     fn hash() -> impl Strategy<Value = u64> {
         prop_oneof![any::<u64>(), 0u64..50, (u64::MAX - 50)..=u64::MAX, 1u64 << 40..(1 << 40) + 100]
     }

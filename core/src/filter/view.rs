@@ -19,9 +19,9 @@ pub enum Body<'a> {
 /// A stored filter that was validated, read in place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct View<'a> {
-    /// What it is.
+    /// Its header.
     pub header: Header<'a>,
-    /// What it holds.
+    /// Its elements.
     pub body: Body<'a>,
 }
 
@@ -29,16 +29,16 @@ impl<'a> View<'a> {
     /// Reads a stored filter.
     ///
     /// # Errors
-    /// [`crate::Class::InvalidBinary`] for anything that no operation of this crate would have written.
+    /// [`crate::Class::InvalidBinary`] for a value that no operation of this crate writes.
     pub fn parse(bytes: &'a [u8]) -> Result<View<'a>> {
         let view = View::parse_trusted(bytes)?;
         check_contents(&view)?;
         Ok(view)
     }
 
-    /// Reads a value whose bytes [`View::parse`] accepted before: everything is checked but the order of a sparse
-    /// filter's hashes and the zeros of one without a kind, which takes time that grows with the filter. Reading other
-    /// bytes can give wrong answers but nothing worse.
+    /// Reads a value whose bytes [`View::parse`] accepted before. Checks everything except the order of a sparse
+    /// filter's hashes and the zeros of a filter without a kind, which takes time that grows with the filter. Other
+    /// bytes can give wrong answers, but nothing worse.
     ///
     /// # Errors
     /// As [`View::parse`].
@@ -80,8 +80,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Reads a filter or a partial state, as far as both are alike: what takes time that grows with the payload is not
-/// checked.
+/// Reads a filter or a partial state, with the checks common to both. Checks that take time that grows with the payload
+/// are left out.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> Result<View<'_>> {
     let (header, representation) = parse_header(bytes, check_bits)?;
@@ -93,8 +93,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<View<'_>> {
     Ok(View { header, body })
 }
 
-/// Checks the rest: hashes ascend, and there are no bits of elements without a kind. Two empty filters of different
-/// sizes merge to one that is dense and has no kind yet.
+/// Checks the rest: hashes ascend, and a filter without a kind has no bits set. Two empty filters of different sizes
+/// merge to one that is dense and has no kind yet.
 pub(super) fn check_contents(view: &View<'_>) -> Result<()> {
     match view.body {
         Body::Sparse(hashes) => require(sparse::is_ascending(hashes), || "hashes are not in ascending order".into()),

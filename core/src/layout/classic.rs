@@ -88,7 +88,7 @@ impl Scheme for Classic {
         prefetch(payload, position(shape, hash, 0).0);
     }
 
-    /// An element's bits are spread over memory, so all of them are asked for ahead.
+    /// An element's bits are spread over memory, so all of them are prefetched.
     fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&ahead) = hashes.get(i + 4) {

@@ -1,4 +1,4 @@
-//! The operations of whatever layout a payload has.
+//! The operations of a payload, by its layout.
 
 use super::blocked::Blocked;
 use super::classic::{self, Classic};
@@ -61,7 +61,7 @@ impl Shape {
         with_scheme!(self.layout, S => S::contains(payload, self, hash))
     }
 
-    /// Looks for many elements in a dense payload: calls `found` with each answer, in order.
+    /// Probes many elements in a dense payload. Calls `found` with each result, in order.
     pub fn contains_each(self, payload: &[u8], hashes: &[u64], found: impl FnMut(bool)) {
         with_scheme!(self.layout, S => S::contains_each(payload, self, hashes, found));
     }
@@ -83,7 +83,7 @@ impl Layout {
         }
     }
 
-    /// ORs a payload into one of which it has `q` times the blocks.
+    /// ORs a payload into one with a `q`-th of its blocks.
     pub fn fold(self, large: &[u8], small: &mut [u8], q: u64) {
         if q == 1 {
             or_bytes(small, large);

@@ -6,13 +6,13 @@
 //! | [`Classic`] | one bit | k bits anywhere |
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
-//! [`Shape`] has layout, number of hashes and number of blocks; its methods (in `dispatch`) are what a layout can do:
-//! `name` has the layouts' names, `shape` the numbers, `scheme` the trait that `blocked`, `classic` and `parquet`
-//! implement.
+//! [`Shape`] has layout, number of hashes and number of blocks; its methods (in `dispatch`) are the operations of its
+//! layout; `name` has the layouts' names, `shape` the numbers, `scheme` the trait that `blocked`, `classic` and
+//! `parquet` implement.
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
-//! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks holds just the elements of blocks `q·i … q·i + q
-//! - 1` of one with `q·B`.
+//! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks has exactly the elements of blocks
+//! `q·i … q·i + q - 1` of one with `q·B`.
 
 mod blocked;
 mod classic;

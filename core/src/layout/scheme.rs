@@ -1,10 +1,10 @@
-//! What every layout can do, and what several of them do alike.
+//! The operations of a layout, and code that several layouts share.
 
 use super::shape::Shape;
 use crate::interrupt::{STRIDE, check};
 use crate::simd::PREFETCH_AHEAD;
 
-/// What a layout is asked to do. The payload always has [`Shape::payload_bytes`] bytes.
+/// The operations of a layout. The payload always has [`Shape::payload_bytes`] bytes.
 pub trait Scheme {
     /// Bits of a block.
     const BLOCK_BITS: u64;
@@ -18,15 +18,15 @@ pub trait Scheme {
     /// Whether every bit of one element is set.
     fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool;
 
-    /// Asks for the first memory that this element needs.
+    /// Prefetches the first memory that this element needs.
     fn prefetch(payload: &[u8], shape: Shape, hash: u64);
 
-    /// Sets the bits of many elements, asking for memory ahead of its use.
+    /// Sets the bits of many elements, prefetching memory.
     fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
         insert_all_portably::<Self>(payload, shape, hashes);
     }
 
-    /// Asks for many elements, with memory requested ahead of its use: calls `found` with each answer, in order.
+    /// Probes many elements, prefetching memory. Calls `found` with each result, in order.
     fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], found: impl FnMut(bool)) {
         contains_each_portably::<Self>(payload, shape, hashes, found);
     }
@@ -77,7 +77,7 @@ pub fn and_bytes(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Checks for interrupts, once enough bytes were processed since the last time.
+/// Checks for interrupts if enough bytes were processed since the last check.
 #[inline(always)]
 fn check_each_stride(since_check: &mut usize) {
     if *since_check >= STRIDE {

@@ -1,11 +1,11 @@
-//! What decides which bits an element sets.
+//! The numbers that decide the bits that an element sets.
 
 use super::name::Layout;
 
 /// The most hashes (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;
 
-/// Layout, number of hashes and number of blocks: what decides which bits an element sets.
+/// Layout, number of hashes and number of blocks, which decide the bits that an element sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The layout.

@@ -9,19 +9,20 @@
 //!   4: required union compression       00
 //! ```
 //!
-//! **Floats.** SQL holds -0 and 0 equal, and all NaNs; Parquet's writers hash the bytes as they are, so a filter from a
-//! file may have -0 where we ask for 0. A filter of ours has the canonical one alone, and another program may ask it
-//! for -0. So filters of FLOAT and DOUBLE are completed on their way, which no other kind needs:
+//! **Floats.** In SQL -0 and 0 are equal, and so are all NaNs. Parquet's writers hash the bytes as they are. So a
+//! filter from a file may have -0 when we probe for 0, and another program may probe for -0 in a filter of ours, which
+//! has only the canonical value. So elements are added to filters of FLOAT and DOUBLE when they are imported or
+//! exported:
 //!
-//! | way | if the filter may have | the bits are set of |
+//! | by | if the filter may have | the bits are set of |
 //! |---|---|---|
 //! | [`import`] | -0 | 0 |
-//! | [`import`] | anything at all | the canonical NaN, since some other NaN may be in it |
+//! | [`import`] | anything | the canonical NaN, since another NaN may be in it |
 //! | [`export`] | 0 | -0 |
 //! | [`export`] | the canonical NaN | the same NaN with the other sign |
 //!
-//! **Capacity.** A file doesn't say what its filter was made for. What is imported has the rate 0.01, or the one that
-//! it has now if that is greater, and the capacity of its size at that rate.
+//! **Capacity.** A file doesn't have the capacity of its filter. An imported filter has the rate 0.01, or its present
+//! rate if that is greater, and the capacity of its size at that rate.
 
 mod thrift;
 
@@ -41,10 +42,10 @@ use thrift::{Field, Malformed, Read, Reader, write_i32, write_stop, write_struct
 
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 32;
-/// The longest header that is read. One without fields that are unknown to us has 20 bytes or fewer.
+/// The longest header that is read. Without unknown fields a header has at most 20 bytes.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 
-/// The header before so many bytes of bits.
+/// The header of a filter with this number of bytes of bits.
 fn header(bits: i32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(20);
     write_i32(&mut bytes, bits);
@@ -58,7 +59,7 @@ fn header(bits: i32) -> Vec<u8> {
     bytes
 }
 
-/// A union of which only the first member is known, an empty struct.
+/// Reads a union whose only known member is the first, an empty struct.
 fn read_union(reader: &mut Reader<'_>, field: Field, name: &str, member: &str) -> Read<()> {
     if !field.is_struct() {
         return thrift::invalid(format!("{name} has type {}", field.wire_type));
@@ -75,7 +76,7 @@ fn read_union(reader: &mut Reader<'_>, field: Field, name: &str, member: &str) -
     }
 }
 
-/// Reads a header: how many bytes of bits follow it.
+/// Reads a header. Returns how many bytes of bits follow it.
 fn read_header(reader: &mut Reader<'_>) -> Read<i32> {
     const UNIONS: [(&str, &str); 3] = [("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")];
     let (mut last, mut bits, mut found) = (0, None, [false; 3]);
@@ -130,13 +131,13 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     Ok(bits)
 }
 
-/// The hashes of those floats that are equal in SQL and not in Parquet.
+/// The hashes of the floats that are equal in SQL but not in Parquet.
 struct Floats {
     zeros: [u64; 2],
     nans: [u64; 2],
 }
 
-/// The hashes of the floats of this kind that the way in and out looks after, the canonical ones first.
+/// The hashes of the floats of this kind that import and export add, the canonical ones first.
 fn floats(tag: Tag) -> Option<Floats> {
     match tag {
         Tag::ParquetFloat => {
@@ -153,7 +154,7 @@ fn floats(tag: Tag) -> Option<Floats> {
     }
 }
 
-/// The filter of a Parquet file as one of ours, dense, whose elements have this kind.
+/// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind.
 ///
 /// # Errors
 /// [`InvalidBinary::Parquet`]; [`TooLarge::ParquetBytes`] if it would have more than `limit` bytes;
@@ -189,19 +190,19 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
         }
     }
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
-    // One for which we would make this size, where we make such sizes.
+    // A capacity for which a build has this size, if there is one.
     let capacity = Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
     Header { capacity, fpr, ..header }.rewrite_dense(value.bytes_mut());
     Ok(value)
 }
 
-/// Checks the size of a filter that nobody gave a capacity.
+/// Checks the size of a filter without a capacity.
 fn check_stored(header: &Header<'_>, limit: u64) -> Result<()> {
     let (bytes, payload) = (header.dense_bytes(), header.payload_bytes());
     if bytes <= limit { Ok(()) } else { Err(TooLarge::ParquetBytes { bytes, limit, payload }.into()) }
 }
 
-/// A filter as Parquet files have it. One of no size becomes one block without elements.
+/// A filter in the form of Parquet files. A filter of no size becomes one block without elements.
 ///
 /// # Errors
 /// [`InvalidParameter::LayoutNotOfParquet`]; [`InvalidParameter::KindNotWrittenToParquet`]; [`TooLarge::Bytes`] if a

@@ -187,25 +187,25 @@ fn equal_floats_are_found_whoever_wrote_and_whoever_reads() {
     for tag in [Tag::ParquetFloat, Tag::ParquetDouble] {
         for (i, &held) in values.iter().enumerate() {
             let (raw, canonical) = float_bytes(tag, held);
-            // Theirs, of many blocks so that nothing else is found by chance, asked as we ask.
+            // Theirs, of many blocks so that nothing else is found by chance, probed as we probe.
             let file = in_a_file(&naive(4096, std::slice::from_ref(&raw)));
             let value = imported(&file, tag);
             let view = View::parse(&value).unwrap();
-            for &asked in &values {
-                let found = contains(&view, hash(&float_bytes(tag, asked).1));
-                assert_eq!(found, asked == held || asked.is_nan(), "{tag:?} {held} asked for {asked}");
+            for &probed in &values {
+                let found = contains(&view, hash(&float_bytes(tag, probed).1));
+                assert_eq!(found, probed == held || probed.is_nan(), "{tag:?} {held} probed for {probed}");
             }
             // Nothing more is added to what was completed once.
             let once = exported(&value);
             assert!(exported(&imported(&once, tag)) == once);
-            // Ours, asked as they ask.
+            // Ours, probed as they probe.
             let own = exported(&ours(tag, 100_000, &[canonical]));
             let bits = decode(&own).unwrap();
-            for &asked in &values[..i.min(6) + 1] {
-                let (raw, _) = float_bytes(tag, asked);
+            for &probed in &values[..i.min(6) + 1] {
+                let (raw, _) = float_bytes(tag, probed);
                 let mask = naive((bits.len() / 32) as u64, &[raw]);
                 let found = bits.iter().zip(&mask).all(|(bits, mask)| bits & mask == *mask);
-                assert_eq!(found, asked == held || (asked.is_nan() && held.is_nan()), "{tag:?} {held}, {asked}");
+                assert_eq!(found, probed == held || (probed.is_nan() && held.is_nan()), "{tag:?} {held}, {probed}");
             }
             let once = exported(&imported(&own, tag));
             assert!(exported(&imported(&once, tag)) == once);

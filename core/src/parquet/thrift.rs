@@ -3,17 +3,16 @@
 //!
 //! ```text
 //! struct   field* 00
-//! field    dddd tttt value             d > 0: its number is d more than that of the field before; t: its type
+//! field    dddd tttt value             d > 0: its number is that of the field before plus d; t: its type
 //!          0000 tttt number value      the number in full, as a zigzag varint
-//! varint   seven bits per byte, least significant first, the eighth says that more follow
+//! varint   seven bits per byte, least significant first; the eighth is set if more bytes follow
 //! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
 //! ```
 //!
-//! A reader must pass over fields that it doesn't know, of whatever type: [`Reader::skip`]. Every value but a boolean
-//! field takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so that reading takes no more steps
-//! than there are bytes.
+//! A reader must skip unknown fields of any type: [`Reader::skip`]. Every value except a boolean field takes at least
+//! one byte, and values nest no deeper than [`MAX_DEPTH`], so reading takes no more steps than there are bytes.
 
-/// How deep values that are passed over may nest: what Thrift's own readers allow.
+/// How deep skipped values may nest: as Thrift's own readers allow.
 pub const MAX_DEPTH: u32 = 64;
 
 /// The end of a struct.
@@ -32,12 +31,12 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// What a header can be found to be.
+/// Why a header can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// It ends before it should.
+    /// It is cut off.
     CutOff,
-    /// It is what no writer writes.
+    /// It is not valid.
     Invalid(String),
 }
 
@@ -69,7 +68,7 @@ impl Field {
     }
 }
 
-/// Reads bytes from their start on.
+/// Reads bytes from the front.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -81,7 +80,7 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// What was not read yet.
+    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -142,13 +141,13 @@ impl<'a> Reader<'a> {
         Ok(Some(Field { id: *last, wire_type: byte & 15 }))
     }
 
-    /// Passes over the value of a field, which nests `depth` deep already.
+    /// Skips the value of a field, which is nested `depth` deep.
     ///
     /// # Errors
     /// [`Malformed`] for anything else.
     pub fn skip(&mut self, field: Field, depth: u32) -> Read<()> {
         match field.wire_type {
-            // A boolean field has its value in its type.
+            // The type of a boolean field is its value.
             TRUE | FALSE => Ok(()),
             other => self.skip_value(other, depth),
         }
@@ -191,14 +190,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many bytes or items follow: at most as many as bytes are left.
+    /// How many bytes or items follow, which is at most the number of bytes left.
     fn length(&mut self) -> Read<usize> {
         let length = self.varint()?;
         usize::try_from(length).ok().filter(|&length| length <= self.rest.len()).ok_or(Malformed::CutOff)
     }
 }
 
-/// Writes a field that is an i32, whose number is one more than that of the field before.
+/// Writes a field of type i32, whose number is one more than that of the field before.
 pub fn write_i32(into: &mut Vec<u8>, value: i32) {
     into.push(0x10 | I32);
     let mut rest = (value << 1 ^ value >> 31) as u32;

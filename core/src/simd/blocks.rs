@@ -1,4 +1,4 @@
-//! Setting and asking the bits of one block of the `blocked` layout at once.
+//! Setting and probing the bits of one block of the `blocked` layout at once.
 //!
 //! ```text
 //! positions of one word, 9 bits each      | - | p6 | p5 | p4 | p3 | p2 | p1 | p0 |
@@ -8,13 +8,13 @@
 //! bit of that word                                        p mod 64
 //! ```
 
-/// How many probes ahead of the one being done a batch asks for its memory.
+/// How many probes ahead of the current one a batch prefetches memory.
 pub const PREFETCH_AHEAD: usize = 16;
 
 /// Positions of the `blocked` layout that one word has bits for.
 pub const POSITIONS_PER_WORD: u32 = 7;
 
-/// The blocks of a payload, and what else decides which bits an element sets.
+/// The blocks of a payload, and the number of bits that an element sets.
 #[derive(Clone, Copy)]
 pub struct Blocks {
     /// How many there are.
@@ -23,7 +23,7 @@ pub struct Blocks {
     pub num_hashes: u32,
 }
 
-/// Sets the bits of many elements of the `blocked` layout, if this CPU has a faster way than the portable one; else
+/// Sets the bits of many elements of the `blocked` layout, if this CPU can do it faster than portable code; otherwise
 /// does nothing and returns `false`.
 #[inline]
 pub fn insert_all(payload: &mut [u8], blocks: Blocks, hashes: &[u64]) -> bool {
@@ -37,8 +37,8 @@ pub fn insert_all(payload: &mut [u8], blocks: Blocks, hashes: &[u64]) -> bool {
     false
 }
 
-/// Asks for many elements of the `blocked` layout like [`insert_all`] adds them: calls `found` with each answer, or
-/// returns `false`.
+/// Probes many elements of the `blocked` layout, with the same condition as [`insert_all`]: calls `found` with each
+/// result, or returns `false`.
 #[inline]
 pub fn contains_each(payload: &[u8], blocks: Blocks, hashes: &[u64], found: &mut impl FnMut(bool)) -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -1,11 +1,11 @@
-//! What a CPU can do beyond portable code, and the one place with `unsafe` in this crate. It is chosen when the program
-//! runs, and does the very same.
+//! Code for particular CPUs, and the only place with `unsafe` in this crate. It is chosen at run time, and its results
+//! are those of the portable code.
 //!
 //! | module | what is faster |
 //! |---|---|
-//! | `blocks` | setting and asking bits of the `blocked` layout, with AVX-512 |
+//! | `blocks` | setting and probing bits of the `blocked` layout, with AVX-512 |
 //! | `counts` | counting bits, with POPCNT |
-//! | `prefetch` | fetching memory before it is needed |
+//! | `prefetch` | prefetching memory |
 
 mod blocks;
 mod counts;

@@ -1,6 +1,6 @@
 //! Fetching memory before it is needed.
 
-/// Hints that the cache line holding `bytes[offset]` is about to be used. Does nothing where there is no such hint.
+/// Hints that the cache line holding `bytes[offset]` is about to be used. Does nothing on CPUs without such a hint.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], offset: usize) {
     debug_assert!(offset < bytes.len());

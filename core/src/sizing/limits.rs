@@ -1,9 +1,9 @@
-//! What may be asked of a filter: rates, capacities, sizes.
+//! Limits of rates, capacities and sizes.
 
 use crate::error::{InvalidParameter, Result};
 use crate::layout::Layout;
 
-/// The false positive rate of a filter for which none was given.
+/// The false positive rate of a filter for which none is given.
 pub const DEFAULT_FPR: f64 = 0.01;
 
 /// The largest stored filter in bytes: 511 MB, so that its text form (two characters per byte) fits a PostgreSQL value.
@@ -18,7 +18,7 @@ pub fn max_blocks(layout: Layout) -> u64 {
     }
 }
 
-/// The smallest rate that a layout can keep, in whatever size.
+/// The smallest rate that a layout can keep at any size.
 pub fn least_fpr(layout: Layout) -> f64 {
     match layout {
         Layout::Parquet => 1e-6,
@@ -26,7 +26,7 @@ pub fn least_fpr(layout: Layout) -> f64 {
     }
 }
 
-/// The greatest rate that a filter may promise: one that finds half of what is not in it.
+/// The greatest rate that a filter may promise: it finds half of the absent elements.
 pub const GREATEST_FPR: f64 = 0.5;
 
 /// Whether a filter of a layout may promise a rate.
@@ -34,7 +34,7 @@ pub fn is_possible_fpr(layout: Layout, fpr: f64) -> bool {
     (least_fpr(layout)..=GREATEST_FPR).contains(&fpr)
 }
 
-/// Checks a wanted rate against what a layout can do.
+/// Checks whether a layout can keep a rate.
 ///
 /// # Errors
 /// [`InvalidParameter::Rate`] unless `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
@@ -42,7 +42,7 @@ pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
     if is_possible_fpr(layout, fpr) { Ok(()) } else { Err(InvalidParameter::Rate { fpr, layout }.into()) }
 }
 
-/// Checks a wanted capacity.
+/// Checks a capacity.
 ///
 /// # Errors
 /// [`InvalidParameter::Capacity`] unless it is at least one.

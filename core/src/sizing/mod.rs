@@ -5,10 +5,12 @@
 //! | [`limits`] | which rates, capacities and sizes are possible |
 //! | [`rate`] | the exact false positive rate of a layout |
 //! | [`table`] | the lookup tables, in the manner of ClickHouse |
-//! | [`size`](mod@size) | how many blocks a capacity needs, and the way back |
+//! | [`size`](mod@size) | how many blocks a capacity needs, and the inverse |
+//! | `search` | where a condition changes |
 
 pub mod limits;
 pub mod rate;
+pub(crate) mod search;
 pub mod size;
 pub mod table;
 

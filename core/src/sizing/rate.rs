@@ -1,7 +1,7 @@
 //! The exact false positive rate of a filter, by occupancy.
 //!
-//! The textbook formula (fill^k at the mean fill) is 1 to 7 % too kind, since filters and blocks with more than the
-//! mean fill answer wrongly more often than those with less make up for. So:
+//! The textbook formula (fill^k at the mean fill) is 1 to 7 % too low, since the rate of filters and blocks with more
+//! than the mean fill exceeds it by more than the rate of the others falls short of it. So:
 //!
 //! | layout | rate of `n` elements in `B` blocks |
 //! |---|---|
@@ -23,9 +23,9 @@ use std::collections::HashMap;
 const BLOCK: u32 = 512;
 /// Up to this many bits a `classic` filter's rate is computed by the occupancy chain itself.
 pub(crate) const EXACT_CELLS: u64 = 1024;
-/// Below this many throws per cell nearly every hit cell was hit once.
+/// With fewer throws per cell, nearly every hit cell was hit once.
 const SPARSE_LOAD: f64 = 1e-5;
-/// Beyond this many throws per cell every cell is hit but for one in 10^17.
+/// With more throws per cell, fewer than one cell in 10^17 is not hit.
 const FULL: f64 = 40.0;
 
 /// The false positive rate of a filter of `blocks` blocks and `hashes` hashes that holds `elements` distinct elements,
@@ -45,7 +45,7 @@ pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> 
     rate.min(1.0)
 }
 
-/// Whether so many elements hit every cell.
+/// Whether this number of elements hits every cell.
 pub(crate) fn is_full(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> bool {
     elements * f64::from(num_hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL
 }
@@ -80,7 +80,7 @@ pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
     in_cells(block_bits, num_hashes, |f| poisson_mean(load, f))
 }
 
-/// Averages the rate of one block over its number of elements, as `mean` weighs them.
+/// Averages the rate of one block over its number of elements, weighted by `mean`.
 fn in_blocks(layout: Layout, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
     match layout {
         Layout::Parquet => mean(&mut |j| (1.0 - (31f64 / 32.0).powi(j as i32)).powi(8)),
@@ -88,7 +88,7 @@ fn in_blocks(layout: Layout, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize
     }
 }
 
-/// The same for blocks of so many bits, of which an element sets `hashes` anywhere.
+/// The same for blocks of `block_bits` bits, of which an element sets `hashes` anywhere.
 fn in_cells(cells: u32, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
     Occupancy::with(cells, num_hashes, |o| mean(&mut |j| o.rate(j)))
 }
@@ -136,7 +136,7 @@ fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize)
     sum / total
 }
 
-/// F(k, j) for one k and one size of blocks, computed as far as it was asked for.
+/// F(k, j) for one k and one size of blocks, computed as far as it was needed.
 struct Occupancy {
     num_hashes: u32,
     /// After `rates.len() - 1` elements.
@@ -173,7 +173,7 @@ pub(crate) struct Chain {
     last: usize,
 }
 
-/// Probabilities below this don't show in any sum.
+/// Probabilities below this don't change any sum.
 const NEGLIGIBLE: f64 = 1e-40;
 
 impl Chain {
@@ -224,7 +224,7 @@ pub(crate) fn fill(cells: u64, throws: f64) -> (f64, f64) {
     let m = cells as f64;
     let load = throws / m;
     if load < SPARSE_LOAD {
-        // The differences below would be of numbers that are nearly one: the first terms of their series.
+        // The differences below would be between numbers near one. These are the first terms of their series.
         return (load - load * load / 2.0, load * load * (0.5 - load / 3.0) / m);
     }
     let empty = (throws * (-1.0 / m).ln_1p()).exp();

@@ -1,8 +1,8 @@
-//! How many hashes and blocks a capacity needs at a rate, and the way back.
+//! How many hashes and blocks a capacity needs at a rate, and the inverse.
 //!
 //! # Hashes and bits per element
 //!
-//! Both depend on layout and rate alone, so that all filters of one layout and rate can be merged. For k hashes:
+//! Both depend only on layout and rate, so that all filters of one layout and rate can be merged. For k hashes:
 //!
 //! | layout | bits per element b(k) |
 //! |---|---|
@@ -34,16 +34,16 @@
 //! capacity doubled: needed doubles, m stays, e grows by one: so block counts in a power-of-two ratio divide
 //! ```
 //!
-//! 127 is left out for the sake of 64: a capacity that needs 63.2 blocks gets 64, and twice as much, which needs 126.4,
-//! gets
-//! 128. So capacities in a power-of-two ratio always divide where both have 64 blocks or more, at 1.6 % more than the
-//! least at most (in `classic`, whose surplus stays the same share of larger sizes, up to 2.1 % at 1e-6 and 2.3 % at
-//! 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
+//! 127 is left out because of 64: a capacity that needs 63.2 blocks gets 64, and one twice as large, which needs 126.4,
+//! gets 128. So sizes of capacities in a power-of-two ratio always divide if both have 64 blocks or more. That costs at
+//! most 1.6 % more than the least size (in `classic`, whose surplus is the same share of larger sizes, up to 2.1 % at
+//! 1e-6 and 2.3 % at 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
 use crate::error::{Result, TooLarge};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES, Shape};
 
 use super::limits::check_fpr;
+use super::search::{first, greatest_load};
 use super::{rate, table};
 use std::cell::Cell;
 
@@ -54,7 +54,7 @@ const LEAST_ON_GRID: f64 = 64.0;
 /// The same in `classic`, where a block is a bit.
 const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
 
-/// Size of a filter: what a header is made of.
+/// The size of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// The layout.
@@ -70,7 +70,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// What decides which bits an element sets.
+    /// The shape, which decides the bits that an element sets.
     pub fn shape(&self) -> Shape {
         Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
     }
@@ -91,7 +91,7 @@ pub struct Density {
 /// Those of [`check_fpr`].
 pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
     thread_local! {
-        /// The last answer: a query asks for the same one again and again.
+        /// The last result: a query usually needs the same one many times.
         static LAST: Cell<Option<(Layout, u64, Density)>> = const { Cell::new(None) };
     }
     check_fpr(layout, fpr)?;
@@ -126,33 +126,18 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
         return -k / (-(fpr.ln() / k).exp_m1()).ln();
     }
     let bits = layout.block_bits() as f64;
-    // Between two rows of the table, from small loads up: a large one costs a long occupancy chain.
+    // The load is between two rows of the table.
     let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
-    let (mut enough, mut too_few) = (bits / row / 2.0, bits / row);
-    while rate::at_load(layout, num_hashes, too_few) <= fpr {
-        (enough, too_few) = (too_few, too_few * 1.5);
-    }
-    while rate::at_load(layout, num_hashes, enough) > fpr {
-        (enough, too_few) = (enough / 2.0, enough);
-    }
-    // `enough` and `too_few` are elements per block: the load that keeps the rate and one that doesn't.
-    while too_few / enough > 1.0 + 1e-12 {
-        let middle = (enough * too_few).sqrt();
-        if rate::at_load(layout, num_hashes, middle) <= fpr {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
-    }
+    let load = greatest_load(bits / row, 1e-12, |load| rate::at_load(layout, num_hashes, load) <= fpr);
     // Rates above a quarter are a little lower in the limit of many blocks than in a few.
-    let mut density = bits / enough;
+    let mut density = bits / load;
     while rate::expected(layout, num_hashes, GRID as u64, GRID * bits / density) > fpr {
         density *= 1.0 + 1e-5;
     }
     density
 }
 
-/// By how many bits a small `classic` filter needs more than the limit of many bits says: the variance of its fill
+/// How many bits a small `classic` filter needs beyond the limit of many bits: the variance of its fill
 /// raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent.
 /// Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than
 /// the terms left out.
@@ -171,7 +156,7 @@ fn classic_surplus(density: Density) -> f64 {
     (classic_extra_bits(density) / LEAST_CLASSIC_ON_GRID).exp()
 }
 
-/// From how many blocks up sizes are on the grid.
+/// The number of blocks from which sizes are on the grid.
 fn least_on_grid(layout: Layout) -> f64 {
     if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { LEAST_ON_GRID }
 }
@@ -189,7 +174,7 @@ fn round_down_to_grid(blocks: f64) -> f64 {
     (blocks / step).floor().clamp(GRID, 126.0) * step
 }
 
-/// Blocks that the limit of many blocks asks for.
+/// Blocks by the limit of many blocks.
 fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
     let surplus = if layout == Layout::Classic { classic_surplus(density) } else { 1.0 };
     capacity * density.bits * surplus / layout.block_bits() as f64
@@ -206,44 +191,11 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     first(guess.ceil() as u64, meets) as f64
 }
 
-/// The first number from 1 on for which something holds that holds from there on. It is looked for around `guess`, by
-/// steps that double.
-fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    let guess = guess.max(1);
-    let (mut no, mut yes, mut step) = (0, guess, 1);
-    if holds(guess) {
-        while yes > step {
-            if !holds(yes - step) {
-                no = yes - step;
-                break;
-            }
-            yes -= step;
-            step *= 2;
-        }
-    } else {
-        no = guess;
-        yes = guess.saturating_add(step);
-        while yes < u64::MAX && !holds(yes) {
-            step *= 2;
-            (no, yes) = (yes, yes.saturating_add(step));
-        }
-    }
-    while yes - no > 1 {
-        let middle = no + (yes - no) / 2;
-        if holds(middle) {
-            yes = middle;
-        } else {
-            no = middle;
-        }
-    }
-    yes
-}
-
 /// The size of a filter for `capacity` elements at `fpr`.
 ///
 /// # Errors
-/// [`crate::Class::InvalidParameter`] for one that the layout can't keep; [`TooLarge::Bits`] when the number of bits is
-/// no 63-bit number. Whether the filter may be stored is not asked here.
+/// [`crate::Class::InvalidParameter`] for a rate that the layout can't keep; [`TooLarge::Bits`] if the number of bits
+/// exceeds 63 bits. Whether the filter may be stored is not checked.
 pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);
@@ -275,14 +227,14 @@ pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
 /// The most elements that `blocks` blocks hold at `fpr`, at least one.
 pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u64 {
     let k = f64::from(num_hashes);
-    // By the textbook: the fill whose k-th power is the rate.
+    // The textbook formula: the fill whose k-th power is the rate.
     let share_clear = -(fpr.ln() / k).exp_m1();
     let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
     let too_many = first(guess as u64, |n| rate::expected(layout, num_hashes, blocks, n as f64) > fpr);
     (too_many - 1).max(1)
 }
 
-/// The largest capacity whose dense payload has at most so many bytes, or none if not even one element fits.
+/// The largest capacity whose dense payload has at most this number of bytes; `None` if not even one element fits.
 ///
 /// # Errors
 /// Those of [`density`].
@@ -307,7 +259,7 @@ fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> f
     } else {
         round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)
     };
-    // The estimate is off by no more than its last bits and where the grid begins.
+    // The estimate is exact except for rounding, and for where the grid begins.
     let (mut low, mut high) = ((estimate * (1.0 - 1e-12)).floor() - 1.0, (estimate * (1.0 + 1e-12)).ceil() + 1.0);
     if low < 1.0 || !fits(low) {
         low = 1.0;

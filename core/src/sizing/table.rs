@@ -1,8 +1,8 @@
 //! The sizing lookup tables, in the manner of ClickHouse's `BloomFilterHash::calculationBestPractices`.
 //!
 //! Rows are bits per element, columns are hash counts, cells are false positive rates at three significant digits, in
-//! the limit of large filters. The answer for a wanted rate is the smallest row that meets it, and in that row the
-//! smallest hash count that still does.
+//! the limit of large filters. The result for a rate is the smallest row that meets it, and in that row the
+//! smallest hash count that does.
 //!
 //! ClickHouse's own table (Cao's, from "Bloom Filters: the math") ends at 20 bits and 15 hashes, answers (19, 13) for
 //! every rate below 1.09e-4 and has a hole at 0.221…0.237. These go on to 1e-9 (parquet: 1e-6) and have none.
@@ -44,7 +44,7 @@ impl Row {
     }
 }
 
-/// An answer of the table.
+/// A result of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BestPractice {
     /// Bits per element.
@@ -70,10 +70,10 @@ pub fn best_row(layout: Layout, fpr: f64) -> Option<Row> {
     rows(layout).find(|row| row.meets(fpr))
 }
 
-/// Bits and hashes for a wanted rate, by the lookup table.
+/// Bits and hashes for a rate, by the lookup table.
 ///
 /// # Errors
-/// [`InvalidParameter::Rate`] for one that no filter keeps or no row meets.
+/// [`InvalidParameter::Rate`] for a rate that no filter keeps or no row meets.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
     limits::check_fpr(layout, max_fpr)?;
     let row = best_row(layout, max_fpr).ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;

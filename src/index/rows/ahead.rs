@@ -12,7 +12,7 @@ use super::super::page::{Failure, IndexPages};
 use crate::pg::buffer::{self, Pin};
 use crate::pg::interrupt;
 use crate::pg::relation::{Fork, Relation};
-use pg_bloom_core::page::Pages;
+use pg_bloom_core::index::page::Pages;
 use std::collections::VecDeque;
 
 /// Pages that are pinned before they are asked.

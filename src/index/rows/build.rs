@@ -11,8 +11,8 @@ use crate::pg::relation::Relation;
 use crate::pg::table::{self, Built, Row};
 use crate::pg::varlena::Value;
 use pg_bloom_core::View;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::rows::{Build, Directory};
+use pg_bloom_core::index::filters::{Build, Directory};
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 
 /// Builds an index.

@@ -10,9 +10,9 @@ use crate::pg::snapshot::Latest;
 use crate::pg::table::{Row, scan_for_check};
 use crate::pg::varlena::Value;
 use pg_bloom_core::View;
-use pg_bloom_core::page::Pages;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::rows::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::page::Pages;
+use pg_bloom_core::index::page::RowId;
 use std::collections::HashMap;
 
 /// The slots of all rows.

@@ -6,7 +6,7 @@ use crate::pg::catalog;
 use crate::pg::error::{Error, Result, SqlState};
 use crate::pg::operators;
 use crate::pg::relation::Relation;
-use pg_bloom_core::rows::Directory;
+use pg_bloom_core::index::filters::Directory;
 use pgrx::pg_sys::{self, Oid};
 
 /// An index over filters in use.

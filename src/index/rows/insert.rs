@@ -20,9 +20,9 @@ use crate::pg::relation::Relation;
 use crate::pg::varlena::Value;
 use crate::pg::wal::{self, Change, Edit};
 use pg_bloom_core::View;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::page::SPECIAL_BYTES;
-use pg_bloom_core::rows::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::SPECIAL_BYTES;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -98,7 +98,7 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
     while chunks.peek().is_some() {
         interrupt::check_for_interrupts();
         let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(BATCH).collect();
-        let extended = |page: u32| directory.allocated().min(page + EXTENDED);
+        let extended = |page: u32| directory.chain.allocated().min(page + EXTENDED);
         let mut pins: Vec<Pin> = batch.iter().map(|&(page, ..)| pages.existing(page, extended(page))).collect();
         let mut locked: Vec<Exclusive<'_>> = Vec::with_capacity(BATCH);
         for (pin, &(at, ..)) in pins.iter_mut().zip(&batch) {
@@ -145,11 +145,10 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
     let growth = directory.grow(group)?;
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
-    if let Some((number, records)) = &growth.page {
-        let mut pin = index.pages().existing(*number, *number + 1);
-        let mut page = pin.exclusive();
-        let records = Edit::new(&mut page, Change::Page(records, SPECIAL_BYTES));
-        wal::change(relation, &mut [Edit::new(&mut meta, change), records]);
-    }
+    let (number, records) = &growth.page;
+    let mut pin = index.pages().existing(*number, *number + 1);
+    let mut page = pin.exclusive();
+    let records = Edit::new(&mut page, Change::Page(records, SPECIAL_BYTES));
+    wal::change(relation, &mut [Edit::new(&mut meta, change), records]);
     Ok(index.remember(growth.directory))
 }

@@ -5,8 +5,8 @@ use super::super::page::Failure;
 use super::column::Index;
 use crate::pg::error::Result;
 use crate::pg::row::Column;
-use pg_bloom_core::page::Pages;
-use pg_bloom_core::rows::{Holds, State};
+use pg_bloom_core::index::filters::{Holds, State};
+use pg_bloom_core::index::page::Pages;
 
 /// The columns of the row.
 ///
@@ -34,7 +34,7 @@ pub fn columns(named: &Named) -> Result<Vec<Column>> {
         Column::Null,
         Column::Null,
         Column::I32(1),
-        Column::I64(directory.rows_built.cast_signed()),
+        Column::I64(directory.chain.rows_built.cast_signed()),
         Column::Null,
         Column::Null,
         Column::Null,

@@ -8,7 +8,7 @@ use crate::pg::catalog;
 use crate::pg::error::Result;
 use crate::pg::scan::{Key, Sought};
 use crate::pg::varlena::Value;
-use pg_bloom_core::rows::{Condition, Group, Sought as Asked};
+use pg_bloom_core::index::filters::{Condition, Group, Sought as Asked};
 use pgrx::pg_sys;
 
 /// What each condition of a scan has: at least one of these.

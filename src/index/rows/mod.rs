@@ -1,7 +1,7 @@
 //! The index over a column of filters: `CREATE INDEX ON segments USING bloom_filter (seen)`.
 //!
-//! Tiles, row pages and the directory as bytes are `pg_bloom_core::rows`, which also says what makes "no" certain. Here
-//! are PostgreSQL's verbs, as in the room above.
+//! Tiles, row pages and the directory as bytes are `pg_bloom_core::index::filters`, which also says what makes "no"
+//! certain. Here are PostgreSQL's verbs, as in the room above.
 //!
 //! # From the operator to the index
 //!

@@ -10,9 +10,9 @@ use crate::pg::error::Result;
 use crate::pg::relation::Relation;
 use crate::pg::vacuum::{self, Counts, DeadRows, Vacuum};
 use crate::pg::wal::{self, Change, Edit};
-use pg_bloom_core::page::Pages;
-use pg_bloom_core::page::RowId;
-use pg_bloom_core::rows::RowPage;
+use pg_bloom_core::index::filters::RowPage;
+use pg_bloom_core::index::page::Pages;
+use pg_bloom_core::index::page::RowId;
 
 /// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
 ///

@@ -147,7 +147,7 @@ CREATE INDEX CONCURRENTLY numbers_too ON numbers USING bloom_filter (seen) WHERE
 SELECT bloom_index_check('numbers_seen'), bloom_index_check('numbers_too');
 TRUNCATE numbers;
 SELECT id FROM numbers WHERE seen @> 600;
-SELECT bloom_index_check('segments_seen'), filters, always_asked, pages_per_range, levels FROM bloom_index_info('segments_seen');
+SELECT bloom_index_check('segments_seen'), filters, always_probed, pages_per_range, levels FROM bloom_index_info('segments_seen');
 
 -- Unlogged, temporary, an expression.
 CREATE UNLOGGED TABLE unlogged AS SELECT * FROM segments;

@@ -214,7 +214,7 @@ fn a_result_over_the_limit_is_refused_before_it_is_made() {
     assert_eq!(error.class(), Class::TooLarge);
 }
 
-/// Two empty filters of different sizes merge to bits of no kind. Whoever adds the first element gives it one.
+/// Two empty filters of different sizes merge to bits of no kind. The first element that is added gives it one.
 #[test]
 fn the_first_element_gives_a_merged_filter_its_kind() {
     for layout in Layout::ALL {

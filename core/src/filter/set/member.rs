@@ -1,4 +1,4 @@
-//! What the filters of one size make together: a list while all of them are lists, else bits.
+//! The result for the filters of one size: a list while all of them are lists, else bits.
 
 use super::store::{List, Memory};
 use crate::filter::header::Header;
@@ -10,18 +10,18 @@ use crate::kind::Kind;
 use crate::layout::{Shape, and_bytes};
 use std::cmp::Ordering;
 
-/// What the filters of one size make together.
+/// The result for the filters of one size.
 pub(super) enum Held<M: Memory> {
     Bits(M::Bits),
-    /// Hashes, of which the first so many ascend strictly.
+    /// Hashes, and how many of them, from the first, ascend strictly.
     Hashes(M::List<u64>, usize),
-    /// Nothing is kept: an intersection has its hashes elsewhere.
+    /// Nothing: the set has the hashes of the intersection.
     Nothing,
 }
 
 /// One size.
 pub(super) struct Member<M: Memory> {
-    /// The largest header of this size, without a kind and with its own base.
+    /// The largest header of this size, without a kind.
     pub(super) header: Header<'static>,
     pub(super) held: Held<M>,
 }
@@ -109,13 +109,13 @@ impl<M: Memory> Member<M> {
         }
     }
 
-    /// Adds a filter of the same size, as long as that is a list.
+    /// Adds a filter of the same size.
     pub(super) fn unite(&mut self, memory: &mut M, view: &View<'_>) {
         self.take_header(&view.header);
         let most = self.header.payload_bytes() / 8;
         if let (Held::Hashes(hashes, sorted), Body::Sparse(entries)) = (&mut self.held, view.body) {
             append(hashes, sparse::values(entries));
-            // Sorting once in a while costs a logarithm, and drops what is repeated.
+            // Sorting now and then costs a logarithmic factor, and drops repeated hashes.
             if hashes.len() > (*sorted * 2).max(64) || hashes.len() as u64 > most {
                 self.sort();
             }

@@ -1,4 +1,4 @@
-//! The set itself: what was merged so far, and what is kept apart.
+//! The set: what was merged so far, and what is kept apart.
 
 use super::member::{Held, Member, and_into, list, retain, without_kind};
 use super::operation::Operation;
@@ -63,17 +63,17 @@ impl<M: Memory> Set<M> {
         Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
     }
 
-    /// Takes a filter. Bits larger than `limit` bytes are made only where a filter had as many.
+    /// Adds a filter. Bits of more than `limit` bytes are made only if one of the filters had as many.
     ///
     /// # Errors
     /// [`crate::Class::KindMismatch`] for another kind, [`crate::Class::InvalidParameter`] for another layout, other
-    /// hashes, or a size with which the set can't be merged any more.
+    /// hashes, or a size with which the set can no longer be merged.
     pub fn take(&mut self, memory: &mut M, view: &View<'_>, limit: u64) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
         self.take_part(memory, view, limit)
     }
 
-    /// Takes a partial state of another process.
+    /// Adds the partial state of another process.
     ///
     /// # Errors
     /// Those of [`Set::take`].
@@ -84,7 +84,7 @@ impl<M: Memory> Set<M> {
         let is_list = self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
         for view in parts.views().take(parts.len() - 1) {
             if is_list {
-                // The hashes that all have were with the last header.
+                // The common hashes are with the last header.
                 self.meet(&view.header)?;
                 self.take_header(memory, &view.header);
             } else {
@@ -103,7 +103,7 @@ impl<M: Memory> Set<M> {
         Ok(())
     }
 
-    /// Checks a header against those that came, and takes from it what they have in common.
+    /// Checks a header against those before, and updates what is known of all of them.
     fn meet(&mut self, header: &Header<'_>) -> Result<()> {
         merged_kind(self.kind(), header.kind)?;
         if self.tag == Tag::None {
@@ -131,7 +131,7 @@ impl<M: Memory> Set<M> {
         Ok(())
     }
 
-    /// Refuses the first member that neither divides nor is divided by this size.
+    /// Returns an error if the size of a member neither divides this size nor is divided by it.
     fn require_multiple_of_all(&self, header: &Header<'_>) -> Result<()> {
         let apart =
             |own: &Header<'_>| !own.blocks.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own.blocks);
@@ -141,7 +141,7 @@ impl<M: Memory> Set<M> {
         }
     }
 
-    /// Where a filter of so many blocks belongs: the member of that size, or the place of a new one.
+    /// The index of the member with this number of blocks, or the place of a new one.
     fn place(&self, blocks: u64) -> std::result::Result<usize, usize> {
         self.members.binary_search_by_key(&blocks, |member| member.header.blocks)
     }
@@ -165,7 +165,7 @@ impl<M: Memory> Set<M> {
         self.gather(memory, limit);
     }
 
-    /// The first member of a size that is a multiple of another and whose bits may be made.
+    /// The first member whose size is a multiple of this one and whose bits may be made.
     fn multiple_of(&self, blocks: u64, limit: u64) -> Option<usize> {
         self.members.iter().position(|Member { header, held }| {
             let may_be_made = match held {
@@ -217,7 +217,7 @@ impl<M: Memory> Set<M> {
         self.take_header(memory, &view.header);
     }
 
-    /// Takes the bits of an intersection of bits.
+    /// Intersects the bits with those of a filter.
     fn intersect_bits(&mut self, memory: &mut M, view: &View<'_>) {
         match self.place(view.header.blocks) {
             Ok(own) => {
@@ -234,7 +234,7 @@ impl<M: Memory> Set<M> {
         }
     }
 
-    /// Takes the header of a filter whose elements are accounted for.
+    /// Adds the header of a filter whose elements were already merged.
     fn take_header(&mut self, memory: &mut M, header: &Header<'_>) {
         if header.is_unsized() {
             return;
@@ -248,15 +248,15 @@ impl<M: Memory> Set<M> {
         }
     }
 
-    /// The filter that all of them make. More filters can follow.
+    /// The merged filter. More filters can be added afterwards.
     ///
     /// # Errors
-    /// [`crate::Class::InvalidParameter`] if the largest size is no multiple of another; [`crate::Class::TooLarge`] if
-    /// the result has more than `limit` bytes and is larger than every filter that came.
+    /// [`crate::Class::InvalidParameter`] if the largest size isn't a multiple of another; [`crate::Class::TooLarge`]
+    /// if the result has more than `limit` bytes and is larger than every filter.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.members.iter_mut().for_each(Member::sort);
         let Some((largest, others)) = self.members.split_last() else {
-            // No filter had a size; at least one was taken, or there would be no set.
+            // No filter had a size.
             let header = self.no_size.unwrap_or(Header::unsized_(Layout::Blocked, DEFAULT_FPR));
             return Ok(header.sparse(0));
         };
@@ -283,7 +283,7 @@ impl<M: Memory> Set<M> {
         Ok(value)
     }
 
-    /// The hashes of a result that is a list: of lists of one size, or those that all filters of an intersection have.
+    /// The hashes of the result, if it is a list: of lists of one size, or the common ones of an intersection.
     fn only_hashes(&self) -> Option<&[u64]> {
         match (&self.common, self.operation, &self.members[..]) {
             (Some(common), ..) if self.no_size.is_none() => Some(common),
@@ -294,7 +294,7 @@ impl<M: Memory> Set<M> {
     }
 }
 
-/// Refuses two headers.
+/// The error for two headers that can't be merged.
 fn refuse(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
     let larger = if compare(a, b) == Ordering::Less { b } else { a };
     cannot_merge(a, b, larger, why)

@@ -1,23 +1,22 @@
 //! Merging a set of filters one by one, in any order.
 //!
 //! A set can be merged if and only if its largest block count is a multiple of all the others. `64 | 96` is an error,
-//! and yet 64, 96 and 192 can be merged. So what can't be merged yet is kept apart until the end:
+//! but 64, 96 and 192 can be merged. So filters that can't be merged yet are kept apart until the end:
 //!
 //! ```text
 //! members   64 ──┐                                192 comes:   192
 //!           96 ──┴─ neither divides the other        ──▶        ▲ 64 and 96 are spread into it
 //! ```
 //!
-//! Each member is what the filters of its size, and of sizes that divide it, make together. One size, the usual case,
-//! is one member. It takes no more memory than the filters had in all: a list of a large size becomes bits only where
-//! these are within the limit or no larger than one of the filters. It fails in the end if the largest size is no
-//! multiple of another, or as soon as no filter that can be stored would be one.
+//! A member is the result for the filters of its size, and of sizes that divide it. In the usual case all filters have
+//! one size, and there is one member. A set takes no more memory than its filters together: a list of a large size
+//! becomes bits only if these are within the limit or no larger than one of the filters. Merging fails at the end if
+//! the largest size isn't a multiple of another, or as soon as no multiple of all sizes could be stored.
 //!
-//! Of an intersection with a list there are only the hashes that all filters have so far; of the other sizes only the
-//! headers are kept.
+//! An intersection with a list keeps only the hashes that all filters have so far, and the headers of the other sizes.
 //!
-//! `operation` says which; `merging` has the set, `member` what the filters of one size have together, `store` whose
-//! memory that is; `parts` and `write` are what one process hands to another.
+//! `operation` is the kind of merge; `merging` has the set, `member` the result for one size, `store` the memory;
+//! `parts` and `write` are the state that one process passes to another.
 
 mod member;
 mod merging;

@@ -1,16 +1,16 @@
-//! What one process hands to another of the filters that it merged: one filter for each size.
+//! The state of a merge that one process passes to another: one filter for each size.
 //!
 //! ```text
-//!  0  u8    0: no filter has this version, so no way in takes it for one
+//!  0  u8    0: not a version of a filter, so it can't be taken for one
 //!  1  u8    1 union, 2 intersection
 //!  2  u16   0
 //!  4  u32   filters that follow, at least 1
-//!  8  u64   bytes of the largest payload that came
+//!  8  u64   bytes of the largest payload of all filters
 //! 16        for each filter: its length (u64), its stored form, zeros up to a multiple of 8
 //! ```
 //!
 //! The filters ascend by block count; the first may have no size. All have one layout, number of hashes, kind and base.
-//! Those of an intersection are dense, or all are empty lists but the last, which has the hashes that all of them have.
+//! Those of an intersection are dense, or they are lists, all empty except the last, which has the common hashes.
 
 use super::operation::Operation;
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub(super) const START: usize = 16;
 /// The most bytes that all filters together may take: what fits a value of PostgreSQL.
 pub(super) const MOST_BYTES: usize = (1 << 30) - 64;
 
-/// What another process handed over, checked.
+/// The state from another process, validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     operation: Operation,

@@ -29,7 +29,7 @@ fn naive(operation: Operation, filters: &[Vec<u8>], limit: u64) -> std::result::
     if grown && result.len() as u64 > limit { Err(Class::TooLarge) } else { Ok(result) }
 }
 
-/// The same by a set for each part of the filters, of which all but the last are handed over as bytes.
+/// The same by a set for each part of the filters, of which all except the last are passed on as bytes.
 fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<u8>> {
     let memory = &mut Heap;
     let (last, others) = parts.split_last().unwrap();
@@ -51,7 +51,7 @@ fn taken(operation: Operation, filters: &[Vec<u8>], limit: u64) -> Result<Set<He
     let mut set = Set::new(&mut Heap, operation);
     for value in filters {
         set.take(&mut Heap, &View::parse(value).unwrap(), limit)?;
-        // What a window asks for in between changes nothing.
+        // A window's result in between changes nothing.
         let _ = set.finish::<Vec<u8>>(&mut Heap, limit);
     }
     Ok(set)

@@ -18,7 +18,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Frozen: a stored filter of version 1 has these bytes for ever.
+/// Frozen: a stored filter of version 1 has these bytes forever.
 #[test]
 fn stored_bytes_are_frozen() {
     let mut hashes = [hash(b"a"), hash(b"b")];
@@ -39,7 +39,7 @@ fn stored_bytes_are_frozen() {
     );
 }
 
-/// States that no aggregate hands over, and that would lose elements when the build is sized.
+/// States that no aggregate writes, and that would lose elements when the build is sized.
 #[test]
 fn states_that_cannot_be_folded_are_refused() {
     let state = build::largest(&Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }, 600);

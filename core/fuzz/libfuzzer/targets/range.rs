@@ -1,4 +1,0 @@
-#![no_main]
-#![doc = "Fuzz target `range`: see `pg_bloom_fuzz::range`."]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| pg_bloom_fuzz::range::run(data));

@@ -1,0 +1,126 @@
+//! Where the tiles are: groups, their tiles, and the row pages of these.
+//!
+//! It is stored as a list of records, each a group, or a tile of a group, to which new ones are added. A million
+//! filters of one shape are 7,900 tiles, and 24 pages of records.
+
+use super::group::Group;
+use super::row_page::{RowPage, room};
+use super::tile::{Grid, Slot, Tile, widest};
+use crate::index::chain::Chain;
+use crate::index::page::PageSize;
+
+/// All tiles of an index, according to its metapage and directory pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// Bytes of a page.
+    pub size: PageSize,
+    /// What the metapages of both indexes say.
+    pub chain: Chain,
+    /// The records of the newest directory page.
+    pub(super) newest: Vec<u8>,
+    /// How many tiles there are.
+    pub(super) tiles: u32,
+    groups: Vec<Member>,
+}
+
+/// A group and its tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Member {
+    group: Group,
+    /// Tiles of the same row page are neighbours, in the order of their first slots.
+    tiles: Vec<Tile>,
+    row_pages: Vec<RowPage>,
+}
+
+impl Directory {
+    /// The directory of an index without rows.
+    pub fn empty(size: PageSize) -> Directory {
+        Directory { size, chain: Chain::empty(), newest: Vec::new(), tiles: 0, groups: Vec::new() }
+    }
+
+    /// All groups with their numbers.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, &Group)> {
+        (0..).zip(self.groups.iter().map(|member| &member.group))
+    }
+
+    /// The number of a group, if it has tiles.
+    pub fn group_number(&self, group: &Group) -> Option<u32> {
+        self.groups.iter().position(|member| member.group == *group).map(|number| number as u32)
+    }
+
+    /// The tiles of a group; those of the same row page are neighbours.
+    pub fn tiles(&self, group: u32) -> &[Tile] {
+        self.groups.get(group as usize).map_or(&[], |member| &member.tiles)
+    }
+
+    /// The row pages of a group.
+    pub fn row_pages(&self, group: u32) -> &[RowPage] {
+        self.groups.get(group as usize).map_or(&[], |member| &member.row_pages)
+    }
+
+    /// How many tiles there are.
+    pub fn all_tiles(&self) -> u32 {
+        self.tiles
+    }
+
+    /// How many row pages there are.
+    pub fn all_row_pages(&self) -> usize {
+        self.groups.iter().map(|member| member.row_pages.len()).sum()
+    }
+
+    /// How many slots a group has, including free ones.
+    pub fn slots(&self, group: u32) -> u64 {
+        self.row_pages(group).iter().map(|page| u64::from(page.slots)).sum()
+    }
+
+    /// A slot of a row page.
+    pub fn slot(&self, page: &RowPage, number: u16) -> Option<Slot> {
+        let tiles = self.tiles(page.group);
+        let tile = tiles.iter().find(|tile| tile.row_page == page.page && tile.slots().contains(&number))?;
+        Some(Slot { tile: *tile, number })
+    }
+
+    /// Adds a group. Returns its number.
+    pub(super) fn place_group(&mut self, group: Group) -> u32 {
+        self.groups.push(Member { group, tiles: Vec::new(), row_pages: Vec::new() });
+        self.groups.len() as u32 - 1
+    }
+
+    /// Adds a tile after those of its group.
+    pub(super) fn place(&mut self, tile: Tile) {
+        let member = &mut self.groups[tile.group as usize];
+        let end = tile.slots().end;
+        match member.row_pages.last_mut().filter(|page| page.page == tile.row_page) {
+            Some(page) => page.slots = end,
+            None => {
+                let page = RowPage { page: tile.row_page, group: tile.group, slots: end, size: self.size };
+                member.row_pages.push(page);
+            }
+        }
+        member.tiles.push(tile);
+        self.tiles += 1;
+    }
+
+    /// The row page of the next tile of a group: the last one if it has room for so many slots, else `None` for a new
+    /// one.
+    pub(super) fn next_slot(&self, group: u32, width: u16) -> Option<RowPage> {
+        let last = self.row_pages(group).last()?;
+        (last.slots + width <= room(self.size)).then_some(*last)
+    }
+
+    /// How many slots a tile of a group may have.
+    pub(super) fn widest(&self, group: &Group) -> u16 {
+        let room = room(self.size);
+        if group.shape.blocks == 0 { room } else { room.min(widest(self.size, group.block_bytes()) as u16) }
+    }
+
+    /// Pages of a tile of a group.
+    pub(super) fn pages_of(&self, group: &Group, width: u16) -> u64 {
+        Grid::new(self.size, group, width).map_or(0, |grid| grid.pages())
+    }
+
+    /// A group by its number.
+    pub fn group(&self, number: u32) -> Option<&Group> {
+        self.groups.get(number as usize).map(|member| &member.group)
+    }
+}

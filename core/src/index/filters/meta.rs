@@ -1,0 +1,192 @@
+//! The directory as bytes, and the one check of what was read from disk.
+//!
+//! The metapage has neither fields of its own nor records.
+//!
+//! ```text
+//! record of a group                               record of a tile
+//!  0  1                  u8                        0  2             u8
+//!  1  holds              u8   0, 1, 2              1  reserved      u8   0
+//!  2  layout             u8                        2  width         u16
+//!  3  kind               u8                        4  first slot    u16
+//!  4  hashes             u8                        6  reserved      u16  0
+//!  5  reserved           u8   0                    8  group         u32
+//!  6  bytes of the name  u16                      12  row page      u32
+//!  8  blocks             u64                      16  first page    u32
+//! 16  name, zero-padded to a multiple of 8        20  reserved      u32  0
+//! ```
+
+use super::directory::Directory;
+use super::group::{Group, Holds};
+use super::row_page::room;
+use super::tile::Tile;
+use crate::index::chain::{Form, META_PAGE, Stored};
+use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
+use crate::kind::{Kind, MAX_NAME, Tag};
+use crate::layout::{Layout, MAX_HASHES, Shape};
+
+const FORM: Form = Form { magic: *b"bfrw", fields: 0 };
+const GROUP_BYTES: usize = 16;
+/// Bytes of the record of a tile.
+pub(super) const TILE_BYTES: usize = 24;
+/// What a record begins with.
+const GROUP: u8 = 1;
+const TILE: u8 = 2;
+
+/// The record of a group.
+pub(super) fn group_record(group: &Group) -> Vec<u8> {
+    let (kind, shape) = (group.kind(), group.shape);
+    let mut record = vec![0; GROUP_BYTES + kind.name.len().next_multiple_of(8)];
+    let layout = shape.layout as u8;
+    record[..6].copy_from_slice(&[GROUP, group.holds as u8, layout, kind.tag as u8, shape.num_hashes as u8, 0]);
+    record[6..8].copy_from_slice(&(kind.name.len() as u16).to_le_bytes());
+    record[8..16].copy_from_slice(&shape.blocks.to_le_bytes());
+    record[16..][..kind.name.len()].copy_from_slice(kind.name.as_bytes());
+    record
+}
+
+/// The record of a tile.
+pub(super) fn tile_record(tile: &Tile) -> Vec<u8> {
+    let mut record = vec![0; TILE_BYTES];
+    record[0] = TILE;
+    record[2..4].copy_from_slice(&tile.width.to_le_bytes());
+    record[4..6].copy_from_slice(&tile.first_slot.to_le_bytes());
+    record[8..12].copy_from_slice(&tile.group.to_le_bytes());
+    record[12..16].copy_from_slice(&tile.row_page.to_le_bytes());
+    record[16..20].copy_from_slice(&tile.first_page.to_le_bytes());
+    record
+}
+
+/// The group of a record whose first byte was read.
+fn parse_group(bytes: &mut Reader<'_>, page: PageNumber) -> Result<Group, Damage> {
+    require(bytes.0.len() >= GROUP_BYTES - 1, || Damage::field(page, "bytes of records", bytes.0.len() as u64))?;
+    let [holds, layout, tag, hashes, reserved, n0, n1] = bytes.take();
+    let (name_len, blocks) = (usize::from(u16::from_le_bytes([n0, n1])), bytes.u64());
+    let padded = name_len.next_multiple_of(8);
+    require(reserved == 0, || Damage::field(page, "reserved byte", reserved))?;
+    require(name_len <= MAX_NAME && padded <= bytes.0.len(), || {
+        Damage::field(page, "bytes of a name", name_len as u64)
+    })?;
+    let (name, rest) = bytes.0.split_at(padded);
+    bytes.0 = rest;
+    let (name, padding) = name.split_at(name_len);
+    let name = std::str::from_utf8(name).map_err(|_| Damage::field(page, "bytes of a name", name_len as u64))?;
+    let tag = Tag::from_code(tag).ok_or_else(|| Damage::field(page, "key kind", tag))?;
+    let layout = Layout::from_code(layout).ok_or_else(|| Damage::field(page, "layout", layout))?;
+    let shape = Shape { layout, num_hashes: hashes.into(), blocks };
+    let is_sound = padding.iter().all(|&byte| byte == 0)
+        && name.is_empty() != tag.has_name()
+        && match holds {
+            2 => Group::of_any().shape == shape && tag == Tag::None,
+            0 | 1 => layout != Layout::Classic && blocks > 0 && tag != Tag::None,
+            _ => false,
+        }
+        && (holds == 2 || (1..=MAX_HASHES).contains(&shape.num_hashes));
+    require(is_sound, || Damage::field(page, "a group", holds))?;
+    let holds = match holds {
+        0 => Holds::Bits,
+        1 => Holds::Hashes,
+        _ => Holds::Nothing,
+    };
+    Ok(Group::new(holds, shape, Kind { tag, name }))
+}
+
+impl Directory {
+    /// Reads metapage and directory pages.
+    ///
+    /// # Errors
+    /// [`Damage`] for pages that no code here writes; those of reading.
+    pub fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
+        Ok(Directory::parse(Stored::read(&FORM, pages, size)?, size)?)
+    }
+
+    fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
+        require(stored.open.is_empty(), || Damage::field(META_PAGE, "bytes of records", stored.open.len() as u64))?;
+        let mut directory = Directory::empty(size);
+        directory.chain = stored.chain;
+        let mut taken: Vec<_> = std::iter::once(0..1).collect();
+        for (at, records) in stored.records {
+            directory.add_records(&records, at, &mut taken)?;
+            taken.push(at..at + 1);
+            directory.newest = records;
+        }
+        directory.check_taken(taken)?;
+        Ok(directory)
+    }
+
+    /// Adds the groups and tiles of a directory page, and the pages that they own.
+    fn add_records(
+        &mut self,
+        records: &[u8],
+        page: PageNumber,
+        taken: &mut Vec<std::ops::Range<PageNumber>>,
+    ) -> Result<(), Damage> {
+        let mut bytes = Reader(records);
+        while !bytes.0.is_empty() {
+            crate::interrupt::check();
+            match bytes.take() {
+                [GROUP] => {
+                    let group = parse_group(&mut bytes, page)?;
+                    require(self.group_number(&group).is_none(), || Damage::field(page, "a group again", 1u8))?;
+                    self.place_group(group);
+                }
+                [TILE] => {
+                    let tile = self.parse_tile(&mut bytes, page)?;
+                    let is_new = self.row_pages(tile.group).last().is_none_or(|last| last.page != tile.row_page);
+                    self.place(tile);
+                    taken.extend(is_new.then_some(tile.row_page..tile.row_page + 1));
+                    let group = self.group(tile.group).expect("its tile was parsed");
+                    let pages = tile.pages(self.size, group);
+                    taken.extend((!pages.is_empty()).then_some(pages));
+                }
+                [other] => return Err(Damage::field(page, "a record", other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_tile(&self, bytes: &mut Reader<'_>, page: PageNumber) -> Result<Tile, Damage> {
+        require(bytes.0.len() >= TILE_BYTES - 1, || Damage::field(page, "bytes of records", bytes.0.len() as u64))?;
+        let [reserved, w0, w1, s0, s1, r0, r1] = bytes.take();
+        let (width, first_slot) = (u16::from_le_bytes([w0, w1]), u16::from_le_bytes([s0, s1]));
+        let (group, row_page, first_page, last) = (bytes.u32(), bytes.u32(), bytes.u32(), bytes.u32());
+        require((reserved, r0, r1, last) == (0, 0, 0, 0), || Damage::field(page, "reserved byte", reserved))?;
+        let known = self.group(group).ok_or_else(|| Damage::field(page, "the group of a tile", group))?;
+        require((1..=self.widest(known)).contains(&width), || Damage::field(page, "the width of a tile", width))?;
+        let last = self.row_pages(group).last().filter(|last| last.page == row_page);
+        let next = last.map_or(0, |last| last.slots);
+        let fits = first_slot == next && width <= room(self.size) - next;
+        require(fits, || Damage::field(page, "the first slot of a tile", first_slot))?;
+        require((1..self.chain.allocated()).contains(&row_page), || {
+            Damage::field(page, "the row page of a tile", row_page)
+        })?;
+        let pages = self.pages_of(known, width);
+        let end = u64::from(first_page) + pages;
+        let is_there =
+            if pages == 0 { first_page == 0 } else { first_page > 0 && end <= self.chain.allocated().into() };
+        require(is_there, || Damage::field(page, "the first page of a tile", first_page))?;
+        Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page })
+    }
+
+    /// Checks that no page has two owners.
+    fn check_taken(&self, mut taken: Vec<std::ops::Range<PageNumber>>) -> Result<(), Damage> {
+        taken.sort_unstable_by_key(|pages| pages.start);
+        let overlap = taken.windows(2).find(|pair| pair[0].end > pair[1].start);
+        overlap.map_or(Ok(()), |pair| Err(Damage::field(META_PAGE, "a page of two owners", pair[1].start)))
+    }
+
+    /// Writes the metapage, except PostgreSQL's header.
+    ///
+    /// # Panics
+    /// If the page has another size.
+    pub fn write_meta(&self, page: &mut [u8]) {
+        self.chain.write_meta(&FORM, self.size, page, &[], &[]);
+    }
+
+    /// The newest directory page and its number. PostgreSQL's header is zero.
+    ///
+    /// # Panics
+    /// If there is no directory page.
+    pub(super) fn newest_page(&self) -> (PageNumber, Vec<u8>) {
+        self.chain.newest_page(self.size, &self.newest)
+    }
+}

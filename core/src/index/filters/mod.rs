@@ -1,0 +1,74 @@
+//! The index over a column of filters, as bytes. It finds the rows whose filters may have an element.
+//!
+//! In filters of the same shape an element has the same block. So the filters of up to 127 rows form a **tile**, in
+//! which block 0 of all of them comes first, then block 1 of all, and so on. A lookup reads the one page with the
+//! element's block of 127 filters, instead of 127 places of the table.
+//!
+//! ```text
+//! filter of row    A        B        C                    page of a tile          row page
+//!               ┌──────┐ ┌──────┐ ┌──────┐               ┌──────────────┐        ┌──────────────────┐
+//!               │  0   │ │  0   │ │  0   │               │ A0  B0  C0 … │        │ slot 0: row of A │
+//!               ├──────┤ ├──────┤ ├──────┤   ────────▶   ├──────────────┤        │ slot 1: row of B │
+//!  element ───▶ │  1   │ │  1   │ │  1   │               │ A1  B1  C1 … │ ◀───   │ slot 2: row of C │
+//!               ├──────┤ ├──────┤ ├──────┤               ├──────────────┤        │ …                │
+//!               │  …   │ │  …   │ │  …   │               │ …            │        └──────────────────┘
+//! ```
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `group` | [`Group`]: filters that share tiles |
+//! | `tile` | [`Tile`]: where a slot's blocks are; probing a page |
+//! | `row_page` | [`RowPage`]: the rows of the slots, and which slots are free |
+//! | `directory` | [`Directory`]: where the tiles are |
+//! | `meta` | the directory as bytes, read with the one check |
+//! | `grow` | new tiles |
+//! | `build` | an index from filters, in one pass |
+//! | `search` | lookups |
+//! | `memory` | an index in memory, for tests (feature `testing`) |
+//!
+//! docs/format.md has the bytes in its section 16.
+//!
+//! # What is kept of a filter
+//!
+//! | a filter | its slot has | a lookup finds it |
+//! |---|---|---|
+//! | of bits, `blocked` or `parquet` | its bits | if and only if the filter may have the element |
+//! | that is a list | bits of its hashes, as many as these need | nearly so: it must be rechecked |
+//! | of bits, `classic` | nothing | always, and it must be rechecked; so does a filter of another kind |
+//! | without a kind, so without elements | it has no slot | never |
+//!
+//! # For the access method
+//!
+//! | to | it calls |
+//! |---|---|
+//! | build | [`Build::add`] for each row, [`Build::finish`] |
+//! | insert | [`Directory::row_pages`], [`RowPage::first_free`]; [`Slot`] has the steps |
+//! | add a tile | [`Directory::grow`], if no slot is free: changes the metapage and a directory page |
+//! | remove | [`RowPage::rows`], [`RowPage::free`]: blocks stay until they are overwritten |
+//! | look up | [`Directory::search`]; one share lock at a time |
+//!
+//! Why "no" is certain: a slot is published after all of its blocks were written, and before its row is committed. A
+//! lookup reads blocks first, and then the rows that they belong to. If a slot was given to another row in between,
+//! that row was inserted after the lookup began, which can't see it; and the old row was dead for every session.
+
+mod build;
+mod directory;
+mod group;
+mod grow;
+#[cfg(any(test, feature = "testing"))]
+pub mod memory;
+mod meta;
+mod row_page;
+mod search;
+mod tile;
+
+pub use build::Build;
+pub use directory::Directory;
+pub use group::{Group, Holds, slot_bits};
+pub use grow::Growth;
+pub use row_page::{Piece, RowPage, State};
+pub use search::{Condition, Sought};
+pub use tile::{Slot, Tile};
+
+#[cfg(test)]
+mod tests;

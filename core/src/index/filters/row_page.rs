@@ -1,0 +1,152 @@
+//! Row pages: the rows that the slots of tiles belong to, and which slots are free.
+//!
+//! ```text
+//! payload    │ state of each slot, a byte │ row of each slot: page u32, line u16 │
+//!              0                            R = payload / 7
+//! ```
+
+use crate::index::page::{Damage, PageKind, PageNumber, PageSize, RowId, Special};
+
+/// What a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// It belongs to no row, and its blocks may be anything.
+    Free = 0,
+    /// It belongs to an uncommitted row, and its blocks are being written.
+    Claimed = 1,
+    /// It belongs to a row.
+    Used = 2,
+}
+
+/// Bytes of a page that change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<const N: usize> {
+    /// Their offset in the page.
+    pub offset: u16,
+    /// Their new values.
+    pub bytes: [u8; N],
+}
+
+/// How many slots a row page has.
+pub(super) const fn room(size: PageSize) -> u16 {
+    (size.payload_bytes() / (1 + RowId::BYTES)) as u16
+}
+
+/// A row page and the tiles that use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPage {
+    /// Where it is.
+    pub page: PageNumber,
+    /// The number of the group that it belongs to.
+    pub group: u32,
+    /// How many slots the tiles have so far.
+    pub slots: u16,
+    /// Bytes of a page.
+    pub size: PageSize,
+}
+
+impl RowPage {
+    /// Its special space.
+    pub const fn special(&self) -> Special {
+        Special { kind: PageKind::Rows, number: self.group }
+    }
+
+    fn state_at(&self, slot: u16) -> u16 {
+        self.size.payload().start as u16 + slot
+    }
+
+    fn row_at(&self, slot: u16) -> u16 {
+        self.state_at(room(self.size)) + slot * RowId::BYTES as u16
+    }
+
+    /// The page, if it was written.
+    ///
+    /// # Errors
+    /// For another page.
+    pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
+        self.special().written(page, self.size, self.page)
+    }
+
+    fn states<'p>(&self, page: &'p [u8]) -> &'p [u8] {
+        &page[usize::from(self.state_at(0))..][..usize::from(self.slots)]
+    }
+
+    /// The first free slot.
+    ///
+    /// # Errors
+    /// For another page.
+    pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
+        let Some(page) = self.written(page)? else { return Ok((self.slots > 0).then_some(0)) };
+        Ok(self.states(page).iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
+    }
+
+    /// The state of a slot, and its row.
+    ///
+    /// # Errors
+    /// [`Defect::Field`] for an unknown state.
+    pub fn slot(&self, page: &[u8], slot: u16) -> Result<(State, RowId), Damage> {
+        let state = match page[usize::from(self.state_at(slot))] {
+            0 => State::Free,
+            1 => State::Claimed,
+            2 => State::Used,
+            found => {
+                return Err(Damage::field(self.page, "the state of a slot", found));
+            }
+        };
+        let row = page[usize::from(self.row_at(slot))..].first_chunk().expect("a row is in the page");
+        Ok((state, RowId::from_bytes(*row)))
+    }
+
+    /// Calls `found` with each slot that is not free.
+    ///
+    /// # Errors
+    /// For another page, and for an unknown state.
+    pub fn rows(&self, page: Option<&[u8]>, found: impl FnMut(u16, State, RowId)) -> Result<(), Damage> {
+        self.rows_of(page, 0..self.slots, found)
+    }
+
+    /// Calls `found` with each of these slots that is not free.
+    ///
+    /// # Errors
+    /// As [`RowPage::rows`].
+    pub(super) fn rows_of(
+        &self,
+        page: Option<&[u8]>,
+        slots: impl Iterator<Item = u16>,
+        mut found: impl FnMut(u16, State, RowId),
+    ) -> Result<(), Damage> {
+        let Some(page) = self.written(page)? else { return Ok(()) };
+        for slot in slots {
+            let (state, row) = self.slot(page, slot)?;
+            if state != State::Free {
+                found(slot, state, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// The changes that give a free slot to a row, before its blocks are written.
+    pub fn claim(&self, slot: u16, row: RowId) -> (Piece<1>, Piece<6>) {
+        let state = Piece { offset: self.state_at(slot), bytes: [State::Claimed as u8] };
+        (state, Piece { offset: self.row_at(slot), bytes: row.to_bytes() })
+    }
+
+    /// The change after which lookups find the row of a claimed slot.
+    pub fn publish(&self, slot: u16) -> Piece<1> {
+        Piece { offset: self.state_at(slot), bytes: [State::Used as u8] }
+    }
+
+    /// The change that frees a slot.
+    pub fn free(&self, slot: u16) -> Piece<1> {
+        Piece { offset: self.state_at(slot), bytes: [State::Free as u8] }
+    }
+
+    /// Gives a slot to a row in a page that is being built.
+    pub(super) fn set(&self, page: &mut [u8], slot: u16, row: RowId) {
+        let (_, place) = self.claim(slot, row);
+        let state = self.publish(slot);
+        page[usize::from(state.offset)] = state.bytes[0];
+        page[usize::from(place.offset)..][..RowId::BYTES].copy_from_slice(&place.bytes);
+    }
+}

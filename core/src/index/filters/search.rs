@@ -1,0 +1,175 @@
+//! Lookups: one page of each tile, and the row page of a tile that may have the element.
+
+use super::directory::Directory;
+use super::group::{Group, Holds};
+use super::row_page::{RowPage, State};
+use super::tile::{Grid, Mask, Tile};
+use crate::index::page::{PageNumber, PageSize, Pages, RowId};
+
+/// What a lookup wants from the filters of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// The element with this hash.
+    Hash(u64),
+    /// An element of another kind: all filters are found, so that the recheck reports the error.
+    OtherKind,
+}
+
+/// A condition on a filter: that it has at least one of these elements.
+pub type Condition = Vec<Sought>;
+
+/// A set of slots of a row page.
+struct Found(Vec<u64>);
+
+impl Found {
+    fn none(slots: u16) -> Found {
+        Found(vec![0; usize::from(slots).div_ceil(64)])
+    }
+
+    fn add(&mut self, slot: u16) {
+        self.0[usize::from(slot / 64)] |= 1 << (slot % 64);
+    }
+
+    fn retain(&mut self, other: &Found) {
+        self.0.iter_mut().zip(&other.0).for_each(|(found, other)| *found &= other);
+    }
+
+    fn is_none(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u16> {
+        let some = |word: u64| (word != 0).then_some(word);
+        let words = self.0.iter().zip((0..).step_by(64));
+        words.flat_map(move |(&word, first): (_, u16)| {
+            let rest = std::iter::successors(some(word), move |word| some(word & (word - 1)));
+            rest.map(move |rest| first + rest.trailing_zeros() as u16)
+        })
+    }
+}
+
+/// How many pages of tiles are prefetched.
+const AHEAD: usize = 32;
+
+/// A lookup in the tiles of a group.
+struct Lookup<'q, P, C> {
+    pages: &'q mut P,
+    size: PageSize,
+    group: &'q Group,
+    /// For each condition the masks of its elements, in the order of their blocks.
+    conditions: &'q [Vec<Mask>],
+    /// The pages that the first condition will read.
+    coming: C,
+}
+
+impl Directory {
+    /// Calls `found` with each row whose filter may meet all of the conditions, and with whether it must be rechecked.
+    /// `conditions` returns the conditions for a group.
+    ///
+    /// # Errors
+    /// [`crate::index::page::Damage`] for a page that is not what the directory says; those of reading.
+    pub fn search<P: Pages>(
+        &self,
+        pages: &mut P,
+        mut conditions: impl FnMut(&Group) -> Vec<Condition>,
+        mut found: impl FnMut(RowId, bool),
+    ) -> Result<(), P::Error> {
+        for (number, group) in self.groups() {
+            let conditions = conditions(group);
+            if conditions.iter().any(Vec::is_empty) {
+                continue;
+            }
+            let again = group.holds != Holds::Bits || conditions.iter().flatten().any(|s| *s == Sought::OtherKind);
+            let conditions: Vec<Vec<Mask>> = match group.holds {
+                Holds::Nothing => Vec::new(),
+                _ => conditions.iter().filter_map(|condition| masks(group, condition)).collect(),
+            };
+            let mut tiles = self.tiles(number);
+            let first = conditions.first().map_or(&[][..], Vec::as_slice);
+            let coming = tiles.iter().flat_map(|tile| pages_of(self.size, group, tile, first).map(|(page, _)| page));
+            let mut lookup = Lookup { pages, size: self.size, group, conditions: &conditions, coming };
+            lookup.prefetch(AHEAD);
+            for page in self.row_pages(number) {
+                let own = tiles.iter().take_while(|tile| tile.row_page == page.page).count();
+                let (own, rest) = tiles.split_at(own);
+                tiles = rest;
+                lookup.search(page, own, |row| found(row, again))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
+    /// Prefetches the next pages.
+    fn prefetch(&mut self, pages: usize) {
+        self.coming.by_ref().take(pages).for_each(|page| self.pages.prefetch(page));
+    }
+
+    /// Finds rows of one row page, given its tiles.
+    fn search(&mut self, page: &RowPage, tiles: &[Tile], mut found: impl FnMut(RowId)) -> Result<(), P::Error> {
+        let mut slots: Option<Found> = None;
+        for (number, condition) in self.conditions.iter().enumerate() {
+            let mut may = Found::none(page.slots);
+            for tile in tiles {
+                self.probe(tile, condition, number == 0, &mut may)?;
+            }
+            slots.as_mut().map(|slots| slots.retain(&may)).unwrap_or_else(|| slots = Some(may));
+            if slots.as_ref().is_some_and(Found::is_none) {
+                return Ok(());
+            }
+        }
+        // The blocks were read before: a row that was given a slot since then is not visible to this lookup.
+        self.pages.with(page.page, |bytes| {
+            let mut of_slot = |_, state, row| {
+                if state == State::Used {
+                    found(row);
+                }
+            };
+            match slots {
+                Some(slots) => page.rows_of(bytes, slots.iter(), &mut of_slot),
+                None => page.rows(bytes, &mut of_slot),
+            }
+        })??;
+        Ok(())
+    }
+
+    /// Adds the slots of a tile that may have at least one of the elements.
+    fn probe(&mut self, tile: &Tile, elements: &[Mask], is_first: bool, may: &mut Found) -> Result<(), P::Error> {
+        let Some(grid) = Grid::new(self.size, self.group, tile.width) else { return Ok(()) };
+        for (at, elements) in pages_of(self.size, self.group, tile, elements) {
+            self.prefetch(usize::from(is_first));
+            self.pages.with(at, |page| {
+                elements.iter().try_for_each(|mask| {
+                    mask.probe(tile, &grid, self.size, page, at, |slot| may.add(tile.first_slot + slot))
+                })
+            })??;
+        }
+        Ok(())
+    }
+}
+
+/// The pages of a tile with the blocks of these elements, which are in the order of their blocks; each page with its
+/// elements.
+fn pages_of<'m>(
+    size: PageSize,
+    group: &Group,
+    tile: &Tile,
+    elements: &'m [Mask],
+) -> impl Iterator<Item = (PageNumber, &'m [Mask])> + use<'m> {
+    let per_page = Grid::new(size, group, tile.width).map_or(1, |grid| grid.per_page);
+    let first_page = tile.first_page;
+    let page_of = move |mask: &Mask| first_page + (mask.block / per_page) as u32;
+    elements.chunk_by(move |a, b| page_of(a) == page_of(b)).map(move |elements| (page_of(&elements[0]), elements))
+}
+
+/// The masks of the elements of a condition, in the order of their blocks; `None` if every slot meets it.
+fn masks(group: &Group, condition: &Condition) -> Option<Vec<Mask>> {
+    let mask = |sought: &Sought| match sought {
+        Sought::Hash(hash) => Some(Mask::of(group, *hash)),
+        Sought::OtherKind => None,
+    };
+    let mut masks = condition.iter().map(mask).collect::<Option<Vec<Mask>>>()?;
+    masks.sort_unstable_by_key(|mask| mask.block);
+    Some(masks)
+}

@@ -1,0 +1,77 @@
+//! Indexes in memory against the filters themselves.
+
+mod damage;
+mod histories;
+mod shapes;
+
+use super::memory::{Failure, Index, Memory};
+use super::*;
+use crate::filter::build::{Request, contains, from_hashes};
+use crate::filter::{Header, View, sparse};
+use crate::hash::{hash, word};
+use crate::index::page::{PageSize, RowId};
+use crate::kind::{Kind, Tag};
+use crate::layout::Layout;
+use std::collections::BTreeMap;
+
+/// An element that no other number is.
+fn element(i: u64) -> u64 {
+    hash(&i.to_le_bytes())
+}
+
+/// The filter of some of a small universe of elements, so that lookups find some.
+fn filter(layout: Layout, tag: Tag, capacity: Option<u64>, elements: impl Iterator<Item = u64>) -> Vec<u8> {
+    let request = Request { capacity, fpr: 0.01, layout };
+    let mut hashes: Vec<u64> = elements.map(element).collect();
+    let tag = if capacity.is_none() && hashes.is_empty() { Tag::None } else { tag };
+    let header = Header { kind: Kind::of(tag), ..request.header(u64::MAX).expect("a possible request") };
+    let distinct = sparse::sort_distinct(&mut hashes, 0);
+    from_hashes(&header, &hashes[..distinct], u64::MAX).expect("a possible filter")
+}
+
+/// What a lookup of an element of this kind wants.
+fn sought(group: &Group, tag: Tag, i: u64) -> Sought {
+    let is_any = group.holds == Holds::Nothing;
+    if is_any || group.kind().tag == tag { Sought::Hash(element(i)) } else { Sought::OtherKind }
+}
+
+/// Rows that a sequential scan finds: those whose filter may have the element, and those of another kind, which raise
+/// an error.
+fn naive(rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) -> Vec<RowId> {
+    let may = |bytes: &[u8]| {
+        let view = View::parse(bytes).expect("a filter");
+        !view.header.kind.is_none() && (view.header.kind.tag != tag || contains(&view, element(i)))
+    };
+    rows.iter().filter(|(_, bytes)| may(bytes)).map(|(row, _)| *row).collect()
+}
+
+/// Asserts that the index finds the rows that a scan finds, and others only if they must be rechecked.
+fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) {
+    let found = index.search(|group| vec![vec![sought(group, tag, i)]]).expect("sound pages");
+    let expected = naive(rows, tag, i);
+    for row in &expected {
+        assert!(found.contains_key(row), "{row:?} is missed");
+    }
+    for (row, again) in found {
+        // Those of rows that are gone are invisible, and need no place here.
+        let is_gone = !rows.contains_key(&row);
+        assert!(again || is_gone || expected.contains(&row), "{row:?} is found without a recheck");
+    }
+}
+
+/// What must hold of every index: it reads as it was written, and no page belongs to two.
+fn check(index: &Index) {
+    let size = index.directory.size;
+    let read = Index::open(index.memory.clone(), size).unwrap();
+    assert_eq!(read.directory, index.directory);
+    let mut taken = vec![0];
+    taken.extend(index.directory.chain.pages());
+    for (number, group) in index.directory.groups() {
+        for tile in index.directory.tiles(number) {
+            taken.extend(tile.pages(size, group));
+        }
+        taken.extend(index.directory.row_pages(number).iter().map(|page| page.page));
+    }
+    taken.sort_unstable();
+    assert!(taken.iter().copied().eq(0..index.directory.chain.allocated()), "every page has one owner");
+}

@@ -1,0 +1,104 @@
+//! Whatever a page says, reading it ends with an answer or an error.
+
+use super::*;
+use crate::index::page::{Damage, Defect};
+use proptest::prelude::*;
+
+fn sample(bytes: usize) -> Index {
+    let size = PageSize::new(bytes).unwrap();
+    let all: Vec<Vec<u8>> = (0..60)
+        .map(|i| {
+            let layout = Layout::ALL[i as usize % 3];
+            let tag = if layout == Layout::Parquet { Tag::ParquetByteArray } else { Tag::Text };
+            filter(layout, tag, Some(40 << (i % 4)), 0..i * 8)
+        })
+        .collect();
+    let rows = all.iter().zip(1..).map(|(bytes, page)| (RowId { page, line: 1 }, View::parse(bytes).unwrap()));
+    let mut index = Index::build(size, 2_000, rows).unwrap();
+    index.insert(RowId { page: 99, line: 1 }, &View::parse(&all[59]).unwrap()).unwrap();
+    index
+}
+
+fn use_it(memory: Memory, size: PageSize) -> Result<(), Failure> {
+    let mut index = Index::open(memory, size)?;
+    check_addresses(&index);
+    for i in 0..3 {
+        index.search(|group| vec![vec![sought(group, Tag::Text, i)]])?;
+    }
+    index.remove(|row| row.page % 2 == 0)?;
+    let bytes = filter(Layout::Blocked, Tag::Text, Some(80), 0..80);
+    index.insert(RowId { page: 5, line: 5 }, &View::parse(&bytes).unwrap())?;
+    Ok(())
+}
+
+/// What an accepted directory promises.
+fn check_addresses(index: &Index) {
+    for (number, group) in index.directory.groups() {
+        for tile in index.directory.tiles(number) {
+            let pages = tile.pages(index.directory.size, group);
+            assert!(pages.is_empty() || pages.start > 0 && pages.end <= index.directory.chain.allocated());
+            assert!(tile.width > 0);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn damage_is_found_or_harmless(
+        bytes in prop_oneof![Just(1024usize), Just(8192)],
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1u8..), 1..4),
+    ) {
+        let mut index = sample(bytes);
+        for (page, at, value) in changes {
+            let page = page.index(index.memory.pages.len());
+            index.memory.pages[page][at.index(bytes)] ^= value;
+        }
+        let size = index.directory.size;
+        match use_it(index.memory, size) {
+            Ok(()) => {}
+            Err(Failure::Damage(damage)) => prop_assert!(!damage.to_string().is_empty()),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn damage_of_the_directory_is_found_or_harmless(
+        changes in prop::collection::vec((any::<bool>(), 0usize..60, 1u8..), 1..4),
+    ) {
+        let mut index = sample(8192);
+        for (is_meta, at, value) in changes {
+            let page = if is_meta { 0 } else { *index.directory.chain.pages().last().unwrap() as usize };
+            index.memory.pages[page][24 + at] ^= value;
+        }
+        let size = index.directory.size;
+        if let Err(Failure::Error(other)) = use_it(index.memory, size) {
+            prop_assert_eq!(other.class(), crate::Class::TooLarge);
+        }
+    }
+}
+
+/// Records are in directory pages only.
+#[test]
+fn records_in_the_metapage_are_damage() {
+    let mut index = sample(8192);
+    index.memory.pages[0][52] = 24;
+    let Err(Failure::Damage(damage)) = Index::open(index.memory, index.directory.size) else { panic!("accepted") };
+    assert_eq!(damage.to_string(), "page 0: bytes of records is 24");
+}
+
+#[test]
+fn a_page_that_is_another_is_an_error() {
+    let index = sample(8192);
+    let tile = *index.directory.groups().flat_map(|(number, _)| index.directory.tiles(number)).next().unwrap();
+    for (page, by) in [(tile.row_page, tile.first_page), (tile.first_page, tile.row_page)] {
+        let mut other = index.clone();
+        other.memory.pages[page as usize] = index.memory.pages[by as usize].clone();
+        let found = other.search(|group| vec![vec![sought(group, Tag::Text, 0)]]);
+        let is_wrong_kind = |damage: &Damage| matches!(damage.defect, Defect::WrongKind { .. });
+        let all = other.remove(|_| false);
+        let failed = [found.map(drop), all.map(drop)].into_iter().filter_map(Result::err);
+        let damages: Vec<Failure> = failed.collect();
+        assert!(!damages.is_empty());
+        assert!(damages.iter().all(|f| matches!(f, Failure::Damage(damage) if is_wrong_kind(damage))), "{damages:?}");
+    }
+}

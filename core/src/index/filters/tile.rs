@@ -1,0 +1,189 @@
+//! Tiles: where the blocks of a slot are, and probing a page of them.
+//!
+//! ```text
+//! payload of a page    │ slot 0            │ slot 1            │ …      P blocks of each slot
+//!                      │ block 0 … P - 1   │ block 0 … P - 1   │
+//!
+//! page of block b      first page + b / P
+//! its place there      (slot · P + b mod P) · bytes of a block
+//! ```
+//!
+//! A page has room for 127 blocks of 64 bytes. A tile of 127 slots has one block of each slot in a page (P = 1); a
+//! narrower one has several, so that its pages are full as well.
+//!
+//! Blocks are stored one after the other, not transposed as those of ranges. A lookup must read more of the page, but
+//! adding a filter writes 64 contiguous bytes to each page, which are 68 bytes of WAL. If they were transposed, about
+//! half of the 512 bits would each change a byte elsewhere: 1,280 bytes of WAL, twenty times the filter.
+
+use super::group::Group;
+use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use std::ops::Range;
+
+/// A tile and where it is. Tiles never move: an address stays true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// Its number among all tiles of the index.
+    pub ordinal: u32,
+    /// The number of its group.
+    pub group: u32,
+    /// How many slots it has.
+    pub width: u16,
+    /// Its first slot in its row page.
+    pub first_slot: u16,
+    /// The row page, which it may share with others of its group.
+    pub row_page: PageNumber,
+    /// Its first page; 0 if it has none.
+    pub first_page: PageNumber,
+}
+
+/// How the blocks of a tile lie in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// Blocks of each slot (B).
+    pub blocks: u64,
+    /// Blocks of each slot in a page (P).
+    pub per_page: u64,
+}
+
+/// The most slots of a tile with blocks of this number of bytes.
+pub(super) fn widest(size: PageSize, block_bytes: usize) -> u32 {
+    (size.payload_bytes() / block_bytes) as u32
+}
+
+impl Grid {
+    /// The grid of a tile of `width` slots, from one to [`widest`]; `None` if its group has no blocks.
+    pub fn new(size: PageSize, group: &Group, width: u16) -> Option<Grid> {
+        let (block_bytes, blocks) = (group.block_bytes(), group.shape.blocks);
+        if blocks == 0 {
+            return None;
+        }
+        let per_page = u64::from(widest(size, block_bytes) / u32::from(width)).clamp(1, blocks);
+        Some(Grid { block_bytes, blocks, per_page })
+    }
+
+    /// Pages of the tile.
+    pub fn pages(&self) -> u64 {
+        self.blocks.div_ceil(self.per_page)
+    }
+
+    /// Bytes of each slot in a page.
+    pub fn stride(&self) -> usize {
+        self.per_page as usize * self.block_bytes
+    }
+}
+
+impl Tile {
+    /// The special space of its pages.
+    pub const fn special(&self) -> Special {
+        Special { kind: PageKind::Filters, number: self.ordinal }
+    }
+
+    /// Its pages.
+    pub fn pages(&self, size: PageSize, group: &Group) -> Range<PageNumber> {
+        let pages = Grid::new(size, group, self.width).map_or(0, |grid| grid.pages());
+        self.first_page..self.first_page + pages as u32
+    }
+
+    /// Its slots in its row page.
+    pub fn slots(&self) -> Range<u16> {
+        self.first_slot..self.first_slot + self.width
+    }
+}
+
+/// A slot that belongs to a row, or is being given to one.
+///
+/// # Giving a row its slot
+///
+/// Each step is a WAL record of its own, and releases its locks.
+///
+/// 1. [`super::RowPage::claim`], under the exclusive lock of a row page that has a free slot. After this other sessions
+///    won't take the slot, and lookups don't find it yet.
+/// 2. [`Slot::chunks`]: the bits are written to the pages of the tile in their order, up to four pages with one record.
+/// 3. [`super::RowPage::publish`].
+///
+/// After a crash or an error in between, the slot stays claimed by a dead row, and VACUUM frees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Its tile.
+    pub tile: Tile,
+    /// Its number in the row page.
+    pub number: u16,
+}
+
+impl Slot {
+    /// The bytes of the slot in each page of its tile: the page, the offset there, and the bytes. `bits` are those of
+    /// [`super::slot_bits`].
+    pub fn chunks<'b>(
+        &self,
+        size: PageSize,
+        group: &Group,
+        bits: &'b [u8],
+    ) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
+        let stride = Grid::new(size, group, self.tile.width).map_or(1, |grid| grid.stride());
+        let within = usize::from(self.number - self.tile.first_slot);
+        let offset = (PAGE_HEADER_BYTES + within * stride) as u16;
+        (self.tile.first_page..).zip(bits.chunks(stride)).map(move |(page, bytes)| (page, offset, bytes))
+    }
+}
+
+/// The block of an element, and the bits that it must have there.
+pub(super) struct Mask {
+    /// The block.
+    pub block: u64,
+    bits: [u8; 64],
+}
+
+impl Mask {
+    /// The mask of an element in a group that has blocks.
+    pub fn of(group: &Group, hash: u64) -> Mask {
+        let mut bits = [0; 64];
+        let one_block = crate::layout::Shape { blocks: 1, ..group.shape };
+        // Positions in a block don't depend on how many blocks there are.
+        one_block.insert_all(&mut bits[..group.block_bytes()], &[hash]);
+        Mask { block: group.shape.block_of(hash), bits }
+    }
+
+    /// Calls `found` with each slot of a tile, counted from its first, whose block in this page has all of the bits. A
+    /// page that was not written yet has none.
+    ///
+    /// # Errors
+    /// For a page that is not of this tile.
+    pub fn probe(
+        &self,
+        tile: &Tile,
+        grid: &Grid,
+        size: PageSize,
+        page: Option<&[u8]>,
+        at: PageNumber,
+        found: impl FnMut(u16),
+    ) -> Result<(), Damage> {
+        let Some(page) = tile.special().written(page, size, at)? else { return Ok(()) };
+        let first = size.payload().start + (self.block % grid.per_page) as usize * grid.block_bytes;
+        match grid.block_bytes {
+            64 => self.probe_blocks::<64>(page, first, grid.stride(), tile.width, found),
+            _ => self.probe_blocks::<32>(page, first, grid.stride(), tile.width, found),
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn probe_blocks<const N: usize>(
+        &self,
+        page: &[u8],
+        first: usize,
+        stride: usize,
+        width: u16,
+        mut found: impl FnMut(u16),
+    ) {
+        let mask = self.bits.first_chunk::<N>().expect("a block is no longer");
+        for slot in 0..width {
+            let block = page[first + usize::from(slot) * stride..].first_chunk::<N>().expect("a slot is in the page");
+            let lacking = mask.iter().zip(block).fold(0, |lacking, (&mask, &bits)| lacking | mask & !bits);
+            if lacking == 0 {
+                found(slot);
+            }
+        }
+    }
+}

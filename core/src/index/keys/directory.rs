@@ -1,0 +1,197 @@
+//! Where the tiles are: runs of neighbouring tiles with the same shape, on both levels.
+//!
+//! ```text
+//!  run, 20 bytes    0       1       2        3      4          8          12           16
+//!                  ┌───────┬───────┬────────┬──────┬──────────┬──────────┬────────────┬────────────┐
+//!                  │ level │ width │ hashes │ 0    │ pages    │ tiles    │ first slot │ first page │
+//!                  │ u8    │ u8    │ u8     │ u8   │ u32      │ u32      │ u32        │ u32        │
+//!                  └───────┴───────┴────────┴──────┴──────────┴──────────┴────────────┴────────────┘
+//!
+//!  its tile t has slots first slot + t · width …, and pages first page + t · pages …
+//! ```
+//!
+//! Runs are kept in the order in which their pages were allocated. So only the last one ever changes: it gets more
+//! tiles. The newest are in the metapage. When it is full, all of them move to a new directory page, which never
+//! changes.
+//!
+//! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of level 1
+//! between them. The metapage has room for 404.
+
+use super::level::Level;
+use super::tile::{TileAddress, TileShape};
+use crate::error::{Result, TooLarge};
+use crate::index::chain::Chain;
+use crate::index::page::{PageNumber, PageSize};
+
+/// What was chosen when the index was created.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Bytes of a page.
+    pub size: PageSize,
+    /// The share of ranges that a lookup of an absent key may find.
+    pub fpr: f64,
+    /// Heap pages of a range, at least one.
+    pub pages_per_range: u32,
+    /// How many distinct elements a range is assumed to have while there are none.
+    pub guess: u32,
+}
+
+/// Neighbouring tiles of one shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Their shape.
+    pub shape: TileShape,
+    /// How many.
+    pub tiles: u32,
+    /// The first slot of the first.
+    pub first_slot: u32,
+    /// The first page of the first.
+    pub first_page: PageNumber,
+}
+
+impl Run {
+    /// The first slot after it.
+    pub const fn end_slot(&self) -> u64 {
+        self.first_slot as u64 + self.tiles as u64 * self.shape.width.slots() as u64
+    }
+
+    /// The first page after it.
+    pub const fn end_page(&self) -> u64 {
+        self.first_page as u64 + self.tiles as u64 * self.shape.pages as u64
+    }
+}
+
+/// A run, and how many tiles of its level are before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Placed {
+    run: Run,
+    first_tile: u32,
+}
+
+/// All tiles of an index, according to its metapage and directory pages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Directory {
+    /// What was chosen when the index was created.
+    pub options: Options,
+    /// What the metapages of both indexes say.
+    pub chain: Chain,
+    /// The first tile of level 0 that has a slot in level 1.
+    pub(super) covered_from: Option<u32>,
+    /// The runs in the metapage.
+    pub(super) open: Vec<Run>,
+    levels: [Vec<Placed>; 2],
+}
+
+impl Directory {
+    /// The directory of an index without tiles.
+    pub fn empty(options: Options) -> Directory {
+        Directory {
+            options,
+            chain: Chain::empty(),
+            covered_from: None,
+            open: Vec::new(),
+            levels: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have room for.
+    pub fn end_slot(&self, level: Level) -> u64 {
+        match self.levels[level as usize].last() {
+            Some(placed) => placed.run.end_slot(),
+            None if level == Level::One => self.covered_from.map_or(0, u64::from),
+            None => 0,
+        }
+    }
+
+    /// How many tiles a level has.
+    pub fn tiles(&self, level: Level) -> u32 {
+        self.levels[level as usize].last().map_or(0, |placed| placed.first_tile + placed.run.tiles)
+    }
+
+    /// How many tiles of level 0 have no slot in level 1: they are the first.
+    pub fn tiles_alone(&self) -> u32 {
+        self.covered_from.unwrap_or_else(|| self.tiles(Level::Zero))
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.levels.iter().map(Vec::len).sum()
+    }
+
+    /// The last run of a level.
+    pub fn last_run(&self, level: Level) -> Option<&Run> {
+        self.levels[level as usize].last().map(|placed| &placed.run)
+    }
+
+    /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
+    pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
+        let runs = &self.levels[level as usize];
+        let placed = &runs[runs.partition_point(|placed| placed.run.first_slot <= slot).checked_sub(1)?];
+        let within = (slot - placed.run.first_slot) / placed.run.shape.width.slots();
+        (within < placed.run.tiles).then(|| self.address(placed, within))
+    }
+
+    /// A tile by its number on its level.
+    pub fn tile(&self, level: Level, ordinal: u32) -> Option<TileAddress> {
+        let runs = &self.levels[level as usize];
+        let placed = &runs[runs.partition_point(|placed| placed.first_tile <= ordinal).checked_sub(1)?];
+        let within = ordinal - placed.first_tile;
+        (within < placed.run.tiles).then(|| self.address(placed, within))
+    }
+
+    /// The tiles of a level from number `first` on.
+    pub fn tiles_from(&self, level: Level, first: u32) -> impl Iterator<Item = TileAddress> {
+        let runs = &self.levels[level as usize];
+        let skipped = runs.partition_point(|placed| placed.first_tile + placed.run.tiles <= first);
+        runs[skipped..].iter().flat_map(move |placed| {
+            (first.saturating_sub(placed.first_tile)..placed.run.tiles).map(move |within| self.address(placed, within))
+        })
+    }
+
+    /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
+    fn address(&self, placed: &Placed, within: u32) -> TileAddress {
+        let Run { shape, first_slot, first_page, .. } = placed.run;
+        TileAddress {
+            shape,
+            ordinal: placed.first_tile + within,
+            first_slot: first_slot + within * shape.width.slots(),
+            first_page: first_page + within * shape.pages,
+            size: self.options.size,
+        }
+    }
+
+    /// Adds a run that was checked.
+    pub(super) fn place(&mut self, run: Run) {
+        let level = run.shape.level;
+        let first_tile = self.tiles(level);
+        self.levels[level as usize].push(Placed { run, first_tile });
+    }
+
+    /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
+    /// its shape; otherwise the metapage must have room for another run.
+    ///
+    /// # Errors
+    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or slots.
+    pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
+        let level = shape.level as usize;
+        let first_slot = self.end_slot(shape.level);
+        let end_slot = first_slot + u64::from(shape.width.slots()) * u64::from(tiles);
+        let first_page = self.chain.allocate(u64::from(shape.pages) * u64::from(tiles))?;
+        if end_slot > 1 << 32 {
+            return Err(TooLarge::IndexRanges { ranges: end_slot }.into());
+        }
+        if let (Some(last), Some(placed)) = (self.open.last_mut(), self.levels[level].last_mut())
+            && *last == placed.run
+            && last.shape == shape
+            && last.end_page() == u64::from(first_page)
+        {
+            last.tiles += tiles;
+            placed.run = *last;
+            return Ok(());
+        }
+        let run = Run { shape, tiles, first_slot: first_slot as u32, first_page };
+        self.open.push(run);
+        self.place(run);
+        Ok(())
+    }
+}

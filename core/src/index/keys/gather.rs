@@ -1,0 +1,64 @@
+//! The hashes of ranges whose tile is not written yet.
+
+use crate::memory;
+
+/// Distinct hashes of neighbouring ranges.
+#[derive(Default)]
+pub(super) struct Gathered {
+    hashes: Vec<u64>,
+    /// Where the hashes of each range end.
+    ends: Vec<usize>,
+}
+
+impl Gathered {
+    /// How many ranges.
+    pub fn ranges(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The hashes of one of them.
+    pub fn range(&self, range: usize) -> &[u64] {
+        let start = range.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.hashes[start..self.ends[range]]
+    }
+
+    /// Adds a range. Its hashes may be in any order, and may repeat.
+    pub fn add(&mut self, hashes: &[u64]) {
+        let start = self.hashes.len();
+        let free = self.hashes.capacity() - start;
+        if free < hashes.len() {
+            memory::reserve(&mut self.hashes, hashes.len().max(start));
+        }
+        self.hashes.extend_from_slice(hashes);
+        self.hashes[start..].sort_unstable();
+        let mut last = None;
+        let mut kept = start;
+        for i in start..self.hashes.len() {
+            let hash = self.hashes[i];
+            if last != Some(hash) {
+                self.hashes[kept] = hash;
+                kept += 1;
+            }
+            last = Some(hash);
+        }
+        self.hashes.truncate(kept);
+        self.ends.push(kept);
+    }
+
+    /// All of its hashes, each once.
+    pub fn distinct(mut self) -> Vec<u64> {
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+        self.hashes
+    }
+
+    /// The ranges after the first `ranges`.
+    pub fn split_off(&mut self, ranges: usize) -> Gathered {
+        let start = ranges.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let ends = self.ends.split_off(ranges).into_iter().map(|end| end - start).collect();
+        let mut hashes = memory::list(self.hashes.len() - start);
+        hashes.extend_from_slice(&self.hashes[start..]);
+        self.hashes.truncate(start);
+        Gathered { hashes, ends }
+    }
+}

@@ -1,0 +1,102 @@
+//! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
+//! measurements and fuzzing.
+
+use super::{Build, Damage, Directory, Mark, Options};
+pub use crate::index::page::memory::{Failure, Memory};
+use crate::index::page::{PageSize, Pages};
+
+/// Sets the bits of an element in a page. Returns how many bytes changed.
+///
+/// # Errors
+/// Those of [`Mark::deltas`].
+pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
+    let deltas = mark.deltas(page)?;
+    mark.special().write(page);
+    for &(offset, value) in deltas.bytes() {
+        page[usize::from(offset)] = value;
+    }
+    Ok(deltas.bytes().len())
+}
+
+/// An index in memory.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// Its pages.
+    pub memory: Memory,
+    /// What its metapage says.
+    pub directory: Directory,
+}
+
+impl Index {
+    /// Builds an index over ranges, each a list of hashes.
+    ///
+    /// # Errors
+    /// Those of [`Build`].
+    pub fn build<R: AsRef<[u64]>>(
+        options: Options,
+        hold: usize,
+        ranges: impl IntoIterator<Item = R>,
+    ) -> Result<Index, Failure> {
+        let mut memory = Memory { pages: vec![vec![0; options.size.bytes()]], reads: 0 };
+        let mut build = Build::new(options, hold)?;
+        let mut rows = 0;
+        for range in ranges {
+            rows += range.as_ref().len() as u64;
+            build.range(&mut memory, range.as_ref())?;
+        }
+        let directory = build.finish(&mut memory, rows)?;
+        directory.write_meta(&mut memory.pages[0]);
+        Ok(Index { memory, directory })
+    }
+
+    /// Reads an index from its pages.
+    ///
+    /// # Errors
+    /// Those of [`Directory::read`].
+    pub fn open(mut memory: Memory, size: PageSize) -> Result<Index, Failure> {
+        let directory = Directory::read(&mut memory, size)?;
+        Ok(Index { memory, directory })
+    }
+
+    /// Adds an element. Returns how many bytes of how many pages changed.
+    ///
+    /// # Errors
+    /// Those of [`Directory::grow`] and of [`super::Mark::deltas`].
+    pub fn insert(&mut self, range: u32, hash: u64) -> Result<(usize, usize), Failure> {
+        let places = loop {
+            match self.directory.places(range, hash) {
+                Some(places) => break places,
+                None => self.grow(range)?,
+            }
+        };
+        let mut changed = (0, 0);
+        for mark in places.in_lock_order() {
+            if self.memory.with(mark.page(), |page| mark.is_set(page))?? {
+                continue;
+            }
+            let size = self.directory.options.size;
+            changed = (changed.0 + set(mark, self.memory.writable(mark.page(), size))?, changed.1 + 1);
+        }
+        Ok(changed)
+    }
+
+    fn grow(&mut self, range: u32) -> Result<(), Failure> {
+        let growth = self.directory.grow(&mut self.memory, range)?;
+        if let Some((number, page)) = growth.closed {
+            self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
+        }
+        growth.directory.write_meta(&mut self.memory.pages[0]);
+        self.directory = growth.directory;
+        Ok(())
+    }
+
+    /// The ranges that may have an element.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search`].
+    pub fn search(&mut self, hash: u64) -> Result<Vec<u32>, Failure> {
+        let mut found = Vec::new();
+        self.directory.search(&mut self.memory, hash, |range| found.push(range))?;
+        Ok(found)
+    }
+}

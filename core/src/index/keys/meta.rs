@@ -1,0 +1,177 @@
+//! The directory as bytes, and the one check of what was read from disk.
+//!
+//! ```text
+//! fields of the metapage, after those of both indexes
+//! 40  rate               f64
+//! 48  pages per range    u32
+//! 52  rows per range     u32  while none are seen
+//! 56  first covered tile u32  FFFFFFFF: none
+//! 60  reserved           u32  0
+//! ```
+//!
+//! A record is a run of 20 bytes.
+
+use super::directory::{Directory, Options, Run};
+use super::level::Level;
+use super::level::MAX_HASHES;
+use super::level::RANGES_ALONE;
+use super::rate::check_fpr;
+use super::tile::{MAX_WIDTH, TileShape, Width};
+use crate::error;
+use crate::index::chain::{Form, META_PAGE, Stored};
+use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, RunProblem, require};
+
+const FORM: Form = Form { magic: *b"bfix", fields: 24 };
+const RUN_BYTES: usize = 20;
+/// No tile of level 0 has a slot in level 1.
+const NONE_COVERED: u32 = u32::MAX;
+
+/// Runs that the metapage has room for; a directory page has room for more.
+pub(super) const fn open_runs(size: PageSize) -> usize {
+    FORM.room(size) / RUN_BYTES
+}
+
+fn field(field: &'static str, found: impl Into<u64>) -> Damage {
+    Damage::field(META_PAGE, field, found)
+}
+
+/// The run of a record, not compared with others yet.
+fn parse_run(bytes: &[u8]) -> Result<Run, RunProblem> {
+    let mut bytes = Reader(bytes);
+    let [level, width, num_hashes, reserved] = bytes.take();
+    let (pages, tiles) = (bytes.u32(), bytes.u32());
+    let (first_slot, first_page) = (bytes.u32(), bytes.u32());
+    let level = Level::ALL.into_iter().find(|&l| l as u8 == level).ok_or(RunProblem::Level(level))?;
+    let width = Width::new(width).ok_or(RunProblem::Width(width))?;
+    if num_hashes == 0 || usize::from(num_hashes) > MAX_HASHES {
+        return Err(RunProblem::Hashes(num_hashes));
+    }
+    if reserved != 0 {
+        return Err(RunProblem::Reserved(reserved));
+    }
+    if pages == 0 || tiles == 0 || u64::from(pages) * u64::from(tiles) > u64::from(u32::MAX) {
+        return Err(RunProblem::Pages { pages, tiles });
+    }
+    Ok(Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page })
+}
+
+/// The records of runs.
+fn records(runs: &[Run]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(runs.len() * RUN_BYTES);
+    for Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page } in runs {
+        bytes.extend([*level as u8, width.slots() as u8, *num_hashes, 0]);
+        bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(|number| number.to_le_bytes()));
+    }
+    bytes
+}
+
+/// The runs of a page.
+fn parse_runs(records: &[u8], page: PageNumber) -> Result<Vec<Run>, Damage> {
+    let is_whole = records.len().is_multiple_of(RUN_BYTES);
+    require(is_whole, || Damage::field(page, "bytes of records", records.len() as u64))?;
+    let run = |(bytes, run): (&[u8], u32)| {
+        parse_run(bytes).map_err(|problem| Damage { page, defect: Defect::Run { run, problem } })
+    };
+    records.chunks_exact(RUN_BYTES).zip(0..).map(run).collect()
+}
+
+impl Directory {
+    /// Reads metapage and directory pages.
+    ///
+    /// # Errors
+    /// [`Damage`] for pages that no code here writes; those of reading.
+    pub fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
+        Ok(Directory::parse(Stored::read(&FORM, pages, size)?, size)?)
+    }
+
+    fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
+        let mut bytes = Reader(&stored.fields);
+        let fpr = f64::from_bits(bytes.u64());
+        let (pages_per_range, guess) = (bytes.u32(), bytes.u32());
+        let (covered_from, reserved) = (bytes.u32(), bytes.u32());
+        require(check_fpr(fpr).is_ok(), || field("false positive rate", fpr.to_bits()))?;
+        require(pages_per_range > 0, || field("pages per range", 0u32))?;
+        require(reserved == 0, || field("reserved number", reserved))?;
+        let mut directory = Directory::empty(Options { size, fpr, pages_per_range, guess });
+        directory.chain = stored.chain;
+        directory.covered_from = (covered_from != NONE_COVERED).then_some(covered_from);
+        let mut end = 1;
+        for (at, records) in stored.records {
+            let runs = parse_runs(&records, at)?;
+            directory.add_checked(&runs, at, &mut end)?;
+            if u64::from(at) < end {
+                let problem = RunProblem::Overlaps { first_page: at, end };
+                let run = runs.len() as u32 - 1;
+                return Err(Damage { page: at, defect: Defect::Run { run, problem } });
+            }
+            end = u64::from(at) + 1;
+        }
+        directory.open = parse_runs(&stored.open, META_PAGE)?;
+        directory.add_checked(&directory.open.clone(), META_PAGE, &mut end)?;
+        directory.check_covered()?;
+        Ok(directory)
+    }
+
+    /// Adds the runs of a page, the first of which may begin at page `end` or later.
+    fn add_checked(&mut self, runs: &[Run], page: PageNumber, end: &mut u64) -> Result<(), Damage> {
+        for (run, number) in runs.iter().zip(0..) {
+            let expected = self.end_slot(run.shape.level);
+            let problem = if u64::from(run.first_slot) != expected {
+                Some(RunProblem::FirstSlot { found: run.first_slot, expected })
+            } else if run.end_slot() > 1 << 32 {
+                Some(RunProblem::Slots(run.end_slot()))
+            } else if u64::from(run.first_page) < *end {
+                Some(RunProblem::Overlaps { first_page: run.first_page, end: *end })
+            } else if run.end_page() > u64::from(self.chain.allocated()) {
+                Some(RunProblem::Beyond { end: run.end_page(), allocated: self.chain.allocated() })
+            } else {
+                None
+            };
+            if let Some(problem) = problem {
+                return Err(Damage { page, defect: Defect::Run { run: number, problem } });
+            }
+            *end = run.end_page();
+            self.place(*run);
+        }
+        Ok(())
+    }
+
+    /// Checks that all tiles of level 0 from the first covered one on have slots in level 1, and that no lookup probes
+    /// more tiles than necessary.
+    fn check_covered(&self) -> Result<(), Damage> {
+        let (tiles, slots) = (u64::from(self.tiles(Level::Zero)), self.end_slot(Level::One));
+        let above = self.tiles(Level::One);
+        let first = self.covered_from.map_or(tiles, u64::from);
+        require(first < tiles || self.covered_from.is_none(), || field("first covered tile", first))?;
+        require(self.covered_from.is_some() || above == 0, || field("first covered tile", NONE_COVERED))?;
+        let uncovered = || Damage { page: META_PAGE, defect: Defect::Uncovered { tile: slots, tiles } };
+        require(first == tiles || slots >= tiles, uncovered)?;
+        require(above == 0 || slots < tiles + u64::from(MAX_WIDTH), || field("slots of level 1", slots))?;
+        let last_alone = self.tiles_alone().checked_sub(1).and_then(|last| self.tile(Level::Zero, last));
+        let alone = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.width.slots()));
+        require(alone <= RANGES_ALONE, || field("ranges without level 1", alone))
+    }
+
+    /// Writes the metapage, except PostgreSQL's header.
+    ///
+    /// # Panics
+    /// If the page has another size.
+    pub fn write_meta(&self, page: &mut [u8]) {
+        let mut fields = self.options.fpr.to_bits().to_le_bytes().to_vec();
+        let covered_from = self.covered_from.unwrap_or(NONE_COVERED);
+        let numbers = [self.options.pages_per_range, self.options.guess, covered_from, 0];
+        fields.extend(numbers.into_iter().flat_map(u32::to_le_bytes));
+        self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
+    }
+
+    /// Moves the runs of the metapage to a new directory page, and returns that with its number.
+    ///
+    /// # Errors
+    /// [`crate::Class::TooLarge`] if there is no page number left.
+    pub(super) fn close(&mut self) -> error::Result<(PageNumber, Vec<u8>)> {
+        self.chain.add_page()?;
+        let page = self.chain.newest_page(self.options.size, &records(&self.open));
+        self.open.clear();
+        Ok(page)
+    }
+}

@@ -1,0 +1,63 @@
+//! Indexes in memory against a set of hashes for each range.
+
+mod damage;
+mod growth;
+mod histories;
+mod rates;
+
+use super::memory::{Failure, Index, Memory};
+use super::*;
+use crate::hash::hash;
+use std::collections::BTreeSet;
+
+/// Default options, except what a test is about.
+fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
+    Options { size: PageSize::new(bytes).unwrap(), fpr, pages_per_range: 8, guess }
+}
+
+/// An element that no other number is.
+fn element(i: u64) -> u64 {
+    hash(&i.to_le_bytes())
+}
+
+/// Ranges of so many elements each, all different.
+fn ranges(ranges: u64, elements: u64) -> impl Iterator<Item = Vec<u64>> {
+    (0..ranges).map(move |range| (range * elements..(range + 1) * elements).map(element).collect())
+}
+
+/// An index without ranges.
+fn empty(options: Options) -> Index {
+    Index::build(options, 0, std::iter::empty::<Vec<u64>>()).unwrap()
+}
+
+/// What must hold of every index: it reads as it was written, all tiles have their pages to themselves, and tiles of
+/// level 0 from the first covered one on have their slots.
+fn check(index: &Index) {
+    let size = index.directory.options.size;
+    let read = Index::open(index.memory.clone(), size).unwrap();
+    assert_eq!(read.directory, index.directory);
+    let mut taken: BTreeSet<u32> = [META_PAGE].into();
+    taken.extend(index.directory.chain.pages());
+    assert_eq!(taken.len(), 1 + index.directory.chain.pages().len());
+    for level in Level::ALL {
+        let mut next = index.directory.tiles_from(level, 0).next().map_or(0, |first| u64::from(first.first_slot));
+        for (tile, ordinal) in index.directory.tiles_from(level, 0).zip(0..) {
+            assert_eq!((tile.ordinal, u64::from(tile.first_slot)), (ordinal, next));
+            next += u64::from(tile.shape.width.slots());
+            for slot in [tile.first_slot, (next - 1) as u32] {
+                assert_eq!(index.directory.tile_of(level, slot), Some(tile));
+            }
+            assert_eq!(index.directory.tile(level, ordinal), Some(tile));
+            for page in tile.pages() {
+                assert!(taken.insert(page), "page {page} has two owners");
+                let bytes = index.memory.pages.get(page as usize).map(Vec::as_slice);
+                tile.payload(bytes, page).unwrap();
+            }
+        }
+        assert_eq!(index.directory.end_slot(level), next);
+    }
+    assert_eq!(taken.len() as u32, index.directory.chain.allocated());
+    for tile in index.directory.tiles_from(Level::Zero, index.directory.tiles_alone()) {
+        assert!(index.directory.tile_of(Level::One, tile.ordinal).is_some());
+    }
+}

@@ -1,0 +1,204 @@
+//! Pages that were damaged: refused with the reason, or harmless.
+
+use super::*;
+use crate::hash::word;
+use proptest::prelude::*;
+
+/// An index whose directory has several pages: ranges whose sizes change all the time.
+fn with_many_runs() -> Index {
+    let lists = (0..150 * 128u64).map(|range| {
+        let elements = if range / 128 % 2 == 0 { 3 } else { 60 };
+        (range * 100..range * 100 + elements).map(element).collect::<Vec<_>>()
+    });
+    let mut index = Index::build(options(1024, 0.01, 10), 1000, lists).unwrap();
+    for range in 0..30 * 128 {
+        let elements = if range / 128 % 2 == 0 { 3 } else { 60 };
+        let range = 150 * 128 + range;
+        (0..elements).for_each(|i| _ = index.insert(range, element(u64::from(range) * 100 + i)).unwrap());
+    }
+    index
+}
+
+/// Uses what was accepted.
+fn use_it(index: &mut Index) {
+    let _ = index.directory.expectation();
+    for i in 0..20 {
+        let hash = element(i * 1000);
+        let _ = index.directory.search(&mut index.memory, hash, |_| ());
+        let range = word(i, 7) as u32 >> (i % 30);
+        if let Some(places) = index.directory.places(range, hash) {
+            assert!(places.in_lock_order().count() <= 2);
+            for mark in places.in_lock_order() {
+                assert!(mark.page() < index.directory.chain.allocated());
+                if let Some(page) = index.memory.pages.get(mark.page() as usize) {
+                    let _ = memory::set(mark, &mut page.clone());
+                }
+            }
+        }
+    }
+    let _ = index.directory.grow(&mut index.memory, index.directory.end_slot(Level::Zero).min(1 << 31) as u32);
+}
+
+#[test]
+fn many_runs_fill_directory_pages() {
+    let mut index = with_many_runs();
+    assert!(index.directory.chain.pages().len() >= 2, "{} runs", index.directory.runs());
+    check(&index);
+    for range in (0..180 * 128u64).step_by(11) {
+        assert!(index.search(element(range * 100 + 2)).unwrap().contains(&(range as u32)));
+    }
+    use_it(&mut index);
+}
+
+fn defect(index: &Index) -> Defect {
+    match Index::open(index.memory.clone(), index.directory.options.size) {
+        Err(Failure::Damage(damage)) => {
+            assert!(!damage.to_string().is_empty());
+            damage.defect
+        }
+        other => panic!("accepted: {:?}", other.map(|index| index.directory.runs())),
+    }
+}
+
+/// Each field, changed to what it can't be.
+#[test]
+fn each_field_is_checked() {
+    let sound = Index::build(options(8192, 0.01, 10), 0, ranges(700, 3)).unwrap();
+    let with = |at: usize, bytes: &[u8]| {
+        let mut index = sound.clone();
+        index.memory.pages[0][at..at + bytes.len()].copy_from_slice(bytes);
+        defect(&index)
+    };
+    let field =
+        |name: &'static str| move |defect: Defect| matches!(defect, Defect::Field { field, .. } if field == name);
+    let run = |defect: Defect| match defect {
+        Defect::Run { run, problem } => (run, problem),
+        other => panic!("{other:?}"),
+    };
+    assert!(field("magic number")(with(24, &[0])));
+    assert!(field("hash function")(with(28, &[2])));
+    assert!(field("reserved byte")(with(30, &[1])));
+    assert!(field("false positive rate")(with(64, &f64::NAN.to_le_bytes())));
+    assert!(field("false positive rate")(with(64, &0.5f64.to_le_bytes())));
+    assert!(field("page size")(with(32, &4096u32.to_le_bytes())));
+    assert!(field("pages per range")(with(72, &[0; 4])));
+    assert!(field("number of pages")(with(40, &[0; 4])));
+    assert!(field("number of pages")(with(40, &[0xFF; 4])));
+    assert!(field("first covered tile")(with(80, &[0xFF; 4])));
+    assert!(matches!(run(with(80, &[6, 0, 0, 0])), (_, RunProblem::FirstSlot { found: 0, expected: 6 })));
+    assert!(field("newest directory page")(with(44, &[1])));
+    assert!(field("newest directory page")(with(48, &[1])));
+    assert!(field("bytes of records")(with(52, &[0xFF; 4])));
+    assert!(field("bytes of records")(with(52, &[sound.memory.pages[0][52] + 1])));
+    assert!(field("reserved number")(with(84, &[1])));
+    assert!(field("unused byte")(with(8000, &[1])));
+    // The first run is five tiles of level 0, 128 wide.
+    assert_eq!(run(with(88, &[2])), (0, RunProblem::Level(2)));
+    assert_eq!(run(with(89, &[100])), (0, RunProblem::Width(100)));
+    assert_eq!(run(with(90, &[0])), (0, RunProblem::Hashes(0)));
+    assert_eq!(run(with(90, &[61])), (0, RunProblem::Hashes(61)));
+    assert_eq!(run(with(91, &[9])), (0, RunProblem::Reserved(9)));
+    assert_eq!(run(with(92, &[0; 4])).0, 0);
+    assert!(matches!(run(with(92, &[0xFF; 4])), (0, RunProblem::Pages { .. })));
+    assert!(matches!(run(with(96, &[0; 4])), (0, RunProblem::Pages { tiles: 0, .. })));
+    assert_eq!(run(with(100, &[8])), (0, RunProblem::FirstSlot { found: 8, expected: 0 }));
+    assert_eq!(run(with(104, &[0])), (0, RunProblem::Overlaps { first_page: 0, end: 1 }));
+    assert!(matches!(run(with(104, &[0, 0, 1])), (0, RunProblem::Beyond { .. })));
+    // Fewer pages than its runs have; fewer slots than tiles; another kind of page.
+    assert!(matches!(run(with(40, &[2, 0, 0, 0])), (_, RunProblem::Beyond { .. })));
+    assert_eq!(with(8190, &[0]), Defect::ForeignPage { found: 0xFB00 });
+    assert_eq!(with(8188, &[9]), Defect::UnknownVersion { found: 9 });
+    assert_eq!(with(8189, &[3]), Defect::WrongKind { found: 3, expected: PageKind::Meta });
+    assert_eq!(with(8184, &[1]), Defect::WrongNumber { found: 1, expected: 0 });
+    let mut none = sound.clone();
+    none.memory.pages.clear();
+    assert_eq!(defect(&none), Defect::NewPage);
+    none.memory.pages.push(vec![0; 8192]);
+    assert_eq!(defect(&none), Defect::NewPage);
+    none.memory.pages[0] = vec![0; 100];
+    assert_eq!(defect(&none), Defect::WrongLength { found: 100, expected: 8192 });
+}
+
+/// Only the first 512 ranges may be without level 1, and level 1 has no unnecessary tile: this bounds the pages of a
+/// lookup.
+#[test]
+fn more_tiles_to_probe_than_possible_are_refused() {
+    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(512, 3)).unwrap();
+    let tiles = |index: &mut Index, run: usize, tiles: u32| {
+        let at = 88 + run * 20 + 8;
+        index.memory.pages[0][at..at + 4].copy_from_slice(&tiles.to_le_bytes());
+        index.memory.pages[0][40..44].copy_from_slice(&1000u32.to_le_bytes());
+    };
+    tiles(&mut index, 0, 5);
+    assert!(matches!(defect(&index), Defect::Field { field: "ranges without level 1", found: 640 }));
+    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(640, 3)).unwrap();
+    tiles(&mut index, 1, 17);
+    assert!(matches!(defect(&index), Defect::Field { field: "slots of level 1", found: 136 }));
+}
+
+#[test]
+fn tiles_without_a_slot_above_are_noticed() {
+    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
+    let runs = index.directory.runs();
+    // The last run is a tile of level 1.
+    let page = &mut index.memory.pages[0];
+    page[52..56].copy_from_slice(&(20 * (runs as u32 - 1)).to_le_bytes());
+    page[88 + (runs - 1) * 20..][..20].fill(0);
+    assert!(matches!(defect(&index), Defect::Uncovered { .. }));
+}
+
+#[test]
+fn pages_in_the_wrong_place_are_noticed() {
+    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(700, 30)).unwrap();
+    let [a, b] = [0, 1].map(|ordinal| index.directory.tile(Level::Zero, ordinal).unwrap());
+    index.memory.pages.swap(a.first_page as usize, b.first_page as usize);
+    let probe = (0..).map(|i| a.probe(element(i))).find(|probe| probe.page == a.first_page).unwrap();
+    let damage = probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap_err();
+    assert_eq!(damage.to_string(), "page 1: its number is 128, but must be 0");
+    let mut page = vec![0; 8192];
+    page[100] = 1;
+    assert_eq!(probe.slots(Some(&page)).unwrap_err().defect, Defect::ForeignPage { found: 0 });
+    assert_eq!(probe.slots(Some(&page[1..])).unwrap_err().defect, Defect::WrongLength { found: 8191, expected: 8192 });
+    assert!(index.directory.survey(&mut index.memory).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever bytes the directory has, reading ends, and what is accepted can be used.
+    #[test]
+    fn damage_is_refused_or_harmless(
+        many in any::<bool>(),
+        changes in prop::collection::vec((any::<u32>(), any::<u32>(), 0usize..6, any::<u32>()), 1..4),
+    ) {
+        thread_local! {
+            static SOUND: [Index; 2] =
+                [with_many_runs(), Index::build(options(1024, 0.01, 10), 0, ranges(700, 3)).unwrap()];
+        }
+        let mut index = SOUND.with(|sound| sound[usize::from(!many)].clone());
+        let pages: Vec<u32> = [META_PAGE].into_iter().chain(index.directory.chain.pages().iter().copied()).collect();
+        for (page, at, how, value) in changes {
+            let page = &mut index.memory.pages[pages[page as usize % pages.len()] as usize];
+            let at = 24 + at as usize % 1000;
+            let word = at / 4 * 4;
+            let old = u32::from_le_bytes(page[word..word + 4].try_into().unwrap());
+            let new = match how {
+                0 => 0,
+                1 => old.wrapping_add(1),
+                2 => old.wrapping_sub(1),
+                3 => value >> (value % 32),
+                4 => u32::MAX,
+                _ => old ^ 1 << (value % 32),
+            };
+            page[word..word + 4].copy_from_slice(&new.to_le_bytes());
+        }
+        match Index::open(index.memory, index.directory.options.size) {
+            Ok(mut index) => {
+                index.memory.pages.truncate(1 << 16);
+                use_it(&mut index);
+            }
+            Err(Failure::Damage(damage)) => prop_assert!(!damage.to_string().is_empty()),
+            Err(other) => prop_assert!(false, "{:?}", other),
+        }
+    }
+}

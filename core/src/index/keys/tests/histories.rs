@@ -1,0 +1,204 @@
+//! No history of building, appending and reopening loses an element.
+
+use super::*;
+use crate::hash::word;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// What each range was given.
+type Oracle = BTreeMap<u32, BTreeSet<u64>>;
+
+fn assert_all_found(index: &mut Index, oracle: &Oracle) {
+    let mut has: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+    for (&range, hashes) in oracle {
+        hashes.iter().for_each(|&hash| _ = has.entry(hash).or_default().insert(range));
+    }
+    for (hash, ranges) in has {
+        let found = index.search(hash).unwrap();
+        assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+        assert!(ranges.iter().all(|range| found.contains(range)), "{hash:x} is in {ranges:?}, found in {found:?}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Adds elements to ranges from the last one on.
+    Append { skip: u32, ranges: u32, elements: u64 },
+    /// Adds elements to a range there is.
+    Return { to: u32, elements: u64 },
+    /// Reads the index from its pages, of which the last may be missing where they have no bits.
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (prop_oneof![9 => Just(1u32), 1 => 1u32..700], 1u32..60, 0u64..12)
+            .prop_map(|(skip, ranges, elements)| Step::Append { skip, ranges, elements }),
+        2 => (any::<u32>(), 1u64..50).prop_map(|(to, elements)| Step::Return { to, elements }),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn nothing_is_lost(
+        built in prop_oneof![Just(0usize), 1usize..12, 100usize..700],
+        most in 0u64..20,
+        hold in prop_oneof![Just(0usize), 1usize..3000],
+        bytes in prop_oneof![Just(1024usize), Just(2048), Just(8192)],
+        fpr in -7.0..-1.0f64,
+        universe in prop_oneof![Just(u64::MAX), 1u64..200],
+        steps in prop::collection::vec(step(), 0..12),
+    ) {
+        let fpr = 10f64.powf(fpr).clamp(MIN_FPR, MAX_FPR);
+        let mut oracle = Oracle::new();
+        let mut next = 0u64;
+        let mut fresh = || {
+            next += 1;
+            element(word(next, 0) % universe)
+        };
+        let lists: Vec<Vec<u64>> = (0..built).map(|i| {
+            (0..word(i as u64, 1) % (most + 1)).map(|_| fresh()).collect()
+        }).collect();
+        for (list, range) in lists.iter().zip(0..) {
+            oracle.insert(range, list.iter().copied().collect());
+        }
+        let mut index = Index::build(options(bytes, fpr, 5), hold, &lists).unwrap();
+        check(&index);
+        prop_assert!(index.directory.end_slot(Level::Zero) >= built as u64);
+        let mut end = built as u32;
+        for step in steps {
+            match step {
+                Step::Append { skip, ranges, elements } => {
+                    let first = end + skip - 1;
+                    end = first + ranges;
+                    for range in first..end {
+                        for _ in 0..elements {
+                            let hash = fresh();
+                            index.insert(range, hash).unwrap();
+                            oracle.entry(range).or_default().insert(hash);
+                        }
+                    }
+                }
+                Step::Return { to, elements } if end > 0 => {
+                    for _ in 0..elements {
+                        let hash = fresh();
+                        index.insert(to % end, hash).unwrap();
+                        prop_assert_eq!(index.insert(to % end, hash).unwrap(), (0, 0), "it was there already");
+                        oracle.entry(to % end).or_default().insert(hash);
+                    }
+                }
+                Step::Return { .. } => {}
+                Step::Reopen => {
+                    check(&index);
+                    let Memory { mut pages, .. } = index.memory;
+                    while pages.last().is_some_and(|page| page.iter().all(|&byte| byte == 0)) {
+                        pages.pop();
+                    }
+                    index = Index::open(Memory { pages, reads: 0 }, index.directory.options.size).unwrap();
+                }
+            }
+        }
+        check(&index);
+        assert_all_found(&mut index, &oracle);
+    }
+
+    /// The bits are those of docs/format.md, however they were set.
+    #[test]
+    fn bits_are_where_the_format_says(
+        width in 0usize..5, pages in 1u32..9, num_hashes in 1u8..=60, one in any::<bool>(),
+        bytes in prop_oneof![Just(1024usize), Just(8192), Just(32768)],
+        elements in prop::collection::vec((any::<u64>(), 0u8..8), 1..20),
+    ) {
+        let (size, level) = (PageSize::new(bytes).unwrap(), Level::ALL[usize::from(one)]);
+        let shape = TileShape { level, width: Width::ALL[width], num_hashes, pages };
+        let tile = TileAddress { shape, ordinal: 0, first_slot: 77, first_page: 3, size };
+        let mut disk = vec![vec![0u8; bytes]; pages as usize];
+        let mut expected = vec![false; pages as usize * (bytes - 32) * 8];
+        for &(hash, slot) in &elements {
+            let slot = slot * (shape.width.slots() / 8) as u8;
+            let mark = tile.probe(hash).mark(slot);
+            let page = &mut disk[mark.page() as usize - 3];
+            let deltas = mark.deltas(page).unwrap();
+            let offsets: BTreeSet<u16> = deltas.bytes().iter().map(|(offset, _)| *offset).collect();
+            prop_assert_eq!(offsets.len(), deltas.bytes().len());
+            prop_assert!(deltas.bytes().iter().all(|&(offset, value)| page[usize::from(offset)] != value));
+            memory::set(&mark, page).unwrap();
+            prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 1, 3 + u8::from(one), 0x1F, 0xFB]);
+            prop_assert!(mark.is_set(Some(page)).unwrap() && mark.deltas(page).unwrap().is_empty());
+            // By the formulas alone.
+            let (w, bits) = (u64::from(shape.width.slots()), (bytes as u64 - 32) / 16);
+            let first = 16 * u32::from(one);
+            let blocks = u128::from(pages) * 128 / u128::from(w);
+            let block = ((u128::from(word(hash, first)) * blocks) >> 64) as u64;
+            for i in 0..u32::from(num_hashes) {
+                let sixteen = word(hash, first + 1 + i / 4) >> (16 * (i % 4)) & 0xFFFF;
+                let position = (sixteen * bits) >> 16;
+                expected[((block * bits + position) * w + u64::from(slot)) as usize] = true;
+            }
+        }
+        let found: Vec<bool> = disk.iter()
+            .flat_map(|page| page[24..bytes - 8].iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1)))
+            .collect();
+        prop_assert!(found == expected);
+    }
+}
+
+/// The bits that a build sets are those that adding the same elements sets.
+#[test]
+fn building_is_adding() {
+    for (count, per_range, hold) in [(70, 40, 0), (700, 30, 0), (700, 30, 1 << 20), (3000, 9, 10_000)] {
+        let built = Index::build(options(8192, DEFAULT_FPR, 100), hold, ranges(count, per_range)).unwrap();
+        let mut added = built.clone();
+        added.memory.pages[1..].iter_mut().for_each(|page| page.fill(0));
+        for (range, hashes) in (0..).zip(ranges(count, per_range)) {
+            hashes.iter().for_each(|&hash| _ = added.insert(range, hash).unwrap());
+        }
+        for tile in [Level::Zero, Level::One].into_iter().flat_map(|level| built.directory.tiles_from(level, 0)) {
+            for page in tile.pages() {
+                let [a, b] = [&built, &added]
+                    .map(|index| tile.payload(index.memory.pages.get(page as usize).map(Vec::as_slice), page).unwrap());
+                let zeros = vec![0; tile.size.payload_bytes()];
+                assert!(a.unwrap_or(&zeros) == b.unwrap_or(&zeros), "page {page}");
+            }
+        }
+        assert_eq!(built.directory, added.directory);
+    }
+}
+
+/// A directory that was read before tiles were added finds all that was added before it was read.
+#[test]
+fn an_old_directory_stays_true() {
+    let mut index = empty(options(1024, 0.001, 10));
+    let mut old = Vec::new();
+    for range in 0..2000 {
+        index.insert(range, element(range.into())).unwrap();
+        if range % 300 == 7 {
+            old.push((range, index.directory.clone()));
+        }
+    }
+    for (read, directory) in old {
+        assert_eq!(directory.chain.is_current(&index.memory.pages[0]), directory == index.directory);
+        for range in 0..=read {
+            let mut found = Vec::new();
+            directory.search(&mut index.memory, element(range.into()), |range| found.push(range)).unwrap();
+            assert!(found.contains(&range));
+        }
+    }
+}
+
+/// Frozen: stored pages depend on it. The worked example of docs/format.md.
+#[test]
+fn the_worked_example() {
+    let shape = TileShape { level: Level::Zero, width: Width::new(32).unwrap(), num_hashes: 9, pages: 4 };
+    let tile = TileAddress { shape, ordinal: 0, first_slot: 8, first_page: 10, size: PageSize::DEFAULT };
+    let mark = tile.probe(hash(b"a")).mark(tile.slot(21).unwrap());
+    let mut page = vec![0; 8192];
+    memory::set(&mark, &mut page).unwrap();
+    let bytes: Vec<(usize, u8)> = page[..8184].iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();
+    let offsets = [6245, 6673, 6933, 7133, 7241, 7489, 7957, 8029, 8041];
+    assert_eq!((mark.page(), bytes), (10, offsets.map(|offset| (offset, 0x20)).to_vec()));
+    assert_eq!(page[8184..], [8, 0, 0, 0, 1, 3, 0x1F, 0xFB]);
+}

@@ -1,0 +1,133 @@
+//! Measured rates against the exact formula.
+
+use super::*;
+
+/// Asserts that as many lookups were answered wrongly as a rate lets expect, within six standard deviations and
+/// `slack` for one set of elements being like the mean of all.
+fn assert_rate(found: u64, lookups: f64, rate: f64, slack: f64, what: &str) {
+    let (expected, found) = (lookups * rate, found as f64);
+    let bound = 6.0 * expected.sqrt() + slack * expected;
+    assert!((found - expected).abs() <= bound, "{what}: {found} where {expected:.1} ± {bound:.1} were expected");
+}
+
+/// Probes every tile of a level for absent keys. Returns the wrong slots, and what the formula says.
+fn wrong_slots(index: &Index, level: Level, loads: &[f64], lookups: u64) -> (u64, f64) {
+    let mut wrong = 0;
+    let mut expected = 0.0;
+    for tile in index.directory.tiles_from(level, 0) {
+        for i in 0..lookups {
+            let probe = tile.probe(element(1 << 50 | i));
+            wrong += u64::from(probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap().len());
+        }
+        let first = tile.first_slot as usize;
+        let own = &loads[first.min(loads.len())..loads.len().min(first + tile.shape.width.slots() as usize)];
+        expected += mean_rate(tile.shape, tile.size, own) * own.len() as f64;
+    }
+    (wrong, expected)
+}
+
+#[test]
+fn levels_and_both_together() {
+    let lookups = 40_000;
+    for (count, per_range, fpr) in
+        [(1400, 120, DEFAULT_FPR), (1400, 120, 0.01), (900, 60, 1e-4), (256, 200, DEFAULT_FPR)]
+    {
+        // Ranges that differ by up to a third.
+        let loads: Vec<u64> = (0..count).map(|i| per_range - i * 37 % (per_range / 3)).collect();
+        let mut next = 0;
+        let lists: Vec<Vec<u64>> = loads
+            .iter()
+            .map(|&load| {
+                next += load;
+                (next - load..next).map(element).collect()
+            })
+            .collect();
+        let mut index = Index::build(options(8192, fpr, 100), 1 << 20, &lists).unwrap();
+        let zero: Vec<f64> = loads.iter().map(|&load| load as f64).collect();
+        let one: Vec<f64> = zero.chunks(128).map(|tile| tile.iter().sum()).collect();
+        let (wrong, expected) = wrong_slots(&index, Level::Zero, &zero, lookups);
+        assert_rate(wrong, lookups as f64, expected, 0.05, "level 0");
+        let covered = index.directory.tiles_alone() == 0;
+        if covered {
+            let (wrong, expected) = wrong_slots(&index, Level::One, &one, lookups);
+            assert_rate(wrong, lookups as f64, expected, 0.05, "level 1");
+        }
+        // Both together: independent.
+        let mut product = 0.0;
+        for tile in index.directory.tiles_from(Level::Zero, 0) {
+            let first = tile.first_slot as usize;
+            let own = &zero[first..zero.len().min(first + tile.shape.width.slots() as usize)];
+            let upper = index.directory.tile_of(Level::One, tile.ordinal).filter(|_| covered);
+            let asked = upper.map_or(1.0, |upper| upper.shape.rate(upper.size, one[tile.ordinal as usize]));
+            product += mean_rate(tile.shape, tile.size, own) * own.len() as f64 * asked;
+        }
+        assert!(product / count as f64 <= fpr, "{product}");
+        let more = lookups * 10;
+        let found: usize = (0..more).map(|i| index.search(element(1 << 50 | i)).unwrap().len()).sum();
+        assert_rate(found as u64, more as f64, product, 0.1, "both");
+        let survey = index.directory.survey(&mut index.memory).unwrap();
+        assert!((survey.fpr * count as f64 / product - 1.0).abs() < 0.15, "{survey:?} for {product}");
+        assert!((survey.elements / next as f64 - 1.0).abs() < 0.01, "{survey:?} for {next}");
+        assert_eq!((survey.ranges, survey.overfull), (count, 0));
+    }
+}
+
+/// Rates of all sizes of pages and all promises.
+#[test]
+fn promises_are_kept() {
+    for bytes in [1024, 4096, 8192, 32768] {
+        for fpr in [MAX_FPR, 0.01, 1e-4, DEFAULT_FPR, MIN_FPR] {
+            let size = PageSize::new(bytes).unwrap();
+            let rates = Rates::of(size, fpr).unwrap();
+            assert!((rates.below.fpr * rates.above.fpr / fpr - 1.0).abs() < 1e-12);
+            for target in [rates.alone, rates.below, rates.above] {
+                assert!((1..=MAX_HASHES).contains(&usize::from(target.num_hashes)), "{target:?}");
+                let load = f64::from(size.block_bits()) / target.bits;
+                let rate = crate::sizing::rate::at_load_in_blocks(size.block_bits(), target.num_hashes.into(), load);
+                assert!(rate <= target.fpr * (1.0 + 1e-6) && rate > target.fpr * 0.999, "{target:?}: {rate}");
+            }
+        }
+    }
+    for fpr in [0.0, -1.0, f64::NAN, 0.2, 1e-8, f64::INFINITY] {
+        assert_eq!(check_fpr(fpr).unwrap_err().class(), crate::Class::InvalidParameter);
+        assert!(Rates::of(PageSize::DEFAULT, fpr).is_err());
+    }
+}
+
+/// Positions in a block are uniform, and those of the two levels have nothing to do with each other.
+#[test]
+fn positions_are_uniform() {
+    let shape = |level| TileShape { level, width: Width::MIN, num_hashes: 8, pages: 1 };
+    let tile =
+        |level| TileAddress { shape: shape(level), ordinal: 0, first_slot: 0, first_page: 0, size: PageSize::DEFAULT };
+    let elements = 200_000u64;
+    let mut counts = [vec![0u32; 8160], vec![0u32; 8160]];
+    let mut common = 0;
+    for i in 0..elements {
+        let [zero, one] = Level::ALL.map(|level| {
+            let deltas = tile(level).probe(element(i)).mark(0).deltas(&[0; 8192]).unwrap();
+            deltas.bytes().iter().map(|(offset, _)| usize::from(*offset) - 24).collect::<BTreeSet<_>>()
+        });
+        common += zero.intersection(&one).count();
+        zero.iter().for_each(|&offset| counts[0][offset] += 1);
+        one.iter().for_each(|&offset| counts[1][offset] += 1);
+    }
+    // Sixteen blocks of 510 positions, eight throws each: chi-squared with 8,159 degrees of freedom.
+    for counts in counts {
+        let total: f64 = counts.iter().map(|&count| f64::from(count)).sum();
+        let mean = total / 8160.0;
+        let chi: f64 = counts.iter().map(|&count| (f64::from(count) - mean).powi(2) / mean).sum();
+        assert!((chi - 8159.0).abs() < 6.0 * (2.0f64 * 8159.0).sqrt(), "{chi}");
+    }
+    // An element has the same block on both levels once in 16, and then 8 · 8 pairs of 510 meet.
+    assert_rate(common as u64, elements as f64, 64.0 / 510.0 / 16.0, 0.03, "positions in common");
+}
+
+/// At the greatest rate five times the promise is no rate: no number of elements is too many.
+#[test]
+fn no_range_is_overfull_at_the_greatest_rate() {
+    let mut index = Index::build(options(8192, MAX_FPR, 10), 0, ranges(700, 30)).unwrap();
+    assert!(split(MAX_FPR).0 * 5.0 > 1.0);
+    let survey = index.directory.survey(&mut index.memory).unwrap();
+    assert_eq!((survey.ranges, survey.overfull), (700, 0));
+}

@@ -1,0 +1,343 @@
+//! Tiles: the filters of neighbouring slots, transposed, and where an element's bits are in their pages.
+//!
+//! ```text
+//! word(h, 16·level)      ──multiply-shift──▶ block of the tile        page = first page + block / (128 / W)
+//! word(h, 16·level + 1…) ──16 bits each────▶ k positions 0 … 509      row  = (block mod (128 / W)) · 510 + position
+//!
+//! bit address in the payload = row · W + slot
+//!
+//!            slot 0 1 2 … W-1
+//!  row 0        [ . 1 . … .  ]    W bits side by side: whole bytes, since W ≥ 8
+//!  row 17       [ 1 1 . … 1  ]  ◀─ position of the element
+//!  row 203      [ . 1 . … 1  ]  ◀─            AND of k rows: bit s is set if slot s may have the element
+//!  row 509      [ . . 1 … .  ]
+//! ```
+//!
+//! `word` is the frozen function of [`crate::hash`]. Each level uses words of its own. So an element that a slot of
+//! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
+//! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
+
+use super::level::Level;
+use super::level::MAX_HASHES;
+use crate::hash::{reduce, word};
+use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::sizing::rate;
+
+/// Words of a hash that belong to one level.
+const WORDS_PER_LEVEL: u32 = 16;
+/// Positions that one word has bits for.
+const POSITIONS_PER_WORD: u32 = 4;
+const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
+/// The most slots of a tile.
+pub const MAX_WIDTH: u32 = 128;
+
+/// How many slots a tile has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Width(u8);
+
+impl Width {
+    /// The narrowest.
+    pub const MIN: Width = Width(8);
+    /// The widest.
+    pub const MAX: Width = Width(MAX_WIDTH as u8);
+    /// All, from the narrowest up.
+    pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
+
+    /// The width with this number of slots, if tiles can have it.
+    pub fn new(slots: u8) -> Option<Width> {
+        Width::ALL.into_iter().find(|width| width.0 == slots)
+    }
+
+    /// The narrowest with room for this number of slots; the widest if none has.
+    pub fn holding(slots: u32) -> Width {
+        Width::ALL.into_iter().find(|width| width.slots() >= slots).unwrap_or(Width::MAX)
+    }
+
+    /// The widest with at most this number of slots; the narrowest if there is none.
+    pub fn within(slots: u32) -> Width {
+        Width::ALL.into_iter().rfind(|width| width.slots() <= slots).unwrap_or(Width::MIN)
+    }
+
+    /// Slots.
+    pub const fn slots(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Bytes of a row.
+    pub const fn bytes(self) -> usize {
+        self.0 as usize / 8
+    }
+
+    /// Filter blocks in a page.
+    pub const fn blocks_per_page(self) -> u32 {
+        MAX_WIDTH / self.0 as u32
+    }
+}
+
+/// What tiles of one run have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileShape {
+    /// Whether its slots are ranges or tiles.
+    pub level: Level,
+    /// Slots.
+    pub width: Width,
+    /// Hashes per element (k), 1 to [`MAX_HASHES`].
+    pub num_hashes: u8,
+    /// Pages, at least one; blocks fill each of them.
+    pub pages: u32,
+}
+
+impl TileShape {
+    /// Filter blocks of each slot (B).
+    pub const fn blocks(self) -> u64 {
+        self.pages as u64 * self.width.blocks_per_page() as u64
+    }
+
+    /// The false positive rate of a slot with this number of distinct elements, by exact occupancy.
+    pub fn rate(self, size: PageSize, elements: f64) -> f64 {
+        rate::expected_in_blocks(size.block_bits(), u32::from(self.num_hashes), self.blocks(), elements)
+    }
+}
+
+/// A tile and where it is. Tiles never move: an address stays true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileAddress {
+    /// Its shape.
+    pub shape: TileShape,
+    /// Which tile of its level it is.
+    pub ordinal: u32,
+    /// Its first slot: a range on level 0; on level 1 the ordinal of a tile of level 0.
+    pub first_slot: u32,
+    /// Its first page.
+    pub first_page: PageNumber,
+    /// Bytes of a page.
+    pub size: PageSize,
+}
+
+impl TileAddress {
+    /// The special space of its pages.
+    pub const fn special(&self) -> Special {
+        Special { kind: PageKind::of(self.shape.level), number: self.first_slot }
+    }
+
+    /// Its pages.
+    pub fn pages(&self) -> std::ops::Range<PageNumber> {
+        self.first_page..self.first_page + self.shape.pages
+    }
+
+    /// The place of a slot in the tile, if the tile has it.
+    pub fn slot(&self, number: u32) -> Option<u8> {
+        number.checked_sub(self.first_slot).filter(|&slot| slot < self.shape.width.slots()).map(|slot| slot as u8)
+    }
+
+    /// Where an element is probed.
+    #[inline]
+    pub fn probe(&self, hash: u64) -> Probe {
+        let TileShape { level, width, num_hashes, .. } = self.shape;
+        let (block, positions) = footprint(level, num_hashes, self.shape.blocks(), self.size, hash);
+        let per_page = u64::from(width.blocks_per_page());
+        let row = (block % per_page) as u32 * self.size.block_bits();
+        // A payload has 128 · block_bits bits, so offsets stay below the size of a page.
+        let offsets =
+            positions.map(|position| (PAGE_HEADER_BYTES + (row + u32::from(position)) as usize * width.bytes()) as u16);
+        Probe {
+            page: self.first_page + (block / per_page) as u32,
+            tile: self.special(),
+            size: self.size,
+            width,
+            num_hashes,
+            offsets,
+        }
+    }
+
+    /// The bits of a page of this tile; `None` if it was never written.
+    ///
+    /// # Errors
+    /// Those of [`Special::check`] for a page that is not of this tile.
+    pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
+        Ok(self.special().written(page, self.size, at)?.map(|page| &page[self.size.payload()]))
+    }
+}
+
+/// The block of an element in a tile with `blocks` blocks, and its positions there, of which the first `num_hashes` are
+/// set.
+#[inline(always)]
+pub(super) fn footprint(
+    level: Level,
+    num_hashes: u8,
+    blocks: u64,
+    size: PageSize,
+    hash: u64,
+) -> (u64, [u16; MAX_HASHES]) {
+    let first = level as u32 * WORDS_PER_LEVEL;
+    let mut positions = [0; MAX_HASHES];
+    let words = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize).zip(first + 1..);
+    for (positions, j) in words.take(usize::from(num_hashes).div_ceil(POSITIONS_PER_WORD as usize)) {
+        let bits = word(hash, j);
+        for (position, i) in positions.iter_mut().zip(0..) {
+            let sixteen = bits >> (16 * i) & 0xFFFF;
+            *position = ((sixteen * u64::from(size.block_bits())) >> 16) as u16;
+        }
+    }
+    (reduce(word(hash, first), blocks), positions)
+}
+
+/// The slots that may have an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Slots(pub u128);
+
+impl Slots {
+    /// Whether a slot is one of them.
+    pub const fn contains(self, slot: u8) -> bool {
+        self.0 >> slot & 1 == 1
+    }
+
+    /// How many.
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Iterator for Slots {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let slot = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (slot < MAX_WIDTH).then_some(slot)
+    }
+}
+
+/// The rows of one page that decide which slots may have an element.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// The page to read.
+    pub page: PageNumber,
+    tile: Special,
+    size: PageSize,
+    width: Width,
+    num_hashes: u8,
+    /// Where the rows begin in the page.
+    offsets: [u16; MAX_HASHES],
+}
+
+impl Probe {
+    fn offsets(&self) -> &[u16] {
+        &self.offsets[..usize::from(self.num_hashes)]
+    }
+
+    /// The slots that may have the element. The page is `None` if it is after the end of the file.
+    ///
+    /// # Errors
+    /// Those of [`Special::check`] for a page that is not of this tile.
+    #[inline]
+    pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
+        let Some(page) = self.tile.written(page, self.size, self.page)? else { return Ok(Slots::default()) };
+        Ok(Slots(match self.width.0 {
+            8 => self.rows::<1>(page),
+            16 => self.rows::<2>(page),
+            32 => self.rows::<4>(page),
+            64 => self.rows::<8>(page),
+            _ => self.rows::<16>(page),
+        }))
+    }
+
+    /// The AND of the rows, each of `N` bytes. The page has its full length.
+    #[inline(always)]
+    fn rows<const N: usize>(&self, page: &[u8]) -> u128 {
+        let mut all = u128::MAX;
+        for &offset in self.offsets() {
+            let mut row = [0; 16];
+            row[..N].copy_from_slice(&page[usize::from(offset)..][..N]);
+            all &= u128::from_le_bytes(row);
+        }
+        all
+    }
+
+    /// The bits of the element for one slot of the tile.
+    ///
+    /// # Panics
+    /// If the tile has no such slot.
+    pub fn mark(self, slot: u8) -> Mark {
+        assert!(u32::from(slot) < self.width.slots(), "slot {slot} of a tile of {}", self.width.slots());
+        Mark { probe: self, slot }
+    }
+}
+
+/// The bits of one element for one slot: all in one page.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    probe: Probe,
+    slot: u8,
+}
+
+impl Mark {
+    /// The page they are in.
+    pub fn page(&self) -> PageNumber {
+        self.probe.page
+    }
+
+    /// The special space of the page, to be written with the first bits of a page that is all zero.
+    pub fn special(&self) -> Special {
+        self.probe.tile
+    }
+
+    /// Whether all of them are set.
+    ///
+    /// # Errors
+    /// Those of [`Probe::slots`].
+    pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
+        Ok(self.probe.slots(page)?.contains(self.slot))
+    }
+
+    /// The offsets in the page of the bytes with these bits, so that they can be prefetched.
+    pub fn offsets(&self) -> impl Iterator<Item = u16> {
+        self.probe.offsets().iter().map(|row| row + u16::from(self.slot / 8))
+    }
+
+    /// The changes to a page after which all of them are set.
+    ///
+    /// # Errors
+    /// Those of [`Probe::slots`].
+    pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
+        self.probe.tile.written(Some(page), self.probe.size, self.probe.page)?;
+        let mut deltas = Deltas { len: 0, bytes: [(0, 0); MAX_HASHES] };
+        let bit = 1 << (self.slot % 8);
+        for offset in self.offsets() {
+            deltas.insert(offset, page[usize::from(offset)] | bit, page);
+        }
+        Ok(deltas)
+    }
+}
+
+/// The bytes of one page that change when an element is added, each once.
+#[derive(Clone, Copy, Debug)]
+pub struct Deltas {
+    len: u8,
+    bytes: [(u16, u8); MAX_HASHES],
+}
+
+impl Deltas {
+    fn insert(&mut self, offset: u16, value: u8, page: &[u8]) {
+        let known = self.bytes().iter().any(|(other, _)| *other == offset);
+        if !known && page[usize::from(offset)] != value {
+            self.bytes[usize::from(self.len)] = (offset, value);
+            self.len += 1;
+        }
+    }
+
+    /// Offset in the page and new value of each byte.
+    pub fn bytes(&self) -> &[(u16, u8)] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}

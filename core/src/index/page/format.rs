@@ -1,0 +1,184 @@
+//! What all pages of an index have: PostgreSQL's header, which is not touched here, and eight bytes at the end that say
+//! what the page is.
+//!
+//! ```text
+//!  0            24                                            8184   8188  8189  8190  8192
+//!  ┌────────────┬──────────────────────────────────────────────┬──────┬─────┬─────┬─────┐
+//!  │ PostgreSQL │ payload: 8,160 bytes                         │number│ ver │kind │ id  │
+//!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
+//!
+//!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
+//!  ver      u8    1
+//!  kind     u8    1 metapage, 2 directory, 3 and 4 tiles of ranges, 5 tiles of rows, 6 rows
+//!  id       u16   FB1F: no other access method has it
+//! ```
+//!
+//! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are
+//! pages without bits. So a crash between extending and writing leaves nothing to repair.
+
+use super::address::{PageKind, PageNumber};
+use super::damage::{Damage, Defect};
+use crate::error::Error;
+use std::ops::Range;
+
+/// Bytes of PostgreSQL's page header.
+pub const PAGE_HEADER_BYTES: usize = 24;
+/// Bytes of PostgreSQL's special space, at the end of a page, which say what it is.
+pub const SPECIAL_BYTES: usize = 8;
+/// The version of the pages.
+pub const PAGE_VERSION: u8 = 1;
+/// Distinguishes pages of this access method from those of others.
+pub const PAGE_ID: u16 = 0xFB1F;
+
+/// The size of a server's pages: its `BLCKSZ`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageSize(u32);
+
+impl PageSize {
+    /// The size that nearly every server has.
+    pub const DEFAULT: PageSize = PageSize(8192);
+
+    /// A size that PostgreSQL can be built with: a power of two from 1,024 to 32,768.
+    pub const fn new(bytes: usize) -> Option<PageSize> {
+        if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 { Some(PageSize(bytes as u32)) } else { None }
+    }
+
+    /// Bytes of a page.
+    pub const fn bytes(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Where the payload is in a page.
+    pub const fn payload(self) -> Range<usize> {
+        PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
+    }
+
+    /// Bytes of the payload.
+    pub const fn payload_bytes(self) -> usize {
+        self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
+    }
+
+    /// Bits of a filter block: with so many, a block of 128 slots fills a page. 510 in pages of 8,192 bytes.
+    pub const fn block_bits(self) -> u32 {
+        (self.payload_bytes() * 8) as u32 / 128
+    }
+}
+
+/// The end of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Special {
+    /// What the page is.
+    pub kind: PageKind,
+    /// Which of its kind.
+    pub number: u32,
+}
+
+impl Special {
+    const fn encode(self) -> u64 {
+        self.number as u64 | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48
+    }
+
+    /// Writes the end of a page.
+    ///
+    /// # Panics
+    /// If the page has fewer bytes.
+    pub fn write(self, page: &mut [u8]) {
+        *page.last_chunk_mut().expect("a page has a special space") = self.encode().to_le_bytes();
+    }
+
+    /// Checks that this is the end of a page of this size.
+    ///
+    /// # Errors
+    /// What is wrong with the page: [`Defect::WrongLength`], [`Defect::ForeignPage`], [`Defect::UnknownVersion`],
+    /// [`Defect::WrongKind`], [`Defect::WrongNumber`]; and [`Defect::NewPage`] if it is all zero.
+    #[inline]
+    pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
+        match page.last_chunk() {
+            Some(end) if page.len() == size.bytes() && u64::from_le_bytes(*end) == self.encode() => Ok(()),
+            _ => Err(Damage { page: at, defect: self.defect(page, size) }),
+        }
+    }
+
+    /// The page, if it was written: one that is all zero, or after the end of the file, was not.
+    ///
+    /// # Errors
+    /// Those of [`Special::check`], except [`Defect::NewPage`].
+    #[inline]
+    pub fn written(self, page: Option<&[u8]>, size: PageSize, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
+        let Some(page) = page else { return Ok(None) };
+        match self.check(page, size, at) {
+            Ok(()) => Ok(Some(page)),
+            Err(Damage { defect: Defect::NewPage, .. }) => Ok(None),
+            Err(damage) => Err(damage),
+        }
+    }
+
+    #[cold]
+    fn defect(self, page: &[u8], size: PageSize) -> Defect {
+        let Some(end) = page.last_chunk::<SPECIAL_BYTES>().filter(|_| page.len() == size.bytes()) else {
+            return Defect::WrongLength { found: page.len(), expected: size.bytes() };
+        };
+        let [n0, n1, n2, n3, version, kind, id0, id1] = *end;
+        let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
+        if page.iter().all(|&byte| byte == 0) {
+            Defect::NewPage
+        } else if id != PAGE_ID {
+            Defect::ForeignPage { found: id }
+        } else if version != PAGE_VERSION {
+            Defect::UnknownVersion { found: version }
+        } else if kind != self.kind as u8 {
+            Defect::WrongKind { found: kind, expected: self.kind }
+        } else {
+            Defect::WrongNumber { found: number, expected: self.number }
+        }
+    }
+}
+
+/// The pages of an index: in shared buffers, or in memory for tests.
+pub trait Pages {
+    /// What reading can fail with.
+    type Error: From<Damage>;
+
+    /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after the end of the file.
+    ///
+    /// # Errors
+    /// Those of reading a page.
+    fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
+
+    /// Announces that a page will be read soon.
+    fn prefetch(&mut self, page: PageNumber) {
+        let _ = page;
+    }
+}
+
+/// Takes the pages of an index that is being built.
+pub trait Sink {
+    /// What writing can fail with.
+    type Error: From<Error>;
+
+    /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes
+    /// from the caller.
+    ///
+    /// # Errors
+    /// Those of writing a page.
+    fn write(&mut self, number: PageNumber, page: &[u8]) -> std::result::Result<(), Self::Error>;
+}
+
+/// Reads little-endian numbers from the front of bytes that are long enough.
+pub(crate) struct Reader<'a>(pub &'a [u8]);
+
+impl Reader<'_> {
+    pub fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (taken, rest) = self.0.split_first_chunk().expect("the lengths of pages were checked");
+        self.0 = rest;
+        *taken
+    }
+
+    pub fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    pub fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}

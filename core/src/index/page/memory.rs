@@ -1,0 +1,66 @@
+//! Pages in memory: what the access method does with buffers, without them. For tests, measurements and fuzzing.
+
+use super::address::PageNumber;
+use super::damage::Damage;
+use super::format::{PageSize, Pages, Sink};
+use crate::error::Error;
+
+/// Pages in memory, the first being page 0.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// The pages that were written.
+    pub pages: Vec<Vec<u8>>,
+    /// How often a page was read.
+    pub reads: u64,
+}
+
+/// What an index in memory can fail with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// A damaged page.
+    Damage(Damage),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Damage> for Failure {
+    fn from(damage: Damage) -> Self {
+        Failure::Damage(damage)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+impl Memory {
+    /// A page to write to. The file is extended if necessary.
+    pub fn writable(&mut self, page: PageNumber, size: PageSize) -> &mut [u8] {
+        let page = page as usize;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, vec![0; size.bytes()]);
+        }
+        &mut self.pages[page]
+    }
+}
+
+impl Pages for Memory {
+    type Error = Failure;
+
+    fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Failure> {
+        self.reads += 1;
+        Ok(f(self.pages.get(page as usize).map(Vec::as_slice)))
+    }
+}
+
+impl Sink for Memory {
+    type Error = Failure;
+
+    fn write(&mut self, number: PageNumber, page: &[u8]) -> Result<(), Failure> {
+        assert_eq!(number as usize, self.pages.len(), "pages are written in order");
+        self.pages.push(page.to_vec());
+        Ok(())
+    }
+}
