@@ -147,7 +147,7 @@ fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Words {
         InvalidParameter::IndexRate { fpr, least, greatest } => (
             format!("false positive rate of an index must be from {least} to {greatest}, not {fpr}"),
             None,
-            Some("It is the share of all ranges that are read in vain for an absent key.".into()),
+            Some("It is the share of all ranges that are read unnecessarily for an absent key.".into()),
         ),
         InvalidParameter::Capacity { capacity } => (
             format!("capacity of a bloom filter must be at least 1, not {capacity}"),

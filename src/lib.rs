@@ -30,7 +30,7 @@
 //! | `filter_type` | what tells `counting_bloom` from `bloom` |
 //! | `element` | which values may be elements, and how they become hashes |
 //! | `error` | SQL's words for the core's errors |
-//! | `pg` | safe faces of PostgreSQL; knows no filter |
+//! | `pg` | safe wrappers around PostgreSQL; knows no filter |
 
 #![deny(ffi_unwind_calls)]
 #![deny(unsafe_op_in_unsafe_fn)]

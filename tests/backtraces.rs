@@ -53,5 +53,5 @@ fn no_error_shows_a_backtrace() {
         assert!(error.detail().is_none_or(|detail| detail.lines().count() == 1), "{sql}: {error:?}");
     }
     let log = std::fs::read_to_string(server.dir().join("log")).expect("the log can be read");
-    assert!(log.contains("panicked at") && log.contains("this is a test"), "the log doesn't tell of the panic");
+    assert!(log.contains("panicked at") && log.contains("this is a test"), "the log doesn't show the panic");
 }

@@ -1,5 +1,5 @@
 //! The queues of docs/crawler.md: four workers over real URLs, on a server that is killed in between. With a set, each
-//! page is visited once but for the promised share; exactly, each once.
+//! page is visited once except for the promised share; exactly, each once.
 
 mod common;
 

@@ -254,7 +254,7 @@ fn total_cost(client: &mut Client, sql: &str) -> f64 {
     cost.unwrap_or_else(|| panic!("no cost in {plan}"))
 }
 
-/// A table of 20,000 filters of 12 kB each, all of the same bytes but for an element.
+/// A table of 20,000 filters of 12 kB each, all of the same bytes except for an element.
 const STORED: &str = "
     CREATE TABLE stored (id int, seen bloom);
     INSERT INTO stored SELECT i, f || -i FROM generate_series(1, 20000) AS i,

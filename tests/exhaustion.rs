@@ -178,7 +178,7 @@ fn every_function_fails_with_an_error_or_works() {
     }
 }
 
-/// Errors are small, and there must be memory to tell of them.
+/// Errors are small, and there must be memory to report them.
 #[test]
 fn errors_are_told_with_no_memory_at_all() {
     let server = Server::start("");

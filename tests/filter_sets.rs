@@ -194,7 +194,7 @@ fn the_rate_is_as_promised() {
 }
 
 /// Rows stay where they are: single adds leave the table at twice the size of a new one at most, whoever adds and
-/// vacuums meanwhile. On a server of its own: as long as another transaction that has changed something is open,
+/// vacuums in the meantime. On a server of its own: as long as another transaction that has changed something is open,
 /// anywhere, no old row is removed.
 #[test]
 fn a_set_does_not_bloat() {

@@ -5,7 +5,7 @@ mod common;
 use common::{LAYOUTS, Server, python, rows, run, value};
 use postgres::Client;
 
-/// Elements as expressions of the integer i, the key kind that the reader is told, and its text of an element x.
+/// Elements as expressions of the integer i, the key kind that the reader is given, and its text of an element x.
 const ELEMENTS: [(&str, &str, &str); 18] = [
     ("i", "integer", "x::text"),
     ("i * 1000000007::bigint", "integer", "x::text"),

@@ -12,7 +12,7 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::start("max_wal_size = '4GB'\nautovacuum = off"))
 }
 
-/// One of the numbers that Linux tells of a session's process, in kilobytes.
+/// One of the numbers that Linux reports of a session's process, in kilobytes.
 fn memory(client: &mut Client, name: &str) -> u64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");
@@ -215,7 +215,7 @@ fn the_longest_operations_can_be_cancelled_at_once() {
     let bytes: i64 = value(&mut client, "SELECT min((bloom_info(f)).bytes) FROM large");
     assert!(bytes > 500 << 20, "{bytes}");
     let operations = [
-        // PostgreSQL itself copies a gigabyte to make text of what is printed, and doesn't look up meanwhile.
+        // PostgreSQL itself copies a gigabyte to make text of what is printed, and doesn't look up in the meantime.
         ("print", "bloom_out(f)"),
         ("print and parse", "bloom_in(bloom_out(f))"),
         ("bytea and back", "f::bytea::bloom IS NULL"),

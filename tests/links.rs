@@ -26,7 +26,7 @@ fn prose(document: &Path) -> String {
     format!("\n{text}").split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
 }
 
-/// Text without what stands between backquotes, but for the quotes themselves.
+/// Text without what stands between backquotes, except for the quotes themselves.
 fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }
@@ -44,7 +44,7 @@ fn anchors(document: &Path) -> Vec<String> {
     headings.map(|line| anchor(line.trim_start_matches('#'))).chain(named.map(str::to_owned)).collect()
 }
 
-/// The targets of a document's links, but for those of other sites.
+/// The targets of a document's links, except for those of other sites.
 fn links(document: &Path) -> Vec<String> {
     let text = without_code(&prose(document));
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());

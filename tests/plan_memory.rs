@@ -11,7 +11,7 @@ const ELEMENTS: i64 = 4_000_000;
 /// Kilobytes that may differ by chance: PostgreSQL's caches, what the memory of a process is rounded to.
 const SLACK: i64 = 6_000;
 
-/// A number that Linux tells of a session's process, in kilobytes.
+/// A number that Linux reports of a session's process, in kilobytes.
 fn memory(client: &mut Client, name: &str) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");

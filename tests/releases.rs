@@ -143,7 +143,8 @@ fn upgrades_end_with_the_objects_of_a_new_installation() {
     }
 }
 
-/// A version without one of the functions of this one, and what adds that: a wrong script is told from a right one.
+/// A version without one of the functions of this one, and what adds that: a wrong script is distinguished from a right
+/// one.
 #[test]
 fn wrong_upgrades_would_be_noticed() {
     let server = Server::start("");

@@ -171,7 +171,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// A number that Linux tells of a session's process, in kilobytes.
+/// A number that Linux reports of a session's process, in kilobytes.
 fn memory(client: &mut Client, name: &str) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");

@@ -12,7 +12,7 @@ use postgres::Client;
 use std::path::Path;
 use std::process::Command;
 
-/// The new PostgreSQL, as `scripts/server` is told of it.
+/// The new PostgreSQL, as given to `scripts/server`.
 fn new_server(old_version: i32) -> Server {
     let pg_config = std::env::var("UPGRADE_TO").expect("UPGRADE_TO names the pg_config of the new PostgreSQL");
     let version = String::from_utf8(output(Command::new(&pg_config).arg("--version"))).expect("a version is text");

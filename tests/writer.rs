@@ -5,7 +5,7 @@ mod common;
 use common::{LAYOUTS, Random, Server, python, run};
 use postgres::Client;
 
-/// A type of elements: its key kind in general and in the layout `parquet`, as the writer is told, and the text of the
+/// A type of elements: its key kind in general and in the layout `parquet`, as given to the writer, and the text of the
 /// i-th of them, in SQL and for the writer.
 struct Element {
     sql_type: &'static str,

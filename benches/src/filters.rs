@@ -1,4 +1,4 @@
-//! The index over a column of filters, in a server: what a question costs with it and without, and what it costs to
+//! The index over a column of filters, in a server: what a lookup costs with it and without, and what it costs to
 //! have it.
 //!
 //! | table | filters of 10,000 elements at 1 % | indexed |

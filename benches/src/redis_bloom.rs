@@ -22,7 +22,7 @@ pub struct RedisBloom {
 }
 
 impl RedisBloom {
-    /// Starts a server that keeps nothing on disk; nothing if the module is not there.
+    /// Starts a server that keeps nothing on disk; `None` if the module is not there.
     pub fn start() -> Option<RedisBloom> {
         let module = std::fs::canonicalize(MODULE).ok()?;
         let directory = std::env::temp_dir().join(format!("pg_bloom_redis.{}", std::process::id()));

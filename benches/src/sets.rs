@@ -149,7 +149,7 @@ impl Bench {
         against_figure("`bloom_set_add`, a statement and a commit", median(&mut times), 0.0002, show)
     }
 
-    /// Questions for elements of which half are there: one in a statement, and in a query of many rows; arrays.
+    /// Probes for elements, half of which are there: one in a statement, and in a query of many rows; arrays.
     fn questions(&mut self) -> Vec<Row> {
         let element = "'https://example.com/page/' || i";
         self.database.run(&format!(

@@ -1,4 +1,4 @@
-//! Columns of indexes: an index hashes elements as a filter does, but for what can change under it.
+//! Columns of indexes: an index hashes elements as a filter does, except for what can change under it.
 //!
 //! | type | a filter | an index |
 //! |---|---|---|

@@ -55,7 +55,7 @@ impl ProbeKey {
     }
 
     /// The hash that filters of a kind, which is not that of none, have for the element: `Some(None)` if they can't
-    /// have it; nothing if asking them is an error.
+    /// have it; `None` if asking them is an error.
     pub fn hash_of_kind(&self, kind: Kind<'_>) -> Option<Option<u64>> {
         if let Some(form) = other_form(self.tag, kind.tag) {
             return Some(self.in_form(form));
@@ -65,7 +65,7 @@ impl ProbeKey {
         is_own.then_some(self.hashes[0])
     }
 
-    /// The hash that a filter has for the element; nothing if it can't have it.
+    /// The hash that a filter has for the element; `None` if it can't have it.
     ///
     /// # Errors
     /// 42804 when the filter holds elements of another kind.

@@ -1,7 +1,8 @@
 //! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
 //!
 //! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
-//! [`super::insert`], and so does what was inserted meanwhile, when PostgreSQL validates the index ([`super::given`]).
+//! [`super::insert`], and so does what was inserted in the meantime, when PostgreSQL validates the index
+//! ([`super::given`]).
 
 use super::column;
 use super::given::Given;

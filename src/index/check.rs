@@ -1,7 +1,7 @@
 //! `bloom_index_check`: whether the index would find every row of its table.
 //!
-//! The rows are those that everybody sees who begins now. Each is looked for as a question would, in the two pages that
-//! its bits are in, and by the heap filter on its own page.
+//! The rows are those that everybody sees who begins now. Each is looked up as a query would do it, in the two pages
+//! that its bits are in, and by the heap filter on its own page.
 
 use super::column::Index;
 use super::heap_filter::HeapFilter;

@@ -78,7 +78,7 @@ pub fn column(relation: Relation) -> Result<Column> {
 }
 
 /// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
-/// index on `citext` would answer no question about `citext`. One that is there already is built anew.
+/// index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt.
 ///
 /// # Errors
 /// 0A000 for such a type.

@@ -2,8 +2,8 @@
 //!
 //! PostgreSQL would look at every row of such a range: fetch it, decide who sees it, compare it, some 60 ns each. Most
 //! of them are others. So the scan reads the pages itself, hashes the column of each row, and gives PostgreSQL only the
-//! rows that have the hash; it does with these what it does with those of any index. A range that was named in vain
-//! costs its pages once, and none of its rows.
+//! rows that have the hash; it does with these what it does with those of any index. A range that was named
+//! unnecessarily costs its pages once, and none of its rows.
 //!
 //! | 6 million rows, 8 pages per range | whole ranges | by the heap filter |
 //! |---|---|---|
@@ -34,9 +34,9 @@ pub struct HeapFilter {
 
 /// A row of a page.
 pub struct HashedRow {
-    /// By which line an index finds it; nothing where none does any more.
+    /// By which line an index finds it; `None` where none does any more.
     pub root: Option<u16>,
-    /// Nothing where only PostgreSQL can tell.
+    /// `None` where only PostgreSQL can tell.
     pub hash: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl HeapFilter {
         });
     }
 
-    /// The rows of a page, which the table must have, but for those whose column is NULL.
+    /// The rows of a page, which the table must have, except for those whose column is NULL.
     pub fn rows_of(&self, page: u32) -> Vec<HashedRow> {
         let mut rows = Vec::new();
         self.each_row(page, |heap_page, row, hash| {
@@ -72,7 +72,7 @@ impl HeapFilter {
         rows
     }
 
-    /// Calls `visit` with each row, and its hash, if that can be had.
+    /// Calls `visit` with each row, and its hash, if it can be computed here.
     #[inline(always)]
     fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
         let pin = Pin::read(self.table, Fork::Main, page);

@@ -74,12 +74,12 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a page to set. Another session may have set them meanwhile: then there are none.
+/// Bytes of a page to set. Another session may have set them in the meantime: then there are none.
 fn deltas(index: &Index, mark: &Mark, page: &Exclusive<'_>) -> Result<Deltas> {
     mark.deltas(page).map_err(|damage| damaged(index.relation(), &damage))
 }
 
-/// Adds tiles up to that of a range, or some of those before it, if nobody else did meanwhile.
+/// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime.
 #[cold]
 fn grow(index: &Index, range: u32) -> Result<Rc<Directory>> {
     let relation = index.relation();

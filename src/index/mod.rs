@@ -11,10 +11,10 @@
 //! | `given` | rows that CREATE INDEX CONCURRENTLY need not give again |
 //! | `new_index` | the pages of an index that is being built |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
-//! | `scan` | questions: a bitmap of rows in the ranges that may have a key |
+//! | `scan` | lookups: a bitmap of rows in the ranges that may have a key |
 //! | `heap_filter` | which rows of such a range are worth a look |
 //! | `vacuum` | VACUUM, which finds nothing to remove |
-//! | `cost` | what the planner is told |
+//! | `cost` | what the planner expects of a scan |
 //! | `inspect` | `bloom_index_info` |
 //! | `check` | `bloom_index_check` |
 //! | `opened` | an index that somebody names in SQL |

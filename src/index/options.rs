@@ -27,7 +27,7 @@ struct Stored {
 /// The options of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions {
-    /// The share of ranges that are read in vain for an absent key.
+    /// The share of ranges that are read unnecessarily for an absent key.
     pub fpr: f64,
     /// Heap pages of a range.
     pub pages_per_range: u32,
@@ -40,7 +40,7 @@ thread_local! {
 /// Makes the options known to PostgreSQL.
 pub fn define() {
     let kind = Kind::new();
-    kind.real(c"fpr", c"Share of all ranges that are read in vain for an absent key", DEFAULT_FPR);
+    kind.real(c"fpr", c"Share of all ranges that are read unnecessarily for an absent key", DEFAULT_FPR);
     kind.integer(
         c"pages_per_range",
         c"Number of table pages that have one Bloom filter",
@@ -53,7 +53,7 @@ pub fn define() {
 /// Parses the options of an index, and checks them if `validate`.
 ///
 /// # Errors
-/// 22023 for a rate that is none.
+/// 22023 for an invalid rate.
 pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     let entries = [
         Entry::new(c"fpr", OptionType::Real, std::mem::offset_of!(Stored, fpr)),
@@ -78,7 +78,7 @@ fn check(fpr: f64) -> Result<()> {
     }
     Err(invalid_parameter(format!("option \"fpr\" is {fpr}"))
         .detail(format!("It must be between {} and {MAX_FPR}.", decimal(MIN_FPR)))
-        .hint("It is the share of all ranges that are read in vain for an absent key. Leave it out for 0.00002."))
+        .hint("It is the share of all ranges that are read unnecessarily for an absent key. Leave it out for 0.00002."))
 }
 
 /// A small number as people write it.

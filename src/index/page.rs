@@ -63,7 +63,7 @@ pub fn unhashed() -> Error {
     Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "element has no hash")
 }
 
-/// The pages of an index that is open, of which those behind the end of the file are nothing.
+/// The pages of an index that is open, where one behind the end of the file is `None`.
 pub struct IndexPages<'a> {
     relation: Relation,
     /// How many pages the file had when last seen. It never gets shorter.

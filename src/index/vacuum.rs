@@ -1,5 +1,5 @@
 //! VACUUM: there is nothing to remove, since no place of a row is kept. Bits of rows that are gone stay until REINDEX;
-//! they make questions slower and never wrong.
+//! they make lookups slower and never wrong.
 
 use super::given;
 use crate::pg::relation::Relation;

@@ -61,7 +61,7 @@ pub fn validate(class: Oid) -> bool {
     is_valid
 }
 
-/// Whether an operator class over filters is one that an index can have. Whose functions its operators have is checked
+/// Whether an operator class over filters is one that an index can have. Who owns the operators' functions is checked
 /// when an index is opened.
 fn validate_over_filters(family: Oid, declared: Oid) -> bool {
     let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();

@@ -5,7 +5,7 @@ use super::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// The elements of argument `i`, an array whose elements have type `element_type`; those that are NULL are left out.
+/// The elements of argument `i`, an array of type `element_type`; those that are NULL are left out.
 /// Empty if the argument is NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
     // SAFETY: by declaration the argument is an array; its elements' type is the one that the parser says.
@@ -84,7 +84,7 @@ pub fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Ve
 /// An `int2vector`: an array whose subscripts begin at 0 and which has one dimension even if it is empty.
 fn int2vector(elements: &[Element]) -> pg_sys::Datum {
     let numbers: Vec<i16> = memory::collect(elements.iter().map(|element| element.datum.value() as i16));
-    // SAFETY: the function copies as many numbers as it is told.
+    // SAFETY: the function copies as many numbers as are given.
     unsafe { pg_sys::Datum::from(pg_sys::buildint2vector(numbers.as_ptr(), numbers.len() as i32)) }
 }
 
@@ -92,7 +92,7 @@ fn int2vector(elements: &[Element]) -> pg_sys::Datum {
 fn oidvector(elements: &[Element]) -> pg_sys::Datum {
     let oids: Vec<pg_sys::Oid> =
         memory::collect(elements.iter().map(|element| pg_sys::Oid::from(element.datum.value() as u32)));
-    // SAFETY: the function copies as many identifiers as it is told.
+    // SAFETY: the function copies as many identifiers as are given.
     unsafe { pg_sys::Datum::from(pg_sys::buildoidvector(oids.as_ptr(), oids.len() as i32)) }
 }
 

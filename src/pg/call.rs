@@ -233,8 +233,8 @@ impl Call {
         }
     }
 
-    /// Whether the executor prepared this call. Who calls functions of an aggregate by hand, as Citus does to spread it
-    /// over nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
+    /// Whether the executor prepared this call. Code that calls functions of an aggregate by hand, as Citus does to
+    /// spread it over nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
     pub fn is_prepared(&self) -> bool {
         // SAFETY: flinfo is valid.
         self.flinfo().is_ok_and(|flinfo| unsafe { !(*flinfo).fn_expr.is_null() })

@@ -1,4 +1,4 @@
-//! The rows of a table's page, of which one column is read: all that are there, whoever sees them.
+//! The rows of a table's page, one column of which is read: all that are there, whoever sees them.
 //!
 //! ```text
 //! page  | header | line 1 | line 2 | …    free    … | row 2 | row 1 |
@@ -65,7 +65,7 @@ pub enum Found {
 }
 
 impl RowColumn {
-    /// The column of a table that an index is on; nothing where it is on an expression, where the table is kept by
+    /// The column of a table that an index is on; `None` where it is on an expression, where the table is kept by
     /// another access method, and where PostgreSQL may remove rows that a snapshot still sees, since it has to notice
     /// that itself (`old_snapshot_threshold`, before version 17).
     pub fn of_index(index: Relation, table: Relation) -> Option<RowColumn> {
@@ -129,7 +129,7 @@ impl RowColumn {
 }
 
 impl Place {
-    /// Where a value starts and ends in the columns of a row, of which those before end at `at`; nothing if that is
+    /// Where a value starts and ends in the columns of a row, of which those before end at `at`; `None` if that is
     /// beyond the row.
     #[inline(always)]
     fn find(&self, data: &[u8], at: usize) -> Option<(usize, usize)> {
@@ -164,7 +164,7 @@ fn length_of_value(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// A row, but for its header.
+/// A row, except for its header.
 struct Row<'p> {
     /// How many columns it has.
     columns: usize,

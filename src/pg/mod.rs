@@ -1,4 +1,4 @@
-//! Safe faces of PostgreSQL. Nothing here knows what a filter is.
+//! Safe wrappers around PostgreSQL. Nothing here knows what a filter is.
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -16,14 +16,14 @@
 //! | [`once`] | what a call site does once in a statement |
 //! | [`temporary_file`] | a file that ends with a memory context |
 //! | [`relation`], [`buffer`], [`wal`] | indexes and tables; their pages under locks; changes with their WAL records |
-//! | [`heap_page`] | the rows of a table's page, of which one column is read |
+//! | [`heap_page`] | the rows of a table's page, one column of each |
 //! | [`bulk_write`] | the pages of a relation that is being made |
 //! | [`table`], [`scan`] | scans of tables; index scans as PostgreSQL asks for them |
 //! | [`snapshot`], [`owner`] | what is visible now; rights |
 //! | [`read_ahead`] | sequential scans that ask a condition of many rows at once |
 //! | [`planning`], [`vacuum`] | what the planner and VACUUM ask of an index |
 //! | `scan_paths` | further ways to scan a table |
-//! | [`reloptions`], [`hooks`] | options of relations; what PostgreSQL tells of changes of objects and transactions |
+//! | [`reloptions`], [`hooks`] | options of relations; transactions that fail |
 //! | [`definition`], [`invalidation`] | what a table consists of; what changed since |
 //! | [`sql`] | statements of SQL |
 //! | [`version`] | what differs between PostgreSQL's major versions |

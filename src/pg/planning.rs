@@ -32,7 +32,7 @@ impl Planned {
         unsafe { &*self.info().rel }
     }
 
-    /// The index, which the planner has locked; nothing if it is only imagined.
+    /// The index, which the planner has locked; `None` if it is only imagined.
     pub fn index(&self) -> Option<Opened> {
         let info = self.info();
         (!info.hypothetical).then(|| Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE))

@@ -237,7 +237,7 @@ impl Relation {
         unsafe { attribute(self.data().rd_att, 0).atttypid }
     }
 
-    /// Whether an index that was there before is being built anew.
+    /// Whether an index that was there before is being rebuilt.
     pub fn is_being_reindexed(self) -> bool {
         // SAFETY: looks at what this session is doing.
         unsafe { pg_sys::ReindexIsProcessingIndex(self.oid()) }
@@ -291,7 +291,7 @@ impl Opened {
         Opened(Relation(unsafe { pg_sys::index_open(oid, lock) }))
     }
 
-    /// Any relation, under a lock; nothing if there is none, or none any more once the lock is had.
+    /// Any relation, under a lock; `None` if there is none, or none any more once the lock is had.
     pub fn if_there(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Opened> {
         // SAFETY: null for what is not there.
         let relation = unsafe { pg_sys::try_relation_open(oid, lock) };

@@ -116,7 +116,7 @@ impl<'b> RowBatch<'b> {
 
     fn hand_over(&mut self) {
         for (rows, again) in self.rows.iter_mut().zip([false, true]) {
-            // SAFETY: the bitmap is being filled; as many rows as it is told.
+            // SAFETY: the bitmap is being filled; as many rows as are given.
             unsafe { pg_sys::tbm_add_tuples(self.bitmap.0, rows.as_mut_ptr(), rows.len() as i32, again) };
             self.added += rows.len() as i64;
             rows.clear();

@@ -90,7 +90,7 @@ impl Prepared {
         let sql = c_string(sql)?;
         let mut oids = types.to_vec();
         connected(|| {
-            // SAFETY: connected; as many types as it is told. The plan is kept before the connection ends.
+            // SAFETY: connected; as many types as are given. The plan is kept before the connection ends.
             unsafe {
                 let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
                 let plan = pg_sys::SPI_prepare_cursor(sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr(), options);

@@ -1,4 +1,4 @@
-//! What VACUUM tells an access method, and is told.
+//! What VACUUM passes to an access method, and what it gets back.
 
 use super::relation::Relation;
 use super::version;
@@ -14,7 +14,7 @@ pub fn delay() {
     unsafe { version::vacuum_delay_point() };
 }
 
-/// What it is told of an index.
+/// What an access method returns about an index.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Pages.
@@ -41,7 +41,7 @@ impl DeadRows {
         DeadRows { has, state }
     }
 
-    /// Whether a row is one of them. Who asks holds no lock of a page.
+    /// Whether a row is one of them. The caller must not hold a page lock.
     pub fn has(&self, page: u32, line: u16) -> bool {
         let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
         let mut place = pg_sys::ItemPointerData { ip_blkid, ip_posid: line };

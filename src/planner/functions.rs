@@ -1,4 +1,4 @@
-//! What the planner is told: how many rows `filter @> element` keeps, and what asking a stored filter costs.
+//! Estimates for the planner: how many rows `filter @> element` keeps, and what asking a stored filter costs.
 //!
 //! # Rows
 //!
@@ -50,7 +50,7 @@ const FAIR_SAMPLE: f64 = 100.0;
 const SLICE_COST: f64 = 300.0;
 /// What a page of it costs, in the same units.
 const PAGE_COST: f64 = 150.0;
-/// Pages up to which a value is fetched whole to be asked for one element.
+/// Pages up to which a value is fetched whole to be probed for one element.
 const SHORT_PAGES: f64 = 2.0;
 
 /// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or

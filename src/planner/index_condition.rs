@@ -142,7 +142,7 @@ unsafe fn is(operator: pg_sys::Oid, filter: *mut pg_sys::Node, key: *mut pg_sys:
 /// # Safety
 /// As of [`is`].
 unsafe fn is_any(operator: pg_sys::Oid, filter: *mut pg_sys::Node, keys: *mut pg_sys::FuncExpr) -> *mut pg_sys::Node {
-    // SAFETY: promised by the caller; a node is zeros but for what is set.
+    // SAFETY: promised by the caller; a node is zeros except for what is set.
     unsafe {
         let clause: *mut pg_sys::ScalarArrayOpExpr = pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
         (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;

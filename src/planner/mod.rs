@@ -1,4 +1,4 @@
-//! What the planner is told.
+//! Estimates and conditions for the planner.
 //!
 //! | module | what it knows |
 //! |---|---|

@@ -220,7 +220,7 @@ impl Column<'_> {
         let mut slot = pg_sys::AttStatsSlot::default();
         let statistics = self.statistics.statsTuple;
         // SAFETY: the row is there; the slot has as many values and numbers as it says, which live until it is freed.
-        // The column's values are of the clause's type but for relabelling.
+        // The column's values are of the clause's type except for relabelling.
         unsafe {
             if !pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, pg_sys::InvalidOid, flags as i32) {
                 return None;

@@ -11,8 +11,8 @@
 //! An element is new if the locked row does not have it. The row is then this transaction's until it ends, so of
 //! sessions that add an element at once one gets it: the others wait for its commit, and look again.
 //!
-//! Nothing is retried. An UPDATE of unlocked rows that tried again those that had changed meanwhile would take its
-//! locks in a second order, and three sessions of one call each could deadlock.
+//! Nothing is retried. An UPDATE of unlocked rows that tried again those that had changed in the meantime would take
+//! its locks in a second order, and three sessions of one call each could deadlock.
 
 use super::fill::{self, Rates};
 use super::items::{Item, batches, by_shard, check_often, chosen, distinct_items, item, shards_of};
@@ -71,7 +71,7 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
     Ok(())
 }
 
-/// The shards whose rows lack an item of a batch, as read without locks.
+/// The shards that lack an item of a batch, as read without locks.
 fn lacking(set: &Set, site: &Site, batch: &[Item], operation: &str) -> Result<Vec<u32>> {
     let groups: Vec<&[Item]> = by_shard(batch).collect();
     let mut lacking: Vec<u32> = Vec::new();

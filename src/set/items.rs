@@ -57,7 +57,7 @@ pub fn distinct_items(site: &Site, shards: u32, elements: &[Element]) -> Vec<Ite
     items
 }
 
-/// The most shards whose rows are in memory at once: some megabytes, whatever the size of an array.
+/// The most shards that are in memory at once: some megabytes, whatever the size of an array.
 pub const MOST_SHARDS_AT_ONCE: usize = 1024;
 
 /// Items, in the order of their shards, in parts of at most [`MOST_SHARDS_AT_ONCE`] shards.

@@ -27,7 +27,7 @@ impl Answers {
         Ok(answers)
     }
 
-    /// The same on a standby; nothing if the index was made after the snapshot was taken.
+    /// The same on a standby; `None` if the index was made after the snapshot was taken.
     ///
     /// REINDEX CONCURRENTLY lets nobody use the new index before all snapshots are gone that may see rows which it
     /// lacks, but it can't know those of a standby: there any new index may lack what was updated before it was made.
@@ -88,7 +88,7 @@ pub fn agree(client: &mut Client, index: &str, sql: &str) -> usize {
     answers.by_scan.len()
 }
 
-/// A question for each of these keys, given as SQL expressions of one type: which rows of `table` have it in `column`?
+/// A query for each of these keys, given as SQL expressions of one type: which rows of `table` have it in `column`?
 /// Each key is a row of the answer, also where no row has it.
 pub fn each(table: &str, column: &str, condition: &str, keys: &[String]) -> String {
     format!(

@@ -1,5 +1,5 @@
 //! Damaged files of indexes: each question is answered or fails with an error that names the block and says REINDEX. An
-//! answer that is wrong is one that `bloom_index_check` finds. No session dies, and REINDEX mends everything.
+//! answer that is wrong is one that `bloom_index_check` finds. No session dies, and REINDEX repairs everything.
 
 use super::asking::agree;
 use super::files::{assert_no_crash, found, refuses};
@@ -24,11 +24,11 @@ pub struct Damaged {
     pub may_be_harmless: bool,
 }
 
-/// A question and its rows.
+/// A query and its rows.
 type Asked = (String, Vec<String>);
 
 impl Damaged {
-    /// Damages all indexes of a table that is there, and mends them.
+    /// Damages all indexes of a table that is there, and repairs them.
     pub fn live(&self, server: &Server, mut client: Client, seed: u64) {
         let mut random = random(seed);
         let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -44,7 +44,7 @@ impl Damaged {
             for (n, damage) in damages.iter().enumerate() {
                 self.insert(&mut client, n, damage);
             }
-            self.mend(&mut client, &mut random);
+            self.repair(&mut client, &mut random);
         }
         assert_no_crash(server);
         println!("{} files: {outcomes:?}", times(1) * self.indexes);
@@ -55,12 +55,12 @@ impl Damaged {
         assert!(is_possible, "not every outcome was seen: {outcomes:?}");
     }
 
-    /// Questions for an index that is not damaged yet: to plan a sequential scan PostgreSQL looks at it as well.
+    /// Queries for an index that is not damaged yet: to plan a sequential scan PostgreSQL looks at it as well.
     fn ask(&self, client: &mut Client, random: &mut Random, n: usize) -> Vec<Asked> {
         (self.questions)(random, n).into_iter().map(|sql| (sql.clone(), column(client, &sql))).collect()
     }
 
-    /// Damages the files of a server that is stopped meanwhile.
+    /// Damages the files of a server that is stopped in the meantime.
     fn damage_all(&self, server: &Server, mut client: Client, random: &mut Random) -> (Vec<String>, Client) {
         let database: String = value(&mut client, "SELECT current_database()::text");
         let paths: Vec<PathBuf> = (0..self.indexes)
@@ -120,7 +120,7 @@ impl Damaged {
     }
 
     /// Builds all indexes again, which then find everything.
-    fn mend(&self, client: &mut Client, random: &mut Random) {
+    fn repair(&self, client: &mut Client, random: &mut Random) {
         let table = self.table;
         run(client, &format!("UPDATE pg_index SET indisready = true WHERE indrelid = '{table}'::regclass"));
         (0..self.indexes).for_each(|n| run(client, &format!("REINDEX INDEX d{n}")));

@@ -103,7 +103,7 @@ pub fn refuses(client: &mut Client, damage: &str, sql: &str) -> bool {
     true
 }
 
-/// The rows that a query finds; nothing if it is refused.
+/// The rows that a query finds; `None` if it is refused.
 pub fn found(client: &mut Client, damage: &str, sql: &str) -> Option<Vec<String>> {
     if refuses(client, damage, sql) {
         return None;

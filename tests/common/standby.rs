@@ -20,7 +20,7 @@ impl Drop for StopsWhenDropped<'_> {
 pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !so() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(start.elapsed() < PATIENCE, "waited for nothing: {what}");
         thread::sleep(Duration::from_millis(1));
     }
 }

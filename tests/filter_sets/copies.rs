@@ -77,7 +77,7 @@ fn a_subscriber_follows() {
             server().dir().display()
         ),
     );
-    // Some are added while it copies, some when it follows; filters grow from lists to bits meanwhile.
+    // Some are added while it copies, some when it follows; filters grow from lists to bits in the meantime.
     let (middle, late): (Vec<i32>, Vec<i32>) = ((1000..3000).collect(), (3000..5000).collect());
     for batch in middle.chunks(100) {
         add_all(&mut publisher, "s", batch);
@@ -110,6 +110,8 @@ fn a_standby_answers_and_takes_over() {
     let (primary, standby) = (Server::start(config), Server::start(config));
     let mut on_primary = primary.database("followed");
     run(&mut on_primary, "SELECT bloom_set_create('s', 'integer', 20000)");
+    run(&mut on_primary, "SELECT bloom_set_create('unlogged', 'integer', 100)");
+    run(&mut on_primary, "ALTER TABLE unlogged SET UNLOGGED");
     let early: Vec<i32> = (0..5000).collect();
     add_all(&mut on_primary, "s", &early);
     follow(&standby, &primary);
@@ -125,6 +127,10 @@ fn a_standby_answers_and_takes_over() {
     assert!(value::<f64>(&mut on_standby, "SELECT elements FROM bloom_set_info('s')") > 19_000.0);
     for call in ["bloom_set_add('s', -1)", "bloom_set_add_all('s', ARRAY[-1])", "bloom_set_create('t', 'text', 10)"] {
         refused(&mut on_standby, "25006", &format!("SELECT {call}"));
+    }
+    // An unlogged table isn't there.
+    for call in ["bloom_set_contains('unlogged', 1)", "bloom_set_add('unlogged', 1)", "bloom_set_info('unlogged')"] {
+        refused(&mut on_standby, "0A000", &format!("SELECT {call}"));
     }
     primary.kill9();
     assert!(value::<bool>(&mut on_standby, "SELECT pg_promote()"));

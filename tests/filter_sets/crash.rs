@@ -1,4 +1,4 @@
-//! Eight sessions that add overlapping batches, of which some roll back, and a server that is killed meanwhile.
+//! Eight sessions that add overlapping batches, of which some roll back, and a server that is killed in the meantime.
 
 use crate::common::{Random, Server, bound, column, rows, run, value};
 use crate::setting;

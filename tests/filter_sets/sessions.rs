@@ -1,4 +1,4 @@
-//! Several sessions, step by step: who waits for whom, and what each gets.
+//! Several sessions, step by step: which waits for which, and what each gets.
 
 use crate::common::standby::wait_until;
 use crate::common::{refused, run, sqlstate, state_of, value};
@@ -36,7 +36,7 @@ fn second_gets(name: &str, end: impl FnOnce(Client, &mut Client)) -> Vec<i32> {
     thread::scope(|scope| {
         let waiting = scope.spawn(move || add_all(&mut second, "s", &[elements[1], x]));
         wait_for_waiter(&mut observer, "second");
-        // Who asks waits for nobody, and sees nothing of both.
+        // A reader waits for nobody, and sees nothing of both.
         assert!(!value::<bool>(&mut observer, &format!("SELECT bloom_set_contains('s', {x})")));
         end(first, &mut observer);
         let mut got = waiting.join().expect("the second session adds");
@@ -87,7 +87,7 @@ fn a_batch_that_fails_in_the_middle_leaves_nothing() {
     assert_eq!(add_all(&mut second, "s", &elements), elements);
 }
 
-/// Who calls twice in one transaction can meet another one in a circle.
+/// Sessions that call twice in one transaction can deadlock.
 #[test]
 fn two_calls_in_a_transaction_can_deadlock() {
     let (mut observer, elements) = prepare("circle");

@@ -1,5 +1,5 @@
 //! CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY tell PostgreSQL which rows an index was built from, and are given
-//! the others: rows that came meanwhile, and those that there was no memory for.
+//! the others: rows that came in the meantime, and those that there was no memory for.
 
 use crate::common::asking::check;
 use crate::common::standby::StopsWhenDropped;

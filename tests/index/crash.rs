@@ -1,4 +1,4 @@
-//! Tables that aren't in the WAL, or not at once, and pages that were given away but never written.
+//! Tables that aren't in the WAL, or not at once, and pages that were allocated but never written.
 
 use crate::common::asking::{agree, any, check, each};
 use crate::common::{Server, run, value};

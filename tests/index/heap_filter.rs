@@ -85,7 +85,8 @@ fn any_shape(client: &mut Client, random: &mut Random) -> (&'static str, &'stati
     (key_type, key)
 }
 
-/// The rows that a query's index scan named and that were compared in vain, and pages of which it named every row.
+/// The rows that a query's index scan named and that were compared unnecessarily, and pages of which it named every
+/// row.
 fn in_vain(client: &mut Client, sql: &str) -> (i64, i64) {
     let text = plan(client, "ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF", sql);
     let number_after = |label: &str| {

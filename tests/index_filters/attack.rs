@@ -97,13 +97,13 @@ fn change(client: &mut Client, random: &mut Random, kind: usize, next: &mut i32)
     sql
 }
 
-/// A question, and what prepares it.
+/// A query, and what prepares it.
 struct Question {
     before: String,
     sql: String,
 }
 
-/// A question in one of many forms.
+/// A query in one of many forms.
 fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
     let own = random.below(30) != 0;
     let asked = if own { kind } else { random.below(KINDS.len()) };
@@ -142,7 +142,7 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
     Question { before, sql: format!("{select} {condition}") }
 }
 
-/// The rows of a question in their order, or the SQLSTATE that it fails with.
+/// The rows of a query in their order, or the SQLSTATE that it fails with.
 fn answer(client: &mut Client, sql: &str) -> Result<Vec<String>, String> {
     let messages = client.simple_query(sql).map_err(|error| state_of(&error))?;
     let mut rows: Vec<String> = messages

@@ -77,7 +77,7 @@ fn compare_file(client: &mut Client, path: &Path, present: i64) {
     }
 }
 
-/// What is written of what was read is the same, but for the floats that are completed on the way.
+/// What is written of what was read is the same, except for the floats that are completed on the way.
 fn compare_written(client: &mut Client, column: &Column, bytes: &[u8]) {
     let sql = format!("SELECT bloom_to_parquet(bloom_from_parquet($1, '{}'))", column.sql_type);
     let written: Vec<u8> = client.query_one(&sql, &[&bytes]).expect("a filter").get(0);

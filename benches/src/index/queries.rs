@@ -65,7 +65,7 @@ impl Bench {
         );
         self.database.run("DROP TABLE by_ours, by_btree");
         let title = format!("absent key, 100 partitions of {each} rows");
-        // A page of each range that is read in vain, by chance up to twice as many.
+        // A page of each range that is read unnecessarily, by chance up to twice as many.
         let expected = (pages * 0.00002 * 2.0).max(1.0);
         vec![
             Row::timed(title.clone(), "B-trees", &mut ours, &mut theirs, 1.5),

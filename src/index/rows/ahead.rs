@@ -1,11 +1,11 @@
-//! Pages that a question will read, on their way before they are asked.
+//! Pages that a lookup will read, on their way before they are asked.
 //!
 //! ```text
 //! announced ──▶ coming: reads are started while pages are found to be on disk
 //!                 └──▶ near: pinned, and fetched from memory while others are asked ──▶ asked
 //! ```
 //!
-//! A question for an absent key reads a page of each tile, which lie far from each other: one at a time it would wait
+//! A lookup for an absent key reads a page of each tile, which lie far from each other: one at a time it would wait
 //! for each of them, for the disk or at least for the memory.
 
 use super::super::page::{Failure, IndexPages};

@@ -20,7 +20,7 @@ pub fn estimate(planned: &Planned) -> Cost {
     Cost { startup, total, selectivity: planned.selectivity() }
 }
 
-/// Pages that a question reads. A damaged index must not keep the table's queries from being planned: the scan says
+/// Pages that a lookup reads. A damaged index must not keep the table's queries from being planned: the scan says
 /// what is wrong.
 fn pages_asked(planned: &Planned) -> f64 {
     let opened = planned.index();

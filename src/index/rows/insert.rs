@@ -1,9 +1,9 @@
 //! INSERT, and UPDATE that changes the filter: a slot for the new row.
 //!
 //! ```text
-//! claim      row page: the slot is the row's, and no question finds it       one record
+//! claim      row page: the slot is the row's, and no lookup finds it       one record
 //! blocks     some bytes to each page of the tile                             a record for four pages
-//! publish    row page: questions find it                                     one record
+//! publish    row page: lookups find it                                     one record
 //! ```
 //!
 //! No lock is held from one record to the next. An error or a crash in between leaves a slot that is claimed by a row
@@ -117,7 +117,7 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
 /// Pages that the file is made longer by at once, at most.
 const EXTENDED: u32 = 256;
 
-/// Lets questions find a row whose blocks are written.
+/// Lets lookups find a row whose blocks are written.
 fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
     let relation = index.relation();
     let mut pin = index.pages().existing(page.page, page.page + 1);
@@ -132,7 +132,7 @@ fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> 
     Ok(())
 }
 
-/// Adds a tile for a group, if nobody else added one meanwhile.
+/// Adds a tile for a group, if nobody else added one in the meantime.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
     let relation = index.relation();

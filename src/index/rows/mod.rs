@@ -20,10 +20,10 @@
 //! | `key` | what a scan looks for, for each kind of elements |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY: a slot for a row |
-//! | `scan` | questions: a bitmap of rows |
-//! | `ahead` | pages that a question will read |
+//! | `scan` | lookups: a bitmap of rows |
+//! | `ahead` | pages that a lookup will read |
 //! | `vacuum` | VACUUM: slots of rows that are gone |
-//! | `cost` | what the planner is told |
+//! | `cost` | what the planner expects of a scan |
 //! | `inspect` | `bloom_index_info` |
 //! | `check` | `bloom_index_check` |
 

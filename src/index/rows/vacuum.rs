@@ -1,7 +1,7 @@
 //! VACUUM: slots of rows that are gone become free. Their blocks stay, and are written over by the next that has the
 //! slot.
 //!
-//! A question that has read the blocks before, and reads whose the slot is after another row got it, may take the new
+//! A lookup that has read the blocks before, and reads whose the slot is after another row got it, may take the new
 //! row for a match by the old blocks, or for none: but it began before that row was inserted, and can't see it.
 
 use super::super::page::damaged;

@@ -1,4 +1,4 @@
-//! The condition, prepared to be asked for many rows.
+//! The condition, prepared to be evaluated for many rows.
 
 use super::super::call::{Call, Element};
 use super::super::error::Result;

@@ -2,16 +2,16 @@
 //! can be fetched to the processor's cache for all of them at once.
 //!
 //! The condition is a call of a function with two arguments: one that is the same for the whole scan, and a column of
-//! the table. Who defines the function says how it is asked for many rows ([`Condition`]).
+//! the table. The caller that defines the function says how it is evaluated for many rows ([`Condition`]).
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `provider` | who reads ahead, and what is asked |
+//! | `provider` | the conditions that are evaluated so |
 //! | `path` | the planner's side: which scans are worth it |
 //! | `plan`, `parts` | from a path to a plan; what is in a plan |
 //! | `scan` | the executor's side: reading ahead and handing out |
 //! | `batch` | rows that were read, and those among them that are handed out |
-//! | `asked` | the condition, prepared to be asked for many rows |
+//! | `asked` | the condition, prepared to be evaluated for many rows |
 //! | `methods` | what PostgreSQL calls in the executor |
 //! | `raw` | PostgreSQL's functions and function pointers that are called for each row |
 

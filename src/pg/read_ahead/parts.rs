@@ -71,7 +71,7 @@ pub unsafe fn called(node: *mut pg_sys::Node) -> Option<Called> {
     }
 }
 
-/// The column that an expression is, but for another name of its type.
+/// The column that an expression is, except for another name of its type.
 ///
 /// # Safety
 /// `node` must be a valid expression.

@@ -1,4 +1,4 @@
-//! Who reads ahead, and what is asked.
+//! The conditions that are evaluated for many rows at once.
 
 use super::super::call::{Call, Element};
 use super::super::error::Result;
@@ -27,7 +27,7 @@ impl Condition {
     }
 }
 
-/// Who reads ahead.
+/// The conditions, and what EXPLAIN shows of them.
 #[derive(Clone, Copy)]
 pub struct Provider {
     /// What a scan can ask.
@@ -51,7 +51,7 @@ pub fn set(provider: Provider) {
     PROVIDER.set(Some(provider));
 }
 
-/// Who reads ahead, once that is known.
+/// The conditions, once they are set.
 pub fn provider() -> Option<Provider> {
     PROVIDER.get()
 }

@@ -79,7 +79,7 @@ impl Scan {
         }
     }
 
-    /// Whether a row that another transaction has changed meanwhile still is what is looked for.
+    /// Whether a row that another transaction has changed in the meantime still is what is looked for.
     ///
     /// # Safety
     /// As [`Scan::next`].
