@@ -65,7 +65,7 @@ pub fn scan_for_check(
     unsafe {
         let info = pg_sys::BuildIndexInfo(index.raw());
         (*info).ii_Concurrent = true;
-        let Some(begin) = (*(*table.raw()).rd_tableam).scan_begin else { return Ok(()) };
+        let begin = (*(*table.raw()).rd_tableam).scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
         let rows = guarded!(begin(table.raw(), snapshot.raw(), 0, no_keys, not_parallel, flags));
         scan(table, index, info, rows, &mut found).map(drop)
@@ -90,7 +90,7 @@ unsafe fn scan<F: FnMut(Row) -> Result<()>>(
     // SAFETY: promised by the caller; the access method of a table has the function, and the closure lives until the
     // scan ends.
     unsafe {
-        let Some(scan) = (*(*table.raw()).rd_tableam).index_build_range_scan else { return Ok(0.0) };
+        let scan = (*(*table.raw()).rd_tableam).index_build_range_scan.expect("tables can be scanned");
         let (table, index) = (table.raw(), index.raw());
         let callback = Some(build_callback::<F> as _);
         Ok(guarded!(scan(
