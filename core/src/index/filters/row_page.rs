@@ -84,7 +84,7 @@ impl RowPage {
     /// The state of a slot, and its row.
     ///
     /// # Errors
-    /// [`Defect::Field`] for an unknown state.
+    /// [`crate::index::page::Defect::Field`] for an unknown state.
     pub fn slot(&self, page: &[u8], slot: u16) -> Result<(State, RowId), Damage> {
         let state = match page[usize::from(self.state_at(slot))] {
             0 => State::Free,
