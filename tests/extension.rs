@@ -189,6 +189,7 @@ fn settings_may_be_there_before_the_library() {
             value::<Vec<String>>(&mut client, settings),
             [
                 "pg_bloom.default_fpr=0.02",
+                "pg_bloom.heap_filter=on",
                 "pg_bloom.max_filter_size=65536",
                 "pg_bloom.overfill=error",
                 "pg_bloom.read_ahead=on"
