@@ -2,8 +2,8 @@
 
 use crate::error::invalid_parameter;
 use crate::pg::call::Call;
-use crate::pg::error::{Error, Outcome, Result, SqlState};
-use crate::pg::varlena::PgBuffer;
+use crate::pg::call::error::{Error, Outcome, Result, SqlState};
+use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::filter::build::{self, Request};
 use pg_bloom_core::{Header, Layout, counting, sizing};

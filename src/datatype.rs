@@ -6,9 +6,9 @@
 
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
-use crate::pg::encoding;
-use crate::pg::error::{Error, Outcome, Result, SqlState};
-use crate::pg::varlena::{PgBuffer, Value, c_string};
+use crate::pg::call::error::{Error, Outcome, Result, SqlState};
+use crate::pg::value::encoding;
+use crate::pg::value::varlena::{PgBuffer, Value, c_string};
 use pg_bloom_core::{Buffer, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;

@@ -1,6 +1,6 @@
 //! SQL's words for what can go wrong: SQLSTATE, message, detail and hint of each of the core's problems.
 
-use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::call::error::{Error, Result, SqlState};
 use pg_bloom_core::error::{InvalidBinary, InvalidParameter, KindMismatch, Mismatch, Parameters, TooLarge};
 use pg_bloom_core::sizing::{GREATEST_FPR, is_possible_fpr, least_fpr};
 use pg_bloom_core::{Layout, MAX_STORED_BYTES, Problem};

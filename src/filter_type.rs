@@ -2,7 +2,7 @@
 //! for warnings and for the planner.
 
 use crate::pg::call::Call;
-use crate::pg::error::Result;
+use crate::pg::call::error::Result;
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::overfull::{self, Overfull};
 use pg_bloom_core::filter::slices::Start;

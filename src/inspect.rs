@@ -4,8 +4,8 @@
 use crate::error::During;
 use crate::filter_type::FilterArguments;
 use crate::pg::call::Call;
-use crate::pg::error::{Outcome, Result};
-use crate::pg::row::{Column, row};
+use crate::pg::call::error::{Outcome, Result};
+use crate::pg::value::row::{Column, row};
 use crate::probe::start;
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::{Body, Header, filter};

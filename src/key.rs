@@ -4,11 +4,11 @@
 use crate::element::{ElementType, ProbeKey};
 use crate::error::unsupported;
 use crate::filter_type::Bloom;
-use crate::pg::array::{array_of, elements};
+use crate::pg::call::error::Outcome;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
-use crate::pg::error::Outcome;
-use crate::pg::varlena::PgBuffer;
+use crate::pg::value::array::{array_of, elements};
+use crate::pg::value::varlena::PgBuffer;
 use crate::probe::FilterCache;
 use pgrx::pg_sys::Datum;
 
@@ -21,7 +21,7 @@ fn input(_: &Call) -> Outcome {
 fn output(call: &Call) -> Outcome {
     let Some(value) = call.value(0) else { return Ok(None) };
     let bytes = value.bytes();
-    Ok(Some(crate::pg::varlena::c_string(2 + 2 * bytes.len(), |text| {
+    Ok(Some(crate::pg::value::varlena::c_string(2 + 2 * bytes.len(), |text| {
         text[..2].copy_from_slice(b"\\x");
         for (digits, byte) in text[2..].chunks_exact_mut(2).zip(bytes) {
             digits.copy_from_slice(format!("{byte:02x}").as_bytes());

@@ -30,6 +30,7 @@
 //! | `filter_type` | what tells `counting_bloom` from `bloom` |
 //! | `element` | which values may be elements, and how they become hashes |
 //! | `error` | SQL's words for the core's errors |
+//! | `heap` | the rows of a table's pages: the one room below the table access method |
 //! | `pg` | safe wrappers around PostgreSQL; knows no filter |
 
 #![deny(ffi_unwind_calls)]
@@ -50,6 +51,7 @@ mod datatype;
 mod element;
 mod error;
 mod filter_type;
+mod heap;
 mod index;
 mod inspect;
 mod key;
@@ -68,10 +70,10 @@ pgrx::pg_module_magic!(name, version);
 /// Called by PostgreSQL when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    pg::panics::install_hook();
+    pg::call::panics::install_hook();
     settings::define();
     index::define();
     membership::define();
-    pg_bloom_core::interrupt::install(pg::interrupt::check_for_interrupts);
-    pg_bloom_core::memory::install(pg::error::out_of_memory);
+    pg_bloom_core::interrupt::install(pg::call::interrupt::check_for_interrupts);
+    pg_bloom_core::memory::install(pg::call::error::out_of_memory);
 }

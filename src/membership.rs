@@ -3,12 +3,12 @@
 
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterArguments, FilterType};
-use crate::pg::array::{array_of, elements};
+use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
-use crate::pg::error::{Outcome, Result};
 use crate::pg::read_ahead::{self, Condition, Provider};
-use crate::pg::row::{Column, row};
+use crate::pg::value::array::{array_of, elements};
+use crate::pg::value::row::{Column, row};
 use crate::probe::{FilterCache, probe, probe_each};
 use crate::settings;
 use pg_bloom_core::filter::estimate;

@@ -3,8 +3,8 @@
 use crate::error::During;
 use crate::filter_type::{Bloom, FilterArguments};
 use crate::pg::call::Call;
-use crate::pg::error::Outcome;
-use crate::pg::varlena::PgBuffer;
+use crate::pg::call::error::Outcome;
+use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::{fold, merge, resize};
 use pg_bloom_core::sizing;

@@ -3,9 +3,9 @@
 use crate::error::invalid_parameter;
 use crate::filter_type::FilterType;
 use crate::pg::call::Call;
-use crate::pg::error::{Error, Outcome, Result, warn};
+use crate::pg::call::error::{Error, Outcome, Result, warn};
 use crate::pg::once;
-use crate::pg::varlena::PgBuffer;
+use crate::pg::value::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::Buffer;
 use pg_bloom_core::filter::overfull::Overfull;

@@ -3,8 +3,8 @@
 use crate::element::parquet_tag;
 use crate::filter_type::FilterArguments;
 use crate::pg::call::Call;
-use crate::pg::error::Outcome;
-use crate::pg::varlena::PgBuffer;
+use crate::pg::call::error::Outcome;
+use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::parquet;
 

@@ -4,8 +4,8 @@
 use crate::arguments::{self, Arguments, at_fpr, request};
 use crate::error::invalid_parameter;
 use crate::pg::call::Call;
-use crate::pg::error::{Outcome, Result};
-use crate::pg::row::{Column, Rows, row};
+use crate::pg::call::error::{Outcome, Result};
+use crate::pg::value::row::{Column, Rows, row};
 use pg_bloom_core::filter;
 use pg_bloom_core::kind::Kind;
 use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};

@@ -206,7 +206,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
         "src",
         &[
             &["pg"],
-            &["error", "settings"],
+            &["error", "settings", "heap"],
             &["element"],
             &["filter_type", "arguments"],
             &["overfull"],

@@ -21,7 +21,7 @@ use super::site::ElementState;
 use super::state::{Head, State};
 use super::tag::{Tag, nothing_of_its_own};
 use crate::pg::call::Call;
-use crate::pg::error::Result;
+use crate::pg::call::error::Result;
 use pg_bloom_core::Layout;
 use pg_bloom_core::simd::prefetches_far;
 

@@ -9,7 +9,7 @@ use super::site::{Aggregate, CallSite, ElementState, same_parameters, transition
 use super::state::State;
 use crate::arguments::{Arguments, empty_bloom, request};
 use crate::pg::call::Call;
-use crate::pg::error::{Outcome, Result};
+use crate::pg::call::error::{Outcome, Result};
 use crate::settings;
 use pg_bloom_core::Header;
 use pgrx::pg_sys::Datum;

@@ -7,7 +7,7 @@ use super::site::{Aggregate, ElementState, same_parameters, transition};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::filter_type::FilterArguments;
 use crate::pg::call::Call;
-use crate::pg::error::{Outcome, Result};
+use crate::pg::call::error::{Outcome, Result};
 use pg_bloom_core::Header;
 
 /// The aggregate `counting_bloom_agg`.

@@ -6,7 +6,7 @@ use crate::arguments::empty_bloom;
 use crate::filter_type::{Bloom, FilterArguments};
 use crate::overfull;
 use crate::pg::call::Call;
-use crate::pg::error::Outcome;
+use crate::pg::call::error::Outcome;
 use pg_bloom_core::filter::set::Operation;
 
 fn transition(call: &Call, operation: Operation) -> Outcome {

@@ -1,7 +1,7 @@
 //! What the groups of a call site share: kept once rather than with each of a million states.
 
 use crate::pg::call::Call;
-use crate::pg::error::Result;
+use crate::pg::call::error::Result;
 use pg_bloom_core::{Header, Kind};
 use pgrx::pg_sys;
 

@@ -11,8 +11,8 @@
 //! repetitions is rewritten without them.
 
 use crate::pg::call::Call;
-use crate::pg::error::Result;
-use crate::pg::temporary_file::Temporary;
+use crate::pg::call::error::Result;
+use crate::pg::memory::temporary_file::Temporary;
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::memory;
 use pgrx::{PgMemoryContexts, pg_sys};

@@ -6,7 +6,7 @@
 //! a few bits.
 
 use crate::pg::call::Call;
-use crate::pg::error::{Error, Result, SqlState, raise};
+use crate::pg::call::error::{Error, Result, SqlState, raise};
 
 /// The first byte of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use super::members::Reader;
 use super::resolve::{Resolved, Resolver};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
+use crate::pg::call::error::{Error, Result};
+use crate::pg::call::interrupt;
 use crate::pg::catalog::{self, Shape};
-use crate::pg::error::{Error, Result};
-use crate::pg::interrupt;
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{OIDVECTOROID, Oid};
 

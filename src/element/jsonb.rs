@@ -8,8 +8,8 @@
 //! ```
 
 use super::numeric;
-use crate::pg::encoding;
-use crate::pg::error::{Error, SqlState, raise};
+use crate::pg::call::error::{Error, SqlState, raise};
+use crate::pg::value::encoding;
 use pg_bloom_core::canonical::{Sink, json};
 use pg_bloom_core::memory;
 

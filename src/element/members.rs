@@ -1,13 +1,13 @@
 //! Elements that are made of others: arrays, rows, ranges and multiranges.
 
 use super::scalar::{ScalarReader, with_value};
-use crate::pg::array::each_element;
 use crate::pg::call::Element;
+use crate::pg::call::interrupt;
 use crate::pg::catalog::Storage;
-use crate::pg::interrupt;
-use crate::pg::range::{Bounds, Multirange, RangeEntry};
-use crate::pg::row_type::RowType;
-use crate::pg::varlena::Value;
+use crate::pg::value::array::each_element;
+use crate::pg::value::range::{Bounds, Multirange, RangeEntry};
+use crate::pg::value::row_type::RowType;
+use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::members::{self, flags};
 use pg_bloom_core::canonical::{Count, Sink};
 use pg_bloom_core::hash::Stream;

@@ -11,7 +11,7 @@
 //! ```
 
 use super::hasher::Form;
-use crate::pg::error::{Error, Result, SqlState};
+use crate::pg::call::error::{Error, Result, SqlState};
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};

@@ -3,10 +3,11 @@
 use super::members::{Member, Parts, RangeType, Reader};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
+use crate::pg::call::error::{Error, Result};
+use crate::pg::call::interrupt;
 use crate::pg::catalog::{self, Shape, Storage};
-use crate::pg::error::{Error, Result};
-use crate::pg::row_type::{RowType, version};
-use crate::pg::{encoding, interrupt};
+use crate::pg::value::encoding;
+use crate::pg::value::row_type::{RowType, version};
 use pg_bloom_core::kind::{Tag, fit};
 use pgrx::pg_sys::{BuiltinOid, Oid};
 use std::collections::HashMap;

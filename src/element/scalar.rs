@@ -2,8 +2,9 @@
 
 use super::{jsonb, numeric};
 use crate::pg::call::Element;
-use crate::pg::varlena::Value;
-use crate::pg::{catalog, encoding};
+use crate::pg::catalog;
+use crate::pg::value::encoding;
+use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::{Sink, scalar};
 use pgrx::pg_sys;
 use std::ffi::CStr;

@@ -1,14 +1,13 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
-use super::cost::{self, Cost};
-use super::{build, insert, options, rows, scan, vacuum, validate};
+use super::{kinds, options, validate};
 use crate::pg::call::Call;
-use crate::pg::error::{Outcome, Result, raise};
-use crate::pg::planning::Planned;
-use crate::pg::relation::Relation;
-use crate::pg::scan::{Bitmap, keys};
-use crate::pg::table::page_of;
-use crate::pg::vacuum::{DeadRows, Vacuum};
+use crate::pg::call::error::{Outcome, Result, raise};
+use crate::pg::method::planning::Planned;
+use crate::pg::method::scan::{Bitmap, keys};
+use crate::pg::method::table::page_of;
+use crate::pg::method::vacuum::{DeadRows, Vacuum};
+use crate::pg::storage::relation::Relation;
 use crate::pg::version;
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::{self, Datum};
@@ -61,8 +60,7 @@ unsafe extern "C-unwind" fn ambuild(
     // SAFETY: as above; the result is new memory.
     unsafe {
         let (table, index) = (Relation::new(table), Relation::new(index));
-        let build = if rows::is_over_filters(index) { rows::build } else { build::build };
-        let built = or_raise(build(table, index, info));
+        let built = or_raise(kinds::of(index).build(table, index, info));
         let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
         (*result).heap_tuples = built.table_rows;
         (*result).index_tuples = built.index_rows;
@@ -74,7 +72,7 @@ unsafe extern "C-unwind" fn ambuild(
 unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     // SAFETY: as above.
     let index = unsafe { Relation::new(index) };
-    or_raise(if rows::is_over_filters(index) { rows::build_empty(index) } else { build::build_empty(index) });
+    or_raise(kinds::of(index).build_empty(index));
 }
 
 #[pgrx::pg_guard]
@@ -89,31 +87,14 @@ unsafe extern "C-unwind" fn aminsert(
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
 ) -> bool {
-    // SAFETY: as above.
-    unsafe { insert_row(index, values, nulls, place) }
-}
-
-/// Adds a row. The result means nothing: it is about uniqueness.
-///
-/// # Safety
-/// As for aminsert.
-unsafe fn insert_row(
-    index: pg_sys::Relation,
-    values: *mut Datum,
-    nulls: *mut bool,
-    place: pg_sys::ItemPointer,
-) -> bool {
     // SAFETY: there is a value for the one column, and a place.
     unsafe {
         if !*nulls {
-            let index = Relation::new(index);
-            or_raise(if rows::is_over_filters(index) {
-                rows::insert(index, *values, RowId { page: page_of(place), line: (*place).ip_posid })
-            } else {
-                insert::insert(index, *values, page_of(place))
-            });
+            let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
+            or_raise(kinds::of(index).insert(index, *values, row));
         }
     }
+    // This means nothing: it is about uniqueness.
     false
 }
 
@@ -127,10 +108,7 @@ unsafe extern "C-unwind" fn ambulkdelete(
     // SAFETY: as above.
     unsafe {
         let (index, dead) = (Vacuum::new(&*info).index(), DeadRows::new(is_dead, state));
-        if rows::is_over_filters(index) {
-            return or_raise(rows::bulk_delete(index, &dead)).write(known);
-        }
-        vacuum::bulk_delete(index, &dead).write(known)
+        or_raise(kinds::of(index).bulk_delete(index, &dead)).write(known)
     }
 }
 
@@ -145,10 +123,8 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
         if vacuum.is_analyze() {
             return known;
         }
-        if rows::is_over_filters(vacuum.index()) {
-            return if known.is_null() { rows::cleanup(vacuum.index(), &vacuum).write(known) } else { known };
-        }
-        vacuum::cleanup(vacuum.index(), &vacuum).write(known)
+        let counts = kinds::of(vacuum.index()).cleanup(&vacuum, !known.is_null());
+        counts.map_or(known, |counts| counts.write(known))
     }
 }
 
@@ -167,8 +143,7 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: as above; all results have a place.
     unsafe {
         let planned = Planned::new(root, path, loops);
-        let is_over_filters = planned.has_support_function(validate::KEY_OF_ELEMENT);
-        let estimate: Cost = if is_over_filters { rows::estimate(&planned) } else { cost::estimate(&planned) };
+        let estimate = kinds::of_planned(&planned).estimate(&planned);
         *startup = estimate.startup;
         *total = estimate.total;
         *selectivity = estimate.selectivity;
@@ -216,8 +191,7 @@ unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mu
         version::count_search(scan);
         let mut bitmap = Bitmap::new(bitmap);
         let index = Relation::new((*scan).indexRelation);
-        let find = if rows::is_over_filters(index) { rows::bitmap } else { scan::bitmap };
-        or_raise(find(index, &keys(scan), &mut bitmap))
+        or_raise(kinds::of(index).bitmap(index, &keys(scan), &mut bitmap))
     }
 }
 

@@ -1,48 +1,50 @@
-//! `bloom_index_info`: what an index is made for, and what it holds.
+//! `bloom_index_info` and `bloom_index_check`.
 
-use super::column::Index;
+use super::kind::Info;
+use super::kinds;
 use super::opened::Named;
-use super::rows;
 use crate::pg::call::Call;
-use crate::pg::error::Outcome;
-use crate::pg::row::{Column, row};
-use pg_bloom_core::index::keys::Level;
+use crate::pg::call::error::Outcome;
+use crate::pg::value::row::{Column, row};
+use pgrx::pg_sys::Datum;
 
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
     let named = Named::argument(call)?.valid()?;
-    if rows::is_over_filters(named.index()) {
-        return Ok(Some(row(call, &rows::columns(&named)?)));
-    }
-    let index = Index::of(named.index())?;
-    let directory = index.directory()?;
-    let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
-    let options = directory.options;
-    let room = directory.end_slot(Level::Zero) * u64::from(options.pages_per_range);
-    let covered = room.min(u64::from(named.table().pages()));
-    let levels = if directory.tiles(Level::One) > 0 { 2 } else { 1 };
-    Ok(Some(row(
-        call,
-        &[
-            Column::I64(i64::from(named.index().pages())),
-            Column::I64(covered.cast_signed()),
-            Column::I32(options.pages_per_range.cast_signed()),
-            Column::I64(survey.ranges.cast_signed()),
-            Column::I32(levels),
-            Column::I64(directory.chain.rows_built.cast_signed()),
-            Column::F64(survey.elements),
-            Column::F64(survey.bits_per_element()),
-            Column::F64(options.fpr),
-            Column::F64(survey.fpr),
-            Column::I64(survey.overfull.cast_signed()),
-            Column::F64(directory.expectation().pages),
-            Column::Null,
-            Column::Null,
-            Column::Null,
-        ],
-    )))
+    let info = kinds::of(named.index()).info(&named)?;
+    Ok(Some(row(call, &columns(&named, &info))))
+}
+
+/// `bloom_index_check(index regclass) → bigint`
+fn check(call: &Call) -> Outcome {
+    let named = Named::argument(call)?.valid()?;
+    Ok(Some(Datum::from(kinds::of(named.index()).check(&named)?)))
+}
+
+fn columns(named: &Named, info: &Info) -> [Column; 15] {
+    let count = |number: Option<u64>| number.map_or(Column::Null, |number| Column::I64(number.cast_signed()));
+    let integer = |number: Option<i64>| number.map_or(Column::Null, Column::I64);
+    let real = |number: Option<f64>| number.map_or(Column::Null, Column::F64);
+    [
+        Column::I64(named.index().pages().into()),
+        Column::I64(info.table_pages.cast_signed()),
+        info.pages_per_range.map_or(Column::Null, |pages| Column::I32(pages.cast_signed())),
+        count(info.ranges),
+        Column::I32(info.levels),
+        Column::I64(info.rows_built.cast_signed()),
+        real(info.elements),
+        real(info.bits_per_element),
+        real(info.target_fpr),
+        real(info.current_fpr),
+        count(info.overfull_ranges),
+        Column::F64(info.pages_per_lookup),
+        integer(info.filters),
+        integer(info.slots),
+        integer(info.always_probed),
+    ]
 }
 
 pg_functions! {
     bloom_index_info => info;
+    bloom_index_check => check;
 }

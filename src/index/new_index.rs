@@ -3,10 +3,10 @@
 //! The first one is the metapage, which comes last.
 
 use super::session;
-use crate::pg::bulk_write::BulkWrite;
-use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::relation::{PAGE_BYTES, Relation};
-use crate::pg::wal;
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::storage::bulk_write::BulkWrite;
+use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::storage::wal;
 use pg_bloom_core::index::page::{SPECIAL_BYTES, Sink};
 
 /// A new index, whose pages behind the metapage are written one by one.

@@ -1,10 +1,10 @@
 //! An index that a user names in a function.
 
 use crate::pg::call::Call;
-use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::owner::{self, AsOwner};
-use crate::pg::relation::{self, Opened, Relation, table_of};
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::catalog::owner::{self, AsOwner};
 use crate::pg::sql;
+use crate::pg::storage::relation::{self, Opened, Relation, table_of};
 use pgrx::pg_sys;
 
 /// An index of this access method and its table, opened for somebody who may, with functions run as the table's owner.

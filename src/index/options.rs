@@ -3,9 +3,9 @@
 //! They say how the index is built: `ALTER INDEX … SET` takes effect at the next REINDEX.
 
 use crate::error::invalid_parameter;
-use crate::pg::error::Result;
-use crate::pg::relation::Relation;
-use crate::pg::reloptions::{self, Entry, Kind, OptionType};
+use crate::pg::call::error::Result;
+use crate::pg::method::reloptions::{self, Entry, Kind, OptionType};
+use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::keys::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum};
 use std::cell::OnceCell;

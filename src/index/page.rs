@@ -1,11 +1,11 @@
 //! Pages of the index in buffers, and what is said of damaged ones.
 
-use crate::pg::buffer::{self, Exclusive, Pin, Shared};
-use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::interrupt;
-use crate::pg::relation::{Fork, PAGE_BYTES, Relation};
-use crate::pg::table::Row;
-use crate::pg::wal::{self, Layout};
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::interrupt;
+use crate::pg::method::table::Row;
+use crate::pg::storage::buffer::{self, Exclusive, Pin, Shared};
+use crate::pg::storage::relation::{Fork, PAGE_BYTES, Relation};
+use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::keys::{META_PAGE, Mark};
 use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
 use std::cell::Cell;

@@ -9,9 +9,9 @@
 //! that lock.
 
 use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
-use crate::pg::buffer::Pin;
-use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::relation::{File, Fork, Relation};
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::storage::buffer::Pin;
+use crate::pg::storage::relation::{File, Fork, Relation};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{Damage, Defect, PageSize, Pages};
 use pg_bloom_core::index::{filters, keys};

@@ -4,9 +4,9 @@
 //! default operator class for sorting, or for hashing. An operator class with another operator would miss rows.
 
 use crate::error::unsupported;
+use crate::pg::call::error::{Error, info};
 use crate::pg::catalog;
-use crate::pg::error::{Error, info};
-use crate::pg::operators;
+use crate::pg::catalog::operators;
 use pgrx::pg_sys::Oid;
 
 /// The strategy of equality, the only one over elements.

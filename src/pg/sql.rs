@@ -6,7 +6,7 @@
 //! What PostgreSQL allocates while connected is freed when the connection ends. After an error PostgreSQL ends it
 //! itself, with the transaction or the subtransaction.
 
-use super::error::{Error, Result, SqlState};
+use super::call::error::{Error, Result, SqlState};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
@@ -126,7 +126,7 @@ impl Prepared {
                 return Ok(());
             }
             for i in 0..rows {
-                super::interrupt::check_for_interrupts();
+                super::call::interrupt::check_for_interrupts();
                 each(&ResultRow { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc })?;
             }
             pg_sys::SPI_freetuptable(table);

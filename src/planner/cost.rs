@@ -3,8 +3,8 @@
 use super::statistics;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
+use crate::pg::call::nodes::argument;
 use crate::pg::catalog;
-use crate::pg::nodes::argument;
 use pgrx::pg_sys;
 
 /// What the planner wants to know the cost of.

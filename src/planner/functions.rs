@@ -38,7 +38,7 @@ use super::statistics::{Clause, Side, clause};
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
-use crate::pg::error::Outcome;
+use crate::pg::call::error::Outcome;
 use pgrx::pg_sys::{self, Datum};
 
 /// The share of rows to expect where nothing is known.

@@ -10,15 +10,15 @@
 //! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
 //! asked again by the condition itself.
 
-use crate::pg::array;
+use crate::pg::call::nodes::argument;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
-use crate::pg::nodes::argument;
-use crate::pg::operators;
+use crate::pg::catalog::operators;
+use crate::pg::value::array;
 use pgrx::pg_sys::{self, Datum};
 use std::ffi::CStr;
 
-/// The strategy of operators that ask a filter, and the support functions that make keys: as in `index/rows`.
+/// The strategy of operators that ask a filter, and the support functions that make keys: as in `index/filters`.
 const ASKS: i16 = 2;
 const KEY_OF_ELEMENT: i16 = 1;
 const KEY_OF_ARRAY: i16 = 2;

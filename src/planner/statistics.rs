@@ -3,11 +3,11 @@
 //! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has:
 //! each value is read only if its type says that it is a filter, and nothing here is an error.
 
+use crate::pg::call::interrupt::check_for_interrupts;
+use crate::pg::call::nodes::nth;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
-use crate::pg::interrupt::check_for_interrupts;
-use crate::pg::nodes::nth;
-use crate::pg::varlena::Value;
+use crate::pg::value::varlena::Value;
 use pgrx::{pg_sys, varatt_is_1b_e};
 use std::ffi::CStr;
 

@@ -11,11 +11,11 @@
 use crate::element::Hasher;
 use crate::filter_type::FilterType;
 use crate::pg::call::Call;
-use crate::pg::error::Result;
-use crate::pg::interrupt::check_for_interrupts;
+use crate::pg::call::error::Result;
+use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::memory;
-use crate::pg::toast::{Identity, fetch_pieces, identity, is_compressed, slice};
-use crate::pg::varlena::Value;
+use crate::pg::value::toast::{Identity, fetch_pieces, identity, is_compressed, slice};
+use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::slices::START_BYTES;
 use pgrx::pg_sys;

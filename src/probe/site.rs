@@ -3,9 +3,9 @@
 use super::cache::FilterCache;
 use crate::element::{ElementType, Hasher};
 use crate::filter_type::FilterType;
+use crate::pg::call::error::Result;
+use crate::pg::call::expression;
 use crate::pg::call::{Call, Element};
-use crate::pg::error::Result;
-use crate::pg::expression;
 use crate::pg::read_ahead::MOST_ROWS;
 
 /// What a call site that probes for one element remembers.

@@ -1,8 +1,8 @@
 //! The start of a filter: enough to read its header, without the rest of a value out of line.
 
 use crate::pg::call::Call;
-use crate::pg::error::Result;
-use crate::pg::varlena::Value;
+use crate::pg::call::error::Result;
+use crate::pg::value::varlena::Value;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u};
 

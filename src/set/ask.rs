@@ -2,10 +2,10 @@
 
 use super::items::{Item, batches, by_shard, check_often, chosen, item, items, shards_of};
 use super::table::{Set, Site};
-use crate::pg::array::{array_of, elements};
 use crate::pg::call::Call;
-use crate::pg::error::{Outcome, Result};
+use crate::pg::call::error::{Outcome, Result};
 use crate::pg::sql::{Sees, connected};
+use crate::pg::value::array::{array_of, elements};
 use pg_bloom_core::filter::build;
 use pg_bloom_core::{View, memory};
 use pgrx::pg_sys::Datum;

@@ -3,10 +3,10 @@
 use crate::element::ElementType;
 use crate::error::invalid_parameter;
 use crate::pg::call::Call;
+use crate::pg::call::error::{Error, Outcome, Result, SqlState};
 use crate::pg::catalog;
-use crate::pg::error::{Error, Outcome, Result, SqlState};
 use crate::pg::sql::{NewName, execute, namespace};
-use crate::pg::varlena::PgBuffer;
+use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::filter::build;
 use pg_bloom_core::filter::shards::{shard_capacity, shards};

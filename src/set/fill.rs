@@ -5,7 +5,7 @@
 
 use super::table::Set;
 use crate::error::invalid_parameter;
-use crate::pg::error::{Error, Result, warn};
+use crate::pg::call::error::{Error, Result, warn};
 use crate::pg::sql::Sees;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::filter::{estimate, overfull};

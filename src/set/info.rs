@@ -4,9 +4,9 @@ use super::fill::Rates;
 use super::items::MOST_SHARDS_AT_ONCE;
 use super::table::Set;
 use crate::pg::call::Call;
-use crate::pg::error::Outcome;
-use crate::pg::row::{Column, row};
+use crate::pg::call::error::Outcome;
 use crate::pg::sql::{Sees, connected};
+use crate::pg::value::row::{Column, row};
 use pg_bloom_core::View;
 
 /// `bloom_set_info(set)`.

@@ -3,7 +3,7 @@
 
 use super::table::Site;
 use crate::pg::call::Element;
-use crate::pg::interrupt;
+use crate::pg::call::interrupt;
 use pg_bloom_core::{Layout, hash, memory};
 
 /// An element of a batch.

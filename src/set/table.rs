@@ -6,15 +6,16 @@
 //! the call waited for it, as when two tables are swapped, is an error that a retry resolves.
 
 use crate::element::ElementType;
+use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::{Call, Element};
+use crate::pg::catalog::definition::{self, CheckArgument, CheckCall};
+use crate::pg::catalog::invalidation;
+use crate::pg::catalog::owner;
 use crate::pg::catalog::{self, TableColumn};
-use crate::pg::definition::{self, CheckArgument, CheckCall};
-use crate::pg::error::{Error, Result, SqlState};
-use crate::pg::invalidation;
-use crate::pg::relation::{Opened, Relation, name_of};
 use crate::pg::sql::{self, Prepared, ResultRow, Sees};
-use crate::pg::varlena::{PgBuffer, Value};
-use crate::pg::{array, encoding, owner};
+use crate::pg::storage::relation::{Opened, Relation, name_of};
+use crate::pg::value::varlena::{PgBuffer, Value};
+use crate::pg::value::{array, encoding};
 use pg_bloom_core::{Buffer, memory};
 use pgrx::pg_sys::{self, Datum, Oid};
 use std::cell::{Cell, OnceCell, RefCell};

@@ -1,11 +1,11 @@
 //! The condition, prepared to be evaluated for many rows.
 
-use super::super::call::{Call, Element};
-use super::super::error::Result;
-use super::super::nodes::nth;
 use super::parts::{self, Called};
 use super::provider::{Condition, provider};
 use super::raw;
+use crate::pg::call::error::Result;
+use crate::pg::call::nodes::nth;
+use crate::pg::call::{Call, Element};
 use pgrx::pg_sys;
 
 /// The condition of one scan.

@@ -1,8 +1,8 @@
 //! Rows that were read, and those among them that are handed out.
 
-use super::super::call::Element;
 use super::provider::MOST_ROWS;
 use super::raw;
+use crate::pg::call::Element;
 use pgrx::pg_sys;
 
 /// Pages that the rows of one batch may be on: each stays pinned until the batch is read that follows it.

@@ -13,6 +13,7 @@
 //! | `batch` | rows that were read, and those among them that are handed out |
 //! | `asked` | the condition, prepared to be evaluated for many rows |
 //! | `methods` | what PostgreSQL calls in the executor |
+//! | `scan_paths` | further ways to scan a table, for the planner to choose from |
 //! | `raw` | PostgreSQL's functions and function pointers that are called for each row |
 
 mod asked;
@@ -24,6 +25,7 @@ mod plan;
 mod provider;
 mod raw;
 mod scan;
+mod scan_paths;
 
 pub use path::define;
 pub use provider::{Condition, MOST_ROWS, Provider};

@@ -6,7 +6,7 @@
 //! custom_private  before, and which condition ours is
 //! ```
 
-use super::super::nodes::{items, nth};
+use crate::pg::call::nodes::{items, nth};
 use pgrx::pg_sys::{self, NodeTag};
 use std::ptr::null_mut;
 

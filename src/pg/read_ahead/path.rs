@@ -1,11 +1,11 @@
 //! The planner's side: which scans are worth reading ahead.
 
-use super::super::nodes::{items, nth};
-use super::super::scan_paths;
 use super::methods;
 use super::parts::{called, column};
 use super::plan::{self, Chosen};
 use super::provider::{self, Provider, provider};
+use super::scan_paths;
+use crate::pg::call::nodes::{items, nth};
 use pgrx::pg_sys::{self, NodeTag};
 use std::ffi::CStr;
 

@@ -1,8 +1,8 @@
 //! From a path to a plan.
 
-use super::super::nodes::{items, length, nth};
 use super::methods;
 use super::parts::integer;
+use crate::pg::call::nodes::{items, length, nth};
 use pgrx::pg_sys::{self, NodeTag};
 use std::ptr::null_mut;
 

@@ -1,7 +1,7 @@
 //! The conditions that are evaluated for many rows at once.
 
-use super::super::call::{Call, Element};
-use super::super::error::Result;
+use crate::pg::call::error::Result;
+use crate::pg::call::{Call, Element};
 use pgrx::pg_sys;
 use std::cell::Cell;
 

@@ -41,7 +41,7 @@ pub unsafe fn scan(
 /// Reads the next row of a table into a slot. Whether there is one.
 ///
 /// # Safety
-/// The scan must be of the slot's table. For [`guarded`].
+/// The scan must be of the slot's table. For [`guarded!`].
 #[inline(always)]
 pub unsafe fn next_row(scan: pg_sys::TableScanDesc, slot: *mut pg_sys::TupleTableSlot) -> bool {
     // SAFETY: promised by the caller; the access method of a table has the function.
@@ -54,7 +54,7 @@ pub unsafe fn next_row(scan: pg_sys::TableScanDesc, slot: *mut pg_sys::TupleTabl
 /// The value of a column of a row; `None` if it is NULL.
 ///
 /// # Safety
-/// The slot must have a row with such a column. For [`guarded`].
+/// The slot must have a row with such a column. For [`guarded!`].
 #[inline(always)]
 pub unsafe fn column(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_sys::Datum> {
     // SAFETY: promised by the caller: after this as many values are there.
@@ -70,7 +70,7 @@ pub unsafe fn column(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<p
 /// What an expression gives, in the current memory; `None` for NULL.
 ///
 /// # Safety
-/// It must be one that is prepared, and have what it refers to in its context. For [`guarded`].
+/// It must be one that is prepared, and have what it refers to in its context. For [`guarded!`].
 #[inline(always)]
 pub unsafe fn evaluate(expression: *mut pg_sys::ExprState, context: *mut pg_sys::ExprContext) -> Option<pg_sys::Datum> {
     let mut is_null = false;
@@ -85,7 +85,7 @@ pub unsafe fn evaluate(expression: *mut pg_sys::ExprState, context: *mut pg_sys:
 /// What a function gives; `None` for NULL.
 ///
 /// # Safety
-/// Its arguments must be there. For [`guarded`].
+/// Its arguments must be there. For [`guarded!`].
 pub unsafe fn call(call: pg_sys::FunctionCallInfo) -> Option<pg_sys::Datum> {
     // SAFETY: promised by the caller.
     unsafe {

@@ -1,11 +1,11 @@
 //! The executor's side: reading ahead and handing out.
 
-use super::super::error::raise;
-use super::super::interrupt::check_for_interrupts;
 use super::asked::Asked;
 use super::batch::Batch;
 use super::provider::MOST_ROWS;
 use super::{parts, raw};
+use crate::pg::call::error::raise;
+use crate::pg::call::interrupt::check_for_interrupts;
 use pgrx::pg_sys;
 
 /// The state of a scan in an execution: PostgreSQL's, and behind it ours, which it doesn't see.

@@ -1,0 +1,295 @@
+//! The rows of a table's page, one column of which is read: all that are there, whoever sees them.
+//!
+//! This is the one room below the table access method. It relies on the layout of pages and rows of PostgreSQL's own
+//! access method `heap`, which any table of another one, and the setting `pg_bloom.heap_filter`, keep it away from. It
+//! decides nothing about visibility: a row that a snapshot sees is on its page, on the same line, as long as the
+//! snapshot is there. Under SERIALIZABLE the scan of the index has a predicate lock of the whole index, as it has
+//! without this room, and PostgreSQL takes those of the rows when it reads them itself.
+//!
+//! ```text
+//! page  | header | line 1 | line 2 | …    free    … | row 2 | row 1 |
+//! row   | header, 23 bytes | which columns are NULL | … | column 1 | column 2 | …
+//!                                                       ▲ a multiple of 8 bytes from where the row begins
+//! ```
+//!
+//! This is what PostgreSQL does for each row that a scan looks at, without asking who may see the row. It is for tables
+//! of PostgreSQL's own kind only.
+//!
+//! While a page is locked for sharing, others set hint bits in the headers of rows, and nothing else: so headers are
+//! read field by field, and only what follows them is ever a slice.
+
+use crate::pg::call::Element;
+use crate::pg::storage::buffer::{CACHE_LINE, Pin, Shared, approach};
+use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::version::{self, attribute};
+use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varsize_any};
+use std::cell::OnceCell;
+
+/// Bytes of a page before its lines, and of a line.
+const PAGE_HEADER: usize = 24;
+const LINE: usize = 4;
+/// Where a page says how far its lines go.
+const LOWER: usize = 12;
+/// Fields of a row's header: two of bits, and where its columns begin; then the bits of NULLs follow.
+const INFOMASK2: usize = 18;
+const INFOMASK: usize = 20;
+const HOFF: usize = 22;
+const NULL_BITS: usize = 23;
+const _: () = {
+    use std::mem::offset_of;
+    assert!(PAGE_HEADER == offset_of!(pg_sys::PageHeaderData, pd_linp));
+    assert!(LOWER == offset_of!(pg_sys::PageHeaderData, pd_lower));
+    assert!(LINE == size_of::<pg_sys::ItemIdData>());
+    assert!(INFOMASK2 == offset_of!(pg_sys::HeapTupleHeaderData, t_infomask2));
+    assert!(INFOMASK == offset_of!(pg_sys::HeapTupleHeaderData, t_infomask));
+    assert!(HOFF == offset_of!(pg_sys::HeapTupleHeaderData, t_hoff));
+    assert!(NULL_BITS == offset_of!(pg_sys::HeapTupleHeaderData, t_bits));
+};
+/// What every row and every page is aligned to.
+const ALIGNMENT: usize = pg_sys::MAXIMUM_ALIGNOF as usize;
+/// Rows whose memory is fetched while others are read, and how much of each: a column is often near the start. So a
+/// page takes a fifth less time.
+const AHEAD: usize = 12;
+const ROW_START: usize = 128;
+/// The most rows of a page.
+const MOST_ROWS: usize = (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_of(ALIGNMENT) + LINE);
+
+/// Where a column is in the rows of a table.
+pub struct RowColumn {
+    before: Vec<Place>,
+    own: Place,
+    by_value: bool,
+    /// Whether rows that are older than the column have a value all the same: the default that it was added with.
+    has_default_for_older: bool,
+}
+
+/// How a column is stored.
+struct Place {
+    /// Bytes; -1 for a value that says how long it is, -2 for one that ends in a zero byte.
+    len: i16,
+    align: usize,
+}
+
+/// What a row has in the column.
+pub enum Found {
+    /// NULL.
+    Null,
+    /// A value, which may be compressed or out of line.
+    Value(Element),
+    /// What only PostgreSQL can tell: the row is older than a column that was added with a default, or damaged.
+    Unknown,
+}
+
+impl RowColumn {
+    /// The column of a table that an index is on; `None` where it is on an expression, where the table is kept by
+    /// another access method, and where PostgreSQL may remove rows that a snapshot still sees, since it has to notice
+    /// that itself (`old_snapshot_threshold`, before version 17).
+    pub fn of_index(index: Relation, table: Relation) -> Option<RowColumn> {
+        let number = usize::try_from(index.column_number()).ok().filter(|&number| number > 0)?;
+        // SAFETY: reads what an open table has.
+        let is_heap = unsafe { std::ptr::eq((*table.raw()).rd_tableam, pg_sys::GetHeapamTableAmRoutine()) };
+        if !is_heap || version::may_snapshots_be_too_old() {
+            return None;
+        }
+        // SAFETY: the descriptor has at least as many columns as the number of one.
+        let column = |i| unsafe { attribute((*table.raw()).rd_att, i) };
+        let place = |i| Place {
+            len: column(i).attlen,
+            align: match column(i).attalign as u8 {
+                pg_sys::TYPALIGN_SHORT => pg_sys::ALIGNOF_SHORT as usize,
+                pg_sys::TYPALIGN_INT => pg_sys::ALIGNOF_INT as usize,
+                pg_sys::TYPALIGN_DOUBLE => pg_sys::ALIGNOF_DOUBLE as usize,
+                _ => 1,
+            },
+        };
+        let own = number - 1;
+        Some(RowColumn {
+            before: (0..own).map(place).collect(),
+            own: place(own),
+            by_value: column(own).attbyval,
+            has_default_for_older: column(own).atthasmissing,
+        })
+    }
+
+    /// What a row has.
+    fn of(&self, row: &Row<'_>) -> Found {
+        if row.columns <= self.before.len() {
+            return if self.has_default_for_older { Found::Unknown } else { Found::Null };
+        }
+        if row.is_null(self.before.len()) {
+            return Found::Null;
+        }
+        let mut at = 0;
+        for (i, place) in self.before.iter().enumerate() {
+            if !row.is_null(i) {
+                let Some(end) = place.find(row.data, at).map(|(_, end)| end) else { return Found::Unknown };
+                at = end;
+            }
+        }
+        let Some((start, end)) = self.own.find(row.data, at) else { return Found::Unknown };
+        self.read(&row.data[start..end])
+    }
+
+    /// The value that these bytes are.
+    fn read(&self, bytes: &[u8]) -> Found {
+        let datum = match *bytes {
+            _ if !self.by_value => pg_sys::Datum::from(bytes.as_ptr()),
+            [byte] => pg_sys::Datum::from(byte as i8),
+            [a, b] => pg_sys::Datum::from(i16::from_ne_bytes([a, b])),
+            [a, b, c, d] => pg_sys::Datum::from(i32::from_ne_bytes([a, b, c, d])),
+            [a, b, c, d, e, f, g, h] => pg_sys::Datum::from(i64::from_ne_bytes([a, b, c, d, e, f, g, h])),
+            _ => return Found::Unknown,
+        };
+        Found::Value(Element { datum })
+    }
+}
+
+impl Place {
+    /// Where a value starts and ends in the columns of a row, of which those before end at `at`; `None` if that is
+    /// beyond the row.
+    #[inline(always)]
+    fn find(&self, data: &[u8], at: usize) -> Option<(usize, usize)> {
+        // A value of up to 126 bytes isn't aligned: its first byte is not zero, as those between columns are.
+        let is_packed = self.len == -1 && *data.get(at)? != 0;
+        let start = if is_packed { at } else { at.next_multiple_of(self.align) };
+        let len = match self.len {
+            -1 => length_of_value(data.get(start..)?)?,
+            -2 => data.get(start..)?.iter().position(|&byte| byte == 0)? + 1,
+            len => usize::try_from(len).ok()?,
+        };
+        (start + len <= data.len()).then_some((start, start + len))
+    }
+}
+
+/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know.
+#[inline(always)]
+fn length_of_value(bytes: &[u8]) -> Option<usize> {
+    /// What says it, of the longest.
+    const LONGEST: usize = 4;
+    /// Bytes of a value that is out of line.
+    const OUT_OF_LINE: usize = 2 + size_of::<pg_sys::varatt_external>();
+    let value: *const pg_sys::varlena = bytes.as_ptr().cast();
+    bytes.first()?;
+    // SAFETY: one byte says which kind it is, and of a short one the length; of others there are as many as say it.
+    unsafe {
+        if varatt_is_1b_e(value) {
+            return (u32::from(*bytes.get(1)?) == pg_sys::vartag_external::VARTAG_ONDISK).then_some(OUT_OF_LINE);
+        }
+        let len = if varatt_is_1b(value) || bytes.len() >= LONGEST { varsize_any(value) } else { 0 };
+        (len > 0).then_some(len)
+    }
+}
+
+/// A row, except for its header.
+struct Row<'p> {
+    /// How many columns it has.
+    columns: usize,
+    /// A bit for each column that is not NULL; empty if there is no NULL.
+    present: &'p [u8],
+    data: &'p [u8],
+}
+
+impl Row<'_> {
+    #[inline(always)]
+    fn is_null(&self, column: usize) -> bool {
+        !self.present.is_empty() && self.present.get(column / 8).is_none_or(|bits| bits & 1 << (column % 8) == 0)
+    }
+}
+
+/// A page of a table that nobody changes.
+pub struct HeapPage<'p> {
+    start: *const u8,
+    _lock: Shared<'p>,
+    roots: OnceCell<[u16; MOST_ROWS]>,
+}
+
+impl<'p> HeapPage<'p> {
+    /// The page in this buffer.
+    pub fn lock(pin: &'p Pin) -> HeapPage<'p> {
+        HeapPage { start: pin.start(), _lock: pin.shared(), roots: OnceCell::new() }
+    }
+
+    /// A field of the page, of two or four bytes, or one.
+    #[inline(always)]
+    fn field<T: Copy>(&self, at: usize) -> T {
+        assert!(at.is_multiple_of(size_of::<T>()) && at + size_of::<T>() <= PAGE_BYTES);
+        // SAFETY: within the page, which the lock keeps, and aligned as the page is. Callers read integers; hint bits
+        // are set by storing a whole one.
+        unsafe { self.start.add(at).cast::<T>().read_volatile() }
+    }
+
+    /// How many lines there are.
+    fn lines(&self) -> usize {
+        let end = usize::from(self.field::<u16>(LOWER)).min(PAGE_BYTES);
+        end.saturating_sub(PAGE_HEADER) / LINE
+    }
+
+    /// Lets the processor fetch the start of a line's row from memory, if there is such a line.
+    #[inline(always)]
+    fn approach(&self, line: usize) {
+        let at = PAGE_HEADER + line * LINE;
+        if at + LINE <= PAGE_BYTES {
+            let (start, ..) = parts_of_line(self.field(at));
+            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| approach(self.start.wrapping_add(start + byte)));
+        }
+    }
+
+    /// Where the row of a line, counted from 0, begins and ends; nothing for a line without one, `None` in it for a
+    /// damaged one.
+    #[inline(always)]
+    fn place_of_row(&self, line: usize) -> Option<Option<(usize, usize)>> {
+        let (start, flags, len) = parts_of_line(self.field(PAGE_HEADER + line * LINE));
+        let end = start + len;
+        let is_possible = start.is_multiple_of(ALIGNMENT) && start + NULL_BITS <= end && end <= PAGE_BYTES;
+        (flags == pg_sys::LP_NORMAL).then_some(is_possible.then_some((start, end)))
+    }
+
+    /// The row between these bytes, unless it is damaged.
+    #[inline(always)]
+    fn row(&self, start: usize, end: usize) -> Option<Row<'_>> {
+        let columns = usize::from(self.field::<u16>(start + INFOMASK2)) & pg_sys::HEAP_NATTS_MASK as usize;
+        let has_nulls = u32::from(self.field::<u16>(start + INFOMASK)) & pg_sys::HEAP_HASNULL != 0;
+        let first = start + usize::from(self.field::<u8>(start + HOFF));
+        let nulls = start + NULL_BITS..start + NULL_BITS + if has_nulls { columns.div_ceil(8) } else { 0 };
+        if !first.is_multiple_of(ALIGNMENT) || first < nulls.end || first > end {
+            return None;
+        }
+        // SAFETY: both are in the row, behind its header, where nothing is changed under the lock.
+        let bytes = |from: usize, to: usize| unsafe { std::slice::from_raw_parts(self.start.add(from), to - from) };
+        Some(Row { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
+    }
+
+    /// Calls `visit` with the line of each row, counted from 1, and what the row has in the column.
+    #[inline(always)]
+    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
+        for line in 0..self.lines() {
+            self.approach(line + AHEAD);
+            let Some(place) = self.place_of_row(line) else { continue };
+            let row = place.and_then(|(start, end)| self.row(start, end));
+            let found = row.map_or(Found::Unknown, |row| column.of(&row));
+            visit(line as u16 + 1, found);
+        }
+    }
+
+    /// By which line an index finds the row of this line: another one of the page, where the row was updated without
+    /// being given to indexes. `None` if there is none any more.
+    pub fn root_of(&self, line: u16) -> Option<u16> {
+        let roots = self.roots.get_or_init(|| {
+            // PostgreSQL writes as many as a page can have rows, and no more.
+            let mut roots = [0; MOST_ROWS];
+            if self.lines() <= MOST_ROWS {
+                // SAFETY: the page is locked, and there is room for that many.
+                unsafe { pg_sys::heap_get_root_tuples(self.start.cast_mut().cast(), roots.as_mut_ptr()) };
+            }
+            roots
+        });
+        roots.get(usize::from(line) - 1).copied().filter(|&root| root > 0)
+    }
+}
+
+/// What a line says: where its row begins, what has become of it, and its bytes.
+#[inline(always)]
+fn parts_of_line(bits: u32) -> (usize, u32, usize) {
+    let (low, flags, high) = ((bits & 0x7FFF) as usize, bits >> 15 & 3, (bits >> 17) as usize);
+    if cfg!(target_endian = "little") { (low, flags, high) } else { (high, flags, low) }
+}

@@ -1,0 +1,66 @@
+//! CREATE INDEX and REINDEX: one scan of the table.
+
+use super::column;
+use crate::error::invalid_parameter;
+use crate::index::new_index::{NewIndex, meta_page, write_empty};
+use crate::index::options;
+use crate::index::page::PAGE_SIZE;
+use crate::pg::call::error::Result;
+use crate::pg::call::interrupt;
+use crate::pg::method::table::{self, Built, Row};
+use crate::pg::storage::relation::Relation;
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::View;
+use pg_bloom_core::index::filters::{Build, Directory};
+use pg_bloom_core::index::page::RowId;
+use pgrx::pg_sys;
+
+/// Builds an index.
+///
+/// # Errors
+/// 0A000 for an operator class of somebody else's; 22023 for options, which are those of the other kind of index; 22P03
+/// for a damaged filter; 54000 for too many pages.
+pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
+    check(index)?;
+    let mut new = NewIndex::begin(index)?;
+    let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
+    let table_rows = table::scan_for_index(table, index, info, |row| {
+        interrupt::check_for_interrupts();
+        add(&mut build, &mut new, row)
+    })?;
+    let rows = build.rows();
+    let directory = build.finish(&mut new)?;
+    new.finish(&meta_page(|page| directory.write_meta(page)));
+    Ok(Built { table_rows, index_rows: rows as f64 })
+}
+
+fn add(build: &mut Build, pages: &mut NewIndex, row: Row) -> Result<()> {
+    let Some(value) = row.value else { return Ok(()) };
+    // SAFETY: the column is one of filters, as its operator class says.
+    let value = unsafe { Value::detoast(value) };
+    let filter = View::parse_trusted(value.bytes())?;
+    build.add(pages, RowId { page: row.page, line: row.line }, &filter)?;
+    value.free();
+    Ok(())
+}
+
+/// Checks that an index can be one.
+fn check(index: Relation) -> Result<()> {
+    if options::are_given(index) {
+        let message = "an index over a column of filters has no options";
+        return Err(invalid_parameter(message)
+            .detail("\"fpr\" and \"pages_per_range\" are those of an index over elements.")
+            .hint("Leave out WITH: the filters have the rates that they were made with."));
+    }
+    column::key_type(index).map(drop)
+}
+
+/// Writes what an unlogged index is after a crash: one without rows.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_empty(index: Relation) -> Result<()> {
+    check(index)?;
+    write_empty(index, &meta_page(|page| Directory::empty(PAGE_SIZE).write_meta(page)));
+    Ok(())
+}

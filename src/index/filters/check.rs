@@ -1,0 +1,128 @@
+//! `bloom_index_check` of an index over filters: whether each row has a slot with all bits of its filter.
+
+use super::column::Index;
+use crate::index::opened::Named;
+use crate::index::page::{Failure, missed};
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::interrupt;
+use crate::pg::method::snapshot::Latest;
+use crate::pg::method::table::{Row, scan_for_check};
+use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::View;
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::page::Pages;
+use pg_bloom_core::index::page::RowId;
+use std::collections::HashMap;
+
+/// The slots of all rows.
+type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
+
+/// Looks for every row. Returns how many there are.
+///
+/// # Errors
+/// XX002 with the first one that is missed, and for damage.
+pub fn check(named: &Named) -> Result<i64> {
+    let relation = named.index();
+    // Rows that the snapshot sees got their slots before it was taken.
+    let snapshot = Latest::take();
+    let index = Index::of(relation)?;
+    let directory = index.directory()?;
+    let slots = all_slots(&index, &directory)?;
+    let mut rows = 0i64;
+    scan_for_check(named.table(), relation, &snapshot, |row| {
+        interrupt::check_for_interrupts();
+        match look_for(&index, &directory, &slots, row)? {
+            Found::Right => rows += 1,
+            Found::Missed => return Err(missed(relation, named.table(), row)),
+            Found::Other => return Err(other(relation, named.table(), row)),
+            // One that is NULL is never looked for.
+            Found::Null => {}
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn all_slots(index: &Index, directory: &Directory) -> Result<Slots> {
+    let mut slots = Slots::new();
+    for (number, _) in directory.groups() {
+        for page in directory.row_pages(number) {
+            let found = |slot, state, row| {
+                if state == State::Used {
+                    slots.entry(row).or_default().push((*page, slot));
+                }
+            };
+            let read = index.pages().with(page.page, |bytes| page.rows(bytes, found));
+            read.and_then(|read| read.map_err(Failure::from)).map_err(|failure| failure.of(index.relation()))?;
+        }
+    }
+    Ok(slots)
+}
+
+/// What the index has for a row.
+enum Found {
+    /// Its filter; or nothing where it needs none.
+    Right,
+    /// Not its filter.
+    Missed,
+    /// A filter that is not its own, beside its own or where it needs none.
+    Other,
+    /// The row has no filter.
+    Null,
+}
+
+fn look_for(index: &Index, directory: &Directory, slots: &Slots, row: Row) -> Result<Found> {
+    let own = slots.get(&RowId { page: row.page, line: row.line }).map_or(&[][..], Vec::as_slice);
+    let none = |found| if own.is_empty() { found } else { Found::Other };
+    let Some(value) = row.value else { return Ok(none(Found::Null)) };
+    // SAFETY: the column is one of filters, as its operator class says.
+    let value = unsafe { Value::detoast(value) };
+    let filter = View::parse_trusted(value.bytes())?;
+    let Some(group) = Group::of(&filter) else { return Ok(none(Found::Right)) };
+    let bits = slot_bits(&filter, &group);
+    let mut right = 0;
+    for (page, number) in own {
+        let slot = directory.slot(page, *number).filter(|_| directory.group(page.group) == Some(&group));
+        if let Some(slot) = slot {
+            right += usize::from(has_bits(index, directory, &group, slot, &bits)?);
+        }
+    }
+    value.free();
+    Ok(match right {
+        0 => Found::Missed,
+        right if right < own.len() => Found::Other,
+        _ => Found::Right,
+    })
+}
+
+/// The error for a row that would also be found by a filter that is not its own.
+fn other(index: Relation, table: Relation, row: Row) -> Error {
+    let message = format!(
+        "index \"{}\" has another filter for row ({},{}) of table \"{}\"",
+        index.name(),
+        row.page,
+        row.line,
+        table.name()
+    );
+    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message)
+        .detail("A query that uses the index may find this row where it should not.")
+        .hint("REINDEX it.")
+}
+
+/// Whether the blocks of a slot are those that they should be.
+fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<bool> {
+    let mut pages = index.pages();
+    for (at, offset, expected) in slot.chunks(directory.size, group, bits) {
+        let is_there = pages.with(at, |page| {
+            let Some(page) = page else { return Ok(false) };
+            slot.tile.special().check(page, directory.size, at)?;
+            let offset = usize::from(offset);
+            Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
+        });
+        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation()))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,56 @@
+//! The column of an index over filters: which columns are some, and what asks them.
+
+use crate::index::session::{self, Kind};
+use crate::index::validate::ASKS;
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::catalog;
+use crate::pg::catalog::operators;
+use crate::pg::storage::relation::Relation;
+use pg_bloom_core::index::filters::Directory;
+use pgrx::pg_sys::{self, Oid};
+
+/// An index over filters in use.
+pub type Index = session::Index<Filters>;
+
+/// A column of filters.
+pub struct Filters {
+    /// The type `bloom_key`.
+    key: Oid,
+}
+
+impl Kind for Filters {
+    type Directory = Directory;
+
+    fn of(relation: Relation) -> Result<Filters> {
+        Ok(Filters { key: key_type(relation)? })
+    }
+}
+
+impl Index {
+    /// The type `bloom_key`.
+    pub fn key_type(&self) -> Oid {
+        self.kind().key
+    }
+}
+
+/// The type `bloom_key`, given that the operator class of the index asks filters as they should be asked.
+///
+/// # Errors
+/// 0A000 for an operator class of somebody else's.
+pub fn key_type(relation: Relation) -> Result<Oid> {
+    let (family, declared, _) = relation.column_class();
+    let handler = relation.handler();
+    let key = catalog::type_beside(handler, c"bloom_key");
+    let asks =
+        [(pg_sys::TEXTOID, c"bloom_contains"), (pg_sys::CHAROID, c"bloom_contains"), (key, c"bloom_contains_key")];
+    let is_own = declared == catalog::type_beside(handler, c"bloom")
+        && asks.into_iter().all(|(right, name)| {
+            operators::family_member(family, declared, right, ASKS)
+                .is_some_and(|operator| catalog::is_beside(operators::function_of(operator), handler, name))
+        });
+    if is_own {
+        return Ok(key);
+    }
+    let message = format!("index \"{}\" has an operator class that does not ask filters", relation.name());
+    Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use the operator class bloom_ops."))
+}

@@ -1,0 +1,154 @@
+//! INSERT, and UPDATE that changes the filter: a slot for the new row.
+//!
+//! ```text
+//! claim      row page: the slot is the row's, and no lookup finds it       one record
+//! blocks     some bytes to each page of the tile                             a record for four pages
+//! publish    row page: lookups find it                                     one record
+//! ```
+//!
+//! No lock is held from one record to the next. An error or a crash in between leaves a slot that is claimed by a row
+//! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so whoever can
+//! see the row finds it.
+
+use super::column::Index;
+use crate::index::new_index::meta_page;
+use crate::index::page::{damaged, prepare};
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::interrupt;
+use crate::pg::storage::buffer::{Exclusive, Pin};
+use crate::pg::storage::relation::Relation;
+use crate::pg::storage::wal::{self, Change, Edit};
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::View;
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::SPECIAL_BYTES;
+use pgrx::pg_sys::Datum;
+use std::rc::Rc;
+
+/// Pages of a WAL record.
+const BATCH: usize = 4;
+
+/// Adds a row with its filter.
+///
+/// # Errors
+/// 22P03 for a damaged filter; XX002 for damage; 54000 if there are no numbers left for pages.
+///
+/// # Safety
+/// The value must be a filter.
+pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
+    // SAFETY: promised by the caller.
+    let value = unsafe { Value::detoast(value) };
+    let filter = View::parse_trusted(value.bytes())?;
+    if let Some(group) = Group::of(&filter) {
+        let bits = slot_bits(&filter, &group);
+        let index = Index::of(relation)?;
+        let (directory, page, slot) = claim(&index, &group, row)?;
+        write(&index, &directory, &group, slot, &bits)?;
+        publish(&index, &page, slot, row)?;
+    }
+    value.free();
+    Ok(())
+}
+
+/// Finds a slot that nobody has, and makes it the row's.
+fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, RowPage, Slot)> {
+    let mut directory = index.known_directory();
+    loop {
+        if let Some(number) = directory.group_number(group) {
+            let pages = directory.row_pages(number);
+            // New rows mostly go to the newest tile; where it is full, slots that were freed come first.
+            for page in pages.last().into_iter().chain(pages) {
+                if let Some(slot) = claim_in(index, &directory, page, row)? {
+                    let page = *page;
+                    return Ok((directory, page, slot));
+                }
+            }
+        }
+        directory = grow(index, &directory, group)?;
+    }
+}
+
+/// Claims a slot of one row page, if it has a free one.
+fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
+    let relation = index.relation();
+    let failed = |damage| damaged(relation, &damage);
+    let mut pin = index.pages().existing(page.page, page.page + 1);
+    if page.first_free(Some(&pin.shared())).map_err(failed)?.is_none() {
+        return Ok(None);
+    }
+    let mut locked = pin.exclusive();
+    let Some(free) = page.first_free(Some(&locked)).map_err(failed)? else { return Ok(None) };
+    let Some(slot) = directory.slot(page, free) else { return Ok(None) };
+    prepare(relation, page.special(), page.page, &mut locked)?;
+    let (state, place) = page.claim(free, row);
+    let mut bytes = [(state.offset, state.bytes[0]); 7];
+    for ((to, offset), byte) in bytes[1..].iter_mut().zip(place.offset..).zip(place.bytes) {
+        *to = (offset, byte);
+    }
+    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
+    Ok(Some(slot))
+}
+
+/// Writes the blocks of a slot.
+fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
+    let relation = index.relation();
+    let pages = index.pages();
+    let mut chunks = slot.chunks(directory.size, group, bits).peekable();
+    while chunks.peek().is_some() {
+        interrupt::check_for_interrupts();
+        let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(BATCH).collect();
+        let extended = |page: u32| directory.chain.allocated().min(page + EXTENDED);
+        let mut pins: Vec<Pin> = batch.iter().map(|&(page, ..)| pages.existing(page, extended(page))).collect();
+        let mut locked: Vec<Exclusive<'_>> = Vec::with_capacity(BATCH);
+        for (pin, &(at, ..)) in pins.iter_mut().zip(&batch) {
+            let mut page = pin.exclusive();
+            prepare(relation, slot.tile.special(), at, &mut page)?;
+            locked.push(page);
+        }
+        let changes = locked.iter_mut().zip(&batch);
+        let mut edits: Vec<Edit<'_>> =
+            changes.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes))).collect();
+        wal::change(relation, &mut edits);
+    }
+    Ok(())
+}
+
+/// Pages that the file is made longer by at once, at most.
+const EXTENDED: u32 = 256;
+
+/// Lets lookups find a row whose blocks are written.
+fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
+    let relation = index.relation();
+    let mut pin = index.pages().existing(page.page, page.page + 1);
+    let mut locked = pin.exclusive();
+    let found = page.slot(&locked, slot.number).map_err(|damage| damaged(relation, &damage))?;
+    if found != (State::Claimed, row) {
+        let message = format!("slot {} of block {} of index \"{}\" was taken", slot.number, page.page, relation.name());
+        return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
+    }
+    let state = page.publish(slot.number);
+    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&[(state.offset, state.bytes[0])]))]);
+    Ok(())
+}
+
+/// Adds a tile for a group, if nobody else added one in the meantime.
+#[cold]
+fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
+    let relation = index.relation();
+    let mut meta_pin = index.meta()?;
+    let mut meta = meta_pin.exclusive();
+    let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
+    if directory != *searched {
+        return Ok(directory);
+    }
+    let growth = directory.grow(group)?;
+    let bytes = meta_page(|page| growth.directory.write_meta(page));
+    let change = Change::Page(&bytes, SPECIAL_BYTES);
+    let (number, records) = &growth.page;
+    let mut pin = index.pages().existing(*number, *number + 1);
+    let mut page = pin.exclusive();
+    let records = Edit::new(&mut page, Change::Page(records, SPECIAL_BYTES));
+    wal::change(relation, &mut [Edit::new(&mut meta, change), records]);
+    Ok(index.remember(growth.directory))
+}

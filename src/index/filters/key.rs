@@ -1,0 +1,52 @@
+//! What a scan looks for.
+
+use super::column::Index;
+use crate::element::{ElementType, ProbeKey};
+use crate::error::unsupported;
+use crate::pg::call::Element;
+use crate::pg::call::error::Result;
+use crate::pg::catalog;
+use crate::pg::method::scan::{Key, Sought};
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::index::filters::{Condition, Group, Sought as Asked};
+use pgrx::pg_sys;
+
+/// What each condition of a scan has: at least one of these.
+///
+/// # Errors
+/// 0A000 for an operator that the index can't answer, and for a collation that does not compare bytes.
+pub fn keys(index: &Index, keys: &[Key]) -> Result<Vec<Vec<ProbeKey>>> {
+    keys.iter().map(|key| alternatives(index, key)).collect()
+}
+
+fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
+    let asked = key.asked_type();
+    let elements = match key.sought() {
+        Sought::Nothing => Vec::new(),
+        Sought::Value(element) => vec![element],
+        Sought::AnyOf(elements) => elements,
+    };
+    if asked == index.key_type() {
+        // SAFETY: the elements are of that type, which is of variable length.
+        let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
+        return elements.into_iter().map(parse).collect();
+    }
+    if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
+        return Err(unsupported(
+            format!("an index over filters can't be asked for type {}", catalog::display_name(asked)),
+            "Use the operator class bloom_ops.",
+        ));
+    }
+    let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation())?;
+    Ok(elements.into_iter().map(|element| element_type.probe_key(Some(element))).collect())
+}
+
+/// What is asked of a group.
+pub fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<Condition> {
+    let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
+        _ if group.kind().is_none() => Some(Asked::OtherKind),
+        None => Some(Asked::OtherKind),
+        Some(hash) => hash.map(Asked::Hash),
+    };
+    keys.iter().map(|alternatives| alternatives.iter().filter_map(asked).collect()).collect()
+}

@@ -1,0 +1,41 @@
+//! Bitmap scans: the rows whose filters may have a key.
+
+use super::ahead::Ahead;
+use super::column::Index;
+use super::key::{conditions, keys};
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::memory::Scratch;
+use crate::pg::method::scan::{Bitmap, Key, RowBatch};
+use crate::pg::storage::relation::Relation;
+
+/// Adds the rows that may match all of these keys. Returns how many.
+///
+/// # Errors
+/// XX002 for damage; those of the keys.
+pub fn bitmap(relation: Relation, scan_keys: &[Key], bitmap: &mut Bitmap) -> Result<i64> {
+    relation.count_scan();
+    let index = Index::of(relation)?;
+    let sought = {
+        // A nested loop asks again and again.
+        let _scratch = Scratch::new();
+        keys(&index, scan_keys)?
+    };
+    let directory = index.directory()?;
+    let mut batch = RowBatch::new(bitmap);
+    let mut impossible = None;
+    let found = directory.search(
+        &mut Ahead::new(relation, index.pages()),
+        |group| conditions(&sought, group),
+        |row, again| {
+            if !batch.add(row.page, row.line, again) {
+                impossible = Some(row);
+            }
+        },
+    );
+    found.map_err(|failure| failure.of(relation))?;
+    if let Some(row) = impossible {
+        let message = format!("index \"{}\" has row ({},{}), which can't be", relation.name(), row.page, row.line);
+        return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
+    }
+    Ok(batch.finish())
+}

@@ -1,0 +1,69 @@
+//! VACUUM: slots of rows that are gone become free. Their blocks stay, and are written over by the next that has the
+//! slot.
+//!
+//! A lookup that has read the blocks before, and reads whose the slot is after another row got it, may take the new
+//! row for a match by the old blocks, or for none: but it began before that row was inserted, and can't see it.
+
+use super::column::Index;
+use crate::index::page::damaged;
+use crate::pg::call::error::Result;
+use crate::pg::method::vacuum::{self, Counts, DeadRows, Vacuum};
+use crate::pg::storage::relation::Relation;
+use crate::pg::storage::wal::{self, Change, Edit};
+use pg_bloom_core::index::filters::RowPage;
+use pg_bloom_core::index::page::Pages;
+use pg_bloom_core::index::page::RowId;
+
+/// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
+///
+/// # Errors
+/// XX002 for damage.
+pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
+    let index = Index::of(relation)?;
+    let directory = index.directory()?;
+    let mut counts = Counts::default();
+    for (number, _) in directory.groups() {
+        for page in directory.row_pages(number) {
+            vacuum::delay();
+            let mut rows: Vec<(u16, RowId)> = Vec::new();
+            let read = index.pages().with(page.page, |bytes| page.rows(bytes, |slot, _, row| rows.push((slot, row))));
+            read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(relation))?;
+            let all = rows.len();
+            rows.retain(|&(_, row)| dead.has(row.page, row.line));
+            counts.rows += (all - rows.len()) as f64;
+            counts.removed += rows.len() as f64;
+            // Many bytes of a page take several records.
+            for rows in rows.chunks(MOST_FREED) {
+                free(&index, page, rows)?;
+            }
+        }
+    }
+    counts.pages = relation.pages();
+    Ok(counts)
+}
+
+/// Slots that are freed with one record.
+const MOST_FREED: usize = 64;
+
+/// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
+/// other row before.
+fn free(index: &Index, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
+    let relation = index.relation();
+    let mut pin = index.pages().existing(page.page, page.page + 1);
+    let mut locked = pin.exclusive();
+    let mut bytes = Vec::with_capacity(rows.len());
+    for &(slot, row) in rows {
+        let (_, owner) = page.slot(&locked, slot).map_err(|damage| damaged(relation, &damage))?;
+        if owner == row {
+            let state = page.free(slot);
+            bytes.push((state.offset, state.bytes[0]));
+        }
+    }
+    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
+    Ok(())
+}
+
+/// What is said of the index at the end, if nothing was removed.
+pub fn cleanup(vacuum: &Vacuum) -> Counts {
+    Counts { pages: vacuum.index().pages(), rows: vacuum.table_rows(), is_estimate: true, removed: 0.0 }
+}

@@ -1,0 +1,144 @@
+//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
+//!
+//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
+//! [`super::insert`], and so does what was inserted in the meantime, when PostgreSQL validates the index
+//! ([`super::given`]).
+
+use super::column;
+use super::given::Given;
+use crate::element::Column;
+use crate::index::new_index::{NewIndex, meta_page, write_empty};
+use crate::index::options;
+use crate::index::page::{PAGE_SIZE, unhashed};
+use crate::pg::call::Element;
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::interrupt;
+use crate::pg::method::table::{self, Built, Row};
+use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use pg_bloom_core::index::keys::{Build, Directory, Options};
+use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::memory;
+use pgrx::pg_sys;
+
+/// Bytes of a row beside its values: its header and its line pointer.
+const ROW_OVERHEAD: u32 = 28;
+/// Hashes between two looks whether to stop.
+const CHECK_EVERY: usize = 4096;
+
+/// A build under way.
+struct Building {
+    column: Column,
+    pages_per_range: u32,
+    build: Build,
+    index: NewIndex,
+    /// The range that rows come from, and its hashes.
+    range: u32,
+    hashes: Vec<u64>,
+    rows: u64,
+    /// The rows, if the index will be validated.
+    given: Option<Given>,
+}
+
+/// Builds an index.
+///
+/// # Errors
+/// 0A000 for a column that can't be in an index; 54000 for too many pages.
+pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
+    column::check_type_of_column(index)?;
+    let column = column::column(index)?;
+    let options = core_options(index, table);
+    let mut building = Building {
+        column,
+        pages_per_range: options.pages_per_range,
+        build: Build::new(options, hashes_to_hold())?,
+        index: NewIndex::begin(index)?,
+        range: 0,
+        hashes: Vec::new(),
+        rows: 0,
+        given: table::is_concurrent(info).then(Given::new),
+    };
+    let table_rows = table::scan_for_index(table, index, info, |row| building.add(row))?;
+    let given = building.given.take();
+    let rows = building.finish()?;
+    if let Some(given) = given {
+        given.keep(index);
+    }
+    Ok(Built { table_rows, index_rows: rows as f64 })
+}
+
+impl Building {
+    /// Ends the ranges before this one.
+    fn go_to(&mut self, range: u32) -> Result<()> {
+        while self.range < range {
+            self.end_range()?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, row: Row) -> Result<()> {
+        let Some(value) = row.value else { return Ok(()) };
+        let range = row.page / self.pages_per_range;
+        if range < self.range {
+            let message =
+                "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages";
+            return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
+                .hint("Use a table of the access method heap."));
+        }
+        self.go_to(range)?;
+        memory::push(&mut self.hashes, hash_of(&self.column, Element { datum: value })?);
+        if let Some(given) = &mut self.given {
+            given.add(RowId { page: row.page, line: row.line });
+        }
+        if self.hashes.len().is_multiple_of(CHECK_EVERY) {
+            interrupt::check_for_interrupts();
+        }
+        Ok(())
+    }
+
+    fn end_range(&mut self) -> Result<()> {
+        self.rows += self.hashes.len() as u64;
+        self.build.range(&mut self.index, &self.hashes)?;
+        self.hashes.clear();
+        self.range += 1;
+        Ok(())
+    }
+
+    /// Writes what is left. Returns how many rows the index has.
+    fn finish(mut self) -> Result<u64> {
+        if !self.hashes.is_empty() {
+            self.end_range()?;
+        }
+        let directory = self.build.finish(&mut self.index, self.rows)?;
+        self.index.finish(&meta_page(|page| directory.write_meta(page)));
+        Ok(self.rows)
+    }
+}
+
+fn hash_of(column: &Column, element: Element) -> Result<u64> {
+    column.hasher().hash(element).ok_or_else(unhashed)
+}
+
+/// How many hashes may be kept in memory for level 1: those of half of maintenance_work_mem, since tiles need memory
+/// too.
+fn hashes_to_hold() -> usize {
+    table::maintenance_memory() / 2 / size_of::<u64>()
+}
+
+/// What an index on a table is made with.
+fn core_options(index: Relation, table: Relation) -> Options {
+    let options::IndexOptions { fpr, pages_per_range } = options::of(index);
+    let rows_per_page = (PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)).max(1);
+    Options { size: PAGE_SIZE, fpr, pages_per_range, guess: rows_per_page.saturating_mul(pages_per_range) }
+}
+
+/// Writes what an unlogged index is after a crash: one without rows.
+///
+/// # Errors
+/// 0A000 for a column that can't be in an index.
+pub fn build_empty(index: Relation) -> Result<()> {
+    column::check_type_of_column(index)?;
+    let table = table::of_index(index);
+    let directory = Directory::empty(core_options(index, table.relation()));
+    write_empty(index, &meta_page(|page| directory.write_meta(page)));
+    Ok(())
+}

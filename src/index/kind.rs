@@ -1,0 +1,109 @@
+//! The two kinds of index behind one trait: over the keys of rows, and over a column of filters.
+
+use super::opened::Named;
+use crate::pg::call::error::Result;
+use crate::pg::method::planning::Planned;
+use crate::pg::method::scan::{Bitmap, Key};
+use crate::pg::method::table::Built;
+use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
+use crate::pg::storage::relation::Relation;
+use pg_bloom_core::index::page::RowId;
+use pgrx::pg_sys::{self, Datum};
+
+/// What PostgreSQL's verbs do for a kind of index. Damage is an error of class XX002 in all of them.
+pub trait IndexKind {
+    /// CREATE INDEX, REINDEX.
+    ///
+    /// # Errors
+    /// 0A000 for a column that can't be in such an index; 54000 for too many pages.
+    fn build(&self, table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built>;
+
+    /// Writes what an unlogged index is after a crash: one without rows.
+    ///
+    /// # Errors
+    /// 0A000 for a column that can't be in such an index.
+    fn build_empty(&self, index: Relation) -> Result<()>;
+
+    /// Adds a row with this value, which is not NULL.
+    ///
+    /// # Errors
+    /// 54000 for too many pages.
+    ///
+    /// # Safety
+    /// The value must be of the type of the index's column.
+    unsafe fn insert(&self, index: Relation, value: Datum, row: RowId) -> Result<()>;
+
+    /// Adds the rows that may match all of these keys to a bitmap. Returns how many.
+    ///
+    /// # Errors
+    /// 0A000 for a comparison that the index can't answer.
+    fn bitmap(&self, index: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64>;
+
+    /// A pass of VACUUM; CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    fn bulk_delete(&self, index: Relation, dead: &DeadRows) -> Result<Counts>;
+
+    /// What is said of the index at the end of VACUUM; `None` leaves what a pass has said.
+    fn cleanup(&self, vacuum: &Vacuum, had_pass: bool) -> Option<Counts>;
+
+    /// What a scan costs.
+    fn estimate(&self, planned: &Planned) -> Cost;
+
+    /// Looks for every row of the table. Returns how many there are.
+    ///
+    /// # Errors
+    /// XX002 with the first one that is missed.
+    fn check(&self, named: &Named) -> Result<i64>;
+
+    /// What the index is made for, and what it holds.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    fn info(&self, named: &Named) -> Result<Info>;
+}
+
+/// What a scan costs, for the planner.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Before the first result.
+    pub startup: f64,
+    /// All of it.
+    pub total: f64,
+    /// The share of the table's rows whose pages are as many as are read.
+    pub selectivity: f64,
+}
+
+/// A row of `bloom_index_info`. `None` is what the kind of index doesn't have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Info {
+    /// Heap pages that the index covers.
+    pub table_pages: u64,
+    /// Heap pages of a range.
+    pub pages_per_range: Option<u32>,
+    /// Ranges that have elements.
+    pub ranges: Option<u64>,
+    /// Levels of filters.
+    pub levels: i32,
+    /// Rows that the index was built from.
+    pub rows_built: u64,
+    /// Elements, each counted in every range that has it.
+    pub elements: Option<f64>,
+    /// Bits per element.
+    pub bits_per_element: Option<f64>,
+    /// The rate that the index was made for.
+    pub target_fpr: Option<f64>,
+    /// The rate that it has now.
+    pub current_fpr: Option<f64>,
+    /// Ranges whose filters say "maybe" far more often than promised.
+    pub overfull_ranges: Option<u64>,
+    /// Pages of the index that a lookup of an absent key reads.
+    pub pages_per_lookup: f64,
+    /// Rows that have a slot.
+    pub filters: Option<i64>,
+    /// Slots, free ones included.
+    pub slots: Option<i64>,
+    /// Rows whose filters every lookup probes.
+    pub always_probed: Option<i64>,
+}

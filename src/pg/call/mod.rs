@@ -1,0 +1,358 @@
+//! One call of a function by PostgreSQL: its arguments, its memory, its result.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`functions`] | the macro that makes a C function of a Rust one |
+//! | `guard` | the macro that calls PostgreSQL's function pointers |
+//! | [`error`] | errors and warnings as PostgreSQL reports them |
+//! | [`panics`] | what a panic shows |
+//! | [`interrupt`] | cancelling, and the depth of the stack |
+//! | [`nodes`], [`expression`] | what the expression of a call shows about its arguments |
+
+#[macro_use]
+mod guard;
+#[macro_use]
+pub mod functions;
+
+pub mod error;
+pub mod expression;
+pub mod interrupt;
+pub mod nodes;
+pub mod panics;
+
+use self::error::{Error, Outcome, Result, SqlState, raise};
+use super::catalog;
+use super::value::encoding;
+use super::value::varlena::Value;
+use pgrx::PgMemoryContexts;
+use pgrx::pg_sys;
+#[cfg(debug_assertions)]
+use std::any::TypeId;
+use std::ffi::{CStr, c_void};
+
+/// One call of a function.
+pub struct Call {
+    fcinfo: pg_sys::FunctionCallInfo,
+}
+
+/// A value of any SQL type, given as an argument. That type decides how it may be read.
+#[derive(Clone, Copy)]
+pub struct Element {
+    pub datum: pg_sys::Datum,
+}
+
+impl Call {
+    /// # Safety
+    /// `fcinfo` must be what PostgreSQL passed to the function being called, whose arguments have the types that the
+    /// extension's script declares.
+    #[inline(always)]
+    pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+        Call { fcinfo }
+    }
+
+    #[inline(always)]
+    fn info(&self) -> &pg_sys::FunctionCallInfoBaseData {
+        // SAFETY: `new` was given a valid pointer, which stays valid for the call.
+        unsafe { &*self.fcinfo }
+    }
+
+    /// The number of arguments.
+    #[inline(always)]
+    pub fn nargs(&self) -> usize {
+        self.info().nargs as usize
+    }
+
+    /// Argument `i`; `None` when it is NULL or was not given.
+    #[inline(always)]
+    pub fn datum(&self, i: usize) -> Option<pg_sys::Datum> {
+        if i >= self.nargs() {
+            return None;
+        }
+        // SAFETY: there are `nargs` arguments after the fixed part.
+        let arg = unsafe { *self.info().args.as_ptr().add(i) };
+        (!arg.isnull).then_some(arg.value)
+    }
+
+    /// Argument `i`, an element.
+    #[inline(always)]
+    pub fn element(&self, i: usize) -> Option<Element> {
+        self.datum(i).map(|datum| Element { datum })
+    }
+
+    /// Argument `i`, a bigint.
+    #[inline(always)]
+    pub fn i64(&self, i: usize) -> Option<i64> {
+        self.datum(i).map(|d| d.value() as i64)
+    }
+
+    /// Argument `i`, an integer.
+    pub fn i32(&self, i: usize) -> Option<i32> {
+        self.datum(i).map(|d| d.value() as i32)
+    }
+
+    /// Argument `i`, an object identifier or one of the types that name an object.
+    pub fn oid(&self, i: usize) -> Option<pg_sys::Oid> {
+        self.datum(i).map(|d| pg_sys::Oid::from(d.value() as u32))
+    }
+
+    /// Argument `i`, a double precision.
+    #[inline(always)]
+    pub fn f64(&self, i: usize) -> Option<f64> {
+        self.datum(i).map(|d| f64::from_bits(d.value() as u64))
+    }
+
+    /// Argument `i`, a value of variable length (text, bytea, bloom), whole and uncompressed.
+    #[inline]
+    pub fn value(&self, i: usize) -> Option<Value<'_>> {
+        // SAFETY: by declaration the argument is of variable length.
+        self.datum(i).map(|d| unsafe { Value::detoast(d) })
+    }
+
+    /// Argument `i`, a text that is a word; of a longer one the start.
+    pub fn word(&self, i: usize) -> Option<String> {
+        self.value(i).map(|value| encoding::start_of(&value))
+    }
+
+    /// Argument `i`, a C string.
+    pub fn cstring(&self, i: usize) -> &CStr {
+        let pointer = self.datum(i).map_or(c"".as_ptr(), |d| d.cast_mut_ptr());
+        // SAFETY: by declaration the argument is a C string; a NULL one was replaced.
+        unsafe { CStr::from_ptr(pointer) }
+    }
+
+    /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.
+    pub fn message(&self, i: usize) -> &[u8] {
+        let Some(datum) = self.datum(i) else { return &[] };
+        // SAFETY: by declaration the argument is a StringInfo, whose cursor is within its length.
+        unsafe {
+            let buffer: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
+            let from = buffer.cursor;
+            buffer.cursor = buffer.len;
+            std::slice::from_raw_parts(buffer.data.add(from as usize).cast(), (buffer.len - from) as usize)
+        }
+    }
+
+    /// Argument `i` of an aggregate's support function: the pointer that one of them returned.
+    #[inline(always)]
+    pub fn internal<T>(&self, i: usize) -> Option<*mut T> {
+        self.datum(i).map(|d| d.cast_mut_ptr())
+    }
+
+    /// The collation that the parser chose for this call.
+    pub fn collation(&self) -> pg_sys::Oid {
+        self.info().fncollation
+    }
+
+    fn flinfo(&self) -> Result<*mut pg_sys::FmgrInfo> {
+        let flinfo = self.info().flinfo;
+        if flinfo.is_null() {
+            return Err(Error::new(
+                SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "function called without information about its call",
+            ));
+        }
+        Ok(flinfo)
+    }
+
+    /// The address of this call site, which no other has while it lives, and memory that lives as long; `None` for a
+    /// call without a site.
+    pub fn site(&self) -> Option<(usize, pg_sys::MemoryContext)> {
+        let flinfo = self.flinfo().ok()?;
+        // SAFETY: not null, and valid for the call.
+        Some((flinfo as usize, unsafe { (*flinfo).fn_mcxt }))
+    }
+
+    /// The object identifier of the SQL function.
+    pub fn function(&self) -> Result<pg_sys::Oid> {
+        // SAFETY: not null, and valid for the call.
+        self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_oid })
+    }
+
+    /// The type of argument `i` in the query, or that which the function declares if there is no query to look at.
+    ///
+    /// # Errors
+    /// 42P18 when neither tells.
+    pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid> {
+        // SAFETY: flinfo is valid; the function reads the expression that is being executed.
+        let mut oid = unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) };
+        if oid == pg_sys::InvalidOid {
+            oid = catalog::declared_type(self.function()?, i);
+        }
+        if oid == pg_sys::InvalidOid {
+            return Err(Error::new(
+                SqlState::ERRCODE_INDETERMINATE_DATATYPE,
+                "could not determine the type of the element",
+            )
+            .hint("Cast the element to its type."));
+        }
+        Ok(oid)
+    }
+
+    /// The expression of the call. For a function of an aggregate it is one that stands for the call, without the
+    /// aggregate's arguments.
+    pub fn expression(&self) -> Option<*mut pg_sys::Node> {
+        // SAFETY: flinfo is valid for the call.
+        let node = unsafe { (*self.flinfo().ok()?).fn_expr };
+        (!node.is_null()).then_some(node)
+    }
+
+    /// The state of the window whose function this call is for, if it is for one.
+    pub fn window(&self) -> Option<*mut pg_sys::WindowAggState> {
+        let context = self.info().context;
+        // SAFETY: null, or a node whose tag says what it is.
+        let is_window = unsafe {
+            !context.is_null() && (*context.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_WindowAggState
+        };
+        is_window.then_some(context.cast())
+    }
+
+    /// The state of the aggregate whose function this call is for, if it is for one and no window.
+    pub fn aggregate_state(&self) -> Option<*mut pg_sys::AggState> {
+        let context = self.info().context;
+        // SAFETY: null, or a node whose tag says what it is.
+        let is_aggregate =
+            unsafe { !context.is_null() && (*context.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_AggState };
+        is_aggregate.then_some(context.cast())
+    }
+
+    /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
+    /// expression.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
+    pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
+        let flinfo = self.flinfo()?;
+        // SAFETY: fn_extra belongs to the function, and each function remembers one type of thing only, which builds
+        // for debugging check.
+        unsafe {
+            if (*flinfo).fn_extra.is_null() {
+                remember(flinfo, make)?;
+            }
+            #[cfg(debug_assertions)]
+            assert_eq!(*(*flinfo).fn_extra.cast::<TypeId>(), TypeId::of::<T>(), "a call site remembers something else");
+            Ok(&mut (*(*flinfo).fn_extra.cast::<Remembered<T>>()).thing)
+        }
+    }
+
+    /// What this call site remembers already, by [`Call::remembered`].
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
+    pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
+        let flinfo = self.info().flinfo;
+        // SAFETY: as in `remembered`.
+        unsafe {
+            if flinfo.is_null() || (*flinfo).fn_extra.is_null() {
+                return None;
+            }
+            #[cfg(debug_assertions)]
+            if *(*flinfo).fn_extra.cast::<TypeId>() != TypeId::of::<T>() {
+                return None;
+            }
+            Some(&mut (*(*flinfo).fn_extra.cast::<Remembered<T>>()).thing)
+        }
+    }
+
+    /// Whether the executor prepared this call. Code that calls functions of an aggregate by hand, as Citus does to
+    /// spread it over nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
+    pub fn is_prepared(&self) -> bool {
+        // SAFETY: flinfo is valid.
+        self.flinfo().is_ok_and(|flinfo| unsafe { !(*flinfo).fn_expr.is_null() })
+    }
+
+    /// Memory that lives as long as what [`Call::remembered`] returns.
+    pub fn site_context(&self) -> Result<pg_sys::MemoryContext> {
+        // SAFETY: flinfo is valid.
+        self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_mcxt })
+    }
+
+    /// The memory of the aggregate, if this is a call of its support function by the executor.
+    pub fn aggregate_context(&self) -> Option<pg_sys::MemoryContext> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: fcinfo is valid; the result is written to `context`.
+        let kind = unsafe { pg_sys::AggCheckCallContext(self.fcinfo, &mut context) };
+        (kind != 0).then_some(context)
+    }
+
+    /// The memory of the aggregate whose support function this is.
+    ///
+    /// # Errors
+    /// 55000 outside an aggregate.
+    pub fn require_aggregate(&self) -> Result<pg_sys::MemoryContext> {
+        self.aggregate_context().ok_or_else(|| {
+            Error::new(
+                SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "aggregate function called in non-aggregate context",
+            )
+            .hint("Use the aggregates bloom_agg and bloom_union_agg.")
+        })
+    }
+
+    /// The row type that the query expects of this function, to build rows with.
+    pub fn result_descriptor(&self) -> pg_sys::TupleDesc {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: fcinfo is valid; functions that return rows are declared so.
+        unsafe {
+            pg_sys::get_call_result_type(self.fcinfo, std::ptr::null_mut(), &mut descriptor);
+            pg_sys::BlessTupleDesc(descriptor)
+        }
+    }
+
+    /// The raw information about the call, for the other files of this folder.
+    pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
+        self.fcinfo
+    }
+
+    /// Gives PostgreSQL the result: a datum, NULL, or an error.
+    #[inline(always)]
+    pub fn finish(self, result: Outcome) -> pg_sys::Datum {
+        let value = match result {
+            Ok(value) => value,
+            Err(error) => raise(error),
+        };
+        // SAFETY: fcinfo is valid.
+        unsafe { (*self.fcinfo).isnull = value.is_none() };
+        value.unwrap_or(pg_sys::Datum::null())
+    }
+}
+
+/// What a call site remembers.
+#[repr(C)]
+struct Remembered<T> {
+    /// Comes first, to be read before it is known what follows.
+    #[cfg(debug_assertions)]
+    type_id: TypeId,
+    thing: T,
+}
+
+/// Makes what a call site remembers.
+///
+/// # Safety
+/// `flinfo` must be valid.
+#[cold]
+#[inline(never)]
+unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
+    let made = Remembered {
+        #[cfg(debug_assertions)]
+        type_id: TypeId::of::<T>(),
+        thing: make()?,
+    };
+    // SAFETY: promised by the caller.
+    unsafe {
+        (*flinfo).fn_extra = PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();
+    }
+    Ok(())
+}
+
+impl Element {
+    /// The element as a value of variable length, whole and uncompressed.
+    ///
+    /// # Safety
+    /// Its type must be of variable length.
+    #[inline(always)]
+    pub unsafe fn value<'a>(self) -> Value<'a> {
+        // SAFETY: promised by the caller.
+        unsafe { Value::detoast(self.datum) }
+    }
+}

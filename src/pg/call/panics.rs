@@ -1,0 +1,41 @@
+//! What is shown of a panic: its message to the user, where it happened to the server's log.
+//!
+//! Errors travel through Rust as panics, PostgreSQL's own included. pgrx's hook notes a backtrace of each where
+//! `RUST_BACKTRACE` asks for one, and adds it to the error's DETAIL: the frames and paths of this library, sent to
+//! whoever runs a statement into its timeout. So pgrx's hook is replaced.
+
+use super::Call;
+use super::error::Outcome;
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::Write;
+use std::panic::PanicHookInfo;
+
+/// Takes the place of the hook that pgrx installs when PostgreSQL loads the library.
+pub fn install_hook() {
+    std::panic::set_hook(Box::new(log));
+}
+
+/// Writes a panic that is no error on its way to the server's log, with a backtrace where the environment asks for one.
+fn log(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    if payload.is::<CaughtError>() || payload.is::<ErrorReportWithLevel>() || payload.is::<ErrorReport>() {
+        return;
+    }
+    let backtrace = Backtrace::capture();
+    let mut stderr = std::io::stderr().lock();
+    // Where the log can't be written there is nobody to tell.
+    writeln!(stderr, "pg_bloom: {panic}").ok();
+    if backtrace.status() == BacktraceStatus::Captured {
+        writeln!(stderr, "{backtrace}").ok();
+    }
+}
+
+/// `pg_bloom_panic()`, which the extension's script does not declare: tests do, to see what a panic shows.
+fn panic(_: &Call) -> Outcome {
+    panic!("this is a test")
+}
+
+pg_functions! {
+    pg_bloom_panic => panic;
+}

@@ -1,0 +1,84 @@
+//! What a table consists of: its columns, its primary key, and CHECK constraints that call a function.
+
+use super::TableColumn;
+use crate::pg::call::nodes::{length, nth};
+use crate::pg::catalog;
+use crate::pg::storage::relation::Relation;
+use crate::pg::version;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// An argument of a call in a constraint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CheckArgument {
+    /// A column, by its number.
+    Column(i16),
+    /// A constant that is not NULL, of a type that is passed by value.
+    Constant(pg_sys::Datum),
+}
+
+/// A CHECK constraint that is nothing but a call of a function with columns and constants.
+pub struct CheckCall {
+    /// The function.
+    pub function: pg_sys::Oid,
+    /// Its arguments.
+    pub arguments: Vec<CheckArgument>,
+}
+
+/// The columns of a table, without those that were dropped, in order.
+pub fn columns(table: Relation) -> Vec<TableColumn> {
+    // SAFETY: an open relation has a descriptor.
+    let count = unsafe { (*(*table.raw()).rd_att).natts };
+    (1..=count as i16).filter_map(|number| catalog::column(table.oid(), number)).collect()
+}
+
+/// Whether the primary key is this column, and is checked at once.
+pub fn is_primary_key(table: Relation, column: &TableColumn) -> bool {
+    // SAFETY: the table is open.
+    let index = unsafe { version::primary_key(table.raw()) };
+    catalog::is_unique_index_on(index, column.number)
+}
+
+/// The CHECK constraints of a table that are such calls.
+pub fn check_calls(table: Relation) -> Vec<CheckCall> {
+    // SAFETY: an open relation has a descriptor, which has as many constraints as it says; each has an expression that
+    // ends in a zero byte.
+    unsafe {
+        let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else { return Vec::new() };
+        let checks = constraints.check;
+        (0..usize::from(constraints.num_check))
+            .filter_map(|i| call_of(CStr::from_ptr((*checks.add(i)).ccbin)))
+            .collect()
+    }
+}
+
+/// The call that an expression is, in the catalogs' form, if it is one with such arguments.
+fn call_of(expression: &CStr) -> Option<CheckCall> {
+    // SAFETY: the catalogs' form of a node; each node is read as what its tag says.
+    unsafe {
+        let node: *mut pg_sys::Node = pg_sys::stringToNode(expression.as_ptr()).cast();
+        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
+            return None;
+        }
+        let call = node.cast::<pg_sys::FuncExpr>();
+        let list = (*call).args;
+        let arguments = (0..length(list)).map(|i| argument(nth(list, i)?)).collect::<Option<Vec<_>>>()?;
+        Some(CheckCall { function: (*call).funcid, arguments })
+    }
+}
+
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn argument(node: *mut pg_sys::Node) -> Option<CheckArgument> {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match (*node).type_ {
+            pg_sys::NodeTag::T_Var => Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno)),
+            pg_sys::NodeTag::T_Const => {
+                let constant = &*node.cast::<pg_sys::Const>();
+                (!constant.constisnull && constant.constbyval).then_some(CheckArgument::Constant(constant.constvalue))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! What the catalogs say about types.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`operators`] | operator classes and families |
+//! | [`definition`] | what a table consists of |
+//! | [`invalidation`] | what changed since |
+//! | [`owner`] | rights, and running a table's expressions as its owner |
+
+pub mod definition;
+pub mod invalidation;
+pub mod operators;
+pub mod owner;
+
+use super::value::encoding::utf8;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// How values of a type are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Storage {
+    /// Bytes; -1 for a variable length, -2 for a C string.
+    pub len: i16,
+    /// Whether a datum is the value itself.
+    pub by_value: bool,
+    /// `c`, `s`, `i` or `d`.
+    pub align: std::ffi::c_char,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableColumn {
+    /// Its number, from 1.
+    pub number: i16,
+    /// Its name, in UTF-8.
+    pub name: String,
+    /// Its type.
+    pub oid: pg_sys::Oid,
+    /// Whether it can't be NULL.
+    pub not_null: bool,
+}
+
+/// What sort of type it is, with the types that it is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// An enum.
+    Enum,
+    /// A domain over this type.
+    Domain(pg_sys::Oid),
+    /// An array of this type.
+    Array(pg_sys::Oid),
+    /// A range over this type with this collation.
+    Range(pg_sys::Oid, pg_sys::Oid),
+    /// A multirange of this type of ranges.
+    Multirange(pg_sys::Oid),
+    /// A row.
+    Composite,
+    /// A row whose columns only its value knows.
+    AnonymousRow,
+    /// A string type that is no part of PostgreSQL: citext or its like, which compares by rules of its own.
+    ForeignString,
+    /// A name of an object in the database, kept as its identifier: regclass and its like, aclitem.
+    ObjectName,
+    /// Anything else.
+    Base,
+}
+
+/// How values of this type are kept.
+pub fn storage(oid: pg_sys::Oid) -> Storage {
+    let mut storage = Storage { len: 0, by_value: false, align: 0 };
+    // SAFETY: the function fills in all three, or raises an error for an unknown type.
+    unsafe { pg_sys::get_typlenbyvalalign(oid, &mut storage.len, &mut storage.by_value, &mut storage.align) };
+    storage
+}
+
+/// Whether there is a type with this identifier, which somebody wrote.
+pub fn is_type(oid: pg_sys::Oid) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+    let (key, none) = (pg_sys::Datum::from(oid), pg_sys::Datum::null());
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::SearchSysCacheExists(cache, key, none, none, none) }
+}
+
+/// The type under all domains.
+pub fn base_type(oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog; raises an error for an unknown type.
+    unsafe { pg_sys::getBaseType(oid) }
+}
+
+/// The type that a function declares for argument `i`; an invalid one for a polymorphic argument.
+pub fn declared_type(function: pg_sys::Oid, i: usize) -> pg_sys::Oid {
+    let (mut types, mut count) = (std::ptr::null_mut(), 0);
+    // SAFETY: the function sets both, to an array of that many types, or raises an error for an unknown function.
+    let oid = unsafe {
+        pg_sys::get_func_signature(function, &mut types, &mut count);
+        if i < count as usize { *types.add(i) } else { pg_sys::InvalidOid }
+    };
+    if oid == pg_sys::ANYELEMENTOID || oid == pg_sys::ANYARRAYOID { pg_sys::InvalidOid } else { oid }
+}
+
+/// Whether an aggregate computes its states or its result with this function.
+pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {
+    /// The columns of `pg_aggregate` with the functions that have the aggregate's arguments, or the types of these: the
+    /// transition, the final function, and for windows that move the transition, its inverse and the final function.
+    const FUNCTIONS: [pg_sys::AttrNumber; 5] = [4, 5, 9, 10, 11];
+    let cache = pg_sys::SysCacheIdentifier::AGGFNOID as i32;
+    // SAFETY: reads the catalog; the columns are never NULL and of a type that is an object identifier.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(aggregate));
+        if tuple.is_null() {
+            return false;
+        }
+        let found = FUNCTIONS.iter().any(|&column| {
+            let mut is_null = false;
+            let datum = pg_sys::SysCacheGetAttr(cache, tuple, column, &mut is_null);
+            !is_null && pg_sys::Oid::from(datum.value() as u32) == function
+        });
+        pg_sys::ReleaseSysCache(tuple);
+        found
+    }
+}
+
+/// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an unknown one.
+pub fn function_cost(function: pg_sys::Oid) -> f64 {
+    // SAFETY: a tuple of this cache is a row of pg_proc.
+    let read = |row: *const pg_sys::FormData_pg_proc| unsafe { f64::from((*row).procost) };
+    with_row(pg_sys::SysCacheIdentifier::PROCOID, function, read).unwrap_or(0.0)
+}
+
+/// The table in which a table's values are out of line, if it has one.
+pub fn toast_table(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: a tuple of this cache is a row of pg_class.
+    let read = |row: *const pg_sys::FormData_pg_class| unsafe { (*row).reltoastrelid };
+    with_row(pg_sys::SysCacheIdentifier::RELOID, table, read).filter(|&toast| toast != pg_sys::InvalidOid)
+}
+
+/// What `read` makes of the fixed columns of a catalog's row, whose type is that of the cache.
+fn with_row<Row, T>(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    key: pg_sys::Oid,
+    read: impl FnOnce(*const Row) -> T,
+) -> Option<T> {
+    // SAFETY: reads the catalog; the fixed columns follow the tuple's header.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache as i32, pg_sys::Datum::from(key));
+        if tuple.is_null() {
+            return None;
+        }
+        let data = (*tuple).t_data;
+        let result = read(data.cast::<u8>().add(usize::from((*data).t_hoff)).cast());
+        pg_sys::ReleaseSysCache(tuple);
+        Some(result)
+    }
+}
+
+/// A column of a table by its number, if it was not dropped.
+pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
+    let cache = pg_sys::SysCacheIdentifier::ATTNUM as i32;
+    // SAFETY: a tuple of this cache is a row of pg_attribute, whose name ends in a zero byte.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(table), pg_sys::Datum::from(number));
+        if tuple.is_null() {
+            return None;
+        }
+        let row: *const pg_sys::FormData_pg_attribute = pg_sys::GETSTRUCT(tuple).cast();
+        let column = (!(*row).attisdropped).then(|| TableColumn {
+            number,
+            name: utf8(CStr::from_ptr((*row).attname.data.as_ptr()).to_bytes()),
+            oid: (*row).atttypid,
+            not_null: (*row).attnotnull,
+        });
+        pg_sys::ReleaseSysCache(tuple);
+        column
+    }
+}
+
+/// Whether an index keeps this column, and nothing else, unique in every row and at any time.
+pub fn is_unique_index_on(index: pg_sys::Oid, column: i16) -> bool {
+    // SAFETY: a tuple of this cache is a row of pg_index, which has as many columns as it says.
+    let read = |row: *const pg_sys::FormData_pg_index| unsafe {
+        let row = &*row;
+        row.indisunique
+            && row.indimmediate
+            && row.indisvalid
+            && row.indnkeyatts == 1
+            && *row.indkey.values.as_ptr() == column
+    };
+    with_row(pg_sys::SysCacheIdentifier::INDEXRELID, index, read).unwrap_or(false)
+}
+
+/// The type of arrays of a type.
+pub fn array_type(oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_array_type(oid) }
+}
+
+/// The element type of an array type, if it is one.
+pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: reads the catalog.
+    let element = unsafe { pg_sys::get_element_type(oid) };
+    (element != pg_sys::InvalidOid).then_some(element)
+}
+
+/// Whether a type stands for others, as `anyarray` does.
+pub fn is_polymorphic(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_typtype(oid) as u8 == b'p' }
+}
+
+/// What sort of type it is.
+pub fn shape(oid: pg_sys::Oid) -> Shape {
+    if oid == pg_sys::RECORDOID {
+        return Shape::AnonymousRow;
+    }
+    // An oidvector compares by a function of its own.
+    if let Some(element) = element_type(oid).filter(|_| oid != pg_sys::OIDVECTOROID) {
+        return Shape::Array(element);
+    }
+    // SAFETY: all of these read the catalog.
+    unsafe {
+        match pg_sys::get_typtype(oid) as u8 {
+            b'e' => Shape::Enum,
+            b'd' => Shape::Domain(base_type(oid)),
+            b'c' => Shape::Composite,
+            b'r' => Shape::Range(pg_sys::get_range_subtype(oid), pg_sys::get_range_collation(oid)),
+            b'm' => Shape::Multirange(pg_sys::get_multirange_range(oid)),
+            _ if is_foreign_string(oid) => Shape::ForeignString,
+            _ if is_object_name(oid) => Shape::ObjectName,
+            _ => Shape::Base,
+        }
+    }
+}
+
+pub fn is_foreign_string(oid: pg_sys::Oid) -> bool {
+    let (mut category, mut preferred) = (0, false);
+    // SAFETY: the function fills in both, or raises an error for an unknown type.
+    unsafe { pg_sys::get_type_category_preferred(oid, &mut category, &mut preferred) };
+    category as u8 == b'S' && oid.to_u32() >= pg_sys::FirstNormalObjectId
+}
+
+fn is_object_name(oid: pg_sys::Oid) -> bool {
+    [
+        pg_sys::REGPROCOID,
+        pg_sys::REGPROCEDUREOID,
+        pg_sys::REGOPEROID,
+        pg_sys::REGOPERATOROID,
+        pg_sys::REGCLASSOID,
+        pg_sys::REGCOLLATIONOID,
+        pg_sys::REGTYPEOID,
+        pg_sys::REGROLEOID,
+        pg_sys::REGNAMESPACEOID,
+        pg_sys::REGCONFIGOID,
+        pg_sys::REGDICTIONARYOID,
+        pg_sys::ACLITEMOID,
+    ]
+    .contains(&oid)
+}
+
+/// Whether values of a type compare by a collation.
+pub fn is_collatable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_typcollation(oid) != pg_sys::InvalidOid }
+}
+
+/// The entry of a range type in the type cache, with what is needed to read its values. It lives as long as the
+/// process.
+pub fn range_entry(oid: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
+    // SAFETY: raises an error if that is no range type.
+    unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) }
+}
+
+/// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are by that type's `=`.
+pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool {
+    // SAFETY: entries of the type cache live as long as the process.
+    let (own, usual) = unsafe {
+        let usual = pg_sys::lookup_type_cache(subtype, pg_sys::TYPECACHE_CMP_PROC as i32);
+        ((*range_entry(range)).rng_cmp_proc_finfo.fn_oid, (*usual).cmp_proc)
+    };
+    let patterns = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
+    own == usual || patterns.iter().any(|&function| own.to_u32() == function)
+}
+
+/// The schema-qualified name of a type, in UTF-8, as SQL writes names: what is not of lower-case letters, digits and
+/// underscores is quoted. Which words are reserved doesn't matter, nor what the type is called in SQL.
+pub fn qualified_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: reads the catalog; the results are C strings in the memory of this call. The type is there, or the first
+    // call raises an error.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::TYPEOID as i32, pg_sys::Datum::from(oid));
+        if tuple.is_null() {
+            return oid.to_u32().to_string();
+        }
+        let form: *const pg_sys::FormData_pg_type = pg_sys::GETSTRUCT(tuple).cast();
+        let name = utf8(CStr::from_ptr((*form).typname.data.as_ptr()).to_bytes());
+        let schema = pg_sys::get_namespace_name((*form).typnamespace);
+        let schema = if pg_sys::isAnyTempNamespace((*form).typnamespace) {
+            "pg_temp".into()
+        } else if schema.is_null() {
+            String::new()
+        } else {
+            utf8(CStr::from_ptr(schema).to_bytes())
+        };
+        pg_sys::ReleaseSysCache(tuple);
+        format!("{}.{}", quoted(&schema), quoted(&name))
+    }
+}
+
+/// A name as SQL writes it.
+pub fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// The name of a type as users write it.
+pub fn display_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: the result is a C string in the memory of this call.
+    let name = unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) };
+    utf8(name.to_bytes())
+}
+
+/// The function that gives a type's 64-bit extended hash, if it has one.
+pub fn extended_hash(oid: pg_sys::Oid) -> Option<*mut pg_sys::FmgrInfo> {
+    let flags = pg_sys::TYPECACHE_HASH_EXTENDED_PROC | pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
+    // SAFETY: entries of the type cache live as long as the process.
+    unsafe {
+        let entry = pg_sys::lookup_type_cache(oid, flags as i32);
+        ((*entry).hash_extended_proc != pg_sys::InvalidOid).then_some(&raw mut (*entry).hash_extended_proc_finfo)
+    }
+}
+
+/// Whether a collation compares by bytes; values without one do.
+pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
+    // SAFETY: reads the catalog.
+    collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
+}
+
+/// The schema of a function.
+pub fn namespace_of_function(function: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_func_namespace(function) }
+}
+
+/// Whether a function has this name and is in the schema of another one.
+pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool {
+    // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.
+    let is_named = unsafe {
+        let own = pg_sys::get_func_name(function);
+        !own.is_null() && CStr::from_ptr(own) == name
+    };
+    is_named && namespace_of_function(function) == namespace_of_function(other)
+}
+
+/// The collation that a type has by itself.
+pub fn collation(oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_typcollation(oid) }
+}
+
+/// The type of this name in the schema of a function.
+pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
+    // SAFETY: reads the catalog; the name is a C string.
+    unsafe {
+        let namespace = pg_sys::get_func_namespace(function);
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
+            pg_sys::Anum_pg_type_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(namespace),
+            pg_sys::Datum::from(0),
+            pg_sys::Datum::from(0),
+        )
+    }
+}
+
+/// Whether a type has a default operator class of its own for hashing or sorting, rather than one that it shares with
+/// other types: that of all rows, for instance, or of all enums.
+pub fn has_own_operator_class(oid: pg_sys::Oid) -> bool {
+    [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
+        // SAFETY: both read the catalog.
+        unsafe {
+            let class = pg_sys::GetDefaultOpClass(oid, method);
+            class != pg_sys::InvalidOid && pg_sys::get_opclass_input_type(class) == oid
+        }
+    })
+}

@@ -1,0 +1,93 @@
+//! Operator classes and families, as the catalogs have them.
+
+use crate::pg::catalog;
+use pgrx::pg_sys::{self, Oid};
+
+/// An operator of an operator family.
+pub struct FamilyOperator {
+    pub operator: Oid,
+    pub left: Oid,
+    pub right: Oid,
+    pub strategy: i16,
+    /// For a condition, and not for an order.
+    pub is_for_search: bool,
+}
+
+/// The family and the declared type of an operator class. Raises an error for an unknown one.
+pub fn operator_class(class: Oid) -> (Oid, Oid) {
+    // SAFETY: both read the catalog, and raise an error for what is not there.
+    unsafe { (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class)) }
+}
+
+/// The operators of an operator family.
+pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
+    let cache = pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32;
+    let none = pg_sys::Datum::null();
+    // SAFETY: reads the catalog; the list has as many members as it says, each a row of pg_amop.
+    unsafe {
+        let list = pg_sys::SearchSysCacheList(cache, 1, pg_sys::Datum::from(family), none, none);
+        let members = (*list).members.as_ptr();
+        let operators = (0..(*list).n_members as usize)
+            .map(|i| {
+                let row: *const pg_sys::FormData_pg_amop = pg_sys::GETSTRUCT(&raw mut (**members.add(i)).tuple).cast();
+                FamilyOperator {
+                    operator: (*row).amopopr,
+                    left: (*row).amoplefttype,
+                    right: (*row).amoprighttype,
+                    strategy: (*row).amopstrategy,
+                    is_for_search: (*row).amoppurpose as u8 == pg_sys::AMOP_SEARCH,
+                }
+            })
+            .collect();
+        pg_sys::ReleaseCatCacheList(list);
+        operators
+    }
+}
+
+/// The operator that an operator family has for a strategy and two types.
+pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Option<Oid> {
+    // SAFETY: reads the catalog.
+    let operator = unsafe { pg_sys::get_opfamily_member(family, left, right, strategy) };
+    (operator != pg_sys::InvalidOid).then_some(operator)
+}
+
+/// The function of an operator.
+pub fn function_of(operator: Oid) -> Oid {
+    // SAFETY: reads the catalog.
+    unsafe { pg_sys::get_opcode(operator) }
+}
+
+/// A support function of an operator family for this type.
+pub fn family_function(family: Oid, of: Oid, number: i16) -> Option<Oid> {
+    // SAFETY: reads the catalog.
+    let function = unsafe { pg_sys::get_opfamily_proc(family, of, of, number) };
+    (function != pg_sys::InvalidOid).then_some(function)
+}
+
+/// The equality of two types: that of the default operator class of the left one for sorting, or else for hashing.
+pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
+    [(pg_sys::BTREE_AM_OID, 3), (pg_sys::HASH_AM_OID, 1)].into_iter().find_map(|(method, strategy)| {
+        // SAFETY: reads the catalog.
+        let class = unsafe { pg_sys::GetDefaultOpClass(left, method) };
+        if class == pg_sys::InvalidOid {
+            return None;
+        }
+        let (family, declared) = operator_class(class);
+        let other = if right == left { declared } else { right };
+        family_member(family, declared, other, strategy)
+    })
+}
+
+/// The name of an operator as users write it, with the types that it compares.
+pub fn display(operator: &FamilyOperator) -> String {
+    // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
+    let name = unsafe {
+        let name = pg_sys::get_opname(operator.operator);
+        if name.is_null() {
+            operator.operator.to_u32().to_string()
+        } else {
+            crate::pg::value::encoding::utf8(std::ffi::CStr::from_ptr(name).to_bytes())
+        }
+    };
+    format!("{name} ({}, {})", catalog::display_name(operator.left), catalog::display_name(operator.right))
+}

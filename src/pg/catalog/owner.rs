@@ -1,0 +1,64 @@
+//! Rights, and running a table's expressions as its owner.
+
+use crate::pg::storage::relation::Relation;
+use crate::pg::version;
+use pgrx::pg_sys::{self, Oid};
+
+/// Raises an error unless the user may maintain this table.
+pub fn require_maintenance(table: Oid) {
+    // SAFETY: reads the catalog; the name is a C string, or null for a table that was dropped.
+    unsafe {
+        if !version::may_maintain(table, pg_sys::GetUserId()) {
+            let (denied, what) = (pg_sys::AclResult::ACLCHECK_NOT_OWNER, pg_sys::ObjectType::OBJECT_TABLE);
+            pg_sys::aclcheck_error(denied, what, pg_sys::get_rel_name(table));
+        }
+    }
+}
+
+/// Raises an error unless the user may use the schema of this relation.
+pub fn require_usage_of_schema(relation: Oid) {
+    // SAFETY: reads the catalog; the name is a C string, or null for a schema that was dropped.
+    unsafe {
+        let (schema, user) = (pg_sys::get_rel_namespace(relation), pg_sys::GetUserId());
+        let result = version::schema_usage(schema, user);
+        if result != pg_sys::AclResult::ACLCHECK_OK {
+            pg_sys::aclcheck_error(result, pg_sys::ObjectType::OBJECT_SCHEMA, pg_sys::get_namespace_name(schema));
+        }
+    }
+}
+
+/// While this is there, functions run as a table's owner, who can do no more than compute: as in CREATE INDEX.
+pub struct AsOwner {
+    user: Oid,
+    context: i32,
+    level: i32,
+}
+
+impl AsOwner {
+    /// Of this table.
+    pub fn of(table: Relation) -> AsOwner {
+        let (mut user, mut context) = (Oid::INVALID, 0);
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+        // SAFETY: these are PostgreSQL's own steps for this.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+            pg_sys::SetUserIdAndSecContext(table.owner(), context | restricted);
+            let level = pg_sys::NewGUCNestLevel();
+            version::restrict_search_path();
+            AsOwner { user, context, level }
+        }
+    }
+}
+
+impl Drop for AsOwner {
+    fn drop(&mut self) {
+        // After an error PostgreSQL does this itself.
+        if !std::thread::panicking() {
+            // SAFETY: gives back what `of` has set.
+            unsafe {
+                pg_sys::AtEOXact_GUC(false, self.level);
+                pg_sys::SetUserIdAndSecContext(self.user, self.context);
+            }
+        }
+    }
+}

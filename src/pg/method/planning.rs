@@ -1,0 +1,163 @@
+//! What the planner asks an access method about a path, and knows about it.
+
+use crate::pg::catalog::operators;
+use crate::pg::storage::relation::Opened;
+use pgrx::pg_sys;
+
+/// A scan of an index that the planner thinks about.
+pub struct Planned {
+    root: *mut pg_sys::PlannerInfo,
+    path: *mut pg_sys::IndexPath,
+    loops: f64,
+    generic: pg_sys::GenericCosts,
+}
+
+impl Planned {
+    /// # Safety
+    /// These must be what PostgreSQL passes to amcostestimate.
+    pub unsafe fn new(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath, loops: f64) -> Planned {
+        let mut generic = pg_sys::GenericCosts::default();
+        // SAFETY: promised by the caller.
+        unsafe { pg_sys::genericcostestimate(root, path, loops, &mut generic) };
+        Planned { root, path, loops, generic }
+    }
+
+    fn info(&self) -> &pg_sys::IndexOptInfo {
+        // SAFETY: as `new` was promised.
+        unsafe { &*(*self.path).indexinfo }
+    }
+
+    fn table(&self) -> &pg_sys::RelOptInfo {
+        // SAFETY: the table of the index is known.
+        unsafe { &*self.info().rel }
+    }
+
+    /// The index, which the planner has locked; `None` if it is only imagined.
+    pub fn index(&self) -> Option<Opened> {
+        let info = self.info();
+        (!info.hypothetical).then(|| Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE))
+    }
+
+    /// Whether the operator family of the index has a support function of this number for the type it is declared for.
+    pub fn has_support_function(&self, number: i16) -> bool {
+        // SAFETY: an index has an operator family and a declared type for each column.
+        let (family, declared) = unsafe { (*self.info().opfamily, *self.info().opcintype) };
+        operators::family_function(family, declared, number).is_some()
+    }
+
+    /// Whether the index is on a column of the table, and not on an expression.
+    pub fn is_on_column(&self) -> bool {
+        // SAFETY: an index has one of these for each column.
+        unsafe { *self.info().indexkeys > 0 }
+    }
+
+    /// Pages of the index.
+    pub fn index_pages(&self) -> f64 {
+        f64::from(self.info().pages)
+    }
+
+    /// Pages of the table.
+    pub fn table_pages(&self) -> f64 {
+        f64::from(self.table().pages)
+    }
+
+    /// Rows of the table.
+    pub fn table_rows(&self) -> f64 {
+        self.table().tuples
+    }
+
+    /// The share of the table's rows that match.
+    pub fn selectivity(&self) -> f64 {
+        self.generic.indexSelectivity
+    }
+
+    /// Rows that the index has: those that its condition leaves, if it is partial.
+    pub fn index_rows(&self) -> f64 {
+        self.info().tuples
+    }
+
+    /// Whether there are statistics of the index's column or expression. Without them PostgreSQL takes each value for
+    /// one of 200.
+    pub fn has_statistics(&self) -> bool {
+        // SAFETY: an index has one of these for each column. The statistics of an expression are the index's own, of
+        // its first column. Reads the catalog.
+        unsafe {
+            let column = *self.info().indexkeys as i16;
+            let entry = *(*self.root).simple_rte_array.add(self.table().relid as usize);
+            let (relation, number) = if column > 0 { ((*entry).relid, column) } else { (self.info().indexoid, 1) };
+            let (relation, number) = (pg_sys::Datum::from(relation), pg_sys::Datum::from(number));
+            let cache = pg_sys::SysCacheIdentifier::STATRELATTINH as i32;
+            let (of_children, none) = (pg_sys::Datum::from(false), pg_sys::Datum::null());
+            pg_sys::SearchSysCacheExists(cache, relation, number, of_children, none)
+        }
+    }
+
+    /// How many keys are looked for in one scan.
+    pub fn searches(&self) -> f64 {
+        self.generic.num_sa_scans.max(1.0)
+    }
+
+    /// How often the scan is repeated, with other keys.
+    pub fn loops(&self) -> f64 {
+        self.loops.max(1.0)
+    }
+
+    /// How many pages of the index are read from disk by so many reads of random ones, some of which are cached.
+    pub fn index_pages_read(&self, reads: f64) -> f64 {
+        self.pages_read(reads, self.info().pages)
+    }
+
+    /// The same for pages of the table.
+    pub fn table_pages_read(&self, reads: f64) -> f64 {
+        self.pages_read(reads, self.table().pages)
+    }
+
+    fn pages_read(&self, reads: f64, pages: u32) -> f64 {
+        // SAFETY: asks for the size of the cache and what else the query reads.
+        unsafe { pg_sys::index_pages_fetched(reads, pages.max(1), self.index_pages(), self.root) }
+    }
+
+    /// What reading a random page of the index costs.
+    pub fn random_page_cost(&self) -> f64 {
+        page_costs(self.info().reltablespace).0
+    }
+
+    /// What reading a random page of the table costs, and the one after it.
+    pub fn table_page_costs(&self) -> (f64, f64) {
+        page_costs(self.table().reltablespace)
+    }
+
+    /// What computing the keys costs.
+    pub fn keys_cost(&self) -> f64 {
+        // SAFETY: the clauses are those of the path.
+        unsafe {
+            let quals = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
+            pg_sys::index_other_operands_eval_cost(self.root, quals)
+        }
+    }
+
+    /// What comparing a row with the keys costs, and looking at it.
+    pub fn row_cost(&self) -> f64 {
+        let mut cost = pg_sys::QualCost::default();
+        // SAFETY: the clauses are those of the path.
+        unsafe {
+            let quals = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
+            pg_sys::cost_qual_eval(&mut cost, quals, self.root);
+            pg_sys::cpu_tuple_cost + cost.per_tuple
+        }
+    }
+
+    /// What an operator costs.
+    pub fn operator_cost(&self) -> f64 {
+        // SAFETY: reads a setting.
+        unsafe { pg_sys::cpu_operator_cost }
+    }
+}
+
+/// What reading a random page in a tablespace costs, and the one after it.
+fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
+    let (mut random, mut next) = (0.0, 0.0);
+    // SAFETY: reads the options of the tablespace, or the settings.
+    unsafe { pg_sys::get_tablespace_page_costs(tablespace, &mut random, &mut next) };
+    (random, next)
+}

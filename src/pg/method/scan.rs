@@ -1,0 +1,131 @@
+//! Index scans as PostgreSQL asks for them.
+
+use crate::pg::call::Element;
+use crate::pg::storage::relation::PAGE_BYTES;
+use crate::pg::value::array;
+use pgrx::pg_sys;
+
+/// What a column is compared with. The comparison is the only one that the access method has.
+pub struct Key(pg_sys::ScanKeyData);
+
+/// What a key looks for.
+pub enum Sought {
+    /// NULL, which nothing is equal to.
+    Nothing,
+    /// A value.
+    Value(Element),
+    /// Any of the elements of an array, those that are NULL left out.
+    AnyOf(Vec<Element>),
+}
+
+impl Key {
+    /// What to look for: elements of an array are in memory of the current context.
+    pub fn sought(&self) -> Sought {
+        let flags = self.0.sk_flags.cast_unsigned();
+        if flags & pg_sys::SK_ISNULL != 0 {
+            Sought::Nothing
+        } else if self.is_array() {
+            // SAFETY: the argument of such a key is an array.
+            Sought::AnyOf(unsafe { array::elements_of(self.0.sk_argument) })
+        } else {
+            Sought::Value(Element { datum: self.0.sk_argument })
+        }
+    }
+
+    /// Whether it looks for elements of an array.
+    pub fn is_array(&self) -> bool {
+        self.0.sk_flags.cast_unsigned() & pg_sys::SK_SEARCHARRAY != 0
+    }
+
+    /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
+    pub fn asked_type(&self) -> pg_sys::Oid {
+        self.0.sk_subtype
+    }
+
+    /// The collation of the comparison.
+    pub fn collation(&self) -> pg_sys::Oid {
+        self.0.sk_collation
+    }
+}
+
+/// The keys of a scan.
+///
+/// # Safety
+/// The scan must be one that is under way.
+pub unsafe fn keys(scan: pg_sys::IndexScanDesc) -> Vec<Key> {
+    // SAFETY: a scan has as many keys as it says.
+    unsafe { (0..(*scan).numberOfKeys as usize).map(|i| Key(*(*scan).keyData.add(i))).collect() }
+}
+
+/// The pages and rows that a bitmap scan will look at.
+pub struct Bitmap(*mut pg_sys::TIDBitmap);
+
+impl Bitmap {
+    /// # Safety
+    /// The bitmap must be one that is being filled.
+    pub unsafe fn new(bitmap: *mut pg_sys::TIDBitmap) -> Bitmap {
+        Bitmap(bitmap)
+    }
+
+    fn add_page(&mut self, page: u32) {
+        // SAFETY: as `new` was promised.
+        unsafe { pg_sys::tbm_add_page(self.0, page) };
+    }
+}
+
+/// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
+const ROWS_PER_PAGE: i64 = 10;
+
+/// Rows for a bitmap, handed over many at a time.
+pub struct RowBatch<'b> {
+    bitmap: &'b mut Bitmap,
+    /// Those that need not be compared again, and those that must.
+    rows: [Vec<pg_sys::ItemPointerData>; 2],
+    added: i64,
+}
+
+impl<'b> RowBatch<'b> {
+    /// For this bitmap.
+    pub fn new(bitmap: &'b mut Bitmap) -> RowBatch<'b> {
+        RowBatch { bitmap, rows: [const { Vec::new() }; 2], added: 0 }
+    }
+
+    /// Adds a row, which will be compared if `again`. False for a place where no row can be.
+    pub fn add(&mut self, page: u32, line: u16, again: bool) -> bool {
+        /// Rows that are handed over at once.
+        const MOST: usize = 1024;
+        /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
+        const HEADER: usize = 24;
+        const SMALLEST: usize = 28;
+        if line == 0 || usize::from(line) > (PAGE_BYTES - HEADER) / SMALLEST {
+            return false;
+        }
+        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
+        self.rows[usize::from(again)].push(pg_sys::ItemPointerData { ip_blkid, ip_posid: line });
+        if self.rows[usize::from(again)].len() >= MOST {
+            self.hand_over();
+        }
+        true
+    }
+
+    /// Adds all rows of a page, which will be compared.
+    pub fn add_page(&mut self, page: u32) {
+        self.bitmap.add_page(page);
+        self.added += ROWS_PER_PAGE;
+    }
+
+    fn hand_over(&mut self) {
+        for (rows, again) in self.rows.iter_mut().zip([false, true]) {
+            // SAFETY: the bitmap is being filled; as many rows as are given.
+            unsafe { pg_sys::tbm_add_tuples(self.bitmap.0, rows.as_mut_ptr(), rows.len() as i32, again) };
+            self.added += rows.len() as i64;
+            rows.clear();
+        }
+    }
+
+    /// Hands over what is left. Returns how many rows were added.
+    pub fn finish(mut self) -> i64 {
+        self.hand_over();
+        self.added
+    }
+}

@@ -1,0 +1,149 @@
+//! Scans of tables.
+
+use super::snapshot::Latest;
+use crate::pg::call::error::{Result, raise};
+use crate::pg::storage::relation::{Opened, Relation};
+use pgrx::pg_sys;
+use std::ffi::c_void;
+
+/// A row of a table, as an index of one column gets it.
+#[derive(Clone, Copy)]
+pub struct Row {
+    /// The value of the column; nothing is NULL.
+    pub value: Option<pg_sys::Datum>,
+    /// The page that it is on.
+    pub page: u32,
+    /// Which of the rows on the page.
+    pub line: u16,
+}
+
+/// What a build has seen.
+pub struct Built {
+    /// Rows of the table.
+    pub table_rows: f64,
+    /// Those that the index has.
+    pub index_rows: f64,
+}
+
+/// Calls `found` with each row that an index must have, as ambuild has to: in the order of the table's pages, and with
+/// the page of the first row of a chain of heap-only tuples, which is that of all of them. Returns how many rows the
+/// table has.
+///
+/// # Errors
+/// The first one of `found`, with which the scan ends.
+pub fn scan_for_index(
+    table: Relation,
+    index: Relation,
+    info: *mut pg_sys::IndexInfo,
+    mut found: impl FnMut(Row) -> Result<()>,
+) -> Result<f64> {
+    // SAFETY: PostgreSQL calls us to build this index on this table.
+    unsafe { scan(table, index, info, std::ptr::null_mut(), &mut found) }
+}
+
+/// Whether an index is built while others change its table, and is then validated.
+pub fn is_concurrent(info: *mut pg_sys::IndexInfo) -> bool {
+    // SAFETY: what PostgreSQL passes to ambuild.
+    unsafe { (*info).ii_Concurrent }
+}
+
+/// Calls `found` with each row that an index must have for those who begin now.
+///
+/// # Errors
+/// As [`scan_for_index`].
+pub fn scan_for_check(
+    table: Relation,
+    index: Relation,
+    snapshot: &Latest,
+    mut found: impl FnMut(Row) -> Result<()>,
+) -> Result<()> {
+    let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
+        | pg_sys::ScanOptions::SO_ALLOW_STRAT
+        | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
+    // SAFETY: both relations are open. A scan that is passed on is ended there. An index that is built concurrently is
+    // built from a snapshot, as this one is checked.
+    unsafe {
+        let info = pg_sys::BuildIndexInfo(index.raw());
+        (*info).ii_Concurrent = true;
+        let begin = (*(*table.raw()).rd_tableam).scan_begin.expect("tables can be scanned");
+        let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let rows = guarded!(begin(table.raw(), snapshot.raw(), 0, no_keys, not_parallel, flags));
+        scan(table, index, info, rows, &mut found).map(drop)
+    }
+}
+
+/// Scans a table as for building an index, by this scan if there is one. Returns how many rows the table has.
+///
+/// # Safety
+/// The relations must be open, and the scan be one of the table.
+unsafe fn scan<F: FnMut(Row) -> Result<()>>(
+    table: Relation,
+    index: Relation,
+    info: *mut pg_sys::IndexInfo,
+    rows: pg_sys::TableScanDesc,
+    found: &mut F,
+) -> Result<f64> {
+    let (from_start, to_end) = (0, pg_sys::InvalidBlockNumber);
+    let state: *mut F = found;
+    // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
+    let is_given = !rows.is_null();
+    // SAFETY: promised by the caller; the access method of a table has the function, and the closure lives until the
+    // scan ends.
+    unsafe {
+        let scan = (*(*table.raw()).rd_tableam).index_build_range_scan.expect("tables can be scanned");
+        let (table, index) = (table.raw(), index.raw());
+        let callback = Some(build_callback::<F> as _);
+        Ok(guarded!(scan(
+            table,
+            index,
+            info,
+            is_given,
+            false,
+            !is_given,
+            from_start,
+            to_end,
+            callback,
+            state.cast(),
+            rows
+        )))
+    }
+}
+
+/// An error of the closure is raised: it must end the scan, which PostgreSQL then cleans up after.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
+    _index: pg_sys::Relation,
+    place: pg_sys::ItemPointer,
+    values: *mut pg_sys::Datum,
+    nulls: *mut bool,
+    _is_alive: bool,
+    state: *mut c_void,
+) {
+    // SAFETY: the scan passes a place, a value for the one column, and the closure.
+    unsafe {
+        let value = if *nulls { None } else { Some(*values) };
+        let row = Row { value, page: page_of(place), line: (*place).ip_posid };
+        (*state.cast::<F>())(row).unwrap_or_else(|error| raise(error));
+    }
+}
+
+/// The page of a place in a table.
+///
+/// # Safety
+/// The place must be there.
+pub unsafe fn page_of(place: pg_sys::ItemPointer) -> u32 {
+    // SAFETY: promised by the caller.
+    let block = unsafe { (*place).ip_blkid };
+    u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo)
+}
+
+/// The table of an index, opened.
+pub fn of_index(index: Relation) -> Opened {
+    Opened::table(index.table(), pg_sys::AccessShareLock as pg_sys::LOCKMODE)
+}
+
+/// Bytes that maintenance may use: `maintenance_work_mem`.
+pub fn maintenance_memory() -> usize {
+    // SAFETY: reads a setting, in kilobytes.
+    unsafe { pg_sys::maintenance_work_mem as usize * 1024 }
+}

@@ -1,0 +1,103 @@
+//! What VACUUM passes to an access method, and what it gets back.
+
+use crate::pg::storage::relation::Relation;
+use crate::pg::version;
+use pgrx::pg_sys;
+use std::ffi::c_void;
+
+/// A VACUUM under way.
+pub struct Vacuum(pg_sys::IndexVacuumInfo);
+
+/// Lets the user cancel, and waits as the cost-based delay of VACUUM says: for each page that it reads.
+pub fn delay() {
+    // SAFETY: within VACUUM, or CREATE INDEX CONCURRENTLY, for which the delay is off.
+    unsafe { version::vacuum_delay_point() };
+}
+
+/// What an access method returns about an index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Pages.
+    pub pages: u32,
+    /// Rows that the index has.
+    pub rows: f64,
+    /// Whether that is an estimate, which PostgreSQL doesn't keep.
+    pub is_estimate: bool,
+    /// Rows that were removed.
+    pub removed: f64,
+}
+
+/// Rows that are dead to everybody, as VACUUM knows them. CREATE INDEX CONCURRENTLY asks for rows in the same way, to
+/// hear which of them an index has: it calls none dead.
+pub struct DeadRows {
+    has: pg_sys::IndexBulkDeleteCallback,
+    state: *mut c_void,
+}
+
+impl DeadRows {
+    /// # Safety
+    /// These must be what PostgreSQL passes to ambulkdelete.
+    pub unsafe fn new(has: pg_sys::IndexBulkDeleteCallback, state: *mut c_void) -> DeadRows {
+        DeadRows { has, state }
+    }
+
+    /// Whether a row is one of them. The caller must not hold a page lock.
+    pub fn has(&self, page: u32, line: u16) -> bool {
+        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
+        let mut place = pg_sys::ItemPointerData { ip_blkid, ip_posid: line };
+        // SAFETY: as `new` was promised.
+        self.has.is_some_and(|has| unsafe { guarded!(has(&mut place, self.state)) })
+    }
+}
+
+impl Vacuum {
+    /// # Safety
+    /// The index must be open.
+    pub unsafe fn new(info: &pg_sys::IndexVacuumInfo) -> Vacuum {
+        Vacuum(*info)
+    }
+
+    /// The index.
+    pub fn index(&self) -> Relation {
+        // SAFETY: as `new` was promised.
+        unsafe { Relation::new(self.0.index) }
+    }
+
+    /// Whether this is an ANALYZE.
+    pub fn is_analyze(&self) -> bool {
+        self.0.analyze_only
+    }
+
+    /// Rows of the table.
+    pub fn table_rows(&self) -> f64 {
+        self.0.num_heap_tuples
+    }
+
+    /// Whether that is an estimate.
+    pub fn is_estimate(&self) -> bool {
+        self.0.estimated_count
+    }
+}
+
+impl Counts {
+    /// Writes the counts where PostgreSQL wants them: into what an earlier pass returned, or into memory of its own.
+    ///
+    /// # Safety
+    /// `known` must be null or what an earlier pass returned.
+    pub unsafe fn write(self, known: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::IndexBulkDeleteResult {
+        // SAFETY: promised by the caller; new memory has the size of the result.
+        unsafe {
+            let result = if known.is_null() {
+                pg_sys::palloc0(size_of::<pg_sys::IndexBulkDeleteResult>()).cast()
+            } else {
+                known
+            };
+            (*result).num_pages = self.pages;
+            (*result).num_index_tuples = self.rows;
+            (*result).estimated_count = self.is_estimate;
+            // VACUUM may take several passes.
+            (*result).tuples_removed += self.removed;
+            result
+        }
+    }
+}

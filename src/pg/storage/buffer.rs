@@ -1,0 +1,199 @@
+//! Pages in shared buffers, as guards: a pin, and on it a share or an exclusive lock.
+//!
+//! ```text
+//! Pin ── shared() ────▶ Shared      reads the bytes
+//!     └─ exclusive() ─▶ Exclusive   reads them; only `wal` changes them, which writes the record in the same step
+//! ```
+//!
+//! So an exclusive lock can't be given up with a change that has no record: there is no other way to change a page.
+//!
+//! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
+//! ends, so guards do nothing while a panic is under way.
+
+use super::relation::{Fork, PAGE_BYTES, Relation};
+use pgrx::pg_sys;
+use std::ops::Deref;
+use std::thread::panicking;
+
+/// Bytes that a processor reads at once.
+pub(crate) const CACHE_LINE: usize = 64;
+
+/// A page that is kept in its buffer.
+pub struct Pin(pg_sys::Buffer);
+
+/// A page that nobody changes.
+pub struct Shared<'p>(&'p Pin);
+
+/// A page that nobody else reads or changes.
+pub struct Exclusive<'p>(&'p Pin);
+
+impl Pin {
+    /// Reads a page, which must be there.
+    pub fn read(relation: Relation, fork: Fork, page: u32) -> Pin {
+        let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
+        // SAFETY: the relation is open. Raises an error if the page can't be read.
+        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork.number(), page, mode, no_strategy) })
+    }
+
+    /// Adds a page of zeros to the end of a file.
+    pub(crate) fn add(relation: Relation, fork: Fork) -> Pin {
+        let _lock = ExtensionLock::take(relation);
+        Pin::read(relation, fork, pg_sys::InvalidBlockNumber)
+    }
+
+    /// The page under a share lock.
+    pub fn shared(&self) -> Shared<'_> {
+        // SAFETY: pinned, and not locked, since locks borrow the pin.
+        unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_SHARE as _) };
+        Shared(self)
+    }
+
+    /// The page under an exclusive lock.
+    pub fn exclusive(&mut self) -> Exclusive<'_> {
+        // SAFETY: as in `shared`.
+        unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_EXCLUSIVE as _) };
+        Exclusive(self)
+    }
+
+    /// Lets the processor fetch the page from memory while it does something else.
+    pub fn approach(&self) {
+        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| self.approach_byte(at));
+    }
+
+    /// The same for one byte of the page, and those beside it.
+    pub fn approach_byte(&self, at: usize) {
+        debug_assert!(at < PAGE_BYTES);
+        approach(self.start().wrapping_add(at));
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        // SAFETY: pinned, so the buffer holds this page.
+        unsafe { pg_sys::BufferGetPage(self.0).cast() }
+    }
+
+    fn unlock(&self) {
+        if !panicking() {
+            // SAFETY: the guard that calls this holds the lock.
+            unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_UNLOCK as _) };
+        }
+    }
+}
+
+/// Lets the processor fetch a byte, and those beside it, from memory while it does something else.
+#[inline(always)]
+pub(crate) fn approach(byte: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch never faults, whatever the address, and reads nothing that the program can see.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(byte.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = byte;
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        if !panicking() {
+            // SAFETY: pinned by `read` or `add`, once.
+            unsafe { pg_sys::ReleaseBuffer(self.0) };
+        }
+    }
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
+}
+
+impl Deref for Shared<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: a page has so many bytes, which the lock keeps as they are. Others may set hint bits in heap pages
+        // only, and a checksum is set in a copy.
+        unsafe { std::slice::from_raw_parts(self.0.start(), PAGE_BYTES) }
+    }
+}
+
+impl Deref for Exclusive<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: as for a share lock.
+        unsafe { std::slice::from_raw_parts(self.0.start(), PAGE_BYTES) }
+    }
+}
+
+impl Exclusive<'_> {
+    /// The buffer's number.
+    pub(crate) fn number(&self) -> pg_sys::Buffer {
+        self.0.0
+    }
+
+    /// The bytes, for `wal` to change.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
+        unsafe { std::slice::from_raw_parts_mut(self.0.start(), PAGE_BYTES) }
+    }
+}
+
+/// The right to make a file longer.
+struct ExtensionLock(Relation);
+
+impl ExtensionLock {
+    fn take(relation: Relation) -> ExtensionLock {
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::LockRelationForExtension(relation.raw(), pg_sys::ExclusiveLock as _) };
+        ExtensionLock(relation)
+    }
+}
+
+impl Drop for ExtensionLock {
+    fn drop(&mut self) {
+        if !panicking() {
+            // SAFETY: taken by `take`, once.
+            unsafe { pg_sys::UnlockRelationForExtension(self.0.raw(), pg_sys::ExclusiveLock as _) };
+        }
+    }
+}
+
+/// Makes a relation at least so many pages long; those added are zeros. Returns how many it has.
+///
+/// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
+/// needs no WAL: a page that was not written to is as good as none.
+pub fn extend(relation: Relation, pages: u32) -> u32 {
+    #[repr(C, align(4096))]
+    struct Zeros([u8; PAGE_BYTES]);
+    static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
+
+    let _lock = ExtensionLock::take(relation);
+    let now = relation.pages();
+    for page in now..pages {
+        // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
+        unsafe {
+            let fork = Fork::Main.number();
+            pg_sys::smgrextend(relation.storage(), fork, page, (&raw const ZEROS).cast_mut().cast(), false);
+        }
+    }
+    now.max(pages)
+}
+
+/// Says that a page, which must be there, will be read soon.
+pub fn prefetch(relation: Relation, page: u32) {
+    // SAFETY: the relation is open.
+    unsafe { pg_sys::PrefetchBuffer(relation.raw(), Fork::Main.number(), page) };
+}
+
+/// Pages that this session has read from disk so far, of relations of all sorts.
+pub fn pages_from_disk() -> i64 {
+    // SAFETY: a number that only this process changes.
+    unsafe { pg_sys::pgBufferUsage.shared_blks_read + pg_sys::pgBufferUsage.local_blks_read }
+}

@@ -1,0 +1,13 @@
+//! Relations and their pages.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`relation`] | indexes and tables that are open |
+//! | [`buffer`] | pages under locks |
+//! | [`wal`] | changes of pages with their WAL records |
+//! | [`bulk_write`] | the pages of a relation that is being made |
+
+pub mod buffer;
+pub mod bulk_write;
+pub mod relation;
+pub mod wal;

@@ -1,0 +1,15 @@
+//! Values of SQL types.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`varlena`], [`toast`] | values of variable length, and those out of line |
+//! | [`array`](mod@array), [`range`], [`row`], [`row_type`] | values that are made of others |
+//! | [`encoding`] | text in the encoding of the database, and in UTF-8 |
+
+pub mod array;
+pub mod encoding;
+pub mod range;
+pub mod row;
+pub mod row_type;
+pub mod toast;
+pub mod varlena;

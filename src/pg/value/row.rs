@@ -1,0 +1,102 @@
+//! Rows as results, one or many.
+
+use super::encoding;
+use super::varlena::PgBuffer;
+use crate::pg::call::Call;
+use crate::pg::call::error::Result;
+use pgrx::pg_sys;
+
+/// One column of a row.
+#[derive(Clone, Debug)]
+pub enum Column {
+    /// boolean.
+    Bool(bool),
+    /// integer.
+    I32(i32),
+    /// bigint.
+    I64(i64),
+    /// double precision.
+    F64(f64),
+    /// text.
+    Text(String),
+    /// An object identifier, or one of the types that name an object.
+    Oid(pg_sys::Oid),
+    /// NULL.
+    Null,
+}
+
+impl Column {
+    fn datum(&self) -> pg_sys::Datum {
+        match self {
+            Column::Bool(v) => pg_sys::Datum::from(*v),
+            Column::I32(v) => pg_sys::Datum::from(*v),
+            Column::I64(v) => pg_sys::Datum::from(*v),
+            Column::F64(v) => pg_sys::Datum::from(v.to_bits()),
+            Column::Text(v) => PgBuffer::copy_of(&encoding::from_utf8(v)).into_datum(),
+            Column::Oid(v) => pg_sys::Datum::from(*v),
+            Column::Null => pg_sys::Datum::null(),
+        }
+    }
+}
+
+/// A row of the type that the function is declared to return.
+pub fn row(call: &Call, columns: &[Column]) -> pg_sys::Datum {
+    // SAFETY: the descriptor is that of the declared columns.
+    unsafe { form(call.result_descriptor(), columns) }
+}
+
+/// # Safety
+/// `descriptor` must describe as many columns as given, of their types.
+unsafe fn form(descriptor: pg_sys::TupleDesc, columns: &[Column]) -> pg_sys::Datum {
+    let mut values: Vec<_> = columns.iter().map(Column::datum).collect();
+    let mut nulls: Vec<_> = columns.iter().map(|c| matches!(c, Column::Null)).collect();
+    // SAFETY: promised by the caller; both arrays have a place for each column.
+    unsafe {
+        let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+        pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
+    }
+}
+
+/// The rows of a function that returns a set, one for each call.
+pub struct Rows {
+    rows: std::vec::IntoIter<Vec<Column>>,
+    descriptor: pg_sys::TupleDesc,
+}
+
+impl Rows {
+    /// The next row of the set that `make` gives at the first call, or nothing after the last.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<Column>>>) -> Result<Option<pg_sys::Datum>> {
+        let fcinfo = call.fcinfo();
+        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: fn_extra is null at the
+        // first, and what is kept between calls lives in the context that init_MultiFuncCall makes.
+        unsafe {
+            let first = (*(*fcinfo).flinfo).fn_extra.is_null();
+            if first {
+                let made = make()?;
+                let context = pg_sys::init_MultiFuncCall(fcinfo);
+                let mut memory = pgrx::PgMemoryContexts::For((*context).multi_call_memory_ctx);
+                let descriptor = memory.switch_to(|_| call.result_descriptor());
+                let rows = Rows { rows: made.into_iter(), descriptor };
+                (*context).user_fctx = memory.leak_and_drop_on_delete(rows).cast();
+            }
+            let context = pg_sys::per_MultiFuncCall(fcinfo);
+            let rows = &mut *(*context).user_fctx.cast::<Rows>();
+            let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
+            match rows.rows.next() {
+                Some(columns) => {
+                    let datum = form(rows.descriptor, &columns);
+                    (*result).isDone = pg_sys::ExprDoneCond::ExprMultipleResult;
+                    Ok(Some(datum))
+                }
+                None => {
+                    pg_sys::end_MultiFuncCall(fcinfo, context);
+                    (*result).isDone = pg_sys::ExprDoneCond::ExprEndResult;
+                    Ok(None)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Types of rows: their columns, and whether they were altered.
+
+use super::encoding;
+use crate::pg::call::error::{Error, SqlState, raise};
+use crate::pg::catalog::{self, Storage};
+use pgrx::{PgTupleDesc, pg_sys, varatt_is_1b_e, vartag_1b_e};
+
+/// A type of rows as it is at one time.
+pub struct RowType {
+    oid: pg_sys::Oid,
+    /// A copy that is freed with this.
+    descriptor: pg_sys::TupleDesc,
+    version: u64,
+}
+
+/// A column of a row type.
+pub struct Column {
+    /// Its name, in UTF-8.
+    pub name: String,
+    /// Its type.
+    pub oid: pg_sys::Oid,
+    /// Its collation.
+    pub collation: pg_sys::Oid,
+    /// How its values are kept.
+    pub storage: Storage,
+}
+
+impl RowType {
+    /// The composite type `oid`.
+    pub fn new(oid: pg_sys::Oid) -> RowType {
+        let version = version(oid);
+        // SAFETY: a composite type has a row descriptor. The copy has the defaults of its columns, and is in memory
+        // that lives as long as the process.
+        let descriptor = unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
+            let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(oid, -1);
+            pg_sys::MemoryContextSwitchTo(before);
+            descriptor
+        };
+        RowType { oid, descriptor, version }
+    }
+
+    /// The columns; there is none for one that was dropped.
+    pub fn columns(&self) -> Vec<Option<Column>> {
+        // SAFETY: the descriptor is valid; what reads it has a copy of its own.
+        let descriptor = unsafe { PgTupleDesc::from_pg_copy(self.descriptor) };
+        descriptor.iter().map(|attribute| (!attribute.attisdropped).then(|| Column::of(attribute))).collect()
+    }
+
+    /// Calls `work` for each column of a row with its number and value, also for those that were dropped.
+    ///
+    /// # Safety
+    /// `row` must be a whole, aligned row of this type.
+    pub unsafe fn each_column(&self, row: pg_sys::HeapTupleHeader, mut work: impl FnMut(usize, Option<pg_sys::Datum>)) {
+        // SAFETY: promised by the caller; both lists have a place for each column.
+        unsafe {
+            let count = (*self.descriptor).natts as usize;
+            let (mut values, mut nulls) = (vec![pg_sys::Datum::null(); count], vec![true; count]);
+            let mut tuple = pg_sys::HeapTupleData {
+                t_len: pgrx::varsize_any(row.cast()) as u32,
+                t_data: row,
+                ..Default::default()
+            };
+            pg_sys::heap_deform_tuple(&mut tuple, self.descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+            for (i, (value, is_null)) in values.into_iter().zip(nulls).enumerate() {
+                work(i, (!is_null).then_some(value));
+            }
+        }
+    }
+
+    /// Refuses a row in a variable of PL/pgSQL that was made before its type was altered, if its columns were others.
+    ///
+    /// # Safety
+    /// The datum must be a row.
+    pub unsafe fn check(&self, datum: pg_sys::Datum) {
+        let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller; the tag says what is behind it, and the number what kind of expanded object.
+        let older = unsafe {
+            use pg_sys::vartag_external::{VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW};
+            let is_expanded = varatt_is_1b_e(pointer)
+                && [VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW].contains(&u32::from(vartag_1b_e(pointer)));
+            if !is_expanded {
+                return;
+            }
+            let record: *const pg_sys::ExpandedRecordHeader = pg_sys::DatumGetEOHP(datum).cast();
+            let is_older = (*record).er_magic == pg_sys::ER_MAGIC as i32
+                && (*record).er_typeid == self.oid
+                && (*record).er_tupdesc_id != self.version
+                && !(*record).er_tupdesc.is_null();
+            if !is_older {
+                return;
+            }
+            PgTupleDesc::from_pg_copy((*record).er_tupdesc)
+        };
+        if !self.reads(&older) {
+            raise(altered(self.oid));
+        }
+    }
+
+    /// Whether rows that were made with an older descriptor can be read with this one.
+    fn reads(&self, older: &PgTupleDesc<'_>) -> bool {
+        // SAFETY: the descriptor is valid; what reads it has a copy of its own.
+        let now = unsafe { PgTupleDesc::from_pg_copy(self.descriptor) };
+        let storage = |column: &pg_sys::FormData_pg_attribute| (column.attlen, column.attbyval, column.attalign);
+        older.len() <= now.len()
+            && older.iter().zip(now.iter()).all(|(before, now)| {
+                storage(before) == storage(now) && (now.attisdropped || before.atttypid == now.atttypid)
+            })
+    }
+}
+
+impl Drop for RowType {
+    fn drop(&mut self) {
+        // SAFETY: the copy was made for this value, and nothing else refers to it.
+        unsafe { pg_sys::FreeTupleDesc(self.descriptor) };
+    }
+}
+
+impl Column {
+    fn of(attribute: &pg_sys::FormData_pg_attribute) -> Column {
+        // SAFETY: a name ends in a zero byte.
+        let name = unsafe { std::ffi::CStr::from_ptr(attribute.attname.data.as_ptr()) };
+        let (len, by_value, align) = (attribute.attlen, attribute.attbyval, attribute.attalign);
+        Column {
+            name: encoding::utf8(name.to_bytes()),
+            oid: attribute.atttypid,
+            collation: attribute.attcollation,
+            storage: Storage { len, by_value, align },
+        }
+    }
+}
+
+/// A number that is another one whenever a composite type was altered.
+pub fn version(oid: pg_sys::Oid) -> u64 {
+    // SAFETY: entries of the type cache live as long as the process.
+    unsafe { (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc_identifier }
+}
+
+#[cold]
+fn altered(oid: pg_sys::Oid) -> Error {
+    let name = catalog::display_name(oid);
+    Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, format!("type {name} was altered after this value of it was made"))
+        .hint("Make the value again.")
+}

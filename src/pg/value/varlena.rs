@@ -1,0 +1,230 @@
+//! Values of variable length: reading them in place, and making them.
+
+use super::toast::fetch_large;
+use crate::pg::memory;
+use pg_bloom_core::{Buffer, interrupt};
+use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any_exhdr};
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// Bytes of the length before a value.
+const LENGTH_BYTES: usize = 4;
+
+/// The bytes of a value of variable length, whole and uncompressed: the argument itself where it is so already, else a
+/// copy in the memory of the current call.
+///
+/// It owns a copy, which is freed with the memory of the call unless [`Value::free`] does it before.
+pub struct Value<'a> {
+    pointer: *mut pg_sys::varlena,
+    copied: bool,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Value<'a> {
+    /// # Safety
+    /// The datum must be of a type of variable length, and stay valid for `'a`.
+    #[inline(always)]
+    pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
+        // SAFETY: promised by the caller. The common cases need no call of PostgreSQL.
+        unsafe {
+            Value::in_place(datum).unwrap_or_else(|| {
+                let given = datum.cast_mut_ptr();
+                let pointer = fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum_packed(given));
+                Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+            })
+        }
+    }
+
+    /// The same for what is whole and uncompressed as it was given; `None` for anything else. Doesn't call PostgreSQL.
+    ///
+    /// # Safety
+    /// As for [`Value::detoast`].
+    #[inline(always)]
+    pub unsafe fn in_place(datum: pg_sys::Datum) -> Option<Self> {
+        let pointer: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller.
+        let is_in_place = unsafe { varatt_is_4b_u(pointer) || (varatt_is_1b(pointer) && !varatt_is_1b_e(pointer)) };
+        is_in_place.then_some(Value { pointer, copied: false, lifetime: PhantomData })
+    }
+
+    /// The same with a length of four bytes before it and aligned as its type is, for what is not read byte by byte.
+    ///
+    /// # Safety
+    /// As for [`Value::detoast`].
+    pub unsafe fn detoast_aligned(datum: pg_sys::Datum) -> Self {
+        let given: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller.
+        let pointer = unsafe {
+            if varatt_is_4b_u(given) {
+                given
+            } else {
+                fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum(given))
+            }
+        };
+        Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+    }
+
+    /// Where it is, with the length before it.
+    pub fn pointer(&self) -> *mut pg_sys::varlena {
+        self.pointer
+    }
+
+    /// A copy that PostgreSQL made.
+    ///
+    /// # Safety
+    /// `pointer` must be a whole, uncompressed value from palloc, valid for `'a` or until it is freed.
+    pub unsafe fn owned(pointer: *mut pg_sys::varlena) -> Self {
+        Value { pointer, copied: true, lifetime: PhantomData }
+    }
+
+    /// The bytes.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `pointer` is a whole, uncompressed value that lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(vardata_any(self.pointer).cast(), varsize_any_exhdr(self.pointer)) }
+    }
+
+    /// The bytes for as long as the value is there: a copy is not given back before its memory is.
+    #[inline(always)]
+    pub fn into_bytes(self) -> &'a [u8] {
+        // SAFETY: `pointer` is a whole, uncompressed value that lives for `'a`, and nobody is left to free it before.
+        unsafe { std::slice::from_raw_parts(vardata_any(self.pointer).cast(), varsize_any_exhdr(self.pointer)) }
+    }
+
+    /// Gives a copy back before the call's memory is.
+    #[inline(always)]
+    pub fn free(self) {
+        if self.copied {
+            // SAFETY: the copy was made by `detoast` with palloc, and `self` was its only owner.
+            unsafe { pg_sys::pfree(self.pointer.cast()) };
+        }
+    }
+
+    /// The value as a result.
+    pub fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.pointer)
+    }
+}
+
+impl Deref for Value<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+/// A new value of variable length in PostgreSQL's memory, for the core to write into.
+pub struct PgBuffer {
+    pointer: *mut pg_sys::varlena,
+    len: usize,
+}
+
+impl PgBuffer {
+    /// A buffer of `len` zero bytes in a memory context of its own choice.
+    pub fn zeroed_in(context: pg_sys::MemoryContext, len: usize) -> Self {
+        let mut buffer = PgBuffer::allocate_in(context, len);
+        interrupt::zero(buffer.bytes_mut());
+        buffer
+    }
+
+    /// A buffer of `len` bytes that are still to be written.
+    fn allocate_in(context: pg_sys::MemoryContext, len: usize) -> Self {
+        let total = len + LENGTH_BYTES;
+        // SAFETY: the allocation has room for length and bytes, or raises an error.
+        unsafe {
+            let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
+            set_varsize_4b(pointer, total as i32);
+            PgBuffer { pointer, len }
+        }
+    }
+
+    /// The value, for an aggregate's state to own.
+    pub fn into_pointer(self) -> *mut pg_sys::varlena {
+        self.pointer
+    }
+
+    /// The bytes of a value that a state owns.
+    ///
+    /// # Safety
+    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value live for `'a` without being written.
+    #[inline(always)]
+    pub unsafe fn bytes_at<'a>(pointer: *const pg_sys::varlena) -> &'a [u8] {
+        // SAFETY: promised by the caller; as many bytes were allocated after the length as it says.
+        unsafe { std::slice::from_raw_parts(pointer.cast::<u8>().add(LENGTH_BYTES), varsize_any_exhdr(pointer)) }
+    }
+
+    /// The same, for writing.
+    ///
+    /// # Safety
+    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value live for `'a` and be in no other use.
+    #[inline(always)]
+    pub unsafe fn bytes_mut_at<'a>(pointer: *mut pg_sys::varlena) -> &'a mut [u8] {
+        // SAFETY: promised by the caller; as many bytes were allocated after the length as it says.
+        unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>().add(LENGTH_BYTES), varsize_any_exhdr(pointer)) }
+    }
+
+    /// A buffer with these bytes: a bytea.
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        // SAFETY: reading a global that is always set.
+        let mut buffer = PgBuffer::allocate_in(unsafe { pg_sys::CurrentMemoryContext }, bytes.len());
+        interrupt::copy(buffer.bytes_mut(), bytes);
+        buffer
+    }
+
+    /// The buffer as a value that stays this one's.
+    pub fn datum(&self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.pointer)
+    }
+
+    /// The buffer as a result.
+    pub fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.pointer)
+    }
+}
+
+impl Buffer for PgBuffer {
+    fn zeroed(len: usize) -> Self {
+        // SAFETY: reading a global that is always set.
+        PgBuffer::zeroed_in(unsafe { pg_sys::CurrentMemoryContext }, len)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` bytes were allocated after the length.
+        unsafe { std::slice::from_raw_parts(self.pointer.cast::<u8>().add(LENGTH_BYTES), self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and the buffer is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.cast::<u8>().add(LENGTH_BYTES), self.len) }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            self.len = len;
+            // SAFETY: shorter than what was allocated.
+            unsafe { set_varsize_4b(self.pointer, (len + LENGTH_BYTES) as i32) };
+        }
+    }
+}
+
+/// A C string of `len` bytes as a result, which `write` fills.
+pub fn c_string(len: usize, write: impl FnOnce(&mut [u8])) -> pg_sys::Datum {
+    // SAFETY: one byte more than the text was allocated, and is made zero with it; twice the largest value may be more
+    // than a gigabyte.
+    unsafe {
+        let context = pg_sys::CurrentMemoryContext;
+        let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
+        let pointer: *mut u8 = pg_sys::MemoryContextAllocExtended(context, len + 1, flags).cast();
+        interrupt::zero(std::slice::from_raw_parts_mut(pointer, len + 1));
+        write(std::slice::from_raw_parts_mut(pointer, len));
+        pg_sys::Datum::from(pointer)
+    }
+}
+
+impl AsRef<[u8]> for Value<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.deref()
+    }
+}
