@@ -214,7 +214,7 @@ const COUNTED: &str = "
         FUNCTION 1 counted_cmp(counted, counted);";
 
 #[test]
-fn the_work_of_a_planning_is_bounded() {
+fn the_work_for_a_filter_in_a_plan_is_bounded() {
     let mut client = server().database("bounded");
     run(&mut client, COUNTED);
     // Ten thousand common values, and as many bounds of a histogram.
@@ -240,9 +240,9 @@ fn the_work_of_a_planning_is_bounded() {
     };
     let (one, ten, many) = (probes(1), probes(10), probes(2000));
     println!("{one}, {ten}, {many} probes");
-    assert!((100..=1_600).contains(&one), "{one} probes for one filter");
+    assert!((500..=3_200).contains(&one), "{one} probes for one filter");
     assert!(ten <= 10 * one, "{ten} probes for ten filters, {one} for one");
-    assert!(many <= 200_000, "{many} probes for 2,000 filters");
+    assert!(many <= 2_000 * one, "{many} probes for 2,000 filters, {one} for one");
     // Another planning asks as much.
     assert_eq!(probes(1), one);
 }

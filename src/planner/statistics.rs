@@ -13,8 +13,8 @@ use std::ffi::CStr;
 
 /// The fewest bounds of a histogram that say anything.
 const FEWEST_BOUNDS: usize = 10;
-/// About how many values of one kind of statistics are probed in one estimate.
-const SAMPLE: usize = 50;
+/// About how many values of one kind of statistics are probed in one estimate: enough for a share of one percent.
+const SAMPLE: usize = 1_000;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
 /// Probes between two checks for interrupts.
