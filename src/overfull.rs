@@ -4,7 +4,6 @@ use crate::error::invalid_parameter;
 use crate::filter_type::FilterType;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, warn};
-use crate::pg::once;
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::Buffer;
@@ -28,14 +27,14 @@ pub const COUNTING: &str = "Build it with a larger capacity, or remove elements.
 /// 22023 when `pg_bloom.overfill` is `error`.
 pub fn check<T: FilterType>(call: &Call, advice: &str, filter: &T::Whole<'_>) -> Result<()> {
     let overfill = settings::overfill();
-    if overfill == Overfill::Ignore || (overfill == Overfill::Warn && once::was_done(call)) {
+    if overfill == Overfill::Ignore || (overfill == Overfill::Warn && call.is_marked()) {
         return Ok(());
     }
     let Some(over) = T::overfull(filter) else { return Ok(()) };
     if overfill == Overfill::Error {
         return Err(describe(&over, advice, ""));
     }
-    once::done(call);
+    call.mark();
     warn(describe(&over, advice, OTHERS));
     Ok(())
 }

@@ -2,48 +2,24 @@
 //!
 //! The rate that a filter has now varies from set to set: of filters in `blocked` with exactly the 1,600 elements of
 //! their capacity, 42 % are above their promise, by up to 1.17 times. So a filter is overfull where its rate is above
-//! its promise *and* above what filters with exactly their capacity exceed with a probability of one in a billion. One
-//! that is a list is never overfull.
+//! its promise *and* above the expected rate of filters with exactly their capacity by six standard deviations, which
+//! about one in a billion exceeds. One that is a list is never overfull.
 //!
-//! # That rate
+//! | filter | its rate is decided by | limit, z = 6 |
+//! |---|---|---|
+//! | several blocks | the mean over B blocks of each one's random rate | μ + z·σ/√B + (z² - 1)/6 · κ/(σ²·B) |
+//! | `classic`, one block of `blocked` | X, the number of hit cells | the rate of E[X] + z·σ + (z² - 1)/6 cells |
 //!
-//! `n` elements in `B` blocks. Block i has J elements and, given those, the random rate Y (rate.rs); the filter's rate
-//! is R = ΣY / B, under the condition ΣJ = n. With J ~ Poisson(n/B) independently, and that condition taken into
-//! account by tilting (J's mean must stay n/B), the logarithm of E[e^(tΣY)] is
-//!
-//! ```text
-//! B·K(t) + ln(λ/v)/2     K(t) = min over s of ln E[e^(tY - s(J - λ))],   λ = n/B
-//! v = the variance of J where it is least
-//! ```
-//!
-//! and R exceeds x with a probability of at most about Φ(-√(2I)) where I(x) = max over t of t·B·x - B·K(t) - ln(λ/v)/2
-//! (the saddlepoint approximation; what it leaves out makes it larger than the truth for distributions that lean to the
-//! right, as this one does). So the limit is
-//!
-//! ```text
-//! min over t of (I + B·K(t) + ln(λ/v)/2) / (t·B),   I = z²/2,   z = 6.109: Φ(-z) = 5e-10
-//! ```
-//!
-//! over a geometric sequence of t, which is close: any t gives a limit that is high enough. The other 5e-10 are for
-//! blocks that are fuller than nearly all others: loads that B blocks have with that probability or less are left out
-//! of K, which they would decide otherwise. For many blocks the limit is the mean and six standard deviations; for few
-//! blocks and low rates much more, since few full blocks decide the rate.
-//!
-//! In `classic`, and in `blocked` with one block, there is one number of hit cells, X. Up to 1,024 cells its
-//! distribution is the occupancy chain's, and the limit is that of the largest number that is exceeded with a
-//! probability above 1e-9. For more cells X is normal but for its skewness, which shifts the quantile by less than (z²
-//! - 1)/6 < 6 cells: it is a sum of independent zeros and ones, whose third cumulant is at most their variance.
+//! The last term is the skewness (Cornish and Fisher, "Moments and Cumulants in the Specification of Distributions",
+//! 1937): few full blocks decide the rate of a small filter. μ, σ² and κ are those of sizing/rate.rs. X is a sum of
+//! independent zeros and ones, whose third cumulant is at most their variance, and at most one for each hash.
 
 use super::estimate;
 use super::header::Header;
 use super::view::{Body, View};
 use crate::layout::Layout;
-use crate::sizing::rate::{self, Chain};
+use crate::sizing::rate;
 use std::cell::Cell;
-
-mod saddlepoint;
-
-use saddlepoint::Tail;
 
 /// A filter that gives wrong answers more often than it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +34,8 @@ pub struct Overfull {
     pub fpr: f64,
 }
 
-const ONE_IN_A_BILLION: Tail = Tail { probability: 1e-9, deviate: 5.998, half_deviate: 6.109 };
+/// Standard deviations above what is expected, from which on a filter is overfull.
+const DEVIATIONS: f64 = 6.0;
 
 /// Whether a filter's rate is above its promise by more than chance.
 pub fn overfull(view: &View<'_>) -> Option<Overfull> {
@@ -82,7 +59,7 @@ pub fn is_overfull(header: &Header<'_>, capacity: u64, current_fpr: f64) -> bool
 /// What decides the limit: layout, hashes, blocks, capacity.
 type Shape = (Layout, u32, u64, u64);
 
-/// The rate that filters with exactly their capacity exceed with a probability of 1e-9.
+/// The rate from which on filters with exactly their capacity are overfull.
 fn limit(h: &Header<'_>, capacity: u64) -> f64 {
     thread_local! {
         /// The last answer: the groups of a query have one size.
@@ -94,42 +71,30 @@ fn limit(h: &Header<'_>, capacity: u64) -> f64 {
     {
         return limit;
     }
-    let limit = quantile(h.layout, h.num_hashes, h.blocks, capacity, ONE_IN_A_BILLION);
+    let limit = deviating(h.layout, h.num_hashes, h.blocks, capacity, DEVIATIONS);
     LAST.set(Some((key, limit)));
     limit
 }
 
-/// The rate that filters of `elements` elements exceed with this probability at most.
-fn quantile(layout: Layout, num_hashes: u32, blocks: u64, elements: u64, tail: Tail) -> f64 {
-    let n = elements as f64;
+/// The rate that is `z` standard deviations above what is expected of filters of `elements` elements.
+fn deviating(layout: Layout, num_hashes: u32, blocks: u64, elements: u64, z: f64) -> f64 {
+    let (n, b) = (elements as f64, blocks as f64);
+    let skew = (z * z - 1.0) / 6.0;
     if rate::is_full(layout, num_hashes, blocks, n) {
         return 1.0;
     }
-    match (layout, blocks) {
-        (Layout::Classic, _) => occupancy_quantile(num_hashes, blocks, n, tail),
-        (Layout::Blocked, 1) => occupancy_quantile(num_hashes, layout.block_bits(), n, tail),
-        _ => saddlepoint::quantile(layout, num_hashes, blocks, n, tail),
-    }
-}
-
-/// The same of filters whose rate is decided by one number of hit cells.
-fn occupancy_quantile(num_hashes: u32, cells: u64, elements: f64, tail: Tail) -> f64 {
-    let throws = elements * f64::from(num_hashes);
-    let m = cells as f64;
-    let rate = |hit: f64| (hit.min(m) / m).powi(num_hashes as i32);
-    if cells <= rate::EXACT_CELLS {
-        let mut chain = Chain::new(cells as usize);
-        (0..throws as u64).for_each(|_| chain.throw());
-        let mut beyond = 0.0;
-        let most = chain.states().rev().find(|&(_, probability)| {
-            beyond += probability;
-            beyond > tail.probability
-        });
-        return rate(most.map_or(m, |(hit, _)| hit as f64));
-    }
-    let z = tail.deviate;
-    let (mean, variance) = rate::fill(cells, throws);
-    rate(m * mean + z * m * variance.sqrt() + (z * z - 1.0) / 6.0)
+    let limit = if layout == Layout::Classic || (layout == Layout::Blocked && blocks == 1) {
+        let cells = if layout == Layout::Classic { blocks } else { layout.block_bits() };
+        let (throws, m) = (n * f64::from(num_hashes), cells as f64);
+        let (mean, variance) = rate::fill(cells, throws);
+        let hit = m * mean + z * m * variance.sqrt() + skew;
+        (hit.min(throws) / m).powi(num_hashes as i32)
+    } else {
+        let spread = rate::spread(layout, num_hashes, n / b);
+        let third = if spread.variance > 0.0 { spread.third / spread.variance } else { 0.0 };
+        spread.mean + z * (spread.variance / b).sqrt() + skew * third / b
+    };
+    limit.min(1.0)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 /// Bits of a block of the layout `blocked`.
 const BLOCK: u32 = 512;
 /// Up to this many bits a `classic` filter's rate is computed by the occupancy chain itself.
-pub(crate) const EXACT_CELLS: u64 = 1024;
+const EXACT_CELLS: u64 = 1024;
 /// With fewer throws per cell, nearly every hit cell was hit once.
 const SPARSE_LOAD: f64 = 1e-5;
 /// With more throws per cell, fewer than one cell in 10^17 is not hit.
@@ -80,6 +80,39 @@ pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
     in_cells(block_bits, num_hashes, |f| poisson_mean(load, f))
 }
 
+/// What decides how the rates of filters vary from set to set: moments of one block's share of them.
+pub(crate) struct Spread {
+    /// The mean, over blocks and sets.
+    pub mean: f64,
+    /// The variance and the third central moment of what the number of elements in the block doesn't explain.
+    pub variance: f64,
+    pub third: f64,
+}
+
+/// The spread of the rates of blocks with J ~ Poisson(`load`) elements, for filters of exactly their capacity.
+///
+/// The sum of all J is given, so what a block's rate owes to J linearly cancels out: what is left is the residual of
+/// the regression on J (L. Holst, "Two conditional limit theorems with applications", Annals of Statistics 7, 1979).
+pub(crate) fn spread(layout: Layout, num_hashes: u32, load: f64) -> Spread {
+    // E[Y^i] of a block with j elements.
+    let moment = |i: u32, j: usize| match layout {
+        Layout::Parquet => Occupancy::with(32, 1, i, |o| o.rate(j)).powi(8),
+        _ => Occupancy::with(BLOCK, num_hashes, i * num_hashes, |o| o.rate(j)),
+    };
+    let mean = poisson_mean(load, &mut |j| moment(1, j));
+    let slope = poisson_mean(load, &mut |j| moment(1, j) * (j as f64 - load)) / load;
+    let expected = |j: usize| mean + slope * (j as f64 - load);
+    let variance = poisson_mean(load, &mut |j| {
+        let c = expected(j);
+        moment(2, j) - 2.0 * c * moment(1, j) + c * c
+    });
+    let third = poisson_mean(load, &mut |j| {
+        let c = expected(j);
+        moment(3, j) - 3.0 * c * moment(2, j) + 3.0 * c * c * moment(1, j) - c * c * c
+    });
+    Spread { mean, variance: variance.max(0.0), third: third.max(0.0) }
+}
+
 /// Averages the rate of one block over its number of elements, weighted by `mean`.
 fn in_blocks(layout: Layout, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
     match layout {
@@ -90,7 +123,7 @@ fn in_blocks(layout: Layout, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize
 
 /// The same for blocks of `block_bits` bits, of which an element sets `hashes` anywhere.
 fn in_cells(cells: u32, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
-    Occupancy::with(cells, num_hashes, |o| mean(&mut |j| o.rate(j)))
+    Occupancy::with(cells, num_hashes, num_hashes, |o| mean(&mut |j| o.rate(j)))
 }
 
 /// The mean of `f(J)`, J ~ Binomial(n, p).
@@ -136,21 +169,22 @@ fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize)
     sum / total
 }
 
-/// F(k, j) for one k and one size of blocks, computed as far as it was needed.
+/// E[(X/cells)^power] after j elements of `num_hashes` throws, computed as far as it was needed.
 struct Occupancy {
     num_hashes: u32,
+    power: u32,
     /// After `rates.len() - 1` elements.
     chain: Chain,
     rates: Vec<f64>,
 }
 
 impl Occupancy {
-    fn with<T>(cells: u32, num_hashes: u32, f: impl FnOnce(&mut Occupancy) -> T) -> T {
+    fn with<T>(cells: u32, num_hashes: u32, power: u32, f: impl FnOnce(&mut Occupancy) -> T) -> T {
         thread_local! {
-            static KNOWN: RefCell<HashMap<(u32, u32), Occupancy>> = RefCell::new(HashMap::new());
+            static KNOWN: RefCell<HashMap<(u32, u32, u32), Occupancy>> = RefCell::new(HashMap::new());
         }
-        let new = || Occupancy { num_hashes, chain: Chain::new(cells as usize), rates: vec![0.0] };
-        KNOWN.with_borrow_mut(|known| f(known.entry((cells, num_hashes)).or_insert_with(new)))
+        let new = || Occupancy { num_hashes, power, chain: Chain::new(cells as usize), rates: vec![0.0] };
+        KNOWN.with_borrow_mut(|known| f(known.entry((cells, num_hashes, power)).or_insert_with(new)))
     }
 
     fn rate(&mut self, elements: usize) -> f64 {
@@ -158,14 +192,14 @@ impl Occupancy {
         let elements = elements.min(full);
         while self.rates.len() <= elements {
             (0..self.num_hashes).for_each(|_| self.chain.throw());
-            self.rates.push(self.chain.moment(self.num_hashes));
+            self.rates.push(self.chain.moment(self.power));
         }
         self.rates[elements]
     }
 }
 
 /// The occupancy chain: how many of a number of cells are hit after some throws.
-pub(crate) struct Chain {
+struct Chain {
     /// Probability that x cells are hit. Those of less than [`NEGLIGIBLE`] at both ends are left out.
     hit: Vec<f64>,
     /// The least and the most cells that may be hit.
@@ -178,7 +212,7 @@ const NEGLIGIBLE: f64 = 1e-40;
 
 impl Chain {
     /// Before the first throw.
-    pub(crate) fn new(cells: usize) -> Self {
+    fn new(cells: usize) -> Self {
         let mut hit = vec![0.0; cells + 1];
         hit[0] = 1.0;
         Chain { hit, first: 0, last: 0 }
@@ -189,7 +223,7 @@ impl Chain {
     }
 
     /// One more throw.
-    pub(crate) fn throw(&mut self) {
+    fn throw(&mut self) {
         let a_cell = 1.0 / self.cells();
         self.last = (self.last + 1).min(self.hit.len() - 1);
         let mut before = 0.0;
@@ -205,11 +239,6 @@ impl Chain {
             self.hit[self.last] = 0.0;
             self.last -= 1;
         }
-    }
-
-    /// Numbers of hit cells and their probabilities.
-    pub(crate) fn states(&self) -> impl DoubleEndedIterator<Item = (usize, f64)> + '_ {
-        (self.first..=self.last).map(|x| (x, self.hit[x]))
     }
 
     /// E[(X/cells)^k].

@@ -154,14 +154,6 @@ impl Call {
         Ok(flinfo)
     }
 
-    /// The address of this call site, which no other has while it lives, and memory that lives as long; `None` for a
-    /// call without a site.
-    pub fn site(&self) -> Option<(usize, pg_sys::MemoryContext)> {
-        let flinfo = self.flinfo().ok()?;
-        // SAFETY: not null, and valid for the call.
-        Some((flinfo as usize, unsafe { (*flinfo).fn_mcxt }))
-    }
-
     /// The object identifier of the SQL function.
     pub fn function(&self) -> Result<pg_sys::Oid> {
         // SAFETY: not null, and valid for the call.
@@ -254,6 +246,29 @@ impl Call {
         }
     }
 
+    /// Whether [`Call::mark`] was called for this call site in the client's current statement.
+    pub fn is_marked(&self) -> bool {
+        let flinfo = self.info().flinfo;
+        // SAFETY: flinfo is null or valid; whatever a call site remembers begins with a `Site`.
+        unsafe {
+            !flinfo.is_null()
+                && !(*flinfo).fn_extra.is_null()
+                && (*(*flinfo).fn_extra.cast::<Site>()).marked == pg_sys::GetCurrentStatementStartTimestamp()
+        }
+    }
+
+    /// Marks this call site until the client's next statement. A function that remembers something must do so before.
+    pub fn mark(&self) {
+        let flinfo = self.info().flinfo;
+        // SAFETY: as in `is_marked`; nothing can fail to be made.
+        unsafe {
+            if flinfo.is_null() || ((*flinfo).fn_extra.is_null() && remember(flinfo, || Ok(())).is_err()) {
+                return;
+            }
+            (*(*flinfo).fn_extra.cast::<Site>()).marked = pg_sys::GetCurrentStatementStartTimestamp();
+        }
+    }
+
     /// Whether the executor prepared this call. Code that calls functions of an aggregate by hand, as Citus does to
     /// spread it over nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
     pub fn is_prepared(&self) -> bool {
@@ -321,9 +336,17 @@ impl Call {
 #[repr(C)]
 struct Remembered<T> {
     /// Comes first, to be read before it is known what follows.
+    site: Site,
+    thing: T,
+}
+
+/// What is known of every call site that remembers something.
+#[repr(C)]
+struct Site {
     #[cfg(debug_assertions)]
     type_id: TypeId,
-    thing: T,
+    /// When the client's statement began in which the site was marked.
+    marked: pg_sys::TimestampTz,
 }
 
 /// Makes what a call site remembers.
@@ -333,11 +356,12 @@ struct Remembered<T> {
 #[cold]
 #[inline(never)]
 unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
-    let made = Remembered {
+    let site = Site {
         #[cfg(debug_assertions)]
         type_id: TypeId::of::<T>(),
-        thing: make()?,
+        marked: 0,
     };
+    let made = Remembered { site, thing: make()? };
     // SAFETY: promised by the caller.
     unsafe {
         (*flinfo).fn_extra = PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();

@@ -2,8 +2,6 @@ use super::*;
 use crate::kind::{Kind, Tag};
 use crate::sizing::{self, Size};
 
-const ONE_IN_A_HUNDRED: Tail = Tail { probability: 0.01, deviate: 2.3263, half_deviate: 2.5758 };
-
 /// The rates of dense filters of `elements` elements each, of as many sets.
 fn rates(size: &Size, elements: u64, sets: u64) -> Vec<f64> {
     let header = Header::sized(*size, Kind::of(Tag::Numeric));
@@ -19,8 +17,7 @@ fn rates(size: &Size, elements: u64, sets: u64) -> Vec<f64> {
         .collect()
 }
 
-/// Of many filters at capacity as many exceed the limit for one in a hundred, at most, and some do; none exceeds the
-/// one that is used.
+/// Of many filters at capacity few exceed two and a half deviations, but some do; none exceeds the limit that is used.
 #[test]
 fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
     for layout in Layout::ALL {
@@ -28,8 +25,8 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
         for fpr in [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-6] {
             for (capacity, sets) in [(15, 4000), (51, 4000), (105, 4000), (300, 2000), (1600, 1000), (20_000, 100)] {
                 let size = sizing::size(layout, capacity, fpr).unwrap();
-                let [often, never] = [ONE_IN_A_HUNDRED, ONE_IN_A_BILLION]
-                    .map(|tail| quantile(layout, size.num_hashes, size.blocks, capacity, tail));
+                let [often, never] =
+                    [2.5, DEVIATIONS].map(|z| deviating(layout, size.num_hashes, size.blocks, capacity, z));
                 let rates = rates(&size, capacity, sets);
                 let found = rates.iter().filter(|&&rate| rate > often).count();
                 let label = format!("{layout:?} {fpr:e} {capacity}: {found} of {sets} beyond {often:e}");
@@ -48,7 +45,7 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
 fn limits_are_close_to_the_promise() {
     let limit = |layout, capacity, fpr| {
         let size = sizing::size(layout, capacity, fpr).unwrap();
-        quantile(layout, size.num_hashes, size.blocks, capacity, ONE_IN_A_BILLION) / fpr
+        deviating(layout, size.num_hashes, size.blocks, capacity, DEVIATIONS) / fpr
     };
     assert!((1.17..1.5).contains(&limit(Layout::Blocked, 1600, 0.01)));
     assert!((1.56..2.3).contains(&limit(Layout::Blocked, 51, 0.01)));
@@ -63,7 +60,7 @@ fn limits_are_close_to_the_promise() {
         for (layout, hashes) in
             [(Layout::Blocked, 1), (Layout::Blocked, 64), (Layout::Classic, 64), (Layout::Parquet, 8)]
         {
-            let found = quantile(layout, hashes, blocks, elements, ONE_IN_A_BILLION);
+            let found = deviating(layout, hashes, blocks, elements, DEVIATIONS);
             assert!((0.0..=1.0).contains(&found), "{layout:?} {hashes} {blocks} {elements}: {found}");
         }
     }
