@@ -100,10 +100,12 @@ fuzz: ## try hostile input on each target of core/fuzz for FUZZ_SECONDS (60)
 	scripts/setup
 	scripts/fuzz run
 
-soak: ## sessions that build, probe, merge and update at once, for SOAK_SECONDS (300)
+soak: ## sessions that build, probe, merge and update at once, for SOAK_SECONDS (300); then random tests, SOAK (10) times as long
 	scripts/setup
 	$(MAKE) all
 	SOAK_SECONDS=$${SOAK_SECONDS:-300} cargo test $(CARGO_FEATURES) --test concurrent -- --nocapture
+	SOAK=$${SOAK:-10} cargo test --no-fail-fast $(CARGO_FEATURES) --test index --test index_filters --test hostile --test limits \
+		--test arguments
 
 figures: ## draw the figures of docs/sizing.md from measurements; FIGURES="rate bits size" leaves out what depends on the machine
 	cargo run --release --package pg_bloom_benches --bin figures -- $(FIGURES)

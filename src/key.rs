@@ -10,6 +10,7 @@ use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::varlena::PgBuffer;
 use crate::probe::FilterCache;
+use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 
 /// `bloom_key_in(cstring)`: keys are not read from text, as what they say can't be checked.
@@ -42,9 +43,9 @@ fn keys(call: &Call) -> Outcome {
     let (element_type, oid) = ElementType::remembered_of_array(call, 0)?;
     let elements = elements(call, 0, *oid);
     let value = |element| PgBuffer::copy_of(&element_type.probe_key(element).to_bytes()).into_datum();
-    let mut keys: Vec<Element> = elements.into_iter().map(|element| Element { datum: value(Some(element)) }).collect();
+    let mut keys = memory::collect(elements.into_iter().map(|element| Element { datum: value(Some(element)) }));
     if keys.is_empty() {
-        keys.push(Element { datum: value(None) });
+        memory::push(&mut keys, Element { datum: value(None) });
     }
     let function = call.function()?;
     let [array, key] = [c"_bloom_key", c"bloom_key"].map(|name| catalog::type_beside(function, name));

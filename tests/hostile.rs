@@ -3,7 +3,7 @@
 mod common;
 
 use common::damage::{damage, hex};
-use common::{Random, Server, column, run, state_of, value};
+use common::{Random, Server, column, run, state_of, times, value};
 use postgres::Client;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -223,11 +223,11 @@ impl Watch {
     }
 }
 
-/// Values that are tried as bytea and as text, and how many at once. With those of COPY they are 100,000.
-const BATCHES: usize = 140;
+/// Values that are tried as bytea and as text, and how many at once. With those of COPY they are 35,000.
+const BATCHES: usize = 50;
 const BATCH: usize = 250;
 /// Values that are tried by COPY, one at a time, and for how many the uses are tried at once.
-const COPIED: usize = 30_000;
+const COPIED: usize = 10_000;
 
 /// Tries values in batches.
 fn try_all<T: postgres::types::ToSql + Sync>(
@@ -241,7 +241,7 @@ fn try_all<T: postgres::types::ToSql + Sync>(
     let seeds: Vec<Vec<u8>> = column(client, SEEDS);
     let mut watch = Watch::new(client);
     let mut random = Random(seed);
-    for _ in 0..BATCHES {
+    for _ in 0..times(BATCHES) {
         let values: Vec<T> = (0..BATCH).map(|_| make(&mut random, &seeds)).collect();
         let partner = random.pick(&seeds);
         let answers = client.query(sql, &[&values, partner]).expect("errors are caught");
@@ -283,7 +283,7 @@ fn hostile_copy_is_refused_or_harmless() {
     let mut watch = Watch::new(&mut client);
     run(&mut client, "CREATE TABLE received (f bloom)");
     let mut random = Random(3);
-    for _ in 0..COPIED {
+    for _ in 0..times(COPIED) {
         let bytes = hostile(&mut random, &seeds);
         let mut writer = client.copy_in("COPY received FROM STDIN (FORMAT binary)").expect("COPY starts");
         writer.write_all(&copy_file(&bytes)).expect("COPY takes the bytes");

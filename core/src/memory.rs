@@ -48,8 +48,8 @@ pub fn push<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// The items as a list.
-pub fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let mut all = list(items.len());
+pub fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = list(items.size_hint().0);
     // `push` makes room if the iterator yields more than it says.
     items.for_each(|item| push(&mut all, item));
     all
@@ -59,8 +59,8 @@ pub fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
 ///
 /// # Errors
 /// Those of the items.
-pub fn try_collect<T, E>(items: impl ExactSizeIterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
-    let mut all = list(items.len());
+pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
+    let mut all = list(items.size_hint().0);
     for item in items {
         push(&mut all, item?);
     }

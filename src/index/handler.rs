@@ -57,6 +57,7 @@ unsafe extern "C-unwind" fn ambuild(
     index: pg_sys::Relation,
     info: *mut pg_sys::IndexInfo,
 ) -> *mut pg_sys::IndexBuildResult {
+    reserve!();
     // SAFETY: as above; the result is new memory.
     unsafe {
         let (table, index) = (Relation::new(table), Relation::new(index));
@@ -70,6 +71,7 @@ unsafe extern "C-unwind" fn ambuild(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
+    reserve!();
     // SAFETY: as above.
     let index = unsafe { Relation::new(index) };
     or_raise(kinds::of(index).build_empty(index));
@@ -87,6 +89,7 @@ unsafe extern "C-unwind" fn aminsert(
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
 ) -> bool {
+    reserve!();
     // SAFETY: there is a value for the one column, and a place.
     unsafe {
         if !*nulls {
@@ -105,6 +108,7 @@ unsafe extern "C-unwind" fn ambulkdelete(
     is_dead: pg_sys::IndexBulkDeleteCallback,
     state: *mut std::ffi::c_void,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
+    reserve!();
     // SAFETY: as above.
     unsafe {
         let (index, dead) = (Vacuum::new(&*info).index(), DeadRows::new(is_dead, state));
@@ -117,6 +121,7 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
     info: *mut pg_sys::IndexVacuumInfo,
     known: *mut pg_sys::IndexBulkDeleteResult,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
+    reserve!();
     // SAFETY: as above.
     unsafe {
         let vacuum = Vacuum::new(&*info);
@@ -140,6 +145,7 @@ unsafe extern "C-unwind" fn amcostestimate(
     correlation: *mut f64,
     pages: *mut f64,
 ) {
+    reserve!();
     // SAFETY: as above; all results have a place.
     unsafe {
         let planned = Planned::new(root, path, loops);
@@ -154,16 +160,19 @@ unsafe extern "C-unwind" fn amcostestimate(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg_sys::bytea {
+    reserve!();
     or_raise(options::parse(options, validate))
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
+    reserve!();
     validate::validate(class)
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambeginscan(index: pg_sys::Relation, keys: i32, order: i32) -> pg_sys::IndexScanDesc {
+    reserve!();
     // SAFETY: as above.
     unsafe { pg_sys::RelationGetIndexScan(index, keys, order) }
 }
@@ -186,6 +195,7 @@ unsafe extern "C-unwind" fn amrescan(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
+    reserve!();
     // SAFETY: as above.
     unsafe {
         version::count_search(scan);

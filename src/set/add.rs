@@ -16,7 +16,7 @@
 
 use super::fill::{self, Rates};
 use super::items::{Item, batches, by_shard, check_often, chosen, distinct_items, item, shards_of};
-use super::table::{Set, Site};
+use super::table::{Purpose, Set, Site};
 use crate::error::During;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
@@ -32,7 +32,7 @@ use pgrx::pg_sys::Datum;
 fn add(call: &Call) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
     let site = Site::of_element(call)?;
-    let set = Set::open(call, oid)?;
+    let set = Set::open(call, oid, Purpose::Add)?;
     let mut is_new = false;
     if let Some(item) = item(site, set.parameters().shards, element) {
         insert(&set, site, &[item], "bloom_set_add", |_| is_new = true)?;
@@ -44,7 +44,7 @@ fn add(call: &Call) -> Outcome {
 fn add_all(call: &Call) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
     let site = Site::of_array(call)?;
-    let set = Set::open(call, oid)?;
+    let set = Set::open(call, oid, Purpose::Add)?;
     let elements = elements(call, 1, site.array.1);
     let items = distinct_items(site, set.parameters().shards, &elements);
     let mut are_new = memory::collect(elements.iter().map(|_| false));
@@ -73,7 +73,7 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
 
 /// The shards that lack an item of a batch, as read without locks.
 fn lacking(set: &Set, site: &Site, batch: &[Item], operation: &str) -> Result<Vec<u32>> {
-    let groups: Vec<&[Item]> = by_shard(batch).collect();
+    let groups = memory::collect(by_shard(batch));
     let mut lacking: Vec<u32> = Vec::new();
     set.read(&shards_of(batch), Sees::Now, |place, filter| {
         let view = View::parse_trusted(filter.bytes())?;
@@ -97,7 +97,7 @@ fn insert_into(
     operation: &str,
     is_new: &mut impl FnMut(&Item),
 ) -> Result<()> {
-    let groups: Vec<&[Item]> = by_shard(batch).filter(|group| shards.binary_search(&group[0].shard).is_ok()).collect();
+    let groups = memory::collect(by_shard(batch).filter(|group| shards.binary_search(&group[0].shard).is_ok()));
     let mut filters: Vec<(u32, PgBuffer)> = Vec::new();
     let (mut rates, mut new) = (Rates::default(), Vec::new());
     let mut added = 0;

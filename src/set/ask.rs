@@ -1,7 +1,7 @@
 //! `bloom_set_contains`, `bloom_set_present`, `bloom_set_absent`: asking, as of the snapshot of the query.
 
 use super::items::{Item, batches, by_shard, check_often, chosen, item, items, shards_of};
-use super::table::{Set, Site};
+use super::table::{Purpose, Set, Site};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::sql::{Sees, connected};
@@ -14,7 +14,7 @@ use pgrx::pg_sys::Datum;
 fn contains(call: &Call) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
     let site = Site::of_element(call)?;
-    let set = Set::open(call, oid)?;
+    let set = Set::open(call, oid, Purpose::Ask)?;
     let mut is_there = false;
     if let Some(item) = item(site, set.parameters().shards, element) {
         look_up(&set, site, &[item], "bloom_set_contains", |_| is_there = true)?;
@@ -26,7 +26,7 @@ fn contains(call: &Call) -> Outcome {
 fn elements_answered(call: &Call, wanted: bool, operation: &str) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
     let site = Site::of_array(call)?;
-    let set = Set::open(call, oid)?;
+    let set = Set::open(call, oid, Purpose::Ask)?;
     let elements = elements(call, 1, site.array.1);
     let items = items(site, set.parameters().shards, &elements);
     let mut are_wanted = memory::collect(elements.iter().map(|_| !wanted));
@@ -49,7 +49,7 @@ fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there
     // Elements of another kind are refused even if there are none.
     let nothing = [Item { shard: 0, hash: 0, place: 0 }];
     for batch in batches(if items.is_empty() { &nothing } else { items }) {
-        let groups: Vec<&[Item]> = by_shard(batch).collect();
+        let groups = memory::collect(by_shard(batch));
         connected(|| {
             set.read(&shards_of(batch), Sees::CallingQuery, |place, filter| {
                 let view = View::parse_trusted(filter.bytes())?;

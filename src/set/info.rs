@@ -2,7 +2,7 @@
 
 use super::fill::Rates;
 use super::items::MOST_SHARDS_AT_ONCE;
-use super::table::Set;
+use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
 use crate::pg::sql::{Sees, connected};
@@ -12,7 +12,7 @@ use pg_bloom_core::View;
 /// `bloom_set_info(set)`.
 fn info(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else { return Ok(None) };
-    let set = Set::open(call, oid)?;
+    let set = Set::open(call, oid, Purpose::Ask)?;
     let made_for = set.parameters();
     let mut rates = Rates::default();
     for first in (0..made_for.shards).step_by(MOST_SHARDS_AT_ONCE) {

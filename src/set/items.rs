@@ -73,7 +73,7 @@ pub fn batches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
 
 /// The shards of items, which are in their order.
 pub fn shards_of(items: &[Item]) -> Vec<u32> {
-    by_shard(items).map(|group| group[0].shard).collect()
+    memory::collect(by_shard(items).map(|group| group[0].shard))
 }
 
 /// The groups of one shard each.

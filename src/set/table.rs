@@ -45,6 +45,16 @@ pub struct Set {
     known: Rc<Known>,
 }
 
+/// What a set is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To read it.
+    Ask,
+    /// To add to it. The table has the lock of UPDATE from the start: whoever read an index first, and then waited for
+    /// REINDEX to release the table, would have what that waits for.
+    Add,
+}
+
 /// What a session remembers of a set.
 struct Known {
     /// The names of the table and of the extension's schema that the statements have.
@@ -52,6 +62,8 @@ struct Known {
     parameters: Parameters,
     /// The type `bloom[]`.
     filters: Oid,
+    /// Whether what an UPDATE returns may not be what is in the table afterwards.
+    is_changed_after: bool,
     read: Prepared,
     /// To lock rows, and to change them.
     write: OnceCell<(Prepared, Prepared)>,
@@ -124,10 +136,14 @@ impl Set {
     /// # Errors
     /// 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is no set,
     /// 40001 for one that was renamed while the call waited for it.
-    pub fn open(call: &Call, oid: Oid) -> Result<Set> {
+    pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Set> {
+        let lock = match purpose {
+            Purpose::Ask => pg_sys::AccessShareLock,
+            Purpose::Add => pg_sys::RowExclusiveLock,
+        };
         let extension = catalog::namespace_of_function(call.function()?);
         let name = sql::relation(oid);
-        let Some(table) = Opened::if_there(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE) else {
+        let Some(table) = Opened::if_there(oid, lock as pg_sys::LOCKMODE) else {
             let message = format!("relation with OID {} does not exist", oid.to_u32());
             return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message));
         };
@@ -192,7 +208,15 @@ impl Set {
             Ok(())
         })?;
         self.check_name()?;
-        if stored == shards.len() { Ok(()) } else { Err(self.changed_otherwise()) }
+        if stored < shards.len() {
+            return Err(self.changed_otherwise());
+        }
+        if !self.known.is_changed_after {
+            return Ok(());
+        }
+        self.read(shards, Sees::Now, |place, filter| {
+            if filter.bytes() == filters[place].bytes() { Ok(()) } else { Err(self.changed_otherwise()) }
+        })
     }
 
     /// Executes a statement that returns the rows of these shards, each once.
@@ -275,7 +299,10 @@ impl Set {
             "All of its {} rows must be visible. If the row was deleted, the elements in it are lost.",
             self.known.parameters.shards
         ))
-        .hint("Restore the row from a backup, make a new set, or change the policy that hides the row.")
+        .hint(
+            "Retry if its rows were replaced in the meantime. Otherwise restore the row from a backup, make a new set, \
+             or change the policy that hides the row. An unlogged set loses its rows in a crash.",
+        )
     }
 
     #[cold]
@@ -353,6 +380,7 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
         names,
         parameters,
         filters: catalog::array_type(bloom),
+        is_changed_after: definition::is_changed_after_update(table),
         read,
         write: OnceCell::new(),
         is_current: Cell::new(true),

@@ -309,8 +309,8 @@ pub fn random(seed: u64) -> Random {
     Random(seed)
 }
 
-/// How often something is done: so often, or as many times that as `INDEX_SOAK` says.
+/// How often something is done: so often, or as many times that as `SOAK` says.
 pub fn times(usual: usize) -> usize {
-    let factor = std::env::var("INDEX_SOAK").ok();
-    usual * factor.map_or(1, |text| text.parse().expect("INDEX_SOAK is a number"))
+    let factor = std::env::var("SOAK").ok();
+    usual * factor.map_or(1, |text| text.parse().expect("SOAK is a number"))
 }

@@ -268,3 +268,42 @@ fn a_batch_that_waits_while_sets_are_swapped_is_to_be_retried() {
     );
     assert!(found);
 }
+
+/// Sessions of one call each, and one that makes the index again and again: none is the victim of a deadlock.
+#[test]
+fn calls_do_not_deadlock_with_reindex() {
+    let (mut client, _) = prepare("made_again");
+    thread::scope(|scope| {
+        let adders: Vec<_> = (0..2)
+            .map(|session| {
+                scope.spawn(move || {
+                    let mut client = named("made_again", "adder");
+                    (0..250)
+                        .map(|call| {
+                            let first = (call * 2 + session) * 20;
+                            let elements: Vec<i32> = (first..first + 20).collect();
+                            sqlstate(&mut client, &format!("SELECT bloom_set_add_all('s', ARRAY{elements:?})"))
+                        })
+                        .collect::<std::collections::BTreeSet<String>>()
+                })
+            })
+            .collect();
+        // Whoever waits looks for a deadlock first: it is to be the call.
+        run(&mut client, "SET deadlock_timeout = '10s'");
+        while !adders.iter().all(ScopedJoinHandle::is_finished) {
+            run(&mut client, "REINDEX TABLE s");
+            run(&mut client, "REINDEX INDEX s_pkey");
+        }
+        for adder in adders {
+            let states = adder.join().expect("the session ends");
+            assert!(states.iter().eq(["00000"]), "{states:?}");
+        }
+    });
+    assert_eq!(
+        value::<i64>(
+            &mut client,
+            "SELECT count(*) FROM generate_series(0, 9999) AS i WHERE NOT bloom_set_contains('s', i)"
+        ),
+        0
+    );
+}

@@ -7,7 +7,7 @@ use crate::{random, times};
 use postgres::Client;
 
 /// Steps of a history.
-const STEPS: usize = 130;
+const STEPS: usize = 90;
 /// Steps from one crash to the next.
 const CRASH_EVERY: usize = 28;
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// Ordinary values of each type: as many before the index is made as after.
-const ORDINARY: usize = 240;
+const ORDINARY: usize = 120;
 
 /// Pairs of column and key of different types for which the index must be used, where PostgreSQL has both.
 const CROSS: [(&str, &str); 14] = [

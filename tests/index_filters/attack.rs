@@ -5,7 +5,7 @@ use crate::common::{KINDS, Random, Server, TYPES, random, run, state_of, times, 
 use postgres::{Client, SimpleQueryMessage};
 
 /// Steps of a history, and questions after each.
-const STEPS: usize = 60;
+const STEPS: usize = 30;
 const QUESTIONS: usize = 12;
 
 /// A kind's table and its index; one partition of many.

@@ -22,6 +22,7 @@
 use super::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
 use crate::error::{Result, TooLarge};
 use crate::hash::HASH_ID;
+use crate::memory;
 
 /// The metapage.
 pub const META_PAGE: PageNumber = 0;
@@ -173,11 +174,11 @@ impl Stored {
         // From the newest to the oldest: each has a smaller number than the one that names it, so this ends.
         for number in (0..count).rev() {
             let (previous, records) = pages.with(at, |page| parse_page(page, at, size, number))??;
-            stored.records.push((at, records));
+            memory::push(&mut stored.records, (at, records));
             at = previous;
         }
         stored.records.reverse();
-        stored.chain.pages = stored.records.iter().map(|(page, _)| *page).collect();
+        stored.chain.pages = memory::collect(stored.records.iter().map(|(page, _)| *page));
         Ok(stored)
     }
 }

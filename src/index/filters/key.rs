@@ -9,6 +9,7 @@ use crate::pg::catalog;
 use crate::pg::method::scan::{Key, Sought};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::index::filters::{Condition, Group, Sought as Asked};
+use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
 /// What each condition of a scan has: at least one of these.
@@ -16,7 +17,7 @@ use pgrx::pg_sys;
 /// # Errors
 /// 0A000 for an operator that the index can't answer, and for a collation that does not compare bytes.
 pub fn keys(index: &Index, keys: &[Key]) -> Result<Vec<Vec<ProbeKey>>> {
-    keys.iter().map(|key| alternatives(index, key)).collect()
+    memory::try_collect(keys.iter().map(|key| alternatives(index, key)))
 }
 
 fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
@@ -29,7 +30,7 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
     if asked == index.key_type() {
         // SAFETY: the elements are of that type, which is of variable length.
         let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
-        return elements.into_iter().map(parse).collect();
+        return memory::try_collect(elements.into_iter().map(parse));
     }
     if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
         return Err(unsupported(
@@ -38,7 +39,7 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
         ));
     }
     let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation())?;
-    Ok(elements.into_iter().map(|element| element_type.probe_key(Some(element))).collect())
+    Ok(memory::collect(elements.into_iter().map(|element| element_type.probe_key(Some(element)))))
 }
 
 /// What is asked of a group.
@@ -48,5 +49,5 @@ pub fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<Condition> {
         None => Some(Asked::OtherKind),
         Some(hash) => hash.map(Asked::Hash),
     };
-    keys.iter().map(|alternatives| alternatives.iter().filter_map(asked).collect()).collect()
+    memory::collect(keys.iter().map(|alternatives| memory::collect(alternatives.iter().filter_map(asked))))
 }

@@ -39,6 +39,20 @@ pub fn is_primary_key(table: Relation, column: &TableColumn) -> bool {
     catalog::is_unique_index_on(index, column.number)
 }
 
+/// Whether rules, or triggers after the change, may make of an UPDATE something else than it returns. Those of
+/// partitions are not looked at: a table that has any counts as one that has them.
+pub fn is_changed_after_update(table: Relation) -> bool {
+    // SAFETY: an open relation has its row of the catalog; triggers and rules are null or there.
+    unsafe {
+        let relation = &*table.raw();
+        let has_triggers = relation
+            .trigdesc
+            .as_ref()
+            .is_some_and(|triggers| triggers.trig_update_after_row || triggers.trig_update_after_statement);
+        has_triggers || !relation.rd_rules.is_null() || (*relation.rd_rel).relhassubclass
+    }
+}
+
 /// The CHECK constraints of a table that are such calls.
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
     // SAFETY: an open relation has a descriptor, which has as many constraints as it says; each has an expression that
@@ -62,14 +76,16 @@ fn call_of(expression: &CStr) -> Option<CheckCall> {
         }
         let call = node.cast::<pg_sys::FuncExpr>();
         let list = (*call).args;
-        let arguments = (0..length(list)).map(|i| argument(nth(list, i)?)).collect::<Option<Vec<_>>>()?;
+        let arguments = (0..length(list)).map(|i| argument(nth(list, i)?, false)).collect::<Option<Vec<_>>>()?;
         Some(CheckCall { function: (*call).funcid, arguments })
     }
 }
 
+/// A column or a constant, after constant casts if it `is_simplified` or becomes so.
+///
 /// # Safety
 /// `node` must be a valid expression.
-unsafe fn argument(node: *mut pg_sys::Node) -> Option<CheckArgument> {
+unsafe fn argument(node: *mut pg_sys::Node, is_simplified: bool) -> Option<CheckArgument> {
     // SAFETY: promised by the caller.
     unsafe {
         match (*node).type_ {
@@ -78,6 +94,8 @@ unsafe fn argument(node: *mut pg_sys::Node) -> Option<CheckArgument> {
                 let constant = &*node.cast::<pg_sys::Const>();
                 (!constant.constisnull && constant.constbyval).then_some(CheckArgument::Constant(constant.constvalue))
             }
+            // A constant of another type, which is cast.
+            _ if !is_simplified => argument(pg_sys::eval_const_expressions(std::ptr::null_mut(), node), true),
             _ => None,
         }
     }

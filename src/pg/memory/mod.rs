@@ -3,9 +3,12 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`allocator`] | Rust's own allocations |
+//! | [`reserve`] | memory for the error that says that there is none |
 //! | [`temporary_file`] | a file that ends with a memory context |
 
 pub mod allocator;
+#[macro_use]
+pub mod reserve;
 pub mod temporary_file;
 
 use pgrx::pg_sys;

@@ -278,6 +278,34 @@ SELECT state, message FROM failure($$SELECT bloom_set_add_all('part_a', ARRAY(SE
 CREATE TRIGGER t BEFORE UPDATE ON whole FOR EACH ROW EXECUTE FUNCTION nothing();
 SELECT state, message FROM failure($$SELECT bloom_set_add('whole', 'skipped')$$);
 DROP TABLE whole;
+-- What an UPDATE returns may not be what is there afterwards: a rule that changes another table, a trigger that changes
+-- the row once more.
+SELECT bloom_set_create('ruled', 'integer', 1000);
+SELECT cardinality(bloom_set_add_all('ruled', ARRAY(SELECT generate_series(1, 500)))) AS new;
+CREATE TABLE ruled_before AS SELECT * FROM ruled;
+CREATE RULE elsewhere AS ON UPDATE TO ruled DO INSTEAD
+    UPDATE ruled_before SET filter = new.filter WHERE shard = new.shard RETURNING ruled_before.*;
+SELECT state, message FROM failure($$SELECT bloom_set_add('ruled', 501)$$);
+DROP RULE elsewhere ON ruled;
+SELECT bloom_set_add('ruled', 501) AS new;
+SELECT bloom_set_contains('ruled', 501) AS found;
+CREATE FUNCTION back() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE ruled SET filter = old.filter WHERE shard = old.shard AND pg_trigger_depth() < 2;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER back AFTER UPDATE ON ruled FOR EACH ROW EXECUTE FUNCTION back();
+SELECT state, message FROM failure($$SELECT bloom_set_add('ruled', 502)$$);
+DROP TRIGGER back ON ruled;
+-- A constraint that somebody wrote, with other constants.
+ALTER TABLE ruled DROP CONSTRAINT filter_set,
+    ADD CHECK (bloom_set_check(shard, filter, 'int'::regtype, 64, 1000, 0.01));
+SELECT bloom_set_add('ruled', 502) AS new, element, shards, capacity, target_fpr FROM bloom_set_info('ruled');
+-- There must be no other column.
+ALTER TABLE ruled ADD note text;
+SELECT state, message, detail FROM failure($$SELECT bloom_set_add('ruled', 503)$$);
+DROP TABLE ruled, ruled_before;
+DROP FUNCTION back;
 -- A table that inherits from a set has rows with the same shards.
 CREATE TABLE heir () INHERITS (seen);
 INSERT INTO heir SELECT * FROM seen;

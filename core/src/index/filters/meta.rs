@@ -23,6 +23,7 @@ use crate::index::chain::{Form, META_PAGE, Stored};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
+use crate::memory;
 
 const FORM: Form = Form { magic: *b"bfrw", fields: 0 };
 const GROUP_BYTES: usize = 16;
@@ -133,10 +134,14 @@ impl Directory {
                     let tile = self.parse_tile(&mut bytes, page)?;
                     let is_new = self.row_pages(tile.group).last().is_none_or(|last| last.page != tile.row_page);
                     self.place(tile);
-                    taken.extend(is_new.then_some(tile.row_page..tile.row_page + 1));
+                    if is_new {
+                        memory::push(taken, tile.row_page..tile.row_page + 1);
+                    }
                     let group = self.group(tile.group).expect("its tile was parsed");
                     let pages = tile.pages(self.size, group);
-                    taken.extend((!pages.is_empty()).then_some(pages));
+                    if !pages.is_empty() {
+                        memory::push(taken, pages);
+                    }
                 }
                 [other] => return Err(Damage::field(page, "a record", other)),
             }

@@ -5,6 +5,7 @@ use super::group::{Group, Holds};
 use super::row_page::{RowPage, State};
 use super::tile::{Grid, Mask, Tile};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId};
+use crate::memory;
 
 /// What a lookup wants from the filters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl Directory {
             let again = group.holds != Holds::Bits || conditions.iter().flatten().any(|s| *s == Sought::OtherKind);
             let conditions: Vec<Vec<Mask>> = match group.holds {
                 Holds::Nothing => Vec::new(),
-                _ => conditions.iter().filter_map(|condition| masks(group, condition)).collect(),
+                _ => memory::collect(conditions.iter().filter_map(|condition| masks(group, condition))),
             };
             let mut tiles = self.tiles(number);
             let first = conditions.first().map_or(&[][..], Vec::as_slice);
@@ -166,10 +167,10 @@ fn pages_of<'m>(
 /// The masks of the elements of a condition, in the order of their blocks; `None` if every slot meets it.
 fn masks(group: &Group, condition: &Condition) -> Option<Vec<Mask>> {
     let mask = |sought: &Sought| match sought {
-        Sought::Hash(hash) => Some(Mask::of(group, *hash)),
-        Sought::OtherKind => None,
+        Sought::Hash(hash) => Ok(Mask::of(group, *hash)),
+        Sought::OtherKind => Err(()),
     };
-    let mut masks = condition.iter().map(mask).collect::<Option<Vec<Mask>>>()?;
+    let mut masks = memory::try_collect(condition.iter().map(mask)).ok()?;
     masks.sort_unstable_by_key(|mask| mask.block);
     Some(masks)
 }

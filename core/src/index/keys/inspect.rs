@@ -6,6 +6,7 @@ use super::level::Level;
 use super::rate::{MAX_FPR, MIN_FPR, split};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
 use crate::index::page::Pages;
+use crate::memory;
 use crate::sizing::search::greatest_load;
 
 /// A range is overfull if its elements lead one to expect a rate that is higher than promised by this factor. The rate
@@ -84,7 +85,7 @@ impl Directory {
         for tile in self.tiles_from(Level::One, 0) {
             let fill = Fill::of(pages, &tile, u32::MAX)?;
             survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.slots());
-            probed.extend((0..tile.shape.width.slots()).map(|slot| fill.rate(slot as u8)));
+            (0..tile.shape.width.slots()).for_each(|slot| memory::push(&mut probed, fill.rate(slot as u8)));
         }
         let (below, _) = split(self.options.fpr);
         let mut known = None;
