@@ -242,7 +242,7 @@ fn rate(fpr: f64, layout: Layout) -> Words {
     let hint = if elsewhere {
         "Use layout \"blocked\", which reaches 1e-9."
     } else if fpr > 0.0 && fpr < GREATEST_FPR {
-        "A filter whose elements are few keeps their hashes and is exact to 2^-64."
+        "A filter of few elements keeps their hashes and is exact to 2^-64."
     } else {
         "A rate of 0.01 means that one in a hundred absent elements is reported as present."
     };

@@ -145,7 +145,7 @@ impl RowColumn {
 }
 
 impl Place {
-    /// Where a value starts and ends in the columns of a row, of which those before end at `at`; `None` if that is
+    /// Where a value starts and ends in the columns of a row, if those before it end at `at`; `None` if that is
     /// beyond the row.
     #[inline(always)]
     fn find(&self, data: &[u8], at: usize) -> Option<(usize, usize)> {

@@ -35,7 +35,7 @@ struct ArrayProbeSite {
     filters: FilterCache<Bloom>,
 }
 
-/// An array whose elements were probed for.
+/// An array that was probed for.
 struct Probed {
     /// Type of the array.
     array: Oid,

@@ -22,7 +22,7 @@ use common::{Random, Server, column, run, value};
 use postgres::Client;
 use std::thread;
 
-/// Filters of all shapes and layouts whose elements are `e 0` to `e 399` and others.
+/// Filters of all shapes and layouts, with the elements `e 0` to `e 399` and others.
 const FILTER: &str = "
     CREATE FUNCTION made(seed integer) RETURNS bloom LANGUAGE sql VOLATILE AS $$
         SELECT CASE seed % 7

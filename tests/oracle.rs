@@ -104,7 +104,7 @@ struct Case {
     capacity: Option<usize>,
 }
 
-/// Fills the tables: `count` elements, and as many others to be asked for.
+/// Fills the tables: `count` elements, and as many others to probe for.
 fn fill(client: &mut Client, random: &mut Random, kind: &Kind, count: usize) -> Case {
     let numbers = 2 * count + 10;
     let mut present = HashSet::new();

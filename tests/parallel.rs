@@ -224,7 +224,7 @@ fn sizes_that_do_not_divide_are_merged_in_every_plan() {
     }
 }
 
-/// Counting filters of two kinds, whose elements come once to forty times; empty, of no size and NULL.
+/// Counting filters of two kinds, with each element one to forty times; empty, of no size and NULL.
 const COUNTING_FILTERS: &str = "
     CREATE TABLE filters (kind text, f counting_bloom) WITH (parallel_workers = 2, fillfactor = 10);
     INSERT INTO filters

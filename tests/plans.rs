@@ -11,7 +11,7 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::start(""))
 }
 
-/// A database with a table of 100,000 rows: unique numbers, numbers of which some are frequent, texts, and NULLs.
+/// A database with a table of 100,000 rows: unique numbers, numbers, some of them frequent, texts, and NULLs.
 fn database(name: &str) -> Client {
     let mut client = server().database(name);
     run(

@@ -1,4 +1,4 @@
-//! Rows and what else is made of parts: a filter whose elements' type was altered, or made again of something else,
+//! Rows and what else is made of parts: a filter whose element type was altered, or made again of something else,
 //! refuses elements rather than missing them; rows that can't be elements are refused altogether.
 
 mod common;
@@ -266,7 +266,7 @@ fn types_altered_within_a_loop_are_noticed() {
 #[test]
 fn an_aggregate_refuses_a_type_that_is_altered_meanwhile() {
     let server = Server::start("");
-    let mut client = server.database("meanwhile");
+    let mut client = server.database("in_between");
     run(
         &mut client,
         "CREATE TYPE t AS (a integer, b integer);

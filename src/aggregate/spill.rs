@@ -64,7 +64,7 @@ impl Spill {
         sparse::group(hashes, RANGES.trailing_zeros());
     }
 
-    /// Adds hashes, of which those of one range are neighbours and the ranges ascend.
+    /// Adds hashes. Those of one range must be neighbours, and the ranges must ascend.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         for hashes in hashes.chunks(u32::MAX as usize) {
             self.append(hashes)?;

@@ -70,7 +70,7 @@ fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into
     memory::push(open, level);
 }
 
-/// A container of which some members were written.
+/// A container, with some of its members written.
 struct Level<'a> {
     closing: &'static [u8],
     is_started: bool,

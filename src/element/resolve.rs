@@ -181,7 +181,7 @@ impl Resolver {
         Ok((kind, RangeType::of_range(oid, bound)))
     }
 
-    /// Row types are told apart by their names and the names and kinds of their columns, in order. The name of a column
+    /// Row types are distinguished by their names and the names and kinds of their columns, in order. The name of a column
     /// is the one thing that tells it from another that was dropped, and that a dump keeps.
     fn row(&mut self, oid: Oid) -> Result<Resolved> {
         self.rows.push((oid, version(oid)));

@@ -32,7 +32,7 @@ impl Answers {
     /// REINDEX CONCURRENTLY lets nobody use the new index before all snapshots are gone that may see rows which it
     /// lacks, but it can't know those of a standby: there any new index may lack what was updated before it was made.
     /// A B-tree lacks the same row: take a snapshot on the standby, UPDATE and REINDEX CONCURRENTLY on the primary;
-    /// in version 15 an index scan finds nothing where a sequential scan finds the old row.
+    /// in version 15 an index scan misses the old row, which a sequential scan finds.
     pub fn of_standby(client: &mut Client, sql: &str, index: &str) -> Result<Option<Answers>, Error> {
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
         let answers = Answers::of_transaction(client, sql)?;

@@ -1,4 +1,4 @@
-//! Eight sessions that add overlapping batches, of which some roll back, and a server that is killed in the meantime.
+//! Eight sessions that add overlapping batches and sometimes roll back, and a server that is killed while they do.
 
 use crate::common::{Random, Server, bound, column, rows, run, value};
 use crate::setting;

@@ -13,7 +13,7 @@ A kind is "integer", "text" and so on as in the table of key kinds, or, in JSON,
 general kinds may ask filters of the Parquet kinds that hold the same SQL types. Elements are written as elements.py says, and
 those of arrays, rows, ranges and multiranges in JSON, as members.py says.
 
-The exit status is 1, after a message, when a value is damaged or a question makes no sense.
+The exit status is 1, after a message, when a value is damaged or a probe makes no sense.
 """
 
 import json
@@ -65,7 +65,7 @@ def answer(columns, held, arguments):
     if arguments:
         return held.describe()
     if len(columns) != 3:
-        raise Senseless("a question has three columns")
+        raise Senseless("a probe has three columns")
     return "t" if ask(held, read_kind(columns[1]), columns[2]) else "f"
 
 
@@ -80,7 +80,7 @@ def main(arguments):
             print(check(columns[0]))
             continue
         try:
-            # Many questions about one value are usual: it is read once.
+            # One value is usually probed many times: it is read once.
             if columns[0] != last:
                 last, held = columns[0], Filter(unhex(columns[0], Damaged))
             print(answer(columns, held, arguments))

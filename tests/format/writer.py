@@ -40,7 +40,7 @@ class Value:
         self.representation, self.list, self.bits, self.counters = SPARSE, [], None, None
 
     def changed(self, **fields):
-        """A filter with the same header but for these fields, and without elements."""
+        """A filter with the same header except for these fields, and without elements."""
         known = dict(layout=self.layout, fpr=self.fpr, hashes=self.hashes, blocks=self.blocks, capacity=self.capacity)
         known.update(base=self.base, kind=self.kind, name=self.name)
         return Value(**{**known, **fields})

@@ -167,7 +167,7 @@ impl Actions {
         }
     }
 
-    /// Changes with savepoints, of which one is rolled back to, that are committed or not.
+    /// Changes with savepoints, one of them rolled back to, that are committed or not.
     fn transaction(&mut self) -> String {
         let changes: Vec<String> = (0..5).map(|_| self.change()).collect();
         let back = *self.random.pick(&["ROLLBACK TO b", "ROLLBACK TO a", "RELEASE b"]);

@@ -50,7 +50,7 @@ fn run_or_give_up(client: &mut Client, other: &mut Client, limit: Duration, sql:
 
 #[test]
 fn rows_that_come_meanwhile() {
-    let mut client = server().database("meanwhile");
+    let mut client = server().database("in_between");
     run(
         &mut client,
         "CREATE TABLE t (id integer, x text, note text) WITH (fillfactor = 70);
@@ -59,13 +59,13 @@ fn rows_that_come_meanwhile() {
          CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 1);
          CREATE INDEX t_even ON t USING bloom_filter (x) WHERE id % 2 = 0",
     );
-    let mut other = server().connect("meanwhile");
+    let mut other = server().connect("in_between");
     let (done, mut random) = (AtomicBool::new(false), random(18));
     thread::scope(|scope| {
         let _stops = StopsWhenDropped(&done);
         for _ in 0..2 {
             let seed = Random(random.below(1 << 30) as u64);
-            let mut writer = server().connect("meanwhile");
+            let mut writer = server().connect("in_between");
             let done = &done;
             scope.spawn(move || write(&mut writer, seed, done));
         }

@@ -54,7 +54,7 @@ const KEYS: [(&str, &str); 14] = [
     ("interval", "i * interval '1 s'"),
 ];
 
-/// Makes `t` with up to twelve columns before the key, of which some are dropped; returns the key's expression.
+/// Makes `t` with up to twelve columns before the key, some of them dropped; returns the key's expression.
 fn any_shape(client: &mut Client, random: &mut Random) -> (&'static str, &'static str) {
     let before: Vec<usize> = (0..random.below(13)).map(|_| random.below(COLUMNS.len())).collect();
     let (key_type, key) = KEYS[random.below(KEYS.len())];

@@ -37,7 +37,7 @@ fn change(random: &mut Random, next: &mut usize) -> String {
     }
 }
 
-/// Questions for keys of which some are there.
+/// Lookups of keys, some of which are there.
 fn questions(random: &mut Random) -> Vec<String> {
     let keys: Vec<String> = (0..25).map(|_| format!("'key {}'", random.below(1400))).collect();
     vec![each("t", "x", "", &keys), any("t", "x", "", &keys)]

@@ -75,7 +75,7 @@ fn fill(client: &mut Client, n: usize, sample: &Sample, version: i32) {
 fn ask_for_constants(client: &mut Client, n: usize, sample: &Sample, version: i32) {
     let index = format!("v{n}_x");
     if sample.sql_type == "boolean" {
-        // `x = true` is simplified to `x`, which older versions don't take for a question to an index that isn't
+        // `x = true` is simplified to `x`, which older versions don't take for a condition of an index that isn't
         // theirs.
         return;
     }

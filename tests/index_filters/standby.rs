@@ -30,7 +30,7 @@ fn change(random: &mut Random, next: &mut usize) -> String {
     }
 }
 
-/// A query, whose rows are texts.
+/// A query that returns texts.
 fn questions(random: &mut Random) -> Vec<String> {
     let ids = random.pick(&QUESTIONS).replace("SELECT id ", "SELECT id::text AS id ");
     vec![ids.replace('$', &random.below(400).to_string())]

@@ -267,7 +267,7 @@ impl Type {
     }
 }
 
-/// A range as PostgreSQL keeps it: a bound that is none is not in it.
+/// A range as PostgreSQL keeps it: an infinite bound is not stored.
 fn range(name: &str, lower: Value, upper: Value, brackets: &str) -> Value {
     let sql = format!("{name}({}, {}, '{brackets}')", lower.sql, upper.sql);
     let first = if lower.json == "null" { "(" } else { &brackets[..1] };

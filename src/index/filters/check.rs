@@ -62,7 +62,7 @@ fn all_slots(index: &Index, directory: &Directory) -> Result<Slots> {
 
 /// What the index has for a row.
 enum Found {
-    /// Its filter; or nothing where it needs none.
+    /// Its filter; `None` if the row needs no slot.
     Right,
     /// Not its filter.
     Missed,

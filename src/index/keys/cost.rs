@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A range counts an element once, however many of its rows have it. So where equal keys lie together, as those of one
-//! day do, the elements of a range are fewer than its rows are, and the rows of a key are in fewer ranges. How many is
+//! day do, a range has fewer elements than rows, and the rows of a key are in fewer ranges. How many is
 //! read from the bits of a page of the index. The column's correlation says nothing about that: it is high for a sorted
 //! column, and low where blocks of equal keys come in any order.
 //!

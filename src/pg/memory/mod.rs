@@ -23,8 +23,7 @@ pub fn allocate(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
     unsafe { pg_sys::MemoryContextAlloc(context, len).cast() }
 }
 
-/// Memory for `len` bytes of which those from `prefix` on are to be on cache lines of their own: what was allocated,
-/// and the first of the bytes.
+/// Memory for `len` bytes, where the byte at `prefix` begins a cache line: what was allocated, and the first byte.
 pub fn allocate_aligned(context: pg_sys::MemoryContext, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
     // SAFETY: as in `allocate`; the first byte is less than an alignment from the start, and `len` bytes follow it.
     unsafe {

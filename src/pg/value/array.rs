@@ -122,7 +122,7 @@ pub unsafe fn each_element<C>(
     mut member: impl FnMut(&mut C, Option<pg_sys::Datum>),
 ) {
     // SAFETY: promised by the caller. Behind the dimensions are a bit for each element if there are NULLs, then the
-    // elements that are none.
+    // NULL elements.
     unsafe {
         let (lengths, lower_bounds) = dimensions(array);
         start(context, lengths, lower_bounds);

@@ -25,7 +25,7 @@ SELECT form,
     count(*) FILTER (WHERE NOT text @> w) AS texts_missing, count(*)
         FILTER (WHERE NOT integer @> i) AS integers_missing
 FROM (SELECT * FROM forms OFFSET 0) f, words GROUP BY form ORDER BY form COLLATE "C";
--- 50,000 absent elements: the rate is at most the promise, but for five standard errors, and not nothing.
+-- 50,000 absent elements: the rate is at most the promise and five standard errors, and not zero.
 SELECT form, rate <= target + 5 * sqrt(target * (1 - target) / 50000) AS kept, rate > target / 10 AS not_nothing
 FROM (SELECT form, avg((text @> ('absent ' || i))::int + (integer @> -i)::int) / 2 AS rate,
     max((bloom_info(text)).target_fpr) AS target

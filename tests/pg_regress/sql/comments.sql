@@ -19,7 +19,7 @@ WHERE comment !~ '^internal' AND proname !~ '^(counting_)?bloom_(eq|ne|lt|le|gt|
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 
 -- All are parallel safe but those of sets and the two that look at an index, which are volatile as well; the others are
--- immutable but for those whose result the default rate can decide; strict but for those that skip NULLs.
+-- immutable, except for those whose result depends on the default rate; strict, except for those that skip NULLs.
 SELECT count(*) FILTER (WHERE proparallel <> 's') AS not_parallel_safe,
     count(*) FILTER (WHERE provolatile = 'v') AS volatile, count(*)
     FILTER (WHERE prosecdef OR proleakproof) AS privileged

@@ -21,7 +21,7 @@ SELECT n, g @> 'x' AS found FROM (SELECT counting_bloom_empty(100) || 'x' || 'x'
     LATERAL (SELECT counting_bloom_remove(one_less, 'x') AS two_less) two,
     LATERAL (VALUES (0, f), (1, one_less), (2, two_less), (3, counting_bloom_remove(two_less, 'x')),
         (4, counting_bloom_remove_all(f, ARRAY['x', 'x', 'x', 'x']))) v (n, g);
--- From 15 copies on nobody knows how many there are: they stay for ever.
+-- From 15 copies on their number isn't known: they stay forever.
 SELECT n, f = counting_bloom_empty(100) AS emptied, f @> 'x' AS found FROM unnest(ARRAY[14, 15, 16, 1000]) n,
     LATERAL (SELECT counting_bloom_remove_all(counting_bloom_agg('x', 100),
         ARRAY(SELECT 'x' FROM generate_series(1, n))) AS f FROM generate_series(1, n)) v;

@@ -30,7 +30,7 @@ VACUUM FULL changed;
 SELECT bloom_index_check('changed_t'), bloom_index_check('changed_o');
 TRUNCATE changed;
 
--- a new one is refused: it would answer no question about the column
+-- a new one is refused: it would answer no condition on the column
 SELECT state, replace(message, 'public.', '') AS message, hint FROM failure('CREATE INDEX ON changed USING bloom_filter (t)');
 DROP TABLE padded, changed;
 

@@ -42,7 +42,7 @@ SELECT state, message FROM failure('SELECT bloom_index_check(''things_i'')');
 SELECT state, message FROM failure('SELECT bloom_index_info(''things_i'')');
 RESET ROLE;
 
--- A table whose rows Citus has in shards has an empty index of its own, which must not look healthy: its catalog by
+-- A table that Citus has in shards has an empty index of its own, which must not look healthy: its catalog by
 -- another hand.
 SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass);

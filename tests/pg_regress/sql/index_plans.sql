@@ -104,7 +104,7 @@ RESET enable_seqscan;
 DROP TABLE blocks, grown, fresh, passing, parts;
 SELECT plan_of(format('SELECT * FROM spans WHERE trace = ANY (%L)', array_agg(md5((i * 97)::text))))
 FROM generate_series(1, 1000) AS i;
--- Not for a question that it has no answer to.
+-- Not for a condition that it can't answer.
 SELECT plan_of('SELECT * FROM spans WHERE parent IS NULL');
 SELECT plan_of($$SELECT * FROM spans WHERE trace <> 'a'$$);
 SELECT plan_of($$SELECT * FROM spans WHERE trace > 'a'$$);

@@ -1,4 +1,4 @@
--- Asking a filter. false is certain; true is right but for the filter's rate.
+-- Probing a filter. false is certain; true is wrong at the filter's rate.
 CREATE TABLE f AS SELECT
     bloom_agg('https://example.org/' || i) AS urls, bloom_agg(i, 1000, 0.001, 'classic') AS ids,
     bloom_agg(md5(i::text)::uuid, 1000, 0.05, 'parquet') AS uuids

@@ -25,7 +25,7 @@ FROM one;
 -- A NULL gives an empty filter no kind, so it takes elements of any.
 SELECT bloom_empty() || NULL = bloom_empty() AS untyped, (bloom_empty() || NULL::int || 'a') @> 'a' AS takes_text,
     (bloom_from_array(ARRAY[NULL::int], 10) || 'a') @> 'a' AS after_array;
--- In aggregates as well: rows whose element is NULL are as if not there, but for the size that they ask for.
+-- In aggregates as well: rows whose element is NULL are ignored, except for the size that they ask for.
 SELECT bloom_agg(x, 100) = f AS skipped, bloom_agg(x) = bloom_from_array(ARRAY[1]) AS skipped_unsized
 FROM one, (VALUES (NULL), (1), (NULL)) v (x) GROUP BY f;
 SELECT bloom_agg(x) = bloom_empty() AS only_nulls, bloom_agg(x, 100) = bloom_empty(100) AS only_nulls_sized,

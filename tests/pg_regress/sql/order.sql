@@ -30,7 +30,7 @@ FROM results GROUP BY layout ORDER BY layout;
 \x on
 SELECT aggregate, state, message, detail, hint FROM unnest(ARRAY['bloom_union_agg', 'bloom_intersection_agg']) aggregate,
     failure(format('SELECT %s(f ORDER BY size) FROM filters WHERE layout = ''blocked'' AND form = ''bits'' AND size < 192', aggregate));
--- What no size can mend is an error at once: another layout, other hashes, another kind.
+-- What no size can fix is an error at once: another layout, other hashes, another kind.
 SELECT aggregate, state, message, detail FROM unnest(ARRAY['bloom_union_agg', 'bloom_intersection_agg']) aggregate,
     unnest(ARRAY['bloom_empty(100, 0.01, ''classic'')', 'bloom_empty(100, 0.0001)', 'bloom_empty(100) || ''a''']) other,
     failure(format('SELECT %s(f) FROM (VALUES (bloom_empty(100) || 1), (%s)) v (f)', aggregate, other));

@@ -11,7 +11,7 @@ FROM (VALUES ('smallint', 'i::smallint'), ('integer', 'i'), ('bigint', 'i::bigin
     ('timestamp with time zone', 'timestamptz ''2000-01-01 00:00+00'' + i * interval ''1 s''')) types (sql_type, element);
 SELECT sql_type, substr(bytes, 1, 15) AS header, substr(bytes, 16) AS bits FROM written ORDER BY sql_type COLLATE "C";
 
--- Read again each has its kind, the elements, and the capacity of its size; but for floats it is written as it was.
+-- Read again each has its kind, the elements, and the capacity of its size. Except for floats it is written as it was.
 SELECT sql_type, (bloom_info(f)).key_kind, summary(f) = summary(bloom_from_parquet(bytes, 'integer')) AS "an INT32",
     bloom_to_parquet(f) = bytes AS same
 FROM written, bloom_from_parquet(bytes, sql_type::regtype) f ORDER BY sql_type COLLATE "C";

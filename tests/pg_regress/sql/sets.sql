@@ -189,7 +189,7 @@ SET ROLE regress_bloom_writer;
 SELECT * FROM rights();
 SELECT state FROM failure($$SELECT bloom_set_create('public.mine', 'text', 10)$$);
 RESET ROLE;
--- The right to use the schema, also for who knows the set's identifier.
+-- The right to use the schema is needed even if the set is named by its identifier.
 CREATE SCHEMA closed;
 SELECT bloom_set_create('closed.set', 'text', 100);
 GRANT SELECT, UPDATE ON closed.set TO regress_bloom_writer;

@@ -47,7 +47,7 @@ BEGIN
     RETURN plan::text LIKE '%"Node Type": "' || node || '"%';
 END $$;
 
--- The nodes of a plan, with the indexes and what they are asked for. What differs between versions is left out.
+-- The nodes of a plan, with the indexes and their conditions. What differs between versions is left out.
 CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     plan json;
