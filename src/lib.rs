@@ -20,6 +20,7 @@
 //! | `planner` | selectivity and cost |
 //! | `index` | the access method `bloom_filter`, `bloom_index_info`, `bloom_index_check` |
 //! | `settings` | `pg_bloom.default_fpr` and the other settings |
+//! | `read_ahead` | none: Bloom Scan, by which the planner evaluates `filter @> element` for many rows at once |
 //!
 //! They rest on these, of which each uses only those below it:
 //!
@@ -61,6 +62,7 @@ mod overfull;
 mod parquet;
 mod planner;
 mod probe;
+mod read_ahead;
 mod set;
 mod settings;
 mod sizing;
@@ -73,7 +75,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::call::panics::install_hook();
     settings::define();
     index::define();
-    membership::define();
+    read_ahead::define();
     pg_bloom_core::interrupt::install(pg::call::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::call::error::out_of_memory);
 }

@@ -6,11 +6,9 @@ use crate::filter_type::{Bloom, CountingBloom, FilterArguments, FilterType};
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
-use crate::pg::read_ahead::{self, Condition, Provider};
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::row::{Column, row};
-use crate::probe::{FilterCache, probe, probe_each};
-use crate::settings;
+use crate::probe::{FilterCache, probe};
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
@@ -99,25 +97,6 @@ fn query(call: &Call) -> Outcome {
     let Some(view) = call.view(0)? else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
     Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
-}
-
-/// What scans can ask of many rows at once.
-const CONDITIONS: [Condition; 4] = [
-    Condition { function: symbols::bloom_contains, fixed: 0, ask: probe_each::<Bloom, 0> },
-    Condition { function: symbols::bloom_contained, fixed: 1, ask: probe_each::<Bloom, 1> },
-    Condition { function: symbols::counting_bloom_contains, fixed: 0, ask: probe_each::<CountingBloom, 0> },
-    Condition { function: symbols::counting_bloom_contained, fixed: 1, ask: probe_each::<CountingBloom, 1> },
-];
-
-/// Lets sequential scans read rows ahead to ask a filter of them.
-pub fn define() {
-    read_ahead::define(Provider {
-        conditions: &CONDITIONS,
-        is_wanted: settings::read_ahead,
-        names: &["bloom_contain", "counting_bloom_contain"],
-        label: c"Bloom Filter",
-        removed: c"Rows Removed by Bloom Filter",
-    });
 }
 
 pg_functions! {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 const ASKED: &str = "(SELECT f FROM stored) @> x";
+const ASKED_OF_EXPRESSION: &str = "(SELECT f FROM stored) @> nullif(x + 0, 7)";
 
 /// A table of a row for each number, and a filter of the even ones.
 fn database(server: &Server, numbers: usize) -> Client {
@@ -31,26 +32,37 @@ fn workers_share_a_scan() {
         "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
          SET min_parallel_table_scan_size = 0",
     );
-    let sum = format!("SELECT count(*) || ' ' || sum(n) FROM t WHERE {ASKED}");
-    let shown = plan(&mut client, "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", &sum);
+    for asked in [ASKED, ASKED_OF_EXPRESSION] {
+        workers_share(&mut client, asked);
+    }
+}
+
+fn workers_share(client: &mut Client, asked: &str) {
+    let sum = format!("SELECT count(*) || ' ' || sum(n) FROM t WHERE {asked}");
+    let shown = plan(client, "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", &sum);
     for part in ["Workers Launched: 2", "Parallel Custom Scan (Bloom Scan) on t", "Rows Removed by Bloom Filter: 3"] {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
-    let parallel: String = value(&mut client, &sum);
-    run(&mut client, "SET parallel_leader_participation = off");
-    assert_eq!(value::<String>(&mut client, &sum), parallel);
+    let parallel: String = value(client, &sum);
+    run(client, "SET parallel_leader_participation = off");
+    assert_eq!(value::<String>(client, &sum), parallel);
     // The scan is repeated by new workers.
     let repeated = format!(
-        "SELECT (SELECT count(*) || ' ' || sum(n) FROM t WHERE {ASKED} OFFSET g * 0) FROM generate_series(1, 3) AS g"
+        "SELECT (SELECT count(*) || ' ' || sum(n) FROM t WHERE {asked} OFFSET g * 0) FROM generate_series(1, 3) AS g"
     );
-    assert!(plan(&mut client, "COSTS OFF", &repeated).contains("Parallel Custom Scan"));
-    for row in rows(&mut client, &repeated) {
+    assert!(plan(client, "COSTS OFF", &repeated).contains("Parallel Custom Scan"));
+    for row in rows(client, &repeated) {
         assert_eq!(row.get::<_, String>(0), parallel);
     }
-    run(&mut client, "SET max_parallel_workers = 0");
-    assert_eq!(value::<String>(&mut client, &sum), parallel);
-    run(&mut client, "SET max_parallel_workers_per_gather = 0; SET pg_bloom.read_ahead = off");
-    assert_eq!(value::<String>(&mut client, &sum), parallel);
+    run(client, "SET max_parallel_workers = 0");
+    assert_eq!(value::<String>(client, &sum), parallel);
+    run(client, "SET max_parallel_workers_per_gather = 0; SET pg_bloom.read_ahead = off");
+    assert_eq!(value::<String>(client, &sum), parallel);
+    run(
+        client,
+        "RESET max_parallel_workers; RESET pg_bloom.read_ahead; RESET parallel_leader_participation;
+         SET max_parallel_workers_per_gather = 2",
+    );
 }
 
 /// A row that another session changes while it is waited for is asked again.
@@ -58,11 +70,11 @@ fn workers_share_a_scan() {
 fn rows_that_change_meanwhile_are_asked_again() {
     let server = Server::start("");
     let mut first = database(&server, 10_000);
-    for ahead in ["on", "off"] {
+    for (ahead, asked) in [("on", ASKED), ("on", ASKED_OF_EXPRESSION), ("off", ASKED_OF_EXPRESSION)] {
         for (statement, changed) in [
-            (format!("UPDATE t SET y = 1 WHERE {ASKED} AND n < 100 AND y = 0 RETURNING n"), "y = 1"),
-            (format!("DELETE FROM t WHERE {ASKED} AND n < 100 RETURNING n"), "true"),
-            (format!("SELECT n FROM t WHERE {ASKED} AND n < 100 AND y = 0 FOR UPDATE"), "true"),
+            (format!("UPDATE t SET y = 1 WHERE {asked} AND n < 100 AND y = 0 RETURNING n"), "y = 1"),
+            (format!("DELETE FROM t WHERE {asked} AND n < 100 RETURNING n"), "true"),
+            (format!("SELECT n FROM t WHERE {asked} AND n < 100 AND y = 0 FOR UPDATE"), "true"),
         ] {
             // One row leaves the set, one stays in it with another element, one leaves by another condition.
             run(

@@ -212,6 +212,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["overfull"],
             &["probe", "aggregate", "planner", "index", "set"],
             &["datatype", "build", "membership", "key", "merge", "inspect", "sizing", "parquet", "counting"],
+            &["read_ahead"],
             &[""],
         ],
     ),

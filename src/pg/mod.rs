@@ -9,7 +9,6 @@
 //! | [`sql`] | statements of SQL |
 //! | [`storage`] | relations, their pages under locks, and changes with their WAL records |
 //! | [`method`] | what PostgreSQL and an access method exchange: builds, scans, VACUUM, plans, options |
-//! | [`read_ahead`] | sequential scans that evaluate a condition of many rows at once |
 //! | [`version`] | what differs between PostgreSQL's major versions |
 
 #[macro_use]
@@ -19,7 +18,6 @@ pub mod call;
 
 pub mod catalog;
 pub mod method;
-pub mod read_ahead;
 pub mod sql;
 pub mod storage;
 pub mod value;

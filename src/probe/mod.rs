@@ -11,5 +11,5 @@ mod site;
 mod start;
 
 pub use cache::FilterCache;
-pub use site::{probe, probe_each};
+pub use site::{MOST_AT_ONCE, probe, probe_each};
 pub use start::start;

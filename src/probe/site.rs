@@ -6,7 +6,9 @@ use crate::filter_type::FilterType;
 use crate::pg::call::error::Result;
 use crate::pg::call::expression;
 use crate::pg::call::{Call, Element};
-use crate::pg::read_ahead::MOST_ROWS;
+
+/// Elements that are probed for at once at most.
+pub const MOST_AT_ONCE: usize = 32;
 
 /// What a call site that probes for one element remembers.
 struct ProbeSite<S: FilterType> {
@@ -95,7 +97,7 @@ pub fn probe_each<S: FilterType, const FILTER: usize>(
     };
     site.element.refresh(call)?;
     let hasher = site.element.key(filter.header(), S::CONTAINS)?.hasher();
-    let mut hashes = [None; MOST_ROWS];
+    let mut hashes = [None; MOST_AT_ONCE];
     for (hash, &element) in hashes.iter_mut().zip(elements) {
         *hash = hasher.hash(element);
         if let Some(hash) = *hash {

@@ -7,7 +7,15 @@
 
 /// Calls a function pointer of PostgreSQL under the guard. The caller promises, as for any call of a pointer, that the
 /// arguments are what the function expects.
+///
+/// `guarded!({ … })` runs a block under one guard, for calls that are so many and so short that a guard for each would
+/// take a good part of their time. The block must own nothing, since the jump goes over it, and must not panic: so it
+/// uses no function of [`pgrx::pg_sys`], which turn errors into panics.
 macro_rules! guarded {
+    ({ $($body:tt)* }) => {{
+        #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]
+        pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| { $($body)* })
+    }};
     ($function:ident($($argument:expr),* $(,)?)) => {{
         #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]
         pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| $function($($argument),*))

@@ -1,0 +1,183 @@
+//! Rows that were read ahead, and those among them that are handed out.
+
+use super::condition::Prepared;
+use crate::pg::call::Element;
+use crate::pg::method::table::page_of;
+use crate::probe::MOST_AT_ONCE;
+use pgrx::pg_sys;
+
+/// Rows that are read for one batch at most, with those that other conditions reject: then it is asked again whether
+/// the query was cancelled, and memory is given back.
+const MOST_READ: usize = 8 * MOST_AT_ONCE;
+/// Pages that the rows of one batch may be on: each stays pinned until the batch is read that follows it.
+const MOST_PAGES: usize = 4;
+/// Bytes of memory for elements after which a batch reads no more rows.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Rows of a table, each in a slot of its own. All may be zero until it is made.
+pub struct Batch {
+    /// The slot that the scan of the table reads into.
+    row: *mut pg_sys::TupleTableSlot,
+    slots: [*mut pg_sys::TupleTableSlot; MOST_AT_ONCE],
+    elements: [Element; MOST_AT_ONCE],
+    /// Rows that were read and have an element.
+    len: usize,
+    /// Those of them that are handed out, how many, and how many were already.
+    chosen: [*mut pg_sys::TupleTableSlot; MOST_AT_ONCE],
+    chosen_len: usize,
+    next: usize,
+    /// Has the memory of the elements, and of what probing needs.
+    context: *mut pg_sys::ExprContext,
+}
+
+/// What reading found.
+#[derive(Default)]
+pub struct Read {
+    /// Whether the table has no more rows.
+    pub is_end: bool,
+    /// Rows that other conditions rejected.
+    pub rejected: usize,
+    /// Rows that ours rejected: those whose element is NULL, and those that aren't in the filter.
+    pub removed: usize,
+}
+
+impl Batch {
+    /// For rows of a table that is being scanned.
+    ///
+    /// # Safety
+    /// The state must be that of the query, which has the table open.
+    pub unsafe fn new(state: *mut pg_sys::EState, table: pg_sys::Relation) -> Batch {
+        // SAFETY: promised by the caller; the slots live as long as the query.
+        unsafe {
+            let slot = || {
+                let slot = pg_sys::table_slot_create(table, &mut (*state).es_tupleTable);
+                // Copying a row into a slot leaves this as it is.
+                (*slot).tts_tableOid = (*table).rd_id;
+                slot
+            };
+            Batch {
+                row: slot(),
+                slots: std::array::from_fn(|_| slot()),
+                elements: [Element { datum: pg_sys::Datum::null() }; MOST_AT_ONCE],
+                len: 0,
+                chosen: [std::ptr::null_mut(); MOST_AT_ONCE],
+                chosen_len: 0,
+                next: 0,
+                context: pg_sys::CreateExprContext(state),
+            }
+        }
+    }
+
+    /// The next row to hand out.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<*mut pg_sys::TupleTableSlot> {
+        let slot = *self.chosen[..self.chosen_len.min(MOST_AT_ONCE)].get(self.next)?;
+        self.next += 1;
+        Some(slot)
+    }
+
+    /// Reads up to `most` rows that pass the conditions `before`, null for none, and that have an element. Chooses
+    /// those whose elements may be in the filter.
+    ///
+    /// # Safety
+    /// The scan must be one of the table, and the conditions prepared for it.
+    pub unsafe fn fill(
+        &mut self,
+        table: pg_sys::TableScanDesc,
+        most: usize,
+        before: *mut pg_sys::ExprState,
+        condition: &mut Prepared,
+    ) -> Read {
+        (self.len, self.chosen_len, self.next) = (0, 0, 0);
+        // SAFETY: promised by the caller; nothing of the batch before is used any more.
+        unsafe {
+            let memory = (*self.context).ecxt_per_tuple_memory;
+            pg_sys::MemoryContextReset(memory);
+            let mut read = self.read(table, most.min(MOST_AT_ONCE), before, condition.element);
+            let outside = pg_sys::MemoryContextSwitchTo(memory);
+            let mut answers = [false; MOST_AT_ONCE];
+            if self.len > 0 {
+                condition.probe(&self.elements[..self.len], &mut answers[..self.len]);
+            }
+            pg_sys::MemoryContextSwitchTo(outside);
+            for (&slot, _) in self.slots.iter().zip(answers).filter(|(_, answer)| *answer) {
+                self.chosen[self.chosen_len] = slot;
+                self.chosen_len += 1;
+            }
+            read.removed += self.len - self.chosen_len;
+            read
+        }
+    }
+
+    /// Reads rows and evaluates their elements, all under one guard.
+    ///
+    /// # Safety
+    /// As [`Batch::fill`], and `most` no more than there are slots.
+    unsafe fn read(
+        &mut self,
+        table: pg_sys::TableScanDesc,
+        most: usize,
+        before: *mut pg_sys::ExprState,
+        element: *mut pg_sys::ExprState,
+    ) -> Read {
+        let mut read = Read::default();
+        let (mut pages, mut last) = (0, pg_sys::InvalidBlockNumber);
+        // SAFETY: promised by the caller; `len` stays below `most`. What is called has the arguments that it expects,
+        // and nothing here owns anything.
+        unsafe {
+            let memory = (*self.context).ecxt_per_tuple_memory;
+            let next_row = (*(*(*table).rs_rd).rd_tableam).scan_getnextslot.expect("tables can be scanned");
+            let copy = (*(*self.row).tts_ops).copyslot.expect("slots can be copied");
+            let context = self.context;
+            guarded!({
+                // What evaluates an expression may change with its first evaluation.
+                let evaluate = |expression: *mut pg_sys::ExprState, is_null: &mut bool| {
+                    let evaluate = (*expression).evalfunc.unwrap_unchecked();
+                    evaluate(expression, context, is_null)
+                };
+                for _ in 0..MOST_READ {
+                    if self.len >= most || pages > MOST_PAGES || (*memory).mem_allocated > MOST_BYTES {
+                        break;
+                    }
+                    if !next_row(table, pg_sys::ScanDirection::ForwardScanDirection, self.row) {
+                        read.is_end = true;
+                        break;
+                    }
+                    let slot = *self.slots.as_ptr().add(self.len);
+                    copy(slot, self.row);
+                    let page = page_of(&mut (*slot).tts_tid);
+                    pages += usize::from(page != last);
+                    last = page;
+                    (*context).ecxt_scantuple = slot;
+                    let (outside, mut is_null) = (pg_sys::CurrentMemoryContext, false);
+                    pg_sys::CurrentMemoryContext = memory;
+                    if !before.is_null() && evaluate(before, &mut is_null).value() == 0 {
+                        read.rejected += 1;
+                    } else {
+                        let datum = evaluate(element, &mut is_null);
+                        if is_null {
+                            read.removed += 1;
+                        } else {
+                            *self.elements.as_mut_ptr().add(self.len) = Element { datum };
+                            self.len += 1;
+                        }
+                    }
+                    pg_sys::CurrentMemoryContext = outside;
+                }
+            });
+        }
+        read
+    }
+
+    /// Lets go of all rows.
+    pub fn clear(&mut self) {
+        (self.len, self.chosen_len, self.next) = (0, 0, 0);
+        for &slot in self.slots.iter().chain([&self.row]) {
+            // SAFETY: a slot made by `new`, which lets go of its page and its memory.
+            unsafe {
+                let clear = (*(*slot).tts_ops).clear.expect("slots can be cleared");
+                guarded!(clear(slot));
+            }
+        }
+    }
+}

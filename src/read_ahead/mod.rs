@@ -1,0 +1,26 @@
+//! Bloom Scan: a sequential scan that reads some rows ahead before it probes a filter for their elements, so that the
+//! memory that the probes need is fetched to the processor's cache for all of them at once.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `condition` | the conditions that are evaluated for many rows at once |
+//! | `parts` | what is in paths and plans |
+//! | `batch` | rows that were read ahead, and those among them that are handed out |
+//! | `scan` | the executor's side: reading ahead and handing out |
+//! | `explain` | what EXPLAIN shows |
+//! | `plan` | from a path to a plan |
+//! | `path` | the planner's side: which scans are worth it |
+
+mod batch;
+mod condition;
+mod explain;
+mod parts;
+mod path;
+mod plan;
+mod scan;
+
+/// Lets sequential scans read ahead: called once, when the library is loaded.
+pub fn define() {
+    scan::register();
+    path::define();
+}

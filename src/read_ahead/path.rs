@@ -1,0 +1,149 @@
+//! The planner's side: which scans are worth reading ahead.
+
+use super::{condition, parts, plan};
+use crate::pg::call::nodes::items;
+use crate::settings;
+use pgrx::pg_sys::{self, NodeTag};
+use std::cell::Cell;
+
+/// Rows of a table from which on it is worth it.
+const LEAST_ROWS: f64 = 10_000.0;
+/// Bytes of a constant filter from which on it doesn't fit into the cache that is next to the processor.
+const LEAST_BYTES: usize = 1 << 20;
+/// What is left of the cost of reading a row: enough to be chosen instead of the plain scan, and no more.
+const SHARE: f64 = 0.999;
+
+thread_local! {
+    /// Which other library is called first.
+    static NEXT: Cell<pg_sys::set_rel_pathlist_hook_type> = const { Cell::new(None) };
+}
+
+/// Adds paths from now on.
+pub fn define() {
+    // SAFETY: the library that was there before is called too.
+    unsafe {
+        NEXT.set(pg_sys::set_rel_pathlist_hook);
+        pg_sys::set_rel_pathlist_hook = Some(add_paths);
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn add_paths(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    number: pg_sys::Index,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    reserve!();
+    // SAFETY: PostgreSQL calls this with the relation that it plans.
+    unsafe {
+        if let Some(next) = NEXT.get() {
+            guarded!(next(root, rel, number, entry));
+        }
+        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::read_ahead() {
+            return;
+        }
+        let Some(chosen) = worthy_restriction(root, &*rel) else { return };
+        if let Some(scan) = sequential_scan((*rel).pathlist) {
+            pg_sys::add_path(rel, path(scan, chosen));
+        }
+        if let Some(scan) = sequential_scan((*rel).partial_pathlist) {
+            pg_sys::add_partial_path(rel, path(scan, chosen));
+        }
+    }
+}
+
+/// Whether this is a table or a partition that may be scanned as it is: no parent of others, and no sample.
+fn is_plain_table(rel: &pg_sys::RelOptInfo, entry: &pg_sys::RangeTblEntry) -> bool {
+    matches!(rel.reloptkind, pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL)
+        && entry.rtekind == pg_sys::RTEKind::RTE_RELATION
+        && matches!(entry.relkind as u8, b'r' | b'm')
+        && !entry.inh
+        && entry.tablesample.is_null()
+}
+
+/// The plain sequential scan among paths. It isn't there if another one is cheaper.
+unsafe fn sequential_scan(paths: *mut pg_sys::List) -> Option<*mut pg_sys::Path> {
+    // SAFETY: a list of paths.
+    unsafe {
+        items(paths).map(|path| path.cast::<pg_sys::Path>()).find(|&path| {
+            (*path).type_ == NodeTag::T_Path
+                && (*path).pathtype == NodeTag::T_SeqScan
+                && (*path).param_info.is_null()
+                && (*path).pathkeys.is_null()
+        })
+    }
+}
+
+/// A path that reads ahead, in place of a scan.
+unsafe fn path(scan: *mut pg_sys::Path, chosen: *mut pg_sys::List) -> *mut pg_sys::Path {
+    // SAFETY: memory for a path, all of whose fields may be zero at first.
+    unsafe {
+        let path: *mut pg_sys::CustomPath = pg_sys::palloc0(size_of::<pg_sys::CustomPath>()).cast();
+        (*path).path = *scan;
+        (*path).path.type_ = NodeTag::T_CustomPath;
+        (*path).path.pathtype = NodeTag::T_CustomScan;
+        (*path).path.total_cost = (*scan).startup_cost + ((*scan).total_cost - (*scan).startup_cost) * SHARE;
+        (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
+        (*path).custom_private = chosen;
+        (*path).methods = plan::methods();
+        path.cast()
+    }
+}
+
+/// A restriction of the table that is worth it, if all of them may be evaluated for rows ahead of time.
+unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOptInfo) -> Option<*mut pg_sys::List> {
+    let worthy = |restriction: *mut pg_sys::RestrictInfo| {
+        // SAFETY: a restriction of the table. One that is behind a security barrier would be evaluated before that.
+        unsafe {
+            if (*restriction).pseudoconstant || (*restriction).security_level > rel.baserestrict_min_security {
+                return None;
+            }
+            let clause: *mut pg_sys::Node = (*restriction).clause.cast();
+            let number = condition::number(clause)?;
+            let (filter, element) = (condition::filter(clause, number), condition::element(clause, number));
+            let is_safe = condition::is_column(element) || !pg_sys::contain_subplans(element) && is_read_to_end(root);
+            (is_safe && is_worthy(filter)).then(|| parts::chosen(restriction, number))
+        }
+    };
+    // SAFETY: a list of restrictions.
+    let each = || unsafe { items(rel.baserestrictinfo) }.map(|item| item.cast::<pg_sys::RestrictInfo>());
+    // SAFETY: as above.
+    let is_volatile =
+        |item: *mut pg_sys::RestrictInfo| unsafe { pg_sys::contain_volatile_functions((*item).clause.cast()) };
+    each().find_map(worthy).filter(|_| !each().any(is_volatile))
+}
+
+/// Whether a filter may be large, and is the same for the whole scan.
+unsafe fn is_worthy(filter: *mut pg_sys::Node) -> bool {
+    // SAFETY: an expression; a constant that is not NULL is of variable length, as the functions are declared.
+    unsafe {
+        if (*filter).type_ == NodeTag::T_Const {
+            let constant: *mut pg_sys::Const = filter.cast();
+            return !(*constant).constisnull && pg_sys::toast_raw_datum_size((*constant).constvalue) >= LEAST_BYTES;
+        }
+        !pg_sys::contain_var_clause(filter) && !pg_sys::contain_subplans(filter)
+    }
+}
+
+/// Whether all rows of this query's only table will be read. An expression that fails for one of them then fails the
+/// query, whether it is evaluated ahead of time or not.
+unsafe fn is_read_to_end(mut root: *mut pg_sys::PlannerInfo) -> bool {
+    // SAFETY: the planner's state of a query, and those of the queries around it.
+    unsafe {
+        while !root.is_null() {
+            let query = &*(*root).parse;
+            if pg_sys::bms_num_members((*root).all_baserels) > 1 {
+                return false;
+            }
+            if query.hasAggs || !query.groupClause.is_null() {
+                return true;
+            }
+            if (*root).tuple_fraction > 0.0 || !query.limitCount.is_null() {
+                return false;
+            }
+            root = (*root).parent_root;
+        }
+    }
+    true
+}

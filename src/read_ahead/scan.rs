@@ -1,0 +1,258 @@
+//! The executor's side: reading ahead and handing out.
+
+use super::batch::Batch;
+use super::condition::{Prepared, evaluate};
+use super::explain::explain;
+use super::parts::Conditions;
+use crate::pg::call::interrupt::check_for_interrupts;
+use crate::probe::MOST_AT_ONCE;
+use pgrx::pg_sys::{self, CustomScanState, NodeTag};
+use std::ffi::{CStr, c_void};
+use std::ptr::null_mut;
+
+/// What EXPLAIN calls such a scan.
+pub const NAME: &CStr = c"Bloom Scan";
+
+/// A table of function pointers and a name.
+pub struct Shared<T>(pub T);
+
+// SAFETY: they are never written.
+unsafe impl<T> Sync for Shared<T> {}
+
+static SCAN: Shared<pg_sys::CustomScanMethods> =
+    Shared(pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) });
+
+static EXECUTION: Shared<pg_sys::CustomExecMethods> = Shared(pg_sys::CustomExecMethods {
+    CustomName: NAME.as_ptr(),
+    BeginCustomScan: Some(begin),
+    ExecCustomScan: Some(execute),
+    EndCustomScan: Some(end),
+    ReScanCustomScan: Some(rescan),
+    MarkPosCustomScan: None,
+    RestrPosCustomScan: None,
+    EstimateDSMCustomScan: Some(estimate_shared),
+    InitializeDSMCustomScan: Some(initialize_shared),
+    ReInitializeDSMCustomScan: Some(initialize_shared_again),
+    InitializeWorkerCustomScan: Some(initialize_worker),
+    ShutdownCustomScan: None,
+    ExplainCustomScan: Some(explain),
+});
+
+/// Makes plans known by name, as parallel workers are given them.
+pub fn register() {
+    // SAFETY: the methods stay where they are.
+    unsafe { pg_sys::RegisterCustomScanMethods(methods()) };
+}
+
+/// Methods of plans.
+pub fn methods() -> *const pg_sys::CustomScanMethods {
+    &SCAN.0
+}
+
+/// The state of a scan in an execution: PostgreSQL's, and behind it ours, which it doesn't see. All of it may be zero
+/// until the scan begins. PostgreSQL passes it to all functions below.
+#[repr(C)]
+struct Scan {
+    state: CustomScanState,
+    batch: Batch,
+    condition: Prepared,
+    /// Conditions that are evaluated before ours; null for none.
+    before: *mut pg_sys::ExprState,
+    /// These and ours, for a row that has changed.
+    again: *mut pg_sys::ExprState,
+    /// Rows to read in the next batch: few at first, as no more may be wanted.
+    size: usize,
+    is_end: bool,
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // SAFETY: memory for the state, which may be zero at first.
+    unsafe {
+        let state: *mut CustomScanState = pg_sys::palloc0(size_of::<Scan>()).cast();
+        (*state).ss.ps.type_ = NodeTag::T_CustomScanState;
+        (*state).methods = &EXECUTION.0;
+        state.cast()
+    }
+}
+
+/// Prepares the scan. PostgreSQL has prepared it for rows that it keeps otherwise than the table does: what depends on
+/// that is prepared again.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
+    reserve!();
+    // SAFETY: the state is that of a plan of this library, with its table open; memory is that of the query.
+    unsafe {
+        let own: *mut Scan = state.cast();
+        let scan = &raw mut (*state).ss;
+        let state = &raw mut (*scan).ps;
+        let table = (*scan).ss_currentRelation;
+        (*state).subPlan = null_mut();
+        pg_sys::ExecInitScanTupleSlot(estate, scan, (*table).rd_att, pg_sys::table_slot_callbacks(table));
+        pg_sys::ExecAssignScanProjectionInfo(scan);
+        let Conditions { before, after, ours, number } = Conditions::of((*state).plan.cast());
+        (*own).before = pg_sys::ExecInitQual(before, state);
+        // This also checks that the user may call the function.
+        (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
+        (*state).qual = pg_sys::ExecInitQual(after, state);
+        (*own).condition = Prepared::new(ours, number, state);
+        (*own).batch = Batch::new(estate, table);
+        (*own).size = 1;
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the first part of the state is that of any scan.
+    unsafe { pg_sys::ExecScan(state.cast(), Some(next), Some(recheck)) }
+}
+
+/// The next row that may be wanted, or null. It has no guard, which would take too long for each row: it calls nothing
+/// of PostgreSQL, and `fill` has one.
+unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: ExecScan passes the state. Other parts of PostgreSQL look for the current row in the scan's slot.
+    unsafe {
+        let slot = match (*scan.cast::<Scan>()).batch.next() {
+            Some(slot) => slot,
+            None => fill(scan),
+        };
+        if !slot.is_null() {
+            (*scan).ss_ScanTupleSlot = slot;
+        }
+        slot
+    }
+}
+
+/// Reads batches until one has rows to hand out. Returns the first of these, or null.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
+    reserve!();
+    // SAFETY: as `next`; the scan of the table is begun with the first row, as PostgreSQL's own.
+    unsafe {
+        let own = &mut *scan.cast::<Scan>();
+        let scan = &mut own.state.ss;
+        if scan.ss_currentScanDesc.is_null() {
+            use pg_sys::ScanOptions as Of;
+            let flags = Of::SO_TYPE_SEQSCAN | Of::SO_ALLOW_STRAT | Of::SO_ALLOW_SYNC | Of::SO_ALLOW_PAGEMODE;
+            let (table, snapshot) = (scan.ss_currentRelation, (*scan.ps.state).es_snapshot);
+            let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
+            scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
+        }
+        while !own.is_end {
+            let read = own.batch.fill(scan.ss_currentScanDesc, own.size, own.before, &mut own.condition);
+            own.is_end = read.is_end;
+            own.size = (own.size * 2).min(MOST_AT_ONCE);
+            if let Some(counters) = scan.ps.instrument.as_mut() {
+                counters.nfiltered1 += read.rejected as f64;
+                counters.nfiltered2 += read.removed as f64;
+            }
+            if let Some(slot) = own.batch.next() {
+                return slot;
+            }
+            check_for_interrupts();
+        }
+        own.batch.clear();
+        null_mut()
+    }
+}
+
+/// Whether a row that another transaction has changed in the meantime is still wanted.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn recheck(scan: *mut pg_sys::ScanState, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    reserve!();
+    // SAFETY: ExecScan passes the state and a row of its table.
+    unsafe {
+        let context = (*scan).ps.ps_ExprContext;
+        (*context).ecxt_scantuple = slot;
+        evaluate((*scan.cast::<Scan>()).again, context, &mut false).value() != 0
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
+    // SAFETY: the scan has begun; that of the table may have.
+    unsafe {
+        let own = &mut *state.cast::<Scan>();
+        own.batch.clear();
+        own.condition.forget();
+        (own.size, own.is_end) = (1, false);
+        let table = own.state.ss.ss_currentScanDesc;
+        if !table.is_null() {
+            let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
+            guarded!(rescan(table, null_mut(), false, false, false, false));
+        }
+        pg_sys::ExecScanReScan(&mut own.state.ss);
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn end(state: *mut CustomScanState) {
+    // SAFETY: as `rescan`.
+    unsafe {
+        let own = &mut *state.cast::<Scan>();
+        own.batch.clear();
+        let table = std::mem::replace(&mut own.state.ss.ss_currentScanDesc, null_mut());
+        if !table.is_null() {
+            let end = (*(*(*table).rs_rd).rd_tableam).scan_end.expect("scans can be ended");
+            guarded!(end(table));
+        }
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn estimate_shared(
+    state: *mut CustomScanState,
+    _context: *mut pg_sys::ParallelContext,
+) -> pg_sys::Size {
+    // SAFETY: the table is open.
+    unsafe { pg_sys::table_parallelscan_estimate((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot) }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn initialize_shared(
+    state: *mut CustomScanState,
+    _context: *mut pg_sys::ParallelContext,
+    shared: *mut c_void,
+) {
+    reserve!();
+    // SAFETY: the table is open; there is as much memory as was asked for.
+    unsafe {
+        let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
+        pg_sys::table_parallelscan_initialize(table, shared.cast(), snapshot);
+        share(state, shared);
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn initialize_shared_again(
+    state: *mut CustomScanState,
+    _context: *mut pg_sys::ParallelContext,
+    shared: *mut c_void,
+) {
+    // SAFETY: the table is open; the memory was initialized.
+    unsafe {
+        let table = (*state).ss.ss_currentRelation;
+        let again = (*(*table).rd_tableam).parallelscan_reinitialize.expect("parallel scans can be repeated");
+        guarded!(again(table, shared.cast()));
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn initialize_worker(
+    state: *mut CustomScanState,
+    _contents: *mut pg_sys::shm_toc,
+    shared: *mut c_void,
+) {
+    reserve!();
+    // SAFETY: the table is open; the leader initialized the memory.
+    unsafe { share(state, shared) }
+}
+
+/// Scans a part of the table, as all processes of a query do that share this.
+unsafe fn share(state: *mut CustomScanState, shared: *mut c_void) {
+    // SAFETY: promised by the caller: the table is open, and the memory was initialized.
+    unsafe {
+        let scan = &mut (*state).ss;
+        scan.ss_currentScanDesc = pg_sys::table_beginscan_parallel(scan.ss_currentRelation, shared.cast());
+    }
+}
