@@ -181,8 +181,8 @@ impl Resolver {
         Ok((kind, RangeType::of_range(oid, bound)))
     }
 
-    /// Row types are distinguished by their names and the names and kinds of their columns, in order. Only the name of a
-    /// column tells it from another that was dropped, and is kept by a dump.
+    /// Row types are distinguished by their names and the names and kinds of their columns, in order. Only the name of
+    /// a column tells it from another that was dropped, and is kept by a dump.
     fn row(&mut self, oid: Oid) -> Result<Resolved> {
         self.rows.push((oid, version(oid)));
         let row = RowType::new(oid);

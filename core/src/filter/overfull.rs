@@ -8,7 +8,7 @@
 //! | filter | its rate is decided by | limit, z = 6 |
 //! |---|---|---|
 //! | several blocks | the mean over B blocks of each one's random rate | μ + z·σ/√B + (z² - 1)/6 · κ/(σ²·B) |
-//! | `classic`, one block of `blocked` | X, the number of hit cells | the rate of E[X] + z·σ + (z² - 1)/6 cells |
+//! | `classic`, one block of `blocked` | X, the number of hit cells | the rate of `E[X]` + z·σ + (z² - 1)/6 cells |
 //!
 //! The last term is the skewness (Cornish and Fisher, "Moments and Cumulants in the Specification of Distributions",
 //! 1937): few full blocks decide the rate of a small filter. μ, σ² and κ are those of sizing/rate.rs. X is a sum of
