@@ -73,6 +73,8 @@ pgrx::pg_module_magic!(name, version);
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::call::panics::install_hook();
+    // Before anything is defined, which can be done only once in a session.
+    reserve!();
     settings::define();
     index::define();
     read_ahead::define();

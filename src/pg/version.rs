@@ -1,39 +1,39 @@
 //! What differs between PostgreSQL's major versions by its name or its signature.
 //!
-//! A condition names the versions that are *older* than a change, so that a new major version gets the newest code: one
-//! that lacks a name then doesn't compile, rather than going on without a check.
+//! A condition asks whether the version is *older* than a change (the features `before_…` of Cargo.toml), so that a new
+//! major version gets the newest code: one that lacks a name then doesn't compile, rather than going on without a check.
 
 use pgrx::pg_sys::{self, Oid};
 
 /// A relation's file, as PostgreSQL names it.
-#[cfg(feature = "pg15")]
+#[cfg(feature = "before_pg16")]
 pub type Locator = pg_sys::RelFileNode;
 /// A relation's file, as PostgreSQL names it.
-#[cfg(not(feature = "pg15"))]
+#[cfg(not(feature = "before_pg16"))]
 pub type Locator = pg_sys::RelFileLocator;
 
 /// The file of a relation.
 pub fn locator(relation: &pg_sys::RelationData) -> Locator {
-    #[cfg(feature = "pg15")]
+    #[cfg(feature = "before_pg16")]
     return relation.rd_node;
-    #[cfg(not(feature = "pg15"))]
+    #[cfg(not(feature = "before_pg16"))]
     return relation.rd_locator;
 }
 
 /// The tablespace, the database and the number of a file.
 pub fn parts(file: Locator) -> (u32, u32, u32) {
-    #[cfg(feature = "pg15")]
+    #[cfg(feature = "before_pg16")]
     let (tablespace, database, number) = (file.spcNode, file.dbNode, file.relNode);
-    #[cfg(not(feature = "pg15"))]
+    #[cfg(not(feature = "before_pg16"))]
     let (tablespace, database, number) = (file.spcOid, file.dbOid, file.relNumber);
     (tablespace.to_u32(), database.to_u32(), number.into())
 }
 
 /// The subtransaction in which a relation got a new file, in this transaction; 0 for none.
 pub fn new_file(relation: &pg_sys::RelationData) -> pg_sys::SubTransactionId {
-    #[cfg(feature = "pg15")]
+    #[cfg(feature = "before_pg16")]
     return relation.rd_firstRelfilenodeSubid;
-    #[cfg(not(feature = "pg15"))]
+    #[cfg(not(feature = "before_pg16"))]
     return relation.rd_firstRelfilelocatorSubid;
 }
 
@@ -44,11 +44,11 @@ pub fn new_file(relation: &pg_sys::RelationData) -> pg_sys::SubTransactionId {
 pub unsafe fn count_scan(statistics: *mut pg_sys::PgStat_TableStatus) {
     // SAFETY: promised by the caller.
     unsafe {
-        #[cfg(feature = "pg15")]
+        #[cfg(feature = "before_pg16")]
         {
             (*statistics).t_counts.t_numscans += 1;
         }
-        #[cfg(not(feature = "pg15"))]
+        #[cfg(not(feature = "before_pg16"))]
         {
             (*statistics).counts.numscans += 1;
         }
@@ -62,9 +62,9 @@ pub unsafe fn count_scan(statistics: *mut pg_sys::PgStat_TableStatus) {
 pub unsafe fn primary_key(table: pg_sys::Relation) -> Oid {
     // SAFETY: promised by the caller.
     unsafe {
-        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+        #[cfg(feature = "before_pg18")]
         return pg_sys::RelationGetPrimaryKeyIndex(table);
-        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        #[cfg(not(feature = "before_pg18"))]
         return pg_sys::RelationGetPrimaryKeyIndex(table, false);
     }
 }
@@ -76,9 +76,9 @@ pub unsafe fn primary_key(table: pg_sys::Relation) -> Oid {
 pub unsafe fn vacuum_delay_point() {
     // SAFETY: promised by the caller.
     unsafe {
-        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+        #[cfg(feature = "before_pg18")]
         pg_sys::vacuum_delay_point();
-        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        #[cfg(not(feature = "before_pg18"))]
         pg_sys::vacuum_delay_point(false);
     }
 }
@@ -88,12 +88,14 @@ pub unsafe fn vacuum_delay_point() {
 pub fn may_maintain(table: Oid, user: Oid) -> bool {
     // SAFETY: reads the catalogs.
     unsafe {
-        #[cfg(feature = "pg15")]
-        return pg_sys::pg_class_ownercheck(table, user);
-        #[cfg(feature = "pg16")]
-        return pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user);
-        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-        return pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user)
+        #[cfg(feature = "before_pg16")]
+        let is_owner = pg_sys::pg_class_ownercheck(table, user);
+        #[cfg(not(feature = "before_pg16"))]
+        let is_owner = pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user);
+        #[cfg(feature = "before_pg17")]
+        return is_owner;
+        #[cfg(not(feature = "before_pg17"))]
+        return is_owner
             || pg_sys::pg_class_aclcheck(table, user, u64::from(pg_sys::ACL_MAINTAIN))
                 == pg_sys::AclResult::ACLCHECK_OK;
     }
@@ -104,9 +106,9 @@ pub fn schema_usage(schema: Oid, user: Oid) -> pg_sys::AclResult::Type {
     let usage = pg_sys::AclMode::from(pg_sys::ACL_USAGE);
     // SAFETY: reads the catalogs.
     unsafe {
-        #[cfg(feature = "pg15")]
+        #[cfg(feature = "before_pg16")]
         return pg_sys::pg_namespace_aclcheck(schema, user, usage);
-        #[cfg(not(feature = "pg15"))]
+        #[cfg(not(feature = "before_pg16"))]
         return pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, user, usage);
     }
 }
@@ -116,7 +118,7 @@ pub fn schema_usage(schema: Oid, user: Oid) -> pg_sys::AclResult::Type {
 /// # Safety
 /// At a nesting level of settings that the caller ends.
 pub unsafe fn restrict_search_path() {
-    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    #[cfg(not(feature = "before_pg17"))]
     // SAFETY: promised by the caller.
     unsafe {
         pg_sys::RestrictSearchPath();
@@ -127,9 +129,9 @@ pub unsafe fn restrict_search_path() {
 /// (`old_snapshot_threshold`, until PostgreSQL 16).
 pub fn may_snapshots_be_too_old() -> bool {
     // SAFETY: reads a setting.
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    #[cfg(feature = "before_pg17")]
     return unsafe { pg_sys::old_snapshot_threshold >= 0 };
-    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    #[cfg(not(feature = "before_pg17"))]
     false
 }
 
@@ -140,9 +142,9 @@ pub fn may_snapshots_be_too_old() -> bool {
 pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::FormData_pg_attribute {
     // SAFETY: promised by the caller; since version 18 the full rows come after the compact ones.
     unsafe {
-        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+        #[cfg(feature = "before_pg18")]
         return &*(*descriptor).attrs.as_ptr().add(i);
-        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        #[cfg(not(feature = "before_pg18"))]
         {
             let compact = (*descriptor).compact_attrs.as_ptr();
             let rows: *const pg_sys::FormData_pg_attribute = compact.add((*descriptor).natts as usize).cast();
@@ -156,9 +158,9 @@ pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_s
 /// # Safety
 /// The scan must be one that was begun.
 pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
-    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+    #[cfg(feature = "before_pg18")]
     let _ = scan;
-    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+    #[cfg(not(feature = "before_pg18"))]
     // SAFETY: promised by the caller.
     unsafe {
         if !(*scan).instrument.is_null() {

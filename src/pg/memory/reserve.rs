@@ -3,15 +3,17 @@
 //! pgrx turns an error of PostgreSQL into a panic, and copies it for that into the current memory context. A context
 //! that has grown takes its next block of a megabyte or more; if the copy fails for lack of that, so does the copy of
 //! *that* error, until PostgreSQL's stack of errors is full, which ends the server. So each session has a reserve,
-//! which it gives back to the system when an error is raised for lack of memory, before that error is copied. The
-//! reserve is never written to, so it takes address space only.
+//! which it gives back to the system when an error is raised for lack of memory, before that error is copied. Where
+//! there is no memory for the reserve, no function of the extension starts. The reserve is never written to, so it takes
+//! address space only.
 
+use crate::pg::call::error::out_of_memory;
 use pgrx::pg_sys;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Four of the smallest blocks that a large memory context tries to get.
-const RESERVE: Layout = Layout::new::<[u8; 4 << 20]>();
+/// Three blocks: a large memory context tries 8, 4, 2 and 1 megabytes, and an error may be copied for several callers.
+const RESERVE: Layout = Layout::new::<[u8; 7 << 20]>();
 
 static MEMORY: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -32,7 +34,7 @@ impl Ready {
         Ready { callback }
     }
 
-    /// From now on, until the result is dropped, which must be before `self` is.
+    /// From now on, until the result is dropped, which must be before `self` is. Raises 53200 without a reserve.
     ///
     /// # Safety
     /// Both must be variables of one frame on the stack, in this order.
@@ -60,11 +62,15 @@ impl Drop for Entered {
     }
 }
 
-/// Gets the reserve; if there is no memory for it now, a later call tries again.
+/// Gets the reserve, or raises the error for lack of memory.
 #[cold]
 fn take() {
     // SAFETY: the layout has a size.
-    MEMORY.store(unsafe { System.alloc(RESERVE) }, Ordering::Relaxed);
+    let memory = unsafe { System.alloc(RESERVE) };
+    if memory.is_null() {
+        out_of_memory(RESERVE.size());
+    }
+    MEMORY.store(memory, Ordering::Relaxed);
 }
 
 /// Called by PostgreSQL for each message, also of warnings, while it is being made.
