@@ -73,11 +73,12 @@ pgrx::pg_module_magic!(name, version);
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::call::panics::install_hook();
-    // Before anything is defined, which can be done only once in a session.
-    reserve!();
-    settings::define();
-    index::define();
-    read_ahead::define();
     pg_bloom_core::interrupt::install(pg::call::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::call::error::out_of_memory);
+    // With the reserve of memory before anything is defined, which can be done only once in a session.
+    pg::call::guard::enter(|| {
+        settings::define();
+        index::define();
+        read_ahead::define();
+    });
 }

@@ -2,6 +2,7 @@
 
 use super::{jsonb, numeric};
 use crate::pg::call::Element;
+use crate::pg::call::guard::{guard, raw};
 use crate::pg::catalog;
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::Value;
@@ -200,7 +201,8 @@ impl ScalarReader {
         let collation = pg_sys::Oid::from(pg_sys::C_COLLATION_OID.to_u32());
         // SAFETY: the type's extended hash takes a value of the type and a seed.
         unsafe {
-            pg_sys::FunctionCall2Coll(self.extended_hash, collation, datum, pg_sys::Datum::from(0)).value() as u64
+            let (hash, seed) = (self.extended_hash, pg_sys::Datum::from(0));
+            guard(|| raw::FunctionCall2Coll(hash, collation, datum, seed)).value() as u64
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{kinds, options, validate};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
+use crate::pg::call::guard::enter;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{Bitmap, keys};
 use crate::pg::method::table::page_of;
@@ -57,24 +58,26 @@ unsafe extern "C-unwind" fn ambuild(
     index: pg_sys::Relation,
     info: *mut pg_sys::IndexInfo,
 ) -> *mut pg_sys::IndexBuildResult {
-    reserve!();
-    // SAFETY: as above; the result is new memory.
-    unsafe {
-        let (table, index) = (Relation::new(table), Relation::new(index));
-        let built = or_raise(kinds::of(index).build(table, index, info));
-        let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
-        (*result).heap_tuples = built.table_rows;
-        (*result).index_tuples = built.index_rows;
-        result
-    }
+    enter(|| {
+        // SAFETY: as above; the result is new memory.
+        unsafe {
+            let (table, index) = (Relation::new(table), Relation::new(index));
+            let built = or_raise(kinds::of(index).build(table, index, info));
+            let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
+            (*result).heap_tuples = built.table_rows;
+            (*result).index_tuples = built.index_rows;
+            result
+        }
+    })
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
-    reserve!();
-    // SAFETY: as above.
-    let index = unsafe { Relation::new(index) };
-    or_raise(kinds::of(index).build_empty(index));
+    enter(|| {
+        // SAFETY: as above.
+        let index = unsafe { Relation::new(index) };
+        or_raise(kinds::of(index).build_empty(index));
+    })
 }
 
 #[pgrx::pg_guard]
@@ -89,16 +92,17 @@ unsafe extern "C-unwind" fn aminsert(
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
 ) -> bool {
-    reserve!();
-    // SAFETY: there is a value for the one column, and a place.
-    unsafe {
-        if !*nulls {
-            let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
-            or_raise(kinds::of(index).insert(index, *values, row));
+    enter(|| {
+        // SAFETY: there is a value for the one column, and a place.
+        unsafe {
+            if !*nulls {
+                let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
+                or_raise(kinds::of(index).insert(index, *values, row));
+            }
         }
-    }
-    // This means nothing: it is about uniqueness.
-    false
+        // This means nothing: it is about uniqueness.
+        false
+    })
 }
 
 #[pgrx::pg_guard]
@@ -108,12 +112,13 @@ unsafe extern "C-unwind" fn ambulkdelete(
     is_dead: pg_sys::IndexBulkDeleteCallback,
     state: *mut std::ffi::c_void,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
-    reserve!();
-    // SAFETY: as above.
-    unsafe {
-        let (index, dead) = (Vacuum::new(&*info).index(), DeadRows::new(is_dead, state));
-        or_raise(kinds::of(index).bulk_delete(index, &dead)).write(known)
-    }
+    enter(|| {
+        // SAFETY: as above.
+        unsafe {
+            let (index, dead) = (Vacuum::new(&*info).index(), DeadRows::new(is_dead, state));
+            or_raise(kinds::of(index).bulk_delete(index, &dead)).write(known)
+        }
+    })
 }
 
 #[pgrx::pg_guard]
@@ -121,16 +126,17 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
     info: *mut pg_sys::IndexVacuumInfo,
     known: *mut pg_sys::IndexBulkDeleteResult,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
-    reserve!();
-    // SAFETY: as above.
-    unsafe {
-        let vacuum = Vacuum::new(&*info);
-        if vacuum.is_analyze() {
-            return known;
+    enter(|| {
+        // SAFETY: as above.
+        unsafe {
+            let vacuum = Vacuum::new(&*info);
+            if vacuum.is_analyze() {
+                return known;
+            }
+            let counts = kinds::of(vacuum.index()).cleanup(&vacuum, !known.is_null());
+            counts.map_or(known, |counts| counts.write(known))
         }
-        let counts = kinds::of(vacuum.index()).cleanup(&vacuum, !known.is_null());
-        counts.map_or(known, |counts| counts.write(known))
-    }
+    })
 }
 
 #[pgrx::pg_guard]
@@ -145,36 +151,36 @@ unsafe extern "C-unwind" fn amcostestimate(
     correlation: *mut f64,
     pages: *mut f64,
 ) {
-    reserve!();
-    // SAFETY: as above; all results have a place.
-    unsafe {
-        let planned = Planned::new(root, path, loops);
-        let estimate = kinds::of_planned(&planned).estimate(&planned);
-        *startup = estimate.startup;
-        *total = estimate.total;
-        *selectivity = estimate.selectivity;
-        *correlation = 0.0;
-        *pages = planned.index_pages();
-    }
+    enter(|| {
+        // SAFETY: as above; all results have a place.
+        unsafe {
+            let planned = Planned::new(root, path, loops);
+            let estimate = kinds::of_planned(&planned).estimate(&planned);
+            *startup = estimate.startup;
+            *total = estimate.total;
+            *selectivity = estimate.selectivity;
+            *correlation = 0.0;
+            *pages = planned.index_pages();
+        }
+    })
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg_sys::bytea {
-    reserve!();
-    or_raise(options::parse(options, validate))
+    enter(|| or_raise(options::parse(options, validate)))
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
-    reserve!();
-    validate::validate(class)
+    enter(|| validate::validate(class))
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambeginscan(index: pg_sys::Relation, keys: i32, order: i32) -> pg_sys::IndexScanDesc {
-    reserve!();
-    // SAFETY: as above.
-    unsafe { pg_sys::RelationGetIndexScan(index, keys, order) }
+    enter(|| {
+        // SAFETY: as above.
+        unsafe { pg_sys::RelationGetIndexScan(index, keys, order) }
+    })
 }
 
 #[pgrx::pg_guard]
@@ -195,14 +201,15 @@ unsafe extern "C-unwind" fn amrescan(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
-    reserve!();
-    // SAFETY: as above.
-    unsafe {
-        version::count_search(scan);
-        let mut bitmap = Bitmap::new(bitmap);
-        let index = Relation::new((*scan).indexRelation);
-        or_raise(kinds::of(index).bitmap(index, &keys(scan), &mut bitmap))
-    }
+    enter(|| {
+        // SAFETY: as above.
+        unsafe {
+            version::count_search(scan);
+            let mut bitmap = Bitmap::new(bitmap);
+            let index = Relation::new((*scan).indexRelation);
+            or_raise(kinds::of(index).bitmap(index, &keys(scan), &mut bitmap))
+        }
+    })
 }
 
 #[pgrx::pg_guard]

@@ -12,11 +12,10 @@
 //! | [`version`] | what differs between PostgreSQL's major versions |
 
 #[macro_use]
-pub mod memory;
-#[macro_use]
 pub mod call;
 
 pub mod catalog;
+pub mod memory;
 pub mod method;
 pub mod sql;
 pub mod storage;

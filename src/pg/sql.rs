@@ -7,6 +7,7 @@
 //! itself, with the transaction or the subtransaction.
 
 use super::call::error::{Error, Result, SqlState};
+use super::call::guard::{guard, raw};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
@@ -35,15 +36,9 @@ pub fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]) -> Re
     connected(|| {
         // SAFETY: connected; as many types as values, none of which is NULL.
         check(unsafe {
-            pg_sys::SPI_execute_with_args(
-                sql.as_ptr(),
-                parameters.len() as i32,
-                types.as_mut_ptr(),
-                values.as_mut_ptr(),
-                std::ptr::null(),
-                false,
-                0,
-            )
+            let (sql, count) = (sql.as_ptr(), parameters.len() as i32);
+            let (types, values) = (types.as_mut_ptr(), values.as_mut_ptr());
+            guard(|| raw::SPI_execute_with_args(sql, count, types, values, std::ptr::null(), false, 0))
         })
     })
 }
@@ -93,7 +88,8 @@ impl Prepared {
             // SAFETY: connected; as many types as are given. The plan is kept before the connection ends.
             unsafe {
                 let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
-                let plan = pg_sys::SPI_prepare_cursor(sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr(), options);
+                let (sql, count, oids) = (sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr());
+                let plan = guard(|| raw::SPI_prepare_cursor(sql, count, oids, options));
                 if plan.is_null() {
                     return Err(failed(pg_sys::SPI_result));
                 }
@@ -120,7 +116,8 @@ impl Prepared {
         unsafe {
             let is_read_only = sees == Sees::CallingQuery;
             let nulls = std::ptr::null();
-            check(pg_sys::SPI_execute_plan(self.plan, values.as_mut_ptr(), nulls, is_read_only, 0))?;
+            let (plan, values) = (self.plan, values.as_mut_ptr());
+            check(guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0)))?;
             let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
             if table.is_null() {
                 return Ok(());

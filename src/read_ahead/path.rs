@@ -1,6 +1,7 @@
 //! The planner's side: which scans are worth reading ahead.
 
 use super::{condition, parts, plan};
+use crate::pg::call::guard::enter;
 use crate::pg::call::nodes::items;
 use crate::settings;
 use pgrx::pg_sys::{self, NodeTag};
@@ -34,23 +35,24 @@ unsafe extern "C-unwind" fn add_paths(
     number: pg_sys::Index,
     entry: *mut pg_sys::RangeTblEntry,
 ) {
-    reserve!();
-    // SAFETY: PostgreSQL calls this with the relation that it plans.
-    unsafe {
-        if let Some(next) = NEXT.get() {
-            guarded!(next(root, rel, number, entry));
+    enter(|| {
+        // SAFETY: PostgreSQL calls this with the relation that it plans.
+        unsafe {
+            if let Some(next) = NEXT.get() {
+                guarded!(next(root, rel, number, entry));
+            }
+            if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::read_ahead() {
+                return;
+            }
+            let Some(chosen) = worthy_restriction(root, &*rel) else { return };
+            if let Some(scan) = sequential_scan((*rel).pathlist) {
+                pg_sys::add_path(rel, path(scan, chosen));
+            }
+            if let Some(scan) = sequential_scan((*rel).partial_pathlist) {
+                pg_sys::add_partial_path(rel, path(scan, chosen));
+            }
         }
-        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::read_ahead() {
-            return;
-        }
-        let Some(chosen) = worthy_restriction(root, &*rel) else { return };
-        if let Some(scan) = sequential_scan((*rel).pathlist) {
-            pg_sys::add_path(rel, path(scan, chosen));
-        }
-        if let Some(scan) = sequential_scan((*rel).partial_pathlist) {
-            pg_sys::add_partial_path(rel, path(scan, chosen));
-        }
-    }
+    })
 }
 
 /// Whether this is a table or a partition that may be scanned as it is: no parent of others, and no sample.

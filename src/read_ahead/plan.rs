@@ -2,6 +2,7 @@
 
 use super::scan::{self, Shared};
 use super::{condition, parts};
+use crate::pg::call::guard::enter;
 use crate::pg::call::nodes::{items, length, nth};
 use pgrx::pg_sys::{self, NodeTag};
 use std::ptr::null_mut;
@@ -31,36 +32,37 @@ unsafe extern "C-unwind" fn plan(
     clauses: *mut pg_sys::List,
     _plans: *mut pg_sys::List,
 ) -> *mut pg_sys::Plan {
-    reserve!();
-    // SAFETY: PostgreSQL passes a path of this library; the plan is memory for one, whose fields may be zero at first.
-    unsafe {
-        let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
-        let (ours, condition): (*mut pg_sys::RestrictInfo, _) = (part(0).cast(), parts::number(part(1).cast(), 0));
-        let is_column = condition::is_column(condition::element((*ours).clause.cast(), condition as usize));
-        let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
-        for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
-            let clause = (*restriction).clause;
-            if restriction == ours {
-                is_after = true;
-            } else if (*restriction).pseudoconstant {
-                continue;
-            } else if is_after || is_column && pg_sys::contain_leaked_vars(clause.cast()) {
-                after = pg_sys::lappend(after, clause.cast());
-            } else {
-                before = pg_sys::lappend(before, clause.cast());
+    enter(|| {
+        // SAFETY: PostgreSQL passes a path of this library; the plan is memory for one, whose fields may be zero at first.
+        unsafe {
+            let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
+            let (ours, condition): (*mut pg_sys::RestrictInfo, _) = (part(0).cast(), parts::number(part(1).cast(), 0));
+            let is_column = condition::is_column(condition::element((*ours).clause.cast(), condition as usize));
+            let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
+            for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
+                let clause = (*restriction).clause;
+                if restriction == ours {
+                    is_after = true;
+                } else if (*restriction).pseudoconstant {
+                    continue;
+                } else if is_after || is_column && pg_sys::contain_leaked_vars(clause.cast()) {
+                    after = pg_sys::lappend(after, clause.cast());
+                } else {
+                    before = pg_sys::lappend(before, clause.cast());
+                }
             }
+            assert!(is_after, "restrictions of a table are those of its paths");
+            let numbers = pg_sys::lappend_int(null_mut(), length(before) as i32);
+            let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast();
+            (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
+            (*scan).scan.plan.targetlist = targets;
+            (*scan).scan.plan.qual = pg_sys::list_concat(before, after);
+            (*scan).scan.scanrelid = (*rel).relid;
+            (*scan).flags = (*path).flags;
+            (*scan).custom_exprs = pg_sys::lappend(null_mut(), (*ours).clause.cast());
+            (*scan).custom_private = pg_sys::lappend_int(numbers, condition);
+            (*scan).methods = scan::methods();
+            scan.cast()
         }
-        assert!(is_after, "restrictions of a table are those of its paths");
-        let numbers = pg_sys::lappend_int(null_mut(), length(before) as i32);
-        let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast();
-        (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
-        (*scan).scan.plan.targetlist = targets;
-        (*scan).scan.plan.qual = pg_sys::list_concat(before, after);
-        (*scan).scan.scanrelid = (*rel).relid;
-        (*scan).flags = (*path).flags;
-        (*scan).custom_exprs = pg_sys::lappend(null_mut(), (*ours).clause.cast());
-        (*scan).custom_private = pg_sys::lappend_int(numbers, condition);
-        (*scan).methods = scan::methods();
-        scan.cast()
-    }
+    })
 }

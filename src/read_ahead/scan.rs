@@ -4,6 +4,7 @@ use super::batch::Batch;
 use super::condition::{Prepared, evaluate};
 use super::explain::explain;
 use super::parts::Conditions;
+use crate::pg::call::guard::{enter, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys::{self, CustomScanState, NodeTag};
@@ -80,31 +81,34 @@ unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sy
 /// that is prepared again.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
-    reserve!();
-    // SAFETY: the state is that of a plan of this library, with its table open; memory is that of the query.
-    unsafe {
-        let own: *mut Scan = state.cast();
-        let scan = &raw mut (*state).ss;
-        let state = &raw mut (*scan).ps;
-        let table = (*scan).ss_currentRelation;
-        (*state).subPlan = null_mut();
-        pg_sys::ExecInitScanTupleSlot(estate, scan, (*table).rd_att, pg_sys::table_slot_callbacks(table));
-        pg_sys::ExecAssignScanProjectionInfo(scan);
-        let Conditions { before, after, ours, number } = Conditions::of((*state).plan.cast());
-        (*own).before = pg_sys::ExecInitQual(before, state);
-        // This also checks that the user may call the function.
-        (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
-        (*state).qual = pg_sys::ExecInitQual(after, state);
-        (*own).condition = Prepared::new(ours, number, state);
-        (*own).batch = Batch::new(estate, table);
-        (*own).size = 1;
-    }
+    enter(|| {
+        // SAFETY: the state is that of a plan of this library, with its table open; memory is that of the query.
+        unsafe {
+            let own: *mut Scan = state.cast();
+            let scan = &raw mut (*state).ss;
+            let state = &raw mut (*scan).ps;
+            let table = (*scan).ss_currentRelation;
+            (*state).subPlan = null_mut();
+            pg_sys::ExecInitScanTupleSlot(estate, scan, (*table).rd_att, pg_sys::table_slot_callbacks(table));
+            pg_sys::ExecAssignScanProjectionInfo(scan);
+            let Conditions { before, after, ours, number } = Conditions::of((*state).plan.cast());
+            (*own).before = pg_sys::ExecInitQual(before, state);
+            // This also checks that the user may call the function.
+            (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
+            (*state).qual = pg_sys::ExecInitQual(after, state);
+            (*own).condition = Prepared::new(ours, number, state);
+            (*own).batch = Batch::new(estate, table);
+            (*own).size = 1;
+        }
+    })
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: the first part of the state is that of any scan.
-    unsafe { pg_sys::ExecScan(state.cast(), Some(next), Some(recheck)) }
+    enter(|| {
+        // SAFETY: the first part of the state is that of any scan.
+        unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) }
+    })
 }
 
 /// The next row that may be wanted, or null. It has no guard, which would take too long for each row: it calls nothing
@@ -126,77 +130,83 @@ unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
 /// Reads batches until one has rows to hand out. Returns the first of these, or null.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    reserve!();
-    // SAFETY: as `next`; the scan of the table is begun with the first row, as PostgreSQL's own.
-    unsafe {
-        let own = &mut *scan.cast::<Scan>();
-        let scan = &mut own.state.ss;
-        if scan.ss_currentScanDesc.is_null() {
-            use pg_sys::ScanOptions as Of;
-            let flags = Of::SO_TYPE_SEQSCAN | Of::SO_ALLOW_STRAT | Of::SO_ALLOW_SYNC | Of::SO_ALLOW_PAGEMODE;
-            let (table, snapshot) = (scan.ss_currentRelation, (*scan.ps.state).es_snapshot);
-            let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
-            scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
-        }
-        while !own.is_end {
-            let read = own.batch.fill(scan.ss_currentScanDesc, own.size, own.before, &mut own.condition);
-            own.is_end = read.is_end;
-            own.size = (own.size * 2).min(MOST_AT_ONCE);
-            if let Some(counters) = scan.ps.instrument.as_mut() {
-                counters.nfiltered1 += read.rejected as f64;
-                counters.nfiltered2 += read.removed as f64;
+    enter(|| {
+        // SAFETY: as `next`; the scan of the table is begun with the first row, as PostgreSQL's own.
+        unsafe {
+            let own = &mut *scan.cast::<Scan>();
+            let scan = &mut own.state.ss;
+            if scan.ss_currentScanDesc.is_null() {
+                use pg_sys::ScanOptions as Of;
+                let flags = Of::SO_TYPE_SEQSCAN | Of::SO_ALLOW_STRAT | Of::SO_ALLOW_SYNC | Of::SO_ALLOW_PAGEMODE;
+                let (table, snapshot) = (scan.ss_currentRelation, (*scan.ps.state).es_snapshot);
+                let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
+                scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
             }
-            if let Some(slot) = own.batch.next() {
-                return slot;
+            while !own.is_end {
+                let read = own.batch.fill(scan.ss_currentScanDesc, own.size, own.before, &mut own.condition);
+                own.is_end = read.is_end;
+                own.size = (own.size * 2).min(MOST_AT_ONCE);
+                if let Some(counters) = scan.ps.instrument.as_mut() {
+                    counters.nfiltered1 += read.rejected as f64;
+                    counters.nfiltered2 += read.removed as f64;
+                }
+                if let Some(slot) = own.batch.next() {
+                    return slot;
+                }
+                check_for_interrupts();
             }
-            check_for_interrupts();
+            own.batch.clear();
+            null_mut()
         }
-        own.batch.clear();
-        null_mut()
-    }
+    })
 }
 
 /// Whether a row that another transaction has changed in the meantime is still wanted.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn recheck(scan: *mut pg_sys::ScanState, slot: *mut pg_sys::TupleTableSlot) -> bool {
-    reserve!();
-    // SAFETY: ExecScan passes the state and a row of its table.
-    unsafe {
-        let context = (*scan).ps.ps_ExprContext;
-        (*context).ecxt_scantuple = slot;
-        evaluate((*scan.cast::<Scan>()).again, context, &mut false).value() != 0
-    }
+    enter(|| {
+        // SAFETY: ExecScan passes the state and a row of its table.
+        unsafe {
+            let context = (*scan).ps.ps_ExprContext;
+            (*context).ecxt_scantuple = slot;
+            evaluate((*scan.cast::<Scan>()).again, context, &mut false).value() != 0
+        }
+    })
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
-    // SAFETY: the scan has begun; that of the table may have.
-    unsafe {
-        let own = &mut *state.cast::<Scan>();
-        own.batch.clear();
-        own.condition.forget();
-        (own.size, own.is_end) = (1, false);
-        let table = own.state.ss.ss_currentScanDesc;
-        if !table.is_null() {
-            let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
-            guarded!(rescan(table, null_mut(), false, false, false, false));
+    enter(|| {
+        // SAFETY: the scan has begun; that of the table may have.
+        unsafe {
+            let own = &mut *state.cast::<Scan>();
+            own.batch.clear();
+            own.condition.forget();
+            (own.size, own.is_end) = (1, false);
+            let table = own.state.ss.ss_currentScanDesc;
+            if !table.is_null() {
+                let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
+                guarded!(rescan(table, null_mut(), false, false, false, false));
+            }
+            pg_sys::ExecScanReScan(&mut own.state.ss);
         }
-        pg_sys::ExecScanReScan(&mut own.state.ss);
-    }
+    })
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn end(state: *mut CustomScanState) {
-    // SAFETY: as `rescan`.
-    unsafe {
-        let own = &mut *state.cast::<Scan>();
-        own.batch.clear();
-        let table = std::mem::replace(&mut own.state.ss.ss_currentScanDesc, null_mut());
-        if !table.is_null() {
-            let end = (*(*(*table).rs_rd).rd_tableam).scan_end.expect("scans can be ended");
-            guarded!(end(table));
+    enter(|| {
+        // SAFETY: as `rescan`.
+        unsafe {
+            let own = &mut *state.cast::<Scan>();
+            own.batch.clear();
+            let table = std::mem::replace(&mut own.state.ss.ss_currentScanDesc, null_mut());
+            if !table.is_null() {
+                let end = (*(*(*table).rs_rd).rd_tableam).scan_end.expect("scans can be ended");
+                guarded!(end(table));
+            }
         }
-    }
+    })
 }
 
 #[pgrx::pg_guard]
@@ -214,13 +224,14 @@ unsafe extern "C-unwind" fn initialize_shared(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    reserve!();
-    // SAFETY: the table is open; there is as much memory as was asked for.
-    unsafe {
-        let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
-        pg_sys::table_parallelscan_initialize(table, shared.cast(), snapshot);
-        share(state, shared);
-    }
+    enter(|| {
+        // SAFETY: the table is open; there is as much memory as was asked for.
+        unsafe {
+            let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
+            pg_sys::table_parallelscan_initialize(table, shared.cast(), snapshot);
+            share(state, shared);
+        }
+    })
 }
 
 #[pgrx::pg_guard]
@@ -229,12 +240,14 @@ unsafe extern "C-unwind" fn initialize_shared_again(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    // SAFETY: the table is open; the memory was initialized.
-    unsafe {
-        let table = (*state).ss.ss_currentRelation;
-        let again = (*(*table).rd_tableam).parallelscan_reinitialize.expect("parallel scans can be repeated");
-        guarded!(again(table, shared.cast()));
-    }
+    enter(|| {
+        // SAFETY: the table is open; the memory was initialized.
+        unsafe {
+            let table = (*state).ss.ss_currentRelation;
+            let again = (*(*table).rd_tableam).parallelscan_reinitialize.expect("parallel scans can be repeated");
+            guarded!(again(table, shared.cast()));
+        }
+    })
 }
 
 #[pgrx::pg_guard]
@@ -243,9 +256,10 @@ unsafe extern "C-unwind" fn initialize_worker(
     _contents: *mut pg_sys::shm_toc,
     shared: *mut c_void,
 ) {
-    reserve!();
-    // SAFETY: the table is open; the leader initialized the memory.
-    unsafe { share(state, shared) }
+    enter(|| {
+        // SAFETY: the table is open; the leader initialized the memory.
+        unsafe { share(state, shared) }
+    })
 }
 
 /// Scans a part of the table, as all processes of a query do that share this.

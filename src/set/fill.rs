@@ -77,21 +77,23 @@ pub fn check(set: &Set, of_batch: Rates, added: u64) -> Result<()> {
         return Ok(());
     }
     let made_for = set.parameters();
-    watch.unsampled.set(watch.unsampled.get() + added);
+    let is_due = watch.until_sample.get() == 0;
+    watch.until_sample.set(watch.until_sample.get().saturating_sub(added));
     let mut rates = of_batch;
     if rates.mean() <= made_for.fpr {
         return Ok(());
     }
     if rates.shards < SAMPLE.min(made_for.shards) {
-        if watch.unsampled.get() < SELDOM.min(made_for.capacity / 256) {
+        if !is_due {
             return Ok(());
         }
         rates = sample(set)?;
-        watch.unsampled.set(0);
     }
     if !rates.is_overfull(set) {
+        watch.until_sample.set(SELDOM.min(made_for.capacity / 256));
         return Ok(());
     }
+    watch.until_sample.set(0);
     if overfill == Overfill::Error {
         return Err(describe(set, &rates));
     }

@@ -77,8 +77,9 @@ struct Known {
 pub struct Watch {
     /// Whether it has warned.
     pub warned: Cell<bool>,
-    /// Elements that it added since it last looked at rows that these are not in.
-    pub unsampled: Cell<u64>,
+    /// Elements that it may add before it looks again at rows that these are not in; none if it hasn't yet, or if the
+    /// set was overfull.
+    pub until_sample: Cell<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

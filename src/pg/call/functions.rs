@@ -37,11 +37,12 @@ macro_rules! pg_functions {
         #[unsafe(no_mangle)]
         #[pgrx::pg_guard]
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            reserve!();
-            // SAFETY: PostgreSQL passes the information about this call.
-            let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
-            let result = $function(&call);
-            call.finish(result)
+            $crate::pg::call::guard::enter(|| {
+                // SAFETY: PostgreSQL passes the information about this call.
+                let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+                let result = $function(&call);
+                call.finish(result)
+            })
         }
     };
     (@symbol $name:ident => $function:path, $quick:path) => {
@@ -49,11 +50,12 @@ macro_rules! pg_functions {
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
             #[pgrx::pg_guard]
             unsafe extern "C-unwind" fn guarded(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-                reserve!();
-                // SAFETY: as below.
-                let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
-                let result = $function(&call);
-                call.finish(result)
+                $crate::pg::call::guard::enter(|| {
+                    // SAFETY: as below.
+                    let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+                    let result = $function(&call);
+                    call.finish(result)
+                })
             }
             // SAFETY: PostgreSQL passes the information about this call.
             let call = unsafe { $crate::pg::call::Call::new(fcinfo) };

@@ -1,9 +1,117 @@
-//! Calls of PostgreSQL's function pointers.
+//! The border to PostgreSQL: how its errors pass through Rust.
 //!
 //! An error of PostgreSQL is a long jump: over Rust's frames it would skip their destructors, and leak what they own.
-//! Under the guard it becomes a panic, which unwinds them, and which the function that PostgreSQL called turns into the
-//! error again. The compiler refuses every other call (`deny(ffi_unwind_calls)`); the functions of
-//! [`pgrx::pg_sys`] have the guard inside.
+//! Under [`guard`] it becomes a panic, which unwinds them, and which [`enter`], in the function that PostgreSQL called,
+//! turns into the same error again, with all that it has: its code, context, names of objects, texts in the encoding of
+//! the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
+//!
+//! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of an
+//! error, and its code if that is one of PostgreSQL's own. So whatever runs code of users goes through this one.
+
+use crate::pg::memory::reserve::Ready;
+use cee_scape::call_with_sigsetjmp;
+use pgrx::pg_sys;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
+pub mod raw {
+    use pgrx::pg_sys::{
+        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, FmgrInfo, Oid, SPIPlanPtr, ScanState, TupleTableSlot,
+    };
+    use std::ffi::{c_char, c_int, c_long};
+
+    unsafe extern "C" {
+        /// Copies the error being handled into the current memory context.
+        pub fn CopyErrorData() -> *mut ErrorData;
+        /// Forgets the error being handled.
+        pub fn FlushErrorState();
+        /// Raises a copied error.
+        pub fn ReThrowError(error: *mut ErrorData) -> !;
+        /// Calls a function with two arguments, neither of which, like the result, is NULL.
+        pub fn FunctionCall2Coll(function: *mut FmgrInfo, collation: Oid, a: Datum, b: Datum) -> Datum;
+        /// The next row of a scan, with its conditions and results evaluated.
+        pub fn ExecScan(
+            scan: *mut ScanState,
+            next: ExecScanAccessMtd,
+            recheck: ExecScanRecheckMtd,
+        ) -> *mut TupleTableSlot;
+        /// Executes a kept plan.
+        pub fn SPI_execute_plan(
+            plan: SPIPlanPtr,
+            values: *mut Datum,
+            nulls: *const c_char,
+            is_read_only: bool,
+            most: c_long,
+        ) -> c_int;
+        /// Prepares and executes a statement.
+        pub fn SPI_execute_with_args(
+            sql: *const c_char,
+            count: c_int,
+            types: *mut Oid,
+            values: *mut Datum,
+            nulls: *const c_char,
+            is_read_only: bool,
+            most: c_long,
+        ) -> c_int;
+        /// Prepares a statement.
+        pub fn SPI_prepare_cursor(sql: *const c_char, count: c_int, types: *mut Oid, options: c_int) -> SPIPlanPtr;
+    }
+}
+
+/// An error of PostgreSQL on its way through Rust.
+struct Passing(*mut pg_sys::ErrorData);
+
+// SAFETY: a process of PostgreSQL has one thread.
+unsafe impl Send for Passing {}
+
+/// Runs code of PostgreSQL, and unwinds with its error.
+///
+/// # Safety
+/// `work` must own nothing when it calls PostgreSQL, since the jump goes over it, and must not panic.
+#[inline(always)]
+pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The copy of the error is in
+    // the caller's memory, which nobody frees before the error is raised again.
+    unsafe {
+        let (memory, exceptions) = (pg_sys::CurrentMemoryContext, pg_sys::PG_exception_stack);
+        let contexts = pg_sys::error_context_stack;
+        let mut result = MaybeUninit::uninit();
+        let jumped = call_with_sigsetjmp(false, |buffer| {
+            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
+            result.write(work());
+            0
+        });
+        pg_sys::PG_exception_stack = exceptions;
+        pg_sys::error_context_stack = contexts;
+        if jumped == 0 {
+            return result.assume_init();
+        }
+        pg_sys::CurrentMemoryContext = memory;
+        let error = raw::CopyErrorData();
+        raw::FlushErrorState();
+        resume_unwind(Box::new(Passing(error)))
+    }
+}
+
+/// Runs the body of a function that PostgreSQL calls: with a reserve of memory for errors, and with PostgreSQL's errors
+/// raised again at the end. It comes first in the function, below pgrx's guard, which is for Rust's errors.
+#[inline(always)]
+pub fn enter<T>(body: impl FnOnce() -> T) -> T {
+    let mut ready = Ready::new();
+    // SAFETY: two variables of this frame.
+    let entered = unsafe { ready.enter() };
+    let result = catch_unwind(AssertUnwindSafe(body));
+    drop(entered);
+    result.unwrap_or_else(|payload| match payload.downcast::<Passing>() {
+        Ok(passing) => {
+            let Passing(error) = *passing;
+            // SAFETY: copied by `guard`. The frames up to PostgreSQL's own have nothing to drop.
+            unsafe { raw::ReThrowError(error) }
+        }
+        Err(payload) => resume_unwind(payload),
+    })
+}
 
 /// Calls a function pointer of PostgreSQL under the guard. The caller promises, as for any call of a pointer, that the
 /// arguments are what the function expects.
@@ -14,10 +122,10 @@
 macro_rules! guarded {
     ({ $($body:tt)* }) => {{
         #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]
-        pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| { $($body)* })
+        $crate::pg::call::guard::guard(|| { $($body)* })
     }};
     ($function:ident($($argument:expr),* $(,)?)) => {{
         #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]
-        pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| $function($($argument),*))
+        $crate::pg::call::guard::guard(|| $function($($argument),*))
     }};
 }

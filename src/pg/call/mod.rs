@@ -10,7 +10,7 @@
 //! | [`nodes`], [`expression`] | what the expression of a call shows about its arguments |
 
 #[macro_use]
-mod guard;
+pub mod guard;
 #[macro_use]
 pub mod functions;
 

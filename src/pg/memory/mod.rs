@@ -7,7 +7,6 @@
 //! | [`temporary_file`] | a file that ends with a memory context |
 
 pub mod allocator;
-#[macro_use]
 pub mod reserve;
 pub mod temporary_file;
 

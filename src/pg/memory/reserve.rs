@@ -17,7 +17,7 @@ const RESERVE: Layout = Layout::new::<[u8; 7 << 20]>();
 
 static MEMORY: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Holds the reserve ready while PostgreSQL is in a function of the extension: `reserve!()` makes one.
+/// Holds the reserve ready while PostgreSQL is in a function of the extension.
 pub struct Ready {
     callback: pg_sys::ErrorContextCallback,
 }
@@ -84,13 +84,4 @@ unsafe extern "C-unwind" fn give_back(_: *mut std::ffi::c_void) {
         // SAFETY: from this allocator, with this layout, and no longer known to anybody.
         unsafe { System.dealloc(memory, RESERVE) };
     }
-}
-
-/// Holds a reserve of memory ready for errors, to the end of the block.
-macro_rules! reserve {
-    () => {
-        let mut ready = $crate::pg::memory::reserve::Ready::new();
-        // SAFETY: two variables of this frame.
-        let _entered = unsafe { ready.enter() };
-    };
 }

@@ -2,6 +2,7 @@
 
 use super::snapshot::Latest;
 use crate::pg::call::error::{Result, raise};
+use crate::pg::call::guard::enter;
 use crate::pg::storage::relation::{Opened, Relation};
 use pgrx::pg_sys;
 use std::ffi::c_void;
@@ -120,11 +121,11 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
     state: *mut c_void,
 ) {
     // SAFETY: the scan passes a place, a value for the one column, and the closure.
-    unsafe {
+    enter(|| unsafe {
         let value = if *nulls { None } else { Some(*values) };
         let row = Row { value, page: page_of(place), line: (*place).ip_posid };
         (*state.cast::<F>())(row).unwrap_or_else(|error| raise(error));
-    }
+    });
 }
 
 /// The page of a place in a table.

@@ -361,3 +361,13 @@ DROP TABLE seen, numbers, "upper", passing, loose, nulls, strict, safe, there, g
 DROP FUNCTION half, rights, nothing, other_filter, counted;
 REVOKE ALL ON SCHEMA public FROM regress_bloom_reader, regress_bloom_writer;
 DROP ROLE regress_bloom_reader, regress_bloom_writer;
+
+-- An overfull set refuses each new element, also in a session that adds only a few.
+SELECT bloom_set_create('brimful', 'integer', 20000);
+SET pg_bloom.overfill = ignore;
+SELECT cardinality(bloom_set_add_all('brimful', ARRAY(SELECT generate_series(1, 80000)))) > 50000 AS many;
+\c -
+SET pg_bloom.overfill = error;
+SELECT count(*) FILTER (WHERE result = 'true') AS accepted, count(*) FILTER (WHERE result = '22023') > 50 AS refused
+FROM (SELECT outcome(format('SELECT bloom_set_add(''brimful'', %s)', -i)) AS result FROM generate_series(1, 300) AS i OFFSET 0) AS s;
+DROP TABLE brimful;
