@@ -1,7 +1,7 @@
 //! What differs between PostgreSQL's major versions by its name or its signature.
 //!
 //! A condition asks whether the version is *older* than a change (features `before_…` of Cargo.toml), so that a new
-//! major version gets the newest code: one that lacks a name then doesn't compile, rather than going on without a check.
+//! major version gets the newest code: if that lacks a name, it doesn't compile, rather than going on without a check.
 
 use pgrx::pg_sys::{self, Oid};
 

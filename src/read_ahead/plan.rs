@@ -33,7 +33,8 @@ unsafe extern "C-unwind" fn plan(
     _plans: *mut pg_sys::List,
 ) -> *mut pg_sys::Plan {
     enter(|| {
-        // SAFETY: PostgreSQL passes a path of this library; the plan is memory for one, whose fields may be zero at first.
+        // SAFETY: PostgreSQL passes a path of this library; the plan is memory for one, and its fields may be zero at
+        // first.
         unsafe {
             let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
             let (ours, condition): (*mut pg_sys::RestrictInfo, _) = (part(0).cast(), parts::number(part(1).cast(), 0));

@@ -5,8 +5,8 @@
 //! turns into the same error again, with all that it has: its code, context, names of objects, texts in the encoding of
 //! the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
-//! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of an
-//! error, and its code if that is one of PostgreSQL's own. So whatever runs code of users goes through this one.
+//! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of
+//! an error, and its code if that is one of PostgreSQL's own. So whatever runs code of users goes through this one.
 
 use crate::pg::memory::reserve::Ready;
 use cee_scape::call_with_sigsetjmp;
@@ -71,8 +71,8 @@ unsafe impl Send for Passing {}
 /// `work` must own nothing when it calls PostgreSQL, since the jump goes over it, and must not panic.
 #[inline(always)]
 pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The copy of the error is in
-    // the caller's memory, which nobody frees before the error is raised again.
+    // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The copy of the error is
+    // in the caller's memory, which nobody frees before the error is raised again.
     unsafe {
         let (memory, exceptions) = (pg_sys::CurrentMemoryContext, pg_sys::PG_exception_stack);
         let contexts = pg_sys::error_context_stack;

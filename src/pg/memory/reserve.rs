@@ -4,8 +4,8 @@
 //! that has grown takes its next block of a megabyte or more; if the copy fails for lack of that, so does the copy of
 //! *that* error, until PostgreSQL's stack of errors is full, which ends the server. So each session has a reserve,
 //! which it gives back to the system when an error is raised for lack of memory, before that error is copied. Where
-//! there is no memory for the reserve, no function of the extension starts. The reserve is never written to, so it takes
-//! address space only.
+//! there is no memory for the reserve, no function of the extension starts. The reserve is never written to, so it
+//! takes address space only.
 
 use crate::pg::call::error::out_of_memory;
 use pgrx::pg_sys;
