@@ -82,6 +82,7 @@ fn main() {
         fpr: DEFAULT_FPR,
         pages_per_range: PAGES_PER_RANGE as u32,
         guess: per_range as u32,
+        is_flat: false,
     };
     for &rows in &sizes {
         let ranges = (0..rows.div_ceil(per_range))

@@ -27,7 +27,13 @@ pub fn hash(bytes: &[u8]) -> u64 {
     xxh64(bytes, 0)
 }
 
-/// The same hash, in strides that can be cancelled.
+/// The hash of bytes that are not an element: XXH64 with a seed of their own.
+#[inline]
+pub fn seeded(bytes: &[u8], seed: u64) -> u64 {
+    xxh64(bytes, seed)
+}
+
+/// The same hash as of an element, in strides that can be cancelled.
 pub fn hash_long(bytes: &[u8]) -> u64 {
     if bytes.len() <= crate::interrupt::STRIDE { hash(bytes) } else { Stream::of(|stream| stream.write(bytes)) }
 }
@@ -41,7 +47,12 @@ pub struct Stream {
 impl Stream {
     /// The hash of what `write` writes.
     pub fn of(write: impl FnOnce(&mut Stream)) -> u64 {
-        let mut stream = Stream { state: Xxh64::new(0), unchecked: 0 };
+        Stream::seeded(0, write)
+    }
+
+    /// The same as [`seeded`].
+    pub fn seeded(seed: u64, write: impl FnOnce(&mut Stream)) -> u64 {
+        let mut stream = Stream { state: Xxh64::new(seed), unchecked: 0 };
         write(&mut stream);
         stream.state.digest()
     }

@@ -28,8 +28,9 @@ pub fn run(data: &[u8]) {
 /// Builds and appends as the bytes say. Every element must be found in its range.
 fn live(history: &[u8]) -> Index {
     let mut input = Input(history);
-    let fpr = [1e-7, 0.00002, 0.01, 0.1][usize::from(input.byte() % 4)];
-    let options = Options { size: size(), fpr, pages_per_range: 8, guess: u32::from(input.byte()) };
+    let shape = input.byte();
+    let (fpr, is_flat) = ([1e-7, 0.00002, 0.01, 0.1][usize::from(shape % 4)], shape & 4 != 0);
+    let options = Options { size: size(), fpr, pages_per_range: 8, guess: u32::from(input.byte()), is_flat };
     let (built, each) = (u32::from(input.half() % 800), u64::from(input.byte() % 12));
     let hold = usize::from(input.half());
     let element = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -16,6 +16,7 @@ pub mod oracle;
 pub mod pages;
 pub mod parquet;
 pub mod parse;
+pub mod patterns;
 pub mod sizing;
 pub mod state;
 pub mod thrift;
@@ -24,7 +25,7 @@ pub mod thrift;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is that of its archive in `corpus/`.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("parse", parse::run),
     ("operations", operations::run),
     ("state", state::run),
@@ -33,4 +34,5 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("counting", counting::run),
     ("index_keys", index_keys::run),
     ("index_filters", index_filters::run),
+    ("patterns", patterns::run),
 ];

@@ -84,6 +84,11 @@ impl Build {
     pub fn range<S: Sink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
         if self.gathered.ranges() == MAX_WIDTH as usize {
             let full = std::mem::take(&mut self.gathered);
+            if self.directory.options.is_flat {
+                self.tile(sink, &full, Width::MAX, self.rates.alone, false)?;
+                self.gathered.add(hashes);
+                return Ok(());
+            }
             self.undecided.push(full);
             let ranges = self.undecided.len() as u64 * u64::from(MAX_WIDTH);
             if self.directory.covered_from.is_some() || ranges >= RANGES_ALONE {

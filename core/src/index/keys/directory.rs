@@ -17,7 +17,7 @@
 //! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of level 1
 //! between them. The metapage has room for 404.
 
-use super::level::Level;
+use super::level::{Level, RANGES_ALONE};
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::Chain;
@@ -34,6 +34,15 @@ pub struct Options {
     pub pages_per_range: u32,
     /// How many distinct elements a range is assumed to have while there are none.
     pub guess: u32,
+    /// Whether there is no level 1, however many ranges there are: most slots of it would have all elements.
+    pub is_flat: bool,
+}
+
+impl Options {
+    /// Tiles that end within so many ranges have no slot in level 1.
+    pub(super) const fn ranges_alone(&self) -> u64 {
+        if self.is_flat { u64::MAX } else { RANGES_ALONE }
+    }
 }
 
 /// Neighbouring tiles of one shape.
@@ -75,6 +84,8 @@ pub struct Directory {
     pub options: Options,
     /// What the metapages of both indexes say.
     pub chain: Chain,
+    /// How many keys a row has in the mean, by the build of the index; 0 where each has one.
+    pub keys_per_row: u16,
     /// The first tile of level 0 that has a slot in level 1.
     pub(super) covered_from: Option<u32>,
     /// The runs in the metapage.
@@ -88,6 +99,7 @@ impl Directory {
         Directory {
             options,
             chain: Chain::empty(),
+            keys_per_row: 0,
             covered_from: None,
             open: Vec::new(),
             levels: [Vec::new(), Vec::new()],

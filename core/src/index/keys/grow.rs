@@ -29,7 +29,6 @@
 use super::directory::Directory;
 use super::fill::Fill;
 use super::level::Level;
-use super::level::RANGES_ALONE;
 use super::meta::open_runs;
 use super::rate::{self, Rates, Target, typical};
 use super::tile::{MAX_WIDTH, TileShape, Width};
@@ -82,7 +81,7 @@ impl Directory {
         let rates = Rates::of(self.options.size, self.options.fpr)?;
         let start = self.end_slot(Level::Zero);
         let width = Width::holding(next_width(start));
-        let covered = self.covered_from.is_some() || start + u64::from(width.slots()) > RANGES_ALONE;
+        let covered = self.covered_from.is_some() || start + u64::from(width.slots()) > self.options.ranges_alone();
         let target = rates.target(Level::Zero, covered);
         let seen = self.loads_of_last(pages, Level::Zero)?;
         let lower = self.next_shape(Level::Zero, width, target, &seen, f64::from(self.options.guess));

@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use super::fill::Fill;
 use super::level::Level;
-use super::rate::{MAX_FPR, MIN_FPR, split};
+use super::rate::{MAX_PART_FPR, MIN_FPR, split};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
 use crate::index::page::Pages;
 use crate::memory;
@@ -52,7 +52,7 @@ impl Survey {
 impl Directory {
     /// What a lookup is expected to read.
     pub fn expectation(&self) -> Expectation {
-        let fpr = self.options.fpr.clamp(MIN_FPR, MAX_FPR);
+        let fpr = self.options.fpr.clamp(MIN_FPR, MAX_PART_FPR);
         let (below, above) = split(fpr);
         let always = f64::from(self.tiles_alone()) + f64::from(self.tiles(Level::One));
         let covered = f64::from(self.tiles(Level::Zero) - self.tiles_alone());

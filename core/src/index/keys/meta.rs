@@ -6,7 +6,8 @@
 //! 48  pages per range    u32
 //! 52  rows per range     u32  while none are seen
 //! 56  first covered tile u32  FFFFFFFF: none
-//! 60  reserved           u32  0
+//! 60  levels             u16  1, or 0: a second one when it is needed
+//! 62  keys per row       u16  in the mean, by the build; 0: one
 //! ```
 //!
 //! A record is a run of 20 bytes.
@@ -14,7 +15,6 @@
 use super::directory::{Directory, Options, Run};
 use super::level::Level;
 use super::level::MAX_HASHES;
-use super::level::RANGES_ALONE;
 use super::rate::check_fpr;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error;
@@ -88,11 +88,12 @@ impl Directory {
         let mut bytes = Reader(&stored.fields);
         let fpr = f64::from_bits(bytes.u64());
         let (pages_per_range, guess) = (bytes.u32(), bytes.u32());
-        let (covered_from, reserved) = (bytes.u32(), bytes.u32());
+        let (covered_from, levels, keys_per_row) = (bytes.u32(), bytes.u16(), bytes.u16());
         require(check_fpr(fpr).is_ok(), || field("false positive rate", fpr.to_bits()))?;
         require(pages_per_range > 0, || field("pages per range", 0u32))?;
-        require(reserved == 0, || field("reserved number", reserved))?;
-        let mut directory = Directory::empty(Options { size, fpr, pages_per_range, guess });
+        require(levels <= 1, || field("levels", levels))?;
+        let mut directory = Directory::empty(Options { size, fpr, pages_per_range, guess, is_flat: levels == 1 });
+        directory.keys_per_row = keys_per_row;
         directory.chain = stored.chain;
         directory.covered_from = (covered_from != NONE_COVERED).then_some(covered_from);
         let mut end = 1;
@@ -142,6 +143,7 @@ impl Directory {
         let (tiles, slots) = (u64::from(self.tiles(Level::Zero)), self.end_slot(Level::One));
         let above = self.tiles(Level::One);
         let first = self.covered_from.map_or(tiles, u64::from);
+        require(!self.options.is_flat || self.covered_from.is_none(), || field("first covered tile", first))?;
         require(first < tiles || self.covered_from.is_none(), || field("first covered tile", first))?;
         require(self.covered_from.is_some() || above == 0, || field("first covered tile", NONE_COVERED))?;
         let uncovered = || Damage { page: META_PAGE, defect: Defect::Uncovered { tile: slots, tiles } };
@@ -149,7 +151,7 @@ impl Directory {
         require(above == 0 || slots < tiles + u64::from(MAX_WIDTH), || field("slots of level 1", slots))?;
         let last_alone = self.tiles_alone().checked_sub(1).and_then(|last| self.tile(Level::Zero, last));
         let alone = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.width.slots()));
-        require(alone <= RANGES_ALONE, || field("ranges without level 1", alone))
+        require(alone <= self.options.ranges_alone(), || field("ranges without level 1", alone))
     }
 
     /// Writes the metapage, except PostgreSQL's header.
@@ -159,8 +161,9 @@ impl Directory {
     pub fn write_meta(&self, page: &mut [u8]) {
         let mut fields = self.options.fpr.to_bits().to_le_bytes().to_vec();
         let covered_from = self.covered_from.unwrap_or(NONE_COVERED);
-        let numbers = [self.options.pages_per_range, self.options.guess, covered_from, 0];
+        let numbers = [self.options.pages_per_range, self.options.guess, covered_from];
         fields.extend(numbers.into_iter().flat_map(u32::to_le_bytes));
+        fields.extend([u16::from(self.options.is_flat), self.keys_per_row].into_iter().flat_map(u16::to_le_bytes));
         self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
     }
 

@@ -97,10 +97,11 @@ pub use grow::{Growth, next_width};
 pub use inspect::{Expectation, Survey};
 pub use level::{Level, MAX_HASHES, RANGES_ALONE};
 pub use rate::{
-    DEFAULT_FPR, MAX_FPR, MIN_FPR, Rates, Target, check_fpr, may_stay, mean_rate, pages_for, split, typical,
+    DEFAULT_FPR, MAX_FPR, MAX_PART_FPR, MIN_FPR, Rates, Target, check_fpr, may_stay, mean_rate, pages_for, split,
+    typical,
 };
 pub use search::Places;
-pub use tile::{Deltas, MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width};
+pub use tile::{Deltas, MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width, changes};
 
 #[cfg(test)]
 mod tests;

@@ -45,8 +45,10 @@ use std::cell::Cell;
 pub const DEFAULT_FPR: f64 = 0.00002;
 /// The smallest rate that an index may have.
 pub const MIN_FPR: f64 = 1e-7;
-/// The largest.
+/// The largest of one with a key for each row.
 pub const MAX_FPR: f64 = 0.1;
+/// The largest of one with many keys for each row: a lookup asks for several of them.
+pub const MAX_PART_FPR: f64 = 0.5;
 /// The share of level 1 in the logarithm of the rate.
 const LEVEL_ONE_SHARE: f64 = 0.42;
 /// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
@@ -77,12 +79,12 @@ pub struct Rates {
 /// Checks the rate of an index.
 ///
 /// # Errors
-/// [`InvalidParameter::IndexRate`] unless it is from [`MIN_FPR`] to [`MAX_FPR`].
+/// [`InvalidParameter::IndexRate`] unless it is from [`MIN_FPR`] to [`MAX_PART_FPR`].
 pub fn check_fpr(fpr: f64) -> Result<()> {
-    if (MIN_FPR..=MAX_FPR).contains(&fpr) {
+    if (MIN_FPR..=MAX_PART_FPR).contains(&fpr) {
         return Ok(());
     }
-    Err(InvalidParameter::IndexRate { fpr, least: MIN_FPR, greatest: MAX_FPR }.into())
+    Err(InvalidParameter::IndexRate { fpr, least: MIN_FPR, greatest: MAX_PART_FPR }.into())
 }
 
 /// The rates of level 0, below level 1, and of level 1 in an index that promises `fpr`: their product is that.

@@ -14,6 +14,8 @@ use super::directory::Directory;
 use super::level::Level;
 use super::tile::{Mark, Slots, TileAddress};
 use crate::index::page::Pages;
+use crate::memory;
+use crate::parts::Condition;
 
 /// Where the bits of one element belong for one range: at most two pages.
 ///
@@ -57,35 +59,78 @@ impl Directory {
         Some(Places { upper, lower: mark(tile, range)? })
     }
 
-    /// Calls `found` with each range that may have an element, in ascending order.
+    /// Calls `found` with each range that may have an element.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search_for`].
+    pub fn search<P: Pages>(&self, pages: &mut P, hash: u64, found: impl FnMut(u32)) -> Result<(), P::Error> {
+        self.search_for(pages, &Condition::Has(hash), found)
+    }
+
+    /// Calls `found` with each range that may have elements with which a condition holds, in ascending order. It must
+    /// not be unknown.
     ///
     /// A range without a tile is one without elements. Rows that a session may see were given their bits before they
     /// were committed, so a directory that was current when the lookup began knows all tiles that matter.
     ///
     /// # Errors
     /// [`super::Damage`] for a page that is not of its tile; those of reading.
-    pub fn search<P: Pages>(&self, pages: &mut P, hash: u64, mut found: impl FnMut(u32)) -> Result<(), P::Error> {
+    pub fn search_for<P: Pages>(
+        &self,
+        pages: &mut P,
+        condition: &Condition,
+        mut found: impl FnMut(u32),
+    ) -> Result<(), P::Error> {
         for tile in self.tiles_from(Level::Zero, 0).take(self.tiles_alone() as usize) {
-            probe(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
+            probe(pages, &tile, condition)?.for_each(|slot| found(tile.first_slot + slot));
         }
         let mut candidates = Vec::new();
         for tile in self.tiles_from(Level::One, 0) {
-            for slot in probe(pages, &tile, hash)? {
+            for slot in probe(pages, &tile, condition)? {
                 // A tile that was added after this directory was read.
                 let Some(below) = self.tile(Level::Zero, tile.first_slot.saturating_add(slot)) else { continue };
-                pages.prefetch(below.probe(hash).page);
-                candidates.push(below);
+                if let Condition::Has(hash) = *condition {
+                    pages.prefetch(below.probe(hash).page);
+                }
+                memory::push(&mut candidates, below);
             }
         }
         for tile in candidates {
-            probe(pages, &tile, hash)?.for_each(|slot| found(tile.first_slot + slot));
+            probe(pages, &tile, condition)?.for_each(|slot| found(tile.first_slot + slot));
         }
         Ok(())
     }
+
+    /// How many ranges [`Directory::search_for`] would find, by at most so many tiles, evenly spread.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search_for`].
+    pub fn ranges_expected<P: Pages>(&self, pages: &mut P, condition: &Condition, most: u32) -> Result<f64, P::Error> {
+        let tiles = self.tiles(Level::Zero);
+        let probed = tiles.min(most.max(1));
+        let (mut found, mut slots) = (0, 0);
+        for i in 0..probed {
+            let ordinal = (u64::from(i) * u64::from(tiles) / u64::from(probed)) as u32;
+            let Some(tile) = self.tile(Level::Zero, ordinal) else { continue };
+            slots += u64::from(tile.shape.width.slots());
+            let above = if ordinal < self.tiles_alone() { None } else { self.tile_of(Level::One, ordinal) };
+            let is_candidate = match above {
+                Some(above) => probe(pages, &above, condition)?.any(|slot| above.first_slot + slot == ordinal),
+                None => true,
+            };
+            if is_candidate {
+                found += u64::from(probe(pages, &tile, condition)?.len());
+            }
+        }
+        Ok(found as f64 * self.end_slot(Level::Zero) as f64 / slots.max(1) as f64)
+    }
 }
 
-/// The slots of a tile that may have an element.
-fn probe<P: Pages>(pages: &mut P, tile: &TileAddress, hash: u64) -> Result<Slots, P::Error> {
-    let probe = tile.probe(hash);
-    Ok(pages.with(probe.page, |page| probe.slots(page))??)
+/// The slots of a tile for which a condition may hold.
+fn probe<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) -> Result<Slots, P::Error> {
+    let mut having = |hash| {
+        let probe = tile.probe(hash);
+        Ok(pages.with(probe.page, |page| probe.slots(page))??.0)
+    };
+    condition.slots(u128::MAX, &mut having).map(Slots)
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Default options, except what a test is about.
 fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
-    Options { size: PageSize::new(bytes).unwrap(), fpr, pages_per_range: 8, guess }
+    Options { size: PageSize::new(bytes).unwrap(), fpr, pages_per_range: 8, guess, is_flat: false }
 }
 
 /// An element that no other number is.

@@ -21,6 +21,7 @@ use super::level::Level;
 use super::level::MAX_HASHES;
 use crate::hash::{reduce, word};
 use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::memory;
 use crate::sizing::rate;
 
 /// Words of a hash that belong to one level.
@@ -313,6 +314,29 @@ impl Mark {
         }
         Ok(deltas)
     }
+}
+
+/// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
+/// and new value of each byte, ascending.
+///
+/// # Errors
+/// Those of [`Probe::slots`].
+pub fn changes(marks: &[Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
+    let mut changes: Vec<(u16, u8)> = Vec::new();
+    for mark in marks {
+        for &change in mark.deltas(page)?.bytes() {
+            memory::push(&mut changes, change);
+        }
+    }
+    changes.sort_unstable_by_key(|&(offset, _)| offset);
+    changes.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        if is_same {
+            kept.1 |= next.1;
+        }
+        is_same
+    });
+    Ok(changes)
 }
 
 /// The bytes of one page that change when an element is added, each once.

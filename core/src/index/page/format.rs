@@ -174,6 +174,10 @@ impl Reader<'_> {
         *taken
     }
 
+    pub fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
     pub fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.take())
     }

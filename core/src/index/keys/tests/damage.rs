@@ -79,7 +79,7 @@ fn each_field_is_checked() {
     assert!(field("hash function")(with(28, &[2])));
     assert!(field("reserved byte")(with(30, &[1])));
     assert!(field("false positive rate")(with(64, &f64::NAN.to_le_bytes())));
-    assert!(field("false positive rate")(with(64, &0.5f64.to_le_bytes())));
+    assert!(field("false positive rate")(with(64, &0.6f64.to_le_bytes())));
     assert!(field("page size")(with(32, &4096u32.to_le_bytes())));
     assert!(field("pages per range")(with(72, &[0; 4])));
     assert!(field("number of pages")(with(40, &[0; 4])));
@@ -90,7 +90,9 @@ fn each_field_is_checked() {
     assert!(field("newest directory page")(with(48, &[1])));
     assert!(field("bytes of records")(with(52, &[0xFF; 4])));
     assert!(field("bytes of records")(with(52, &[sound.memory.pages[0][52] + 1])));
-    assert!(field("reserved number")(with(84, &[1])));
+    assert!(field("levels")(with(84, &[2])));
+    // This one has two.
+    assert!(field("first covered tile")(with(84, &[1])));
     assert!(field("unused byte")(with(8000, &[1])));
     // The first run is five tiles of level 0, 128 wide.
     assert_eq!(run(with(88, &[2])), (0, RunProblem::Level(2)));

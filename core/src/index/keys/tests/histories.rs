@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hash::word;
+use crate::parts::Condition;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -17,6 +18,27 @@ fn assert_all_found(index: &mut Index, oracle: &Oracle) {
         let found = index.search(hash).unwrap();
         assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
         assert!(ranges.iter().all(|range| found.contains(range)), "{hash:x} is in {ranges:?}, found in {found:?}");
+    }
+}
+
+/// Every range with which a condition on three of its elements, or those of others, holds is found.
+fn assert_conditions_hold(index: &mut Index, oracle: &Oracle) {
+    let all: BTreeSet<u64> = oracle.values().flatten().copied().collect();
+    let all: Vec<u64> = all.into_iter().collect();
+    for i in 0..all.len().min(40) {
+        let [a, b, c] = [1, 2, 3].map(|j| all[word(i as u64, j) as usize % all.len()]);
+        let has = Condition::Has;
+        let condition = Condition::all([has(a), Condition::any([has(b), has(c)])]);
+        let mut found = Vec::new();
+        index.directory.search_for(&mut index.memory, &condition, |range| found.push(range)).unwrap();
+        assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+        for (range, hashes) in oracle {
+            if hashes.contains(&a) && (hashes.contains(&b) || hashes.contains(&c)) {
+                assert!(found.contains(range), "{range} has them, found {found:?}");
+            }
+        }
+        let expected = index.directory.ranges_expected(&mut index.memory, &condition, u32::MAX).unwrap();
+        assert!((expected - found.len() as f64).abs() < 0.01, "{expected} ranges, found {found:?}");
     }
 }
 
@@ -48,11 +70,12 @@ proptest! {
         most in 0u64..20,
         hold in prop_oneof![Just(0usize), 1usize..3000],
         bytes in prop_oneof![Just(1024usize), Just(2048), Just(8192)],
-        fpr in -7.0..-1.0f64,
+        fpr in -7.0..-0.3f64,
+        is_flat: bool,
         universe in prop_oneof![Just(u64::MAX), 1u64..200],
         steps in prop::collection::vec(step(), 0..12),
     ) {
-        let fpr = 10f64.powf(fpr).clamp(MIN_FPR, MAX_FPR);
+        let fpr = 10f64.powf(fpr).clamp(MIN_FPR, MAX_PART_FPR);
         let mut oracle = Oracle::new();
         let mut next = 0u64;
         let mut fresh = || {
@@ -65,7 +88,7 @@ proptest! {
         for (list, range) in lists.iter().zip(0..) {
             oracle.insert(range, list.iter().copied().collect());
         }
-        let mut index = Index::build(options(bytes, fpr, 5), hold, &lists).unwrap();
+        let mut index = Index::build(Options { is_flat, ..options(bytes, fpr, 5) }, hold, &lists).unwrap();
         check(&index);
         prop_assert!(index.directory.end_slot(Level::Zero) >= built as u64);
         let mut end = built as u32;
@@ -102,7 +125,9 @@ proptest! {
             }
         }
         check(&index);
+        prop_assert!(!is_flat || index.directory.tiles(Level::One) == 0);
         assert_all_found(&mut index, &oracle);
+        assert_conditions_hold(&mut index, &oracle);
     }
 
     /// The bits are those of docs/format.md, however they were set.

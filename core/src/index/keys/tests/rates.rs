@@ -76,7 +76,7 @@ fn levels_and_both_together() {
 #[test]
 fn promises_are_kept() {
     for bytes in [1024, 4096, 8192, 32768] {
-        for fpr in [MAX_FPR, 0.01, 1e-4, DEFAULT_FPR, MIN_FPR] {
+        for fpr in [MAX_PART_FPR, MAX_FPR, 0.01, 1e-4, DEFAULT_FPR, MIN_FPR] {
             let size = PageSize::new(bytes).unwrap();
             let rates = Rates::of(size, fpr).unwrap();
             assert!((rates.below.fpr * rates.above.fpr / fpr - 1.0).abs() < 1e-12);
@@ -88,7 +88,7 @@ fn promises_are_kept() {
             }
         }
     }
-    for fpr in [0.0, -1.0, f64::NAN, 0.2, 1e-8, f64::INFINITY] {
+    for fpr in [0.0, -1.0, f64::NAN, 0.6, 1e-8, f64::INFINITY] {
         assert_eq!(check_fpr(fpr).unwrap_err().class(), crate::Class::InvalidParameter);
         assert!(Rates::of(PageSize::DEFAULT, fpr).is_err());
     }

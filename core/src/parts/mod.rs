@@ -1,0 +1,134 @@
+//! Parts of a value, for an index that finds rows by what is in them: members of an array, windows of a text, words,
+//! what a JSON document says.
+//!
+//! A row gives the index the hashes of its parts; a question is a [`Condition`] on such hashes. Both sides get them
+//! from the functions here, so that they cannot differ. The hash of a part is XXH64 over its bytes with a seed for each
+//! kind of part. So a part never meets one of another kind, nor a whole value, whose seed is 0. All are frozen, since
+//! stored indexes depend on them.
+//!
+//! | part | seed | bytes |
+//! |---|---:|---|
+//! | a member of an array | 2 | the hash of the member as an element, little-endian |
+//! | a window of a text | 3 | three bytes of the folded text: see [`text`] |
+//! | a word | 4 | the lexeme |
+//! | a value in a JSON document | that of its path | a byte for its type, then its canonical bytes |
+//! | a key of a JSON document, at its top | 6 | the key |
+//!
+//! The seed of the path `a.b` is XXH64 of `b` with the seed XXH64 of `a` with the seed 5. Arrays are not part of a
+//! path: `{"a": [1]}` has the value 1 at `a`.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `condition` | a condition on the hashes of a row's parts |
+//! | `text` | windows of a text, and of what it is compared with |
+
+mod condition;
+pub mod text;
+
+pub use condition::{Condition, MAX_DEPTH};
+
+use crate::canonical::Sink;
+use crate::hash::{Stream, seeded};
+
+const MEMBER: u64 = 2;
+const WINDOW: u64 = 3;
+const WORD: u64 = 4;
+const ROOT: u64 = 5;
+const KEY: u64 = 6;
+
+/// The hash of a member of an array, from its hash as an element.
+#[inline]
+pub fn member(element: u64) -> u64 {
+    seeded(&element.to_le_bytes(), MEMBER)
+}
+
+/// The hash of a window of a folded text, whose first byte is the highest of the three.
+#[inline]
+pub fn window(window: u32) -> u64 {
+    let [_, a, b, c] = window.to_be_bytes();
+    seeded(&[a, b, c], WINDOW)
+}
+
+/// The hash of a lexeme.
+pub fn word(lexeme: &[u8]) -> u64 {
+    seeded(lexeme, WORD)
+}
+
+/// The hash of a key at the top of a JSON document, or of a string that `?` finds as one.
+pub fn key(key: &[u8]) -> u64 {
+    seeded(key, KEY)
+}
+
+/// Where a value is in a JSON document: the keys that lead to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonPath(u64);
+
+/// The type of a value in a JSON document that has no others in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// `null`
+    Null = 0,
+    /// `false`
+    False = 1,
+    /// `true`
+    True = 2,
+    /// A number, by its value.
+    Number = 3,
+    /// A string.
+    String = 4,
+}
+
+impl JsonPath {
+    /// The document itself.
+    pub const ROOT: JsonPath = JsonPath(ROOT);
+
+    /// The value of a key in an object at this path.
+    pub fn key(self, key: &[u8]) -> JsonPath {
+        JsonPath(seeded(key, self.0))
+    }
+
+    /// The hash of a value at this path, of which `write` writes the canonical bytes.
+    pub fn leaf(self, leaf: Leaf, write: impl FnOnce(&mut Stream)) -> u64 {
+        Stream::seeded(self.0, |stream| {
+            stream.write(&[leaf as u8]);
+            write(stream);
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_frozen() {
+        // By Python's xxhash: xxh64(bytes, seed).
+        let hashes = [
+            member(crate::hash::hash(b"abc")),
+            window(0x61_62_63),
+            word(b"abc"),
+            key(b"abc"),
+            JsonPath::ROOT.key(b"a").key(b"b").leaf(Leaf::String, |stream| stream.write(b"abc")),
+            JsonPath::ROOT.leaf(Leaf::Null, |_| ()),
+        ];
+        assert_eq!(hashes, HASHES);
+    }
+
+    #[test]
+    fn parts_of_different_kinds_have_different_hashes() {
+        let whole = crate::hash::hash(b"abc");
+        let hashes = [whole, member(whole), window(0x61_62_63), word(b"abc"), key(b"abc")];
+        for (i, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..i].contains(hash));
+        }
+    }
+
+    const HASHES: [u64; 6] = [
+        0x18E3_CBF5_E8E4_C818,
+        0x2BD6_0D36_955D_B703,
+        0x4CAE_0D84_933B_C718,
+        0x28D2_A0D4_8F7C_2643,
+        0x5BF6_00D6_44B5_614C,
+        0x72B1_2317_E8A8_B952,
+    ];
+}
