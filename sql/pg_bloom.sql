@@ -1591,14 +1591,6 @@ CREATE OPERATOR CLASS xid8_ops DEFAULT FOR TYPE xid8 USING bloom_filter AS OPERA
 COMMENT ON OPERATOR CLASS xid8_ops USING bloom_filter IS '= of xid8';
 COMMENT ON OPERATOR FAMILY xid8_ops USING bloom_filter IS '= of xid8';
 
-CREATE OPERATOR CLASS jsonb_ops DEFAULT FOR TYPE jsonb USING bloom_filter AS OPERATOR 1 =;
-COMMENT ON OPERATOR CLASS jsonb_ops USING bloom_filter IS '= of jsonb';
-COMMENT ON OPERATOR FAMILY jsonb_ops USING bloom_filter IS '= of jsonb';
-
-CREATE OPERATOR CLASS array_ops DEFAULT FOR TYPE anyarray USING bloom_filter AS OPERATOR 1 =;
-COMMENT ON OPERATOR CLASS array_ops USING bloom_filter IS '= of arrays';
-COMMENT ON OPERATOR FAMILY array_ops USING bloom_filter IS '= of arrays';
-
 CREATE OPERATOR CLASS enum_ops DEFAULT FOR TYPE anyenum USING bloom_filter AS OPERATOR 1 =;
 COMMENT ON OPERATOR CLASS enum_ops USING bloom_filter IS '= of enums';
 COMMENT ON OPERATOR FAMILY enum_ops USING bloom_filter IS '= of enums';
@@ -1610,6 +1602,42 @@ COMMENT ON OPERATOR FAMILY range_ops USING bloom_filter IS '= of ranges';
 CREATE OPERATOR CLASS multirange_ops DEFAULT FOR TYPE anymultirange USING bloom_filter AS OPERATOR 1 =;
 COMMENT ON OPERATOR CLASS multirange_ops USING bloom_filter IS '= of multiranges';
 COMMENT ON OPERATOR FAMILY multirange_ops USING bloom_filter IS '= of multiranges';
+
+-- Over what is in values. The support function says which parts a value has: it is that of an operator which asks for
+-- them.
+
+CREATE OPERATOR CLASS array_ops DEFAULT FOR TYPE anyarray USING bloom_filter AS
+    OPERATOR 1 =,
+    OPERATOR 3 @>,
+    OPERATOR 4 &&,
+    FUNCTION 3 arrayoverlap(anyarray, anyarray);
+COMMENT ON OPERATOR CLASS array_ops USING bloom_filter IS '@>, && and = of arrays, by their members';
+COMMENT ON OPERATOR FAMILY array_ops USING bloom_filter IS '@>, && and = of arrays, by their members';
+
+CREATE OPERATOR CLASS jsonb_ops DEFAULT FOR TYPE jsonb USING bloom_filter AS
+    OPERATOR 1 =,
+    OPERATOR 3 @>,
+    OPERATOR 9 ? (jsonb, text),
+    OPERATOR 10 ?| (jsonb, text[]),
+    OPERATOR 11 ?& (jsonb, text[]),
+    FUNCTION 3 jsonb_contains(jsonb, jsonb);
+COMMENT ON OPERATOR CLASS jsonb_ops USING bloom_filter IS '@>, ?, ?|, ?& and = of jsonb, by what is in it';
+COMMENT ON OPERATOR FAMILY jsonb_ops USING bloom_filter IS '@>, ?, ?|, ?& and = of jsonb, by what is in it';
+
+CREATE OPERATOR CLASS tsvector_ops DEFAULT FOR TYPE tsvector USING bloom_filter AS
+    OPERATOR 8 @@ (tsvector, tsquery),
+    FUNCTION 3 ts_match_vq(tsvector, tsquery);
+COMMENT ON OPERATOR CLASS tsvector_ops USING bloom_filter IS '@@ of tsvector, by its words';
+COMMENT ON OPERATOR FAMILY tsvector_ops USING bloom_filter IS '@@ of tsvector, by its words';
+
+CREATE OPERATOR CLASS text_ngram_ops FOR TYPE text USING bloom_filter AS
+    OPERATOR 1 =,
+    OPERATOR 5 ~~,
+    OPERATOR 6 ~~*,
+    OPERATOR 7 ^@,
+    FUNCTION 3 textlike(text, text);
+COMMENT ON OPERATOR CLASS text_ngram_ops USING bloom_filter IS 'LIKE, ILIKE, ^@ and = of text, by what is in it';
+COMMENT ON OPERATOR FAMILY text_ngram_ops USING bloom_filter IS 'LIKE, ILIKE, ^@ and = of text, by what is in it';
 
 -- Over a column of filters. Keys of an index scan don't say of which type an element is: those of text do, for others the
 -- support function of the operator makes a key of the element.
@@ -1677,7 +1705,9 @@ CREATE FUNCTION bloom_index_info(
     OUT pages_per_lookup double precision,
     OUT filters bigint,
     OUT slots bigint,
-    OUT always_probed bigint
+    OUT always_probed bigint,
+    OUT keys_per_row double precision,
+    OUT keys_per_range double precision
 )
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION bloom_index_info(regclass) IS 'what an index USING bloom_filter was made for, and what it holds';

@@ -11,6 +11,8 @@
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
 //! | `failures` | builds and checks that fail give back their memory |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
+//! | `parts` | what is in values: random documents, random questions of each operator |
+//! | `locales` | ILIKE in the locales that this machine has, with all characters that it folds to ASCII or from it |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
 //! | `values` | the types and their values |
@@ -41,6 +43,10 @@ mod failures;
 mod heap_filter;
 #[path = "index/history.rs"]
 mod history;
+#[path = "index/locales.rs"]
+mod locales;
+#[path = "index/parts.rs"]
+mod parts;
 #[path = "index/plans.rs"]
 mod plans;
 #[path = "index/refused.rs"]

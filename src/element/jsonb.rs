@@ -9,6 +9,7 @@
 
 use super::numeric;
 use crate::pg::call::error::{Error, SqlState, raise};
+use crate::pg::call::interrupt;
 use crate::pg::value::encoding;
 use pg_bloom_core::canonical::{Sink, json};
 use pg_bloom_core::memory;
@@ -21,6 +22,8 @@ const IS_OBJECT: u32 = 0x2000_0000;
 const LENGTH: u32 = 0x0FFF_FFFF;
 const TYPE: u32 = 0x7000_0000;
 const IS_END: u32 = 0x8000_0000;
+/// Values between two looks whether to stop.
+const CHECK_EVERY: usize = 4096;
 /// Bytes of a header or an entry, and what numbers and containers are aligned to.
 const WORD: usize = 4;
 
@@ -52,6 +55,69 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
             Item::Container(container) => enter(container, convert, &mut open, into),
         }
     }
+}
+
+/// A value in a container that has no others in it.
+pub enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    /// As PostgreSQL stores it.
+    Number(&'a [u8]),
+    String(&'a [u8]),
+}
+
+/// Calls `visit` with each value of a jsonb, given without the length before it, that has no others in it, and with
+/// what `step` makes of the keys that lead there from `root`. An array is no step.
+pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P, mut visit: impl FnMut(P, Scalar<'_>)) {
+    let mut open = Vec::new();
+    memory::push(&mut open, (root, members(jsonb)));
+    let mut visited: usize = 0;
+    while let Some((path, (keys, values))) = open.last_mut() {
+        let path = match keys.as_mut().and_then(Iterator::next) {
+            Some(key) => step(*path, key.string()),
+            None => *path,
+        };
+        match values.next() {
+            None => drop(open.pop()),
+            Some(Item::Null) => visit(path, Scalar::Null),
+            Some(Item::False) => visit(path, Scalar::Bool(false)),
+            Some(Item::True) => visit(path, Scalar::Bool(true)),
+            Some(Item::Number(number)) => visit(path, Scalar::Number(number)),
+            Some(Item::String(string)) => visit(path, Scalar::String(string)),
+            Some(Item::Container(container)) => memory::push(&mut open, (path, members(container))),
+        }
+        visited += 1;
+        if visited.is_multiple_of(CHECK_EVERY) {
+            interrupt::check_for_interrupts();
+        }
+    }
+}
+
+/// Calls `visit` with each string that the operator `?` finds in a jsonb: a key of an object, a string in an array, or
+/// one that is all there is.
+pub fn each_key(jsonb: &[u8], mut visit: impl FnMut(&[u8])) {
+    let (keys, values) = members(jsonb);
+    match keys {
+        Some(keys) => keys.for_each(|key| visit(key.string())),
+        None => values.for_each(|value| {
+            if let Item::String(string) = value {
+                visit(string);
+            }
+        }),
+    }
+}
+
+/// The keys of a container, if it is an object, and its values.
+fn members(container: &[u8]) -> (Option<Entries<'_>>, Entries<'_>) {
+    let header = word(container, 0);
+    let count = (header & COUNT) as usize;
+    if header & IS_OBJECT == 0 {
+        return (None, Entries { container, entries: count, next: 0, until: count, at: 0 });
+    }
+    let keys = Entries { container, entries: 2 * count, next: 0, until: count, at: 0 };
+    let mut passed = keys.clone();
+    passed.by_ref().for_each(drop);
+    (Some(keys), Entries { until: 2 * count, ..passed })
 }
 
 /// Opens a container.

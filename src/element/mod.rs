@@ -13,9 +13,9 @@
 mod column;
 mod element_type;
 mod hasher;
-mod jsonb;
+pub mod jsonb;
 mod members;
-mod numeric;
+pub mod numeric;
 mod probe_key;
 mod resolve;
 mod scalar;

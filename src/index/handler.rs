@@ -1,6 +1,6 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
-use super::{kinds, options, validate};
+use super::{kinds, options, parts, validate};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::enter;
@@ -32,8 +32,8 @@ fn handler(_: &Call) -> Outcome {
 /// know all rows.
 fn describe(routine: &mut pg_sys::IndexAmRoutine) {
     routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-    routine.amstrategies = validate::EQUAL.max(validate::ASKS).cast_unsigned();
-    routine.amsupport = validate::KEY_OF_ELEMENT.max(validate::KEY_OF_ARRAY).cast_unsigned();
+    routine.amstrategies = parts::MOST_STRATEGIES.cast_unsigned();
+    routine.amsupport = validate::PARTS.cast_unsigned();
     routine.amsearcharray = true;
     routine.ambuild = Some(ambuild);
     routine.ambuildempty = Some(ambuildempty);
@@ -172,7 +172,7 @@ unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
-    enter(|| validate::validate(class))
+    enter(|| kinds::validate(class))
 }
 
 #[pgrx::pg_guard]

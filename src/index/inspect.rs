@@ -21,7 +21,7 @@ fn check(call: &Call) -> Outcome {
     Ok(Some(Datum::from(kinds::of(named.index()).check(&named)?)))
 }
 
-fn columns(named: &Named, info: &Info) -> [Column; 15] {
+fn columns(named: &Named, info: &Info) -> [Column; 17] {
     let count = |number: Option<u64>| number.map_or(Column::Null, |number| Column::I64(number.cast_signed()));
     let integer = |number: Option<i64>| number.map_or(Column::Null, Column::I64);
     let real = |number: Option<f64>| number.map_or(Column::Null, Column::F64);
@@ -41,6 +41,8 @@ fn columns(named: &Named, info: &Info) -> [Column; 15] {
         integer(info.filters),
         integer(info.slots),
         integer(info.always_probed),
+        real(info.keys_per_row),
+        real(info.keys_per_range),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! The two kinds of index behind one trait: over the keys of rows, and over a column of filters.
+//! The kinds of index behind one trait: over the keys of rows, over what is in values, and over a column of filters.
 
 use super::opened::Named;
 use crate::pg::call::error::Result;
@@ -100,6 +100,10 @@ pub struct Info {
     pub overfull_ranges: Option<u64>,
     /// Pages of the index that a lookup of an absent key reads.
     pub pages_per_lookup: f64,
+    /// Keys of a row, in the mean, by the build.
+    pub keys_per_row: Option<f64>,
+    /// Distinct keys of a range, in the mean.
+    pub keys_per_range: Option<f64>,
     /// Rows that have a slot.
     pub filters: Option<i64>,
     /// Slots, free ones included.

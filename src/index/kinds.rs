@@ -3,23 +3,43 @@
 use super::filters::Filters;
 use super::keys::Keys;
 use super::kind::IndexKind;
-use super::validate::KEY_OF_ELEMENT;
+use super::parts::{self, Parts};
+use super::validate::{self, KEY_OF_ELEMENT, PARTS};
+use crate::pg::catalog::operators;
 use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
+use pgrx::pg_sys::Oid;
 
 /// The kind of an index.
 #[inline]
 pub fn of(index: Relation) -> &'static dyn IndexKind {
-    kind(index.has_support_function(KEY_OF_ELEMENT))
+    kind(index.has_support_function(KEY_OF_ELEMENT), index.has_support_function(PARTS))
 }
 
 /// The kind of an index that the planner considers.
 pub fn of_planned(planned: &Planned) -> &'static dyn IndexKind {
-    kind(planned.has_support_function(KEY_OF_ELEMENT))
+    kind(planned.has_support_function(KEY_OF_ELEMENT), planned.has_support_function(PARTS))
 }
 
-/// Only operator classes over filters have support functions.
+/// Whether an operator class is one that an index can have; says what is wrong with it.
+pub fn validate(class: Oid) -> bool {
+    let (family, declared) = operators::operator_class(class);
+    let has = |number| operators::family_function(family, declared, number).is_some();
+    if has(KEY_OF_ELEMENT) {
+        validate::over_filters(family, declared)
+    } else if has(PARTS) {
+        parts::validate(family, declared)
+    } else {
+        validate::over_keys(family, declared)
+    }
+}
+
+/// Operator classes over filters and over parts have support functions of their own, those over keys have none.
 #[inline]
-fn kind(is_over_filters: bool) -> &'static dyn IndexKind {
-    if is_over_filters { &Filters } else { &Keys }
+fn kind(is_over_filters: bool, is_over_parts: bool) -> &'static dyn IndexKind {
+    match (is_over_filters, is_over_parts) {
+        (true, _) => &Filters,
+        (false, true) => &Parts,
+        (false, false) => &Keys,
+    }
 }

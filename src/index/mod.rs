@@ -8,6 +8,7 @@
 //! | `handler` | what PostgreSQL calls, and the way from there |
 //! | `keys` | the index over the keys of rows: a filter for each range |
 //! | `filters` | the index over a column of filters |
+//! | `parts` | the index over what is in values: members, windows of text, words, JSON |
 //! | `kind`, `kinds` | what both do for PostgreSQL's verbs; of which kind an index is |
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `new_index` | the pages of an index that is being built |
@@ -27,6 +28,7 @@ mod new_index;
 mod opened;
 mod options;
 mod page;
+mod parts;
 mod session;
 mod validate;
 

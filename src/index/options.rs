@@ -1,4 +1,5 @@
-//! The options of an index: `WITH (fpr = 0.00002, pages_per_range = 8)`.
+//! The options of an index: `WITH (fpr = 0.00002, pages_per_range = 8)`. What is not said depends on the operator
+//! class.
 //!
 //! They say how the index is built: `ALTER INDEX … SET` takes effect at the next REINDEX.
 
@@ -6,12 +7,13 @@ use crate::error::invalid_parameter;
 use crate::pg::call::error::Result;
 use crate::pg::method::reloptions::{self, Entry, Kind, OptionType};
 use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::keys::{DEFAULT_FPR, MAX_FPR, MIN_FPR};
+use pg_bloom_core::index::keys::{MAX_FPR, MAX_PART_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum};
 use std::cell::OnceCell;
 
-/// The default of `pages_per_range`.
-const DEFAULT_PAGES_PER_RANGE: i32 = 8;
+/// What PostgreSQL keeps of a rate and a number of pages that are not said.
+const NO_FPR: f64 = f64::MIN;
+const NO_PAGES: i32 = 0;
 /// The largest: building holds the hashes of 128 ranges in memory, of a gigabyte of the table then.
 const MAX_PAGES_PER_RANGE: i32 = 1024;
 
@@ -33,6 +35,15 @@ pub struct IndexOptions {
     pub pages_per_range: u32,
 }
 
+/// What is chosen where nothing is said.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults {
+    /// The share of ranges that are read unnecessarily for an absent key.
+    pub fpr: f64,
+    /// Heap pages of a range.
+    pub pages_per_range: u32,
+}
+
 thread_local! {
     static KIND: OnceCell<Kind> = const { OnceCell::new() };
 }
@@ -40,11 +51,11 @@ thread_local! {
 /// Makes the options known to PostgreSQL.
 pub fn define() {
     let kind = Kind::new();
-    kind.real(c"fpr", c"Share of all ranges that are read unnecessarily for an absent key", DEFAULT_FPR);
+    kind.real(c"fpr", c"Share of all ranges that are read unnecessarily for an absent key", NO_FPR);
     kind.integer(
         c"pages_per_range",
         c"Number of table pages that have one Bloom filter",
-        DEFAULT_PAGES_PER_RANGE,
+        NO_PAGES,
         1..=MAX_PAGES_PER_RANGE,
     );
     KIND.with(|known| known.set(kind).ok());
@@ -65,20 +76,29 @@ pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     let parsed: *mut Stored = unsafe { reloptions::parse(options, validate, kind, &entries) };
     if validate {
         // SAFETY: null, or the options that were just made.
-        if let Some(stored) = unsafe { parsed.as_ref() } {
-            check(stored.fpr)?;
+        if let Some(stored) = unsafe { parsed.as_ref() }
+            && stored.fpr != NO_FPR
+        {
+            check(stored.fpr, MAX_PART_FPR)?;
         }
     }
     Ok(parsed.cast())
 }
 
-fn check(fpr: f64) -> Result<()> {
-    if (MIN_FPR..=MAX_FPR).contains(&fpr) {
+/// Checks a rate, which may be at most `most` for some operator classes.
+///
+/// # Errors
+/// 22023 for an invalid one.
+pub fn check(fpr: f64, most: f64) -> Result<()> {
+    if (MIN_FPR..=most).contains(&fpr) {
         return Ok(());
     }
+    let (least, keys) = (decimal(MIN_FPR), MAX_FPR);
     Err(invalid_parameter(format!("option \"fpr\" is {fpr}"))
-        .detail(format!("It must be between {} and {MAX_FPR}.", decimal(MIN_FPR)))
-        .hint("It is the share of all ranges that are read unnecessarily for an absent key. Leave it out for 0.00002."))
+        .detail(format!(
+            "It must be between {least} and {keys}, or {MAX_PART_FPR} in an operator class with many keys for each row."
+        ))
+        .hint("It is the share of all ranges that are read unnecessarily for an absent key. Leave it out for the default."))
 }
 
 /// A small number as people write it.
@@ -92,11 +112,12 @@ pub fn are_given(index: Relation) -> bool {
 }
 
 /// The options of an index.
-pub fn of(index: Relation) -> IndexOptions {
-    match index.options::<Stored>() {
-        Some(stored) => {
-            IndexOptions { fpr: stored.fpr, pages_per_range: stored.pages_per_range.max(1).cast_unsigned() }
-        }
-        None => IndexOptions { fpr: DEFAULT_FPR, pages_per_range: DEFAULT_PAGES_PER_RANGE.cast_unsigned() },
+pub fn of(index: Relation, defaults: Defaults) -> IndexOptions {
+    let stored = index.options::<Stored>();
+    let fpr = stored.map(|stored| stored.fpr).filter(|&fpr| fpr != NO_FPR);
+    let pages = stored.map(|stored| stored.pages_per_range).filter(|&pages| pages != NO_PAGES);
+    IndexOptions {
+        fpr: fpr.unwrap_or(defaults.fpr),
+        pages_per_range: pages.map_or(defaults.pages_per_range, i32::cast_unsigned),
     }
 }

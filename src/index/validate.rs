@@ -18,6 +18,9 @@ pub const KEY_OF_ELEMENT: i16 = 1;
 /// The support function that makes the keys of an array's elements.
 pub const KEY_OF_ARRAY: i16 = 2;
 
+/// The support function of operator classes over parts.
+pub const PARTS: i16 = 3;
+
 /// Whether a family's operator for comparing these types is the equality of the left one.
 pub fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
     let own = operators::family_member(family, left, right, EQUAL);
@@ -36,12 +39,8 @@ pub fn refuse_comparison(left: Oid, right: Oid) -> Error {
     )
 }
 
-/// Whether an operator class is one that an index can have; says what is wrong with it.
-pub fn validate(class: Oid) -> bool {
-    let (family, declared) = operators::operator_class(class);
-    if operators::family_function(family, declared, KEY_OF_ELEMENT).is_some() {
-        return validate_over_filters(family, declared);
-    }
+/// Whether an operator class over keys is one that an index can have; says what is wrong with it.
+pub fn over_keys(family: Oid, declared: Oid) -> bool {
     let mut is_valid = true;
     let mut complain = |message: String| {
         is_valid = false;
@@ -63,7 +62,7 @@ pub fn validate(class: Oid) -> bool {
 
 /// Whether an operator class over filters is one that an index can have. Who owns the operators' functions is checked
 /// when an index is opened.
-fn validate_over_filters(family: Oid, declared: Oid) -> bool {
+pub fn over_filters(family: Oid, declared: Oid) -> bool {
     let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();
     if !is_valid {
         info(unsupported("the operator class has no support function 2", "See docs/index.md."));

@@ -11,7 +11,8 @@ const STEPS: usize = 90;
 /// Steps from one crash to the next.
 const CRASH_EVERY: usize = 28;
 
-/// The table: `x` is what changes its type, two more indexes are on expressions of `id`, one of them partial.
+/// The table: `x` is what changes its type, more indexes are on expressions of `id` and `n`, two of them partial, three
+/// over parts.
 const TABLE: &str = "
     CREATE TABLE t (id bigint NOT NULL, x integer, n integer NOT NULL DEFAULT 0, pad text)
         WITH (fillfactor = 60, autovacuum_enabled = off);
@@ -19,7 +20,10 @@ const TABLE: &str = "
     CREATE UNIQUE INDEX t_id ON t (id);
     CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 1);
     CREATE INDEX t_md5 ON t USING bloom_filter (md5(id::text)) WITH (pages_per_range = 1, fpr = 0.001);
-    CREATE INDEX t_part ON t USING bloom_filter ((id::text)) WHERE id % 3 = 0;";
+    CREATE INDEX t_part ON t USING bloom_filter ((id::text)) WHERE id % 3 = 0;
+    CREATE INDEX t_like ON t USING bloom_filter (('key ' || md5(id::text)) text_ngram_ops) WITH (pages_per_range = 1);
+    CREATE INDEX t_array ON t USING bloom_filter ((ARRAY[id, n])) WITH (pages_per_range = 1);
+    CREATE INDEX t_json ON t USING bloom_filter ((('{\"id\": ' || id || '}')::jsonb)) WHERE n < 50;";
 
 /// Keys of rows that are there and others: numbers, of which both `x` and `id` are made.
 fn keys(client: &mut Client, random: &mut Random, of: &str) -> Vec<String> {
@@ -46,12 +50,24 @@ fn ask(client: &mut Client, random: &mut Random, key_type: &str) -> usize {
         ("t_x", questions[1].clone()),
         ("t_md5", each("t", "md5(id::text)", "", &digests)),
         ("t_part", each("t", "id::text", " AND id % 3 = 0", &texts)),
+        ("t_like", with("'key ' || md5(id::text) LIKE '%' || left(md5(k::text), 9) || '%'", &ids)),
+        ("t_array", with("ARRAY[id, n] @> ARRAY[k::bigint]", &ids)),
+        ("t_json", with("('{\"id\": ' || id || '}')::jsonb @> jsonb_build_object('id', k) AND n < 50", &ids)),
     ];
     let mut answers = 0;
     for (index, sql) in all {
         answers += agree(client, index, &sql);
     }
     answers
+}
+
+/// A query for each of these numbers `k`: which rows of the table meet a condition with it?
+fn with(condition: &str, numbers: &[String]) -> String {
+    format!(
+        "SELECT k || ': ' || coalesce((SELECT string_agg(id::text, ',' ORDER BY id) FROM t WHERE {condition}), 'none')
+         FROM unnest('{{{}}}'::integer[]) WITH ORDINALITY AS key (k, i) ORDER BY i",
+        numbers.join(",")
+    )
 }
 
 /// Asserts that each index finds every row that it should have.

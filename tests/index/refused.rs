@@ -23,7 +23,7 @@ const OBJECTS: &str = "
     CREATE TYPE moodrange AS RANGE (SUBTYPE = mood);
     CREATE TYPE pairrange AS RANGE (SUBTYPE = pair);
     CREATE TABLE t (i integer, t text, p pair, ps pair[], d pairs, j json, x xml, pt point, ms mood[], mr moodrange, pr pairrange,
-        v tsvector, b bit(3), m money, big real, n name);
+        v tsquery, b bit(3), m money, big real, n name);
     INSERT INTO t (i, t) VALUES (1, 'a');";
 
 /// Structure that indexes of this method don't have, and options that are wrong.
@@ -58,7 +58,7 @@ const TYPES: [Refusal; 12] = [
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (j)", "json"),
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (x)", "xml"),
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (pt)", "point"),
-    refusal("42704", "CREATE INDEX ON t USING bloom_filter (v)", "tsvector"),
+    refusal("42704", "CREATE INDEX ON t USING bloom_filter (v)", "tsquery"),
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (b)", "bit"),
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (m)", "money"),
     refusal("0A000", "CREATE INDEX ON t USING bloom_filter (ps)", "pair"),

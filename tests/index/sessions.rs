@@ -22,7 +22,9 @@ const TABLE: &str = "
         WITH (fillfactor = 80);
     ALTER TABLE t ALTER pad SET STORAGE PLAIN;
     CREATE UNIQUE INDEX t_id ON t (id);
-    CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 2);";
+    CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 2);
+    CREATE INDEX t_like ON t USING bloom_filter ((x || '') text_ngram_ops) WITH (pages_per_range = 2);
+    CREATE INDEX t_words ON t USING bloom_filter (to_tsvector('simple', x));";
 
 /// A statement of a writer.
 fn change(random: &mut Random, writer: usize, next: &mut usize) -> String {
@@ -197,6 +199,8 @@ fn sessions_at_once_hide_no_row() {
         }
         let everything = each("t", "x", "", &["'shared 1'".into(), "'shared 2'".into(), "'own 7'".into()]);
         agree(&mut client, "t_x", &everything);
+        let like = "SELECT id::text FROM t WHERE x || '' LIKE '%hared 1%' OR x || '' ILIKE '%WN 7%' ORDER BY id";
+        agree(&mut client, "t_like", like);
     }
     let rows: i64 = value(&mut client, "SELECT count(*) FROM t");
     let ranges: i64 = value(&mut client, "SELECT pg_relation_size('t') / 8192 / 2");

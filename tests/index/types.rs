@@ -148,7 +148,7 @@ fn every_operator_class_has_a_sample() {
     let classes = rows(
         &mut client,
         "SELECT opcname::text, opcintype::regtype::text, opcdefault FROM pg_opclass JOIN pg_am ON pg_am.oid = opcmethod
-         WHERE amname = 'bloom_filter' AND opcname <> 'bloom_ops'",
+         WHERE amname = 'bloom_filter' AND opcname NOT IN ('bloom_ops', 'text_ngram_ops', 'tsvector_ops')",
     );
     assert!(classes.len() >= 28, "there are {} operator classes", classes.len());
     let samples: Vec<String> = SAMPLES

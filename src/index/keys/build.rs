@@ -8,18 +8,20 @@ use super::column;
 use super::given::Given;
 use crate::element::Column;
 use crate::index::new_index::{NewIndex, meta_page, write_empty};
-use crate::index::options;
+use crate::index::options::{self, Defaults};
 use crate::index::page::{PAGE_SIZE, unhashed};
 use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use pg_bloom_core::index::keys::{Build, Directory, Options};
+use pg_bloom_core::index::keys::{Build, DEFAULT_FPR, Directory, MAX_FPR, Options};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
+/// What is chosen if nothing is said.
+const DEFAULTS: Defaults = Defaults { fpr: DEFAULT_FPR, pages_per_range: 8 };
 /// Bytes of a row beside its values: its header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
 /// Hashes between two looks whether to stop.
@@ -46,7 +48,7 @@ struct Building {
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     column::check_type_of_column(index)?;
     let column = column::column(index)?;
-    let options = core_options(index, table);
+    let options = core_options(index, table)?;
     let mut building = Building {
         column,
         pages_per_range: options.pages_per_range,
@@ -79,10 +81,7 @@ impl Building {
         let Some(value) = row.value else { return Ok(()) };
         let range = row.page / self.pages_per_range;
         if range < self.range {
-            let message =
-                "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages";
-            return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
-                .hint("Use a table of the access method heap."));
+            return Err(out_of_order());
         }
         self.go_to(range)?;
         memory::push(&mut self.hashes, hash_of(&self.column, Element { datum: value })?);
@@ -118,17 +117,25 @@ fn hash_of(column: &Column, element: Element) -> Result<u64> {
     column.hasher().hash(element).ok_or_else(unhashed)
 }
 
+/// The refusal of a table that a build can't read in order.
+pub fn out_of_order() -> Error {
+    let message = "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages";
+    Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use a table of the access method heap.")
+}
+
 /// How many hashes may be kept in memory for level 1: those of half of maintenance_work_mem, since tiles need memory
 /// too.
-fn hashes_to_hold() -> usize {
+pub fn hashes_to_hold() -> usize {
     table::maintenance_memory() / 2 / size_of::<u64>()
 }
 
 /// What an index on a table is made with.
-fn core_options(index: Relation, table: Relation) -> Options {
-    let options::IndexOptions { fpr, pages_per_range } = options::of(index);
+fn core_options(index: Relation, table: Relation) -> Result<Options> {
+    let options::IndexOptions { fpr, pages_per_range } = options::of(index, DEFAULTS);
+    options::check(fpr, MAX_FPR)?;
     let rows_per_page = (PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)).max(1);
-    Options { size: PAGE_SIZE, fpr, pages_per_range, guess: rows_per_page.saturating_mul(pages_per_range) }
+    let guess = rows_per_page.saturating_mul(pages_per_range);
+    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, guess, is_flat: false })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
@@ -138,7 +145,7 @@ fn core_options(index: Relation, table: Relation) -> Options {
 pub fn build_empty(index: Relation) -> Result<()> {
     column::check_type_of_column(index)?;
     let table = table::of_index(index);
-    let directory = Directory::empty(core_options(index, table.relation()));
+    let directory = Directory::empty(core_options(index, table.relation())?);
     write_empty(index, &meta_page(|page| directory.write_meta(page)));
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::column::Index;
 use super::heap_filter::HeapFilter;
 use crate::index::opened::Named;
 use crate::index::page::{missed, unhashed};
+use crate::index::session::{self, Kind};
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::method::snapshot::Latest;
@@ -75,7 +76,10 @@ impl RowsOfPage {
 }
 
 /// Whether a row with this hash on this page of the table would be looked for there.
-fn has(index: &Index, directory: &Directory, table_page: u32, hash: u64) -> Result<bool> {
+///
+/// # Errors
+/// XX002 for damage.
+pub fn has<K: Kind>(index: &session::Index<K>, directory: &Directory, table_page: u32, hash: u64) -> Result<bool> {
     let range = table_page / directory.options.pages_per_range;
     let Some(places) = directory.places(range, hash) else { return Ok(false) };
     for mark in places.in_lock_order() {

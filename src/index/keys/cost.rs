@@ -92,7 +92,7 @@ fn cost_of_reading(planned: &Planned, pages: f64, pages_per_range: f64) -> f64 {
 }
 
 /// How many rows at random are on so many of a table's pages, by the formula that PostgreSQL inverts.
-fn rows_on(read: f64, pages: f64) -> f64 {
+pub fn rows_on(read: f64, pages: f64) -> f64 {
     2.0 * pages * read / (2.0 * pages - read)
 }
 

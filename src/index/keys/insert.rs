@@ -7,6 +7,7 @@
 use super::column::Index;
 use crate::index::new_index::meta_page;
 use crate::index::page::{BelowMeta, damaged, is_set, prepare, unhashed};
+use crate::index::session::{self, Kind};
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::storage::buffer::{Exclusive, Pin};
@@ -80,8 +81,11 @@ fn deltas(index: &Index, mark: &Mark, page: &Exclusive<'_>) -> Result<Deltas> {
 }
 
 /// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime.
+///
+/// # Errors
+/// As [`insert`].
 #[cold]
-fn grow(index: &Index, range: u32) -> Result<Rc<Directory>> {
+pub fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -> Result<Rc<Directory>> {
     let relation = index.relation();
     let mut meta_pin = index.meta()?;
     let mut meta = meta_pin.exclusive();

@@ -3,15 +3,23 @@
 use super::column::Index;
 use crate::index::kind::Info;
 use crate::index::opened::Named;
+use crate::index::session::{self, Kind};
 use crate::pg::call::error::Result;
-use pg_bloom_core::index::keys::Level;
+use pg_bloom_core::index::keys::{Directory, Level};
 
 /// What it is made for, and what it holds.
 ///
 /// # Errors
 /// XX002 for damage.
 pub fn info(named: &Named) -> Result<Info> {
-    let index = Index::of(named.index())?;
+    info_of(&Index::of(named.index())?, named)
+}
+
+/// The same for an index of any kind that has such tiles.
+///
+/// # Errors
+/// XX002 for damage.
+pub fn info_of<K: Kind<Directory = Directory>>(index: &session::Index<K>, named: &Named) -> Result<Info> {
     let directory = index.directory()?;
     let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
     let options = directory.options;
@@ -28,6 +36,8 @@ pub fn info(named: &Named) -> Result<Info> {
         current_fpr: Some(survey.fpr),
         overfull_ranges: Some(survey.overfull),
         pages_per_lookup: directory.expectation().pages,
+        keys_per_row: Some(f64::from(directory.keys_per_row.max(1))),
+        keys_per_range: (survey.ranges > 0).then(|| survey.elements / survey.ranges as f64),
         ..Info::default()
     })
 }

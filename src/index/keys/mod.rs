@@ -15,13 +15,17 @@
 mod build;
 mod check;
 mod column;
-mod cost;
-mod given;
+pub mod cost;
+pub mod given;
 mod heap_filter;
 mod insert;
-mod inspect;
+pub mod inspect;
 mod scan;
-mod vacuum;
+pub mod vacuum;
+
+pub use build::{hashes_to_hold, out_of_order};
+pub use check::has;
+pub use insert::grow;
 
 use crate::index::kind::{Cost, IndexKind, Info};
 use crate::index::opened::Named;

@@ -1,5 +1,6 @@
 //! What the planner asks an access method about a path, and knows about it.
 
+use super::scan::Key;
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Opened;
 use pgrx::pg_sys;
@@ -89,6 +90,44 @@ impl Planned {
             let cache = pg_sys::SysCacheIdentifier::STATRELATTINH as i32;
             let (of_children, none) = (pg_sys::Datum::from(false), pg_sys::Datum::null());
             pg_sys::SearchSysCacheExists(cache, relation, number, of_children, none)
+        }
+    }
+
+    /// What the index's column is compared with, if all of that is known now or can be computed.
+    pub fn known_keys(&self) -> Option<Vec<Key>> {
+        // SAFETY: the clauses are those of the path: each compares the index's column with something else.
+        unsafe {
+            let clauses = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
+            let count = if clauses.is_null() { 0 } else { (*clauses).length as usize };
+            let clause = |i| -> *mut pg_sys::RestrictInfo { (*(*clauses).elements.add(i)).ptr_value.cast() };
+            (0..count).map(|i| self.known_key((*clause(i)).clause.cast())).collect()
+        }
+    }
+
+    /// # Safety
+    /// The clause must be a condition of the path.
+    unsafe fn known_key(&self, clause: *mut pg_sys::Node) -> Option<Key> {
+        // SAFETY: promised by the caller. Both kinds of clauses have two arguments.
+        unsafe {
+            let (operator, arguments, is_array) = match (*clause).type_ {
+                pg_sys::NodeTag::T_OpExpr => {
+                    let clause: *mut pg_sys::OpExpr = clause.cast();
+                    ((*clause).opno, (*clause).args, false)
+                }
+                pg_sys::NodeTag::T_ScalarArrayOpExpr => {
+                    let clause: *mut pg_sys::ScalarArrayOpExpr = clause.cast();
+                    ((*clause).opno, (*clause).args, true)
+                }
+                _ => return None,
+            };
+            let asked = pg_sys::estimate_expression_value(self.root, (*(*arguments).elements.add(1)).ptr_value.cast());
+            if (*asked).type_ != pg_sys::NodeTag::T_Const {
+                return None;
+            }
+            let asked: *mut pg_sys::Const = asked.cast();
+            let strategy = pg_sys::get_op_opfamily_strategy(operator, *self.info().opfamily) as i16;
+            let value = (!(*asked).constisnull).then_some((*asked).constvalue);
+            Some(Key::planned(strategy, value, is_array))
         }
     }
 

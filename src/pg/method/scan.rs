@@ -5,7 +5,7 @@ use crate::pg::storage::relation::PAGE_BYTES;
 use crate::pg::value::array;
 use pgrx::pg_sys;
 
-/// What a column is compared with. The comparison is the only one that the access method has.
+/// What a column is compared with.
 pub struct Key(pg_sys::ScanKeyData);
 
 /// What a key looks for.
@@ -40,6 +40,21 @@ impl Key {
     /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
     pub fn asked_type(&self) -> pg_sys::Oid {
         self.0.sk_subtype
+    }
+
+    /// Which comparison of the operator class it is.
+    pub fn strategy(&self) -> i16 {
+        self.0.sk_strategy.cast_signed()
+    }
+
+    /// One that the planner knows: a value or an array of them; `None` is NULL.
+    pub fn planned(strategy: i16, value: Option<pg_sys::Datum>, is_array: bool) -> Key {
+        let mut key = pg_sys::ScanKeyData { sk_strategy: strategy.cast_unsigned(), ..Default::default() };
+        let null = if value.is_none() { pg_sys::SK_ISNULL } else { 0 };
+        let array = if is_array { pg_sys::SK_SEARCHARRAY } else { 0 };
+        key.sk_flags = (null | array).cast_signed();
+        key.sk_argument = value.unwrap_or(pg_sys::Datum::null());
+        Key(key)
     }
 
     /// The collation of the comparison.

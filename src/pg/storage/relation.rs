@@ -226,9 +226,14 @@ impl Relation {
     /// Whether the operator class of an index's first column has a support function of this number, which the access
     /// method must have.
     pub fn has_support_function(self, number: i16) -> bool {
+        self.support_function(number) != pg_sys::InvalidOid
+    }
+
+    /// The support function of this number of the operator class of an index's first column; invalid if it has none.
+    pub fn support_function(self, number: i16) -> pg_sys::Oid {
         let functions = self.data().rd_support;
         // SAFETY: null, or as many as the access method has.
-        !functions.is_null() && unsafe { *functions.add(number as usize - 1) } != pg_sys::InvalidOid
+        if functions.is_null() { pg_sys::InvalidOid } else { unsafe { *functions.add(number as usize - 1) } }
     }
 
     /// The type of an index's first column.

@@ -29,7 +29,7 @@ const LAYOUT_VERSION: usize = pg_sys::PG_PAGE_LAYOUT_VERSION as usize;
 /// The most pages of a record.
 const MAX_PAGES: usize = 4;
 /// The most bytes that a page's pieces may change; one that changes more is written as a whole.
-const MAX_PIECES: usize = 64;
+pub const MAX_PIECES: usize = 64;
 /// Bytes of a piece's offset and length.
 const PIECE_HEADER: usize = 4;
 

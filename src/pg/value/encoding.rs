@@ -16,6 +16,12 @@ pub fn foreign_encoding() -> Option<&'static str> {
     }
 }
 
+/// Whether the encoding of the database is UTF-8.
+pub fn is_utf8() -> bool {
+    // SAFETY: reads a global of the process.
+    unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
+}
+
 /// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are
 /// shown as `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay
 /// different.

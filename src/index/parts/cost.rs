@@ -1,0 +1,82 @@
+//! What a bitmap scan of an index over parts costs.
+//!
+//! Where the planner knows what is asked, a sample of tiles is asked how many ranges may match: no statistics of
+//! PostgreSQL knows that. Otherwise a typical lookup is assumed. A lookup that the index can't answer reads the whole
+//! table, and costs more than a sequential scan.
+
+use super::column::Index;
+use super::scan;
+use crate::index::keys::cost::rows_on;
+use crate::index::kind::Cost;
+use crate::pg::method::planning::Planned;
+use pg_bloom_core::index::keys::Level;
+use pg_bloom_core::parts::Condition;
+
+/// Tiles that are asked.
+const SAMPLE: u32 = 8;
+/// The share of ranges that a typical lookup reads in vain.
+const TYPICAL: f64 = 0.04;
+/// Hashes that a typical lookup asks for.
+const TYPICAL_HASHES: f64 = 4.0;
+/// Operators that asking a page of the index is worth: hashing, the lock, some rows of bits.
+const OPERATORS_PER_PAGE: f64 = 50.0;
+
+/// What a lookup is expected to read.
+struct Expected {
+    /// Ranges of the table.
+    ranges: f64,
+    /// Pages of the index.
+    pages: f64,
+}
+
+/// What a scan costs.
+pub fn estimate(planned: &Planned) -> Cost {
+    let (pages, rows) = (planned.table_pages().max(1.0), planned.table_rows().max(1.0));
+    let matches = (planned.selectivity() * rows).max(1.0);
+    let opened = planned.index();
+    let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
+    let condition = index.as_ref().and_then(|index| scan::condition(index, &planned.known_keys()?).ok());
+    let startup = planned.keys_cost();
+    if condition.as_ref().is_some_and(Condition::is_unknown) {
+        let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();
+        return Cost { startup, total, selectivity: 1.0 };
+    }
+    let (pages_per_range, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
+    let pages_read = (ranges * pages_per_range).clamp(1.0, pages);
+    let scans = planned.loops();
+    let fetched = if scans > 1.0 { planned.index_pages_read(lookups * scans) / scans } else { lookups };
+    let rows_read = (pages_read * rows / pages).max(matches.min(rows));
+    let charged = rows_read.min(rows_on(pages_read, pages));
+    let total = startup
+        + fetched.min(planned.index_pages()) * planned.random_page_cost()
+        + lookups * OPERATORS_PER_PAGE * planned.operator_cost()
+        + (rows_read - charged).max(0.0) * planned.row_cost();
+    Cost { startup, total, selectivity: (charged / rows).min(1.0) }
+}
+
+/// Pages per range, and what a lookup reads. A damaged index must not keep the table's queries from being planned: the
+/// scan says what is wrong.
+fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, matches: f64) -> (f64, Expected) {
+    let directory = index.and_then(|index| index.directory().ok());
+    let Some((index, directory)) = index.zip(directory) else {
+        return (8.0, Expected { ranges: pages / 8.0 * TYPICAL + matches, pages: TYPICAL_HASHES });
+    };
+    let pages_per_range = f64::from(directory.options.pages_per_range);
+    let all = (pages / pages_per_range).ceil();
+    let tiles = f64::from(directory.tiles_alone()) + f64::from(directory.tiles(Level::One));
+    let sampled = condition.and_then(|condition| {
+        let ranges = directory.ranges_expected(&mut index.pages(), &condition, SAMPLE).ok()?;
+        Some((condition.hashes() as f64, ranges))
+    });
+    let (hashes, ranges) = match sampled {
+        Some((hashes, ranges)) if directory.tiles(Level::Zero) <= SAMPLE => (hashes, ranges),
+        // There is at least what is looked for.
+        Some((hashes, ranges)) => (hashes, ranges.max(1.0)),
+        None => {
+            let in_vain = if directory.options.is_flat { TYPICAL } else { directory.options.fpr };
+            (TYPICAL_HASHES, matches + all * in_vain)
+        }
+    };
+    // Few tiles are asked for more than some hashes: nothing is left by then.
+    (pages_per_range, Expected { ranges: ranges.min(all), pages: tiles * hashes.min(TYPICAL_HASHES) })
+}

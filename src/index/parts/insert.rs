@@ -1,0 +1,116 @@
+//! INSERT, and UPDATE to another page: the bits of the new row's parts.
+//!
+//! Most are set already: of a line's hundred windows, nine in ten are in the lines beside it. So each page is looked at
+//! under the share lock. What is missing is set under its exclusive lock, with a record for the page. No session locks
+//! two pages of tiles at once.
+
+use super::class::Class;
+use super::column::{Index, PartsColumn};
+use super::gather::Gathered;
+use crate::index::keys::grow;
+use crate::index::page::{damaged, prepare};
+use crate::pg::call::error::Result;
+use crate::pg::call::interrupt;
+use crate::pg::storage::relation::Relation;
+use crate::pg::storage::wal::{self, Change, Edit};
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::index::keys::{Directory, Mark, changes};
+use pg_bloom_core::memory;
+use pg_bloom_core::parts::{text, window};
+use pgrx::pg_sys::Datum;
+use std::rc::Rc;
+
+/// Hashes whose places are computed at once.
+const AT_ONCE: usize = 4096;
+/// Windows from which on gathering them in a bitmap is worth its 2 MB.
+const MANY_WINDOWS: usize = 1 << 16;
+
+/// Adds the parts of a row on this page of the table.
+///
+/// # Errors
+/// XX002 for damage; 54000 if there are no numbers left for pages or ranges.
+///
+/// # Safety
+/// The value must be of the type of the index's column.
+pub unsafe fn insert(relation: Relation, value: Datum, table_page: u32) -> Result<()> {
+    let index = Index::of(relation)?;
+    // SAFETY: promised by the caller.
+    let hashes = unsafe { distinct_parts(index.kind(), value)? };
+    let mut directory = index.known_directory();
+    let range = table_page / directory.options.pages_per_range;
+    for hashes in hashes.chunks(AT_ONCE) {
+        let mut marks = Vec::new();
+        for &hash in hashes {
+            let places = loop {
+                match directory.places(range, hash) {
+                    Some(places) => break places,
+                    None => directory = grow(&index, range)?,
+                }
+            };
+            places.in_lock_order().for_each(|&mark| memory::push(&mut marks, mark));
+        }
+        add(&index, &directory, marks)?;
+    }
+    Ok(())
+}
+
+/// The hashes of a value's parts, each once.
+///
+/// # Safety
+/// The value must be of the column's type.
+unsafe fn distinct_parts(column: &PartsColumn, value: Datum) -> Result<Vec<u64>> {
+    if column.class() != Class::Text {
+        let mut hashes = Vec::new();
+        // SAFETY: promised by the caller.
+        unsafe { column.each_part(value, |hash| memory::push(&mut hashes, hash))? };
+        hashes.sort_unstable();
+        hashes.dedup();
+        return Ok(hashes);
+    }
+    // SAFETY: a text is of variable length.
+    let text = unsafe { Value::detoast(value) };
+    if text.len() > MANY_WINDOWS {
+        let mut gathered = Gathered::new(column);
+        // SAFETY: promised by the caller.
+        unsafe { gathered.add(column, value)? };
+        return Ok(gathered.take());
+    }
+    let mut windows = memory::list(text.len());
+    text::each_window(&text, column.encoding(), |window| memory::push(&mut windows, window));
+    text.free();
+    windows.sort_unstable();
+    windows.dedup();
+    Ok(memory::collect(windows.into_iter().map(window)))
+}
+
+/// Sets the bits of these marks that are not set yet, page by page.
+fn add(index: &Index, directory: &Rc<Directory>, mut marks: Vec<Mark>) -> Result<()> {
+    marks.sort_unstable_by_key(Mark::page);
+    let mut missing = Vec::new();
+    for of_page in marks.chunk_by(|a, b| a.page() == b.page()) {
+        interrupt::check_for_interrupts();
+        let page = of_page[0].page();
+        let mut pin = index.pages().existing(page, directory.chain.allocated());
+        missing.clear();
+        {
+            let shared = pin.shared();
+            for mark in of_page {
+                let is_set = mark.is_set(Some(&shared)).map_err(|damage| damaged(index.relation(), &damage))?;
+                if !is_set {
+                    memory::push(&mut missing, *mark);
+                }
+            }
+        }
+        if missing.is_empty() {
+            continue;
+        }
+        let mut exclusive = pin.exclusive();
+        prepare(index.relation(), missing[0].special(), page, &mut exclusive)?;
+        // Another session may have set some in the meantime.
+        let changes = changes(&missing, &exclusive).map_err(|damage| damaged(index.relation(), &damage))?;
+        for changes in changes.chunks(wal::MAX_PIECES) {
+            wal::change(index.relation(), &mut [Edit::new(&mut exclusive, Change::Bytes(changes))]);
+        }
+    }
+    Ok(())
+}

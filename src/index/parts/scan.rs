@@ -1,0 +1,63 @@
+//! Bitmap scans: the pages of ranges in which a condition may hold, clamped to the pages that the table has. PostgreSQL
+//! compares all of their rows.
+
+use super::column::Index;
+use crate::pg::call::error::Result;
+use crate::pg::call::interrupt;
+use crate::pg::memory::Scratch;
+use crate::pg::method::scan::{Bitmap, Key, RowBatch};
+use crate::pg::method::table;
+use crate::pg::storage::relation::Relation;
+use pg_bloom_core::memory;
+use pg_bloom_core::parts::Condition;
+
+/// Adds the rows that may match all of these keys. Returns how many that may be.
+///
+/// # Errors
+/// XX002 for damage.
+pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64> {
+    relation.count_scan();
+    let index = Index::of(relation)?;
+    let condition = condition(&index, keys)?;
+    if condition == Condition::NONE {
+        return Ok(0);
+    }
+    let mut rows = RowBatch::new(bitmap);
+    if condition.is_unknown() {
+        // Rows without parts have no tile.
+        let pages = table::of_index(relation).relation().pages();
+        add_pages(0..u64::from(pages), &mut rows);
+        return Ok(rows.finish());
+    }
+    let directory = index.directory()?;
+    let mut ranges = Vec::new();
+    let found = directory.search_for(&mut index.pages(), &condition, |range| memory::push(&mut ranges, range));
+    found.map_err(|failure| failure.of(relation))?;
+    if !ranges.is_empty() {
+        let end = u64::from(table::of_index(relation).relation().pages());
+        let pages_per_range = u64::from(directory.options.pages_per_range);
+        for range in ranges {
+            let first = u64::from(range) * pages_per_range;
+            add_pages(first..(first + pages_per_range).min(end), &mut rows);
+        }
+    }
+    Ok(rows.finish())
+}
+
+/// What the parts of a row must be that matches all of these keys.
+pub fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
+    // A nested loop asks again and again.
+    let _scratch = Scratch::new();
+    let conditions = memory::try_collect(keys.iter().map(|key| index.kind().condition(key)))?;
+    Ok(Condition::all(conditions))
+}
+
+fn add_pages(pages: std::ops::Range<u64>, rows: &mut RowBatch<'_>) {
+    for page in pages {
+        rows.add_page(page as u32);
+        if page.is_multiple_of(1024) {
+            interrupt::check_for_interrupts();
+        }
+    }
+    interrupt::check_for_interrupts();
+}

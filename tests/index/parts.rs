@@ -1,0 +1,305 @@
+//! The operator classes over what is in values: random documents, and random questions of each operator. The oracle is
+//! the sequential scan. Each block of rows is made of a few letters, so that ranges differ and matches happen.
+
+use crate::common::asking::{agree, check};
+use crate::common::{Random, Server, run};
+use crate::{random, times};
+use postgres::Client;
+
+/// Rows of a table, half of them before the index is made.
+const ROWS: usize = 2400;
+/// Rows that are made of the same letters.
+const BLOCK: usize = 60;
+/// Questions of each class; with `SOAK=10` 50,000 of all classes and more.
+const QUESTIONS: usize = 2400;
+/// Questions that are asked at once.
+const AT_ONCE: usize = 80;
+
+/// What a class is tried with: the type, its operators with the types they ask with, documents and questions, all as
+/// SQL literals without quotes.
+struct Trial {
+    name: &'static str,
+    class: &'static str,
+    sql_type: &'static str,
+    operators: &'static [(&'static str, &'static str)],
+    document: fn(&mut Random, &[&'static str]) -> String,
+    /// For an operator, from a document that may match.
+    question: fn(&mut Random, &str, &str) -> String,
+    letters: &'static [&'static str],
+}
+
+const LETTERS: [&str; 14] = ["a", "b", "A", "B", "c", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}"];
+const WORDS: [&str; 12] = ["ab", "ba", "cat", "Dog", "x", "y", "z", "elk", "emu", "fox", "gnu", "hen"];
+
+fn text(random: &mut Random, letters: &[&str], most: usize) -> String {
+    (0..random.below(most + 1)).map(|_| *random.pick(letters)).collect()
+}
+
+/// A pattern that a text is like, or nearly so; it never ends in an escape.
+fn pattern(random: &mut Random, of: &str) -> String {
+    let mut pattern = String::new();
+    if random.below(3) == 0 {
+        pattern.push('%');
+    }
+    let start = random.below(4);
+    for character in of.chars().skip(start).take(3 + random.below(9)) {
+        match random.below(14) {
+            0 => pattern.push('_'),
+            1 => pattern.push('%'),
+            2 => pattern.extend(['\\', character]),
+            3 => pattern.push(*random.pick(&['a', 'b', 'É', 'x'])),
+            _ if "\\%_".contains(character) => pattern.extend(['\\', character]),
+            _ => pattern.push(character),
+        }
+    }
+    if random.below(4) > 0 { pattern + "%" } else { pattern }
+}
+
+fn swap_case(random: &mut Random, text: &str) -> String {
+    let swapped = |c: char| if c.is_lowercase() { c.to_uppercase().to_string() } else { c.to_lowercase().to_string() };
+    text.chars().map(|c| if random.below(2) == 0 { swapped(c) } else { c.to_string() }).collect()
+}
+
+fn text_question(random: &mut Random, operator: &str, document: &str) -> String {
+    match operator {
+        "=" => document.to_owned(),
+        "^@" => document.chars().take(random.below(8)).collect(),
+        "ILIKE" => {
+            let pattern = pattern(random, document);
+            swap_case(random, &pattern)
+        }
+        _ => pattern(random, document),
+    }
+}
+
+fn members(random: &mut Random, letters: &[&str], most: usize) -> Vec<String> {
+    (0..random.below(most + 1))
+        .map(|_| if random.below(12) == 0 { "NULL".to_owned() } else { (*random.pick(letters)).to_owned() })
+        .collect()
+}
+
+fn array(random: &mut Random, letters: &[&'static str]) -> String {
+    let members = members(random, letters, 5);
+    let list = members.join(",");
+    match members.len() {
+        4 if random.below(3) == 0 => format!("{{{{{}}},{{{}}}}}", members[..2].join(","), members[2..].join(",")),
+        2 if random.below(5) == 0 => format!("[5:6]={{{list}}}"),
+        _ => format!("{{{list}}}"),
+    }
+}
+
+fn array_question(random: &mut Random, operator: &str, document: &str) -> String {
+    if operator == "=" {
+        return document.to_owned();
+    }
+    let kept: Vec<&str> = document
+        .split_once('=')
+        .map_or(document, |(_, members)| members)
+        .split(|c| "{,}".contains(c))
+        .filter(|member| !member.is_empty() && random.below(2) == 0)
+        .collect();
+    format!("{{{}}}", kept.join(","))
+}
+
+/// A JSON value; `letters` are the scalars that it may have.
+fn json_value(random: &mut Random, letters: &[&str], depth: usize) -> String {
+    match random.below(if depth == 0 { 4 } else { 9 }) {
+        0..4 => (*random.pick(letters)).to_owned(),
+        4..6 => {
+            let members: Vec<String> = (0..random.below(4)).map(|_| json_value(random, letters, depth - 1)).collect();
+            format!("[{}]", members.join(","))
+        }
+        _ => {
+            let member = |random: &mut Random| {
+                format!("\"{}\":{}", random.pick(&["a", "b", "cat", "é"]), json_value(random, letters, depth - 1))
+            };
+            let members: Vec<String> = (0..random.below(4)).map(|_| member(random)).collect();
+            format!("{{{}}}", members.join(","))
+        }
+    }
+}
+
+fn json_question(random: &mut Random, operator: &str, document: &str) -> String {
+    let keys = ["a", "b", "cat", "é", "ab", "ba", "x", "nobody"];
+    match operator {
+        "?" => (*random.pick(&keys)).to_owned(),
+        "?|" | "?&" => {
+            let keys: Vec<&str> = (0..random.below(4)).map(|_| *random.pick(&keys)).collect();
+            format!("{{{}}}", keys.join(","))
+        }
+        "@>" if random.below(3) == 0 => {
+            let scalar = json_value(random, &JSON, 0);
+            let key = random.pick(&keys);
+            [format!("{{\"{key}\":{scalar}}}"), format!("[{scalar}]"), scalar.clone()][random.below(3)].clone()
+        }
+        "@>" if random.below(2) == 0 => json_value(random, &JSON, 2),
+        _ => document.to_owned(),
+    }
+}
+
+/// Numbers of equal value among them, and what an index can't know.
+const JSON: [&str; 14] =
+    ["0", "1", "1.0", "1e2", "100.00", "\"ab\"", "\"ba\"", "\"1\"", "\"x\"", "null", "true", "false", "[]", "{}"];
+
+fn tsvector(random: &mut Random, letters: &[&'static str]) -> String {
+    let word = |random: &mut Random| {
+        let word = random.pick(letters);
+        match random.below(3) {
+            0 => (*word).to_owned(),
+            _ => format!("{word}:{}{}", 1 + random.below(6), random.pick(&["", "A", "B"])),
+        }
+    };
+    (0..random.below(6)).map(|_| word(random)).collect::<Vec<_>>().join(" ")
+}
+
+fn tsquery(random: &mut Random, depth: usize) -> String {
+    match random.below(if depth == 0 { 4 } else { 10 }) {
+        0..4 => format!("{}{}", random.pick(&WORDS), random.pick(&["", "", "", ":*", ":A", ":AB*"])),
+        4 => format!("!{}", tsquery(random, depth - 1)),
+        5 => format!("({} | {})", tsquery(random, depth - 1), tsquery(random, depth - 1)),
+        6 => format!("({} <-> {})", tsquery(random, depth - 1), tsquery(random, depth - 1)),
+        7 => format!("({} <2> {})", tsquery(random, depth - 1), tsquery(random, depth - 1)),
+        _ => format!("({} & {})", tsquery(random, depth - 1), tsquery(random, depth - 1)),
+    }
+}
+
+const TRIALS: [Trial; 5] = [
+    Trial {
+        name: "texts",
+        class: "text_ngram_ops",
+        sql_type: "text",
+        operators: &[("LIKE", "text"), ("ILIKE", "text"), ("=", "text"), ("^@", "text")],
+        document: |random, letters| text(random, letters, 14),
+        question: text_question,
+        letters: &LETTERS,
+    },
+    Trial {
+        name: "arrays",
+        class: "array_ops",
+        sql_type: "text[]",
+        operators: &[("@>", "text[]"), ("&&", "text[]"), ("=", "text[]")],
+        document: array,
+        question: array_question,
+        letters: &WORDS,
+    },
+    Trial {
+        name: "numbers",
+        class: "array_ops",
+        sql_type: "numeric[]",
+        operators: &[("@>", "numeric[]"), ("&&", "numeric[]"), ("=", "numeric[]")],
+        document: array,
+        question: array_question,
+        letters: &["0", "0.0", "-1", "1", "1.00", "1e2", "100", "NaN", "12345678901234567890", "7", "0.5", ".50"],
+    },
+    Trial {
+        name: "documents",
+        class: "jsonb_ops",
+        sql_type: "jsonb",
+        operators: &[("@>", "jsonb"), ("?", "text"), ("?|", "text[]"), ("?&", "text[]"), ("=", "jsonb")],
+        document: |random, letters| json_value(random, letters, 3),
+        question: json_question,
+        letters: &JSON,
+    },
+    Trial {
+        name: "words",
+        class: "tsvector_ops",
+        sql_type: "tsvector",
+        operators: &[("@@", "tsquery")],
+        document: tsvector,
+        question: |random, _, _| tsquery(random, 3),
+        letters: &WORDS,
+    },
+];
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Makes a table with an index, half of its rows before that, and returns its documents.
+fn prepare(client: &mut Client, random: &mut Random, trial: &Trial) -> Vec<String> {
+    let Trial { name, class, sql_type, letters, .. } = trial;
+    run(client, &format!("CREATE TABLE {name} (id serial, d {sql_type}) WITH (autovacuum_enabled = off)"));
+    let mut documents = Vec::new();
+    for block in 0..ROWS / BLOCK {
+        let few: Vec<&'static str> = (0..2 + random.below(3)).map(|_| *random.pick(letters)).collect();
+        documents.extend((0..BLOCK).map(|_| (trial.document)(random, &few)));
+        let rows: Vec<String> = documents[block * BLOCK..].iter().map(|d| format!("({})", quoted(d))).collect();
+        run(client, &format!("INSERT INTO {name} (d) VALUES {}, (NULL)", rows.join(",")));
+        if block == ROWS / BLOCK / 2 {
+            let sql =
+                format!("CREATE INDEX {name}_d ON {name} USING bloom_filter (d {class}) WITH (pages_per_range = 1)");
+            run(client, &sql);
+        }
+    }
+    run(client, &format!("ANALYZE {name}"));
+    documents
+}
+
+/// Asks some questions in one query: all rows that match each of them.
+fn ask(client: &mut Client, random: &mut Random, trial: &Trial, documents: &[String]) -> usize {
+    let (operator, asked_type) = *random.pick(trial.operators);
+    let mut question = || {
+        let document = random.pick(documents);
+        quoted(&(trial.question)(random, operator, document))
+    };
+    let list = (0..AT_ONCE).map(|_| question()).collect::<Vec<_>>().join(", ");
+    let name = trial.name;
+    let each = format!(
+        "SELECT q || ': ' || coalesce((SELECT string_agg(id::text, ',' ORDER BY id) FROM {name} WHERE d {operator} q::{asked_type}), 'none')
+         FROM unnest(ARRAY[{list}]) WITH ORDINALITY AS question (q, i) ORDER BY i"
+    );
+    agree(client, &format!("{name}_d"), &each)
+}
+
+#[test]
+fn random_documents_are_found_by_random_questions() {
+    let server = Server::start("");
+    let mut client = server.database("parts");
+    let mut random = random(7);
+    for trial in &TRIALS {
+        let documents = prepare(&mut client, &mut random, trial);
+        let rounds = times(QUESTIONS / AT_ONCE);
+        let asked: usize = (0..rounds).map(|_| ask(&mut client, &mut random, trial, &documents)).sum();
+        assert_eq!(asked, rounds * AT_ONCE);
+        check(&mut client, &format!("{}_d", trial.name));
+        println!("{}: {asked} questions", trial.name);
+    }
+}
+
+/// What the oracle of a condition is written for: constants, several conditions on one column, and lists.
+#[test]
+fn conditions_together_find_what_a_scan_does() {
+    let server = Server::start("");
+    let mut client = server.database("together");
+    let mut random = random(8);
+    for trial in &TRIALS {
+        let documents = prepare(&mut client, &mut random, trial);
+        let name = trial.name;
+        for _ in 0..times(60) {
+            let mut condition = || {
+                let (operator, asked_type) = *random.pick(trial.operators);
+                let document = random.pick(&documents);
+                let question = (trial.question)(&mut random, operator, document);
+                format!("d {operator} {}::{asked_type}", quoted(&question))
+            };
+            let (a, b, c) = (condition(), condition(), condition());
+            for condition in [format!("{a} AND {b}"), format!("{a} OR {b} AND {c}"), format!("{a} AND NOT {b}")] {
+                let sql = format!("SELECT id::text FROM {name} WHERE {condition} ORDER BY id");
+                agree(&mut client, &format!("{name}_d"), &sql);
+            }
+        }
+    }
+    let patterns = "'{%ab%,_a\\\\%%,%nobody%,ba%}'::text[]";
+    for (sql, index) in [
+        (format!("SELECT id::text FROM texts WHERE d LIKE ANY ({patterns}) ORDER BY id"), "texts_d"),
+        (format!("SELECT id::text FROM texts WHERE d ILIKE ANY ({patterns}) ORDER BY id"), "texts_d"),
+        (
+            "SELECT id::text FROM documents WHERE d @> ANY (ARRAY['1', '{\"a\":1}', NULL]::jsonb[]) ORDER BY id".into(),
+            "documents_d",
+        ),
+        ("SELECT id::text FROM documents WHERE d ? ANY ('{a,cat,NULL}') ORDER BY id".into(), "documents_d"),
+        ("SELECT id::text FROM words WHERE d @@ ANY ('{cat,\"emu & x\",!x}'::tsquery[]) ORDER BY id".into(), "words_d"),
+    ] {
+        agree(&mut client, index, &sql);
+    }
+}
