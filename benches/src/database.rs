@@ -56,6 +56,17 @@ impl Database {
         self.client.query_one(sql, &[]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}")).get(0)
     }
 
+    /// Lets the planner see this index of a table only, and inserts go into it only; into none if there is no such
+    /// index.
+    pub fn only(&mut self, table: &str, index: &str) {
+        self.run(&format!(
+            "UPDATE pg_index SET indisvalid = (relname = '{index}'), indisready = (relname = '{index}')
+             FROM pg_class WHERE pg_class.oid = indexrelid AND indrelid = '{table}'::regclass"
+        ));
+        // Functions keep their plans, which depend on the table and not on which of its indexes are valid.
+        self.run("DISCARD PLANS");
+    }
+
     /// Seconds that statements take.
     pub fn time(&mut self, sql: &str) -> f64 {
         let start = Instant::now();

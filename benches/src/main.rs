@@ -10,6 +10,7 @@ mod core;
 mod database;
 mod filters;
 mod index;
+mod keys;
 mod page;
 mod redis_bloom;
 mod server;
@@ -98,7 +99,7 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::new(rows);
         let version = server.database.version();
@@ -136,13 +137,20 @@ const PARTS: [Part; 7] = [
         let measured = bench.measure();
         (format!("PostgreSQL {version}, {}.\n", machine::describe()), measured)
     }),
+    ("keys", "The index over what is in values", |rows| {
+        let rows = rows / 10;
+        let mut bench = keys::Bench::new(rows);
+        let version = bench.database.version();
+        let (lines, measured) = bench.measure();
+        (format!("{rows} log lines, PostgreSQL {version}, {}. {lines}\n", machine::describe()), measured)
+    }),
 ];
 
 fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
     // The others take long, and are for a figure and a table that change little.
-    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters".into());
+    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters keys".into());
     let mut page = page::Page::parse(&std::fs::read_to_string(PAGE).unwrap_or_default());
     for (name, title, measure) in PARTS {
         if !wanted.split_whitespace().any(|part| part == name) {

@@ -145,13 +145,7 @@ impl Bench {
 
     /// Lets the planner see this index only, and inserts go into it only; into none if there is none.
     fn only(&mut self, index: Option<Index>) {
-        let name = index.map_or("-", Index::name);
-        self.database.run(&format!(
-            "UPDATE pg_index SET indisvalid = (relname = '{name}'), indisready = (relname = '{name}')
-             FROM pg_class WHERE pg_class.oid = indexrelid AND indrelid = 't'::regclass"
-        ));
-        // Functions keep their plans, which depend on the table and not on which of its indexes are valid.
-        self.database.run("DISCARD PLANS");
+        self.database.only("t", index.map_or("", Index::name));
     }
 
     fn facts(&mut self, index: Index) -> &mut Facts {
