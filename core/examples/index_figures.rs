@@ -1,18 +1,37 @@
-//! Measures indexes in memory: the figures in the documentation of `range`.
+//! The figures in the documentation of `index::keys`: indexes measured in memory, and a model of larger ones that counts
+//! every page.
 //!
-//! `cargo run --release -p pg_bloom_core --example index_figures -- [ROWS...]`
+//! `cargo run --release -p pg_bloom_core --features testing --example index_figures -- [ROWS...]`
 
+use pg_bloom_core::error::Error;
 use pg_bloom_core::hash::{hash, word};
 use pg_bloom_core::index::keys::memory::Index;
-use pg_bloom_core::index::keys::{DEFAULT_FPR, Level, Options, PageSize, Rates};
+use pg_bloom_core::index::keys::{
+    Directory, Level, MAX_WIDTH, Options, PageSize, TileAddress, TileShape, Width, mean_rate, next_piece, pages_for,
+    share, target,
+};
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// Rows of a heap page and heap pages of a range, as in the contract's measurements.
 const ROWS_PER_PAGE: u64 = 65;
 const PAGES_PER_RANGE: u64 = 8;
+const PER_RANGE: u64 = ROWS_PER_PAGE * PAGES_PER_RANGE;
 
 fn element(i: u64) -> u64 {
     hash(&i.to_le_bytes())
+}
+
+/// The options that an index has by default, over a table that has so many rows when it is built.
+fn options(rows: u64) -> Options {
+    Options {
+        size: PageSize::DEFAULT,
+        fpr: None,
+        pages_per_range: PAGES_PER_RANGE as u32,
+        table_pages: rows.div_ceil(ROWS_PER_PAGE) as u32,
+        guess: PER_RANGE as u32,
+        is_flat: false,
+    }
 }
 
 /// Looks up elements. Returns index pages and ranges read, and microseconds, per lookup.
@@ -26,78 +45,183 @@ fn look_up(index: &mut Index, lookups: u64, element: impl Fn(u64) -> u64) -> (f6
 
 fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
     let lookups = 200_000;
-    let (pages, ranges, absent_us) = look_up(index, lookups, |i| element(1 << 40 | i));
-    let (present_pages, present, _) = look_up(index, lookups, |i| element(word(i, 0) % rows));
+    let (pages, ranges, absent) = look_up(index, lookups, |i| element(1 << 40 | i));
+    let (_, present, _) = look_up(index, lookups, |i| element(word(i, 0) % rows));
     let survey = index.directory.survey(&mut index.memory).expect("sound pages");
     let bytes = u64::from(index.directory.chain.allocated()) * index.directory.options.size.bytes() as u64;
-    let heap_ranges = rows.div_ceil(ROWS_PER_PAGE * PAGES_PER_RANGE) as f64;
     println!(
-        "{rows:>10} {how:>8} {:>6.2} bytes/row {:>5} tiles, always probed {:>2}; absent {pages:>6.2} pages (expected \
-         {:>6.2}) fpr \
-         {:.2e} (now {:.2e}) {absent_us:.2} us; present {present_pages:.2} pages {:.3} ranges beside; \
-         overfull {}, {:.2} \
-         bits/element, {} runs, {seconds:.2} s",
+        "{rows} rows {how}: {:.2} bytes a row; absent: {pages:.2} pages of the index, {:.2} expected, {:.2} of the heap, \
+         {absent:.2} us; present: {:.3} ranges beside; overfull {}; {} runs; {seconds:.2} s",
         bytes as f64 / rows as f64,
-        index.directory.tiles(Level::Zero),
-        index.directory.tiles_alone() + index.directory.tiles(Level::One),
         index.directory.expectation().pages,
-        ranges / heap_ranges,
-        survey.fpr,
+        ranges * PAGES_PER_RANGE as f64,
         present - 1.0,
         survey.overfull,
-        survey.bits_per_element(),
         index.directory.runs(),
     );
 }
 
-fn rates() {
-    for fpr in [0.1, 0.01, 0.001, 1e-4, DEFAULT_FPR, 1e-5, 1e-6, 1e-7] {
-        let started = Instant::now();
-        let r = Rates::of(PageSize::DEFAULT, fpr).expect("a possible rate");
-        let each = |t: pg_bloom_core::index::keys::Target| (t.fpr, t.num_hashes, (t.bits * 100.0).round() / 100.0);
-        println!(
-            "//! | {fpr} | {}, {:.1} | {:.2e}, {}, {:.1} | {:.2e}, {}, {:.1} | {:.1} | {:.2} | {:?}",
-            r.alone.num_hashes,
-            r.alone.bits,
-            each(r.above).0,
-            each(r.above).1,
-            each(r.above).2,
-            each(r.below).0,
-            each(r.below).1,
-            each(r.below).2,
-            r.above.bits + r.below.bits,
-            r.beside_present(),
-            started.elapsed(),
-        );
+fn measure_both(rows: u64) {
+    let ranges = rows.div_ceil(PER_RANGE);
+    let list = |range: u64| (range * PER_RANGE..rows.min((range + 1) * PER_RANGE)).map(element).collect::<Vec<u64>>();
+    let started = Instant::now();
+    let mut built = Index::build(options(rows), 4 << 20, (0..ranges).map(list)).expect("a possible index");
+    measure(&mut built, rows, "built", started.elapsed().as_secs_f64());
+    drop(built);
+    let mut appended = Index::build(options(0), 0, std::iter::empty::<Vec<u64>>()).expect("a possible index");
+    let started = Instant::now();
+    for row in 0..rows {
+        appended.insert((row / PER_RANGE) as u32, element(row)).expect("sound pages");
+    }
+    measure(&mut appended, rows, "appended", started.elapsed().as_secs_f64());
+}
+
+/// Tiles of an index, each of whose ranges is full: how many, and the shape.
+type Tiles = Vec<(u64, TileShape)>;
+
+/// The rate of a tile's slots, which have so many ranges each.
+fn rate_of(shape: TileShape, ranges: u64) -> f64 {
+    mean_rate(shape, PageSize::DEFAULT, &[(ranges * PER_RANGE) as f64])
+}
+
+fn print(rows: u64, how: &str, index_pages: u64, read: f64, heap_pages: f64) {
+    println!("//! | {rows} | {how} | {:.2} | {read:.1} | {heap_pages:.2} |", index_pages as f64 * 8192.0 / rows as f64);
+}
+
+/// The tiles of a level that a build makes for so many slots, of a usual width.
+fn pieces(level: Level, width: Width, mut slots: u64, shape: impl Fn(Width) -> TileShape) -> Tiles {
+    let mut tiles = Vec::new();
+    if slots >= u64::from(width.slots()) {
+        tiles.push((slots / u64::from(width.slots()), shape(width)));
+        slots %= u64::from(width.slots());
+    }
+    while slots > 0 {
+        let width = next_piece(slots as usize, level);
+        tiles.push((1, shape(width)));
+        slots = slots.saturating_sub(width.slots().into());
+    }
+    tiles
+}
+
+/// What a build of so many rows makes, tile by tile, with one, two or three levels.
+fn model_built(rows: u64, top: Level, how: &str) {
+    let options = options(rows);
+    let ranges = rows.div_ceil(PER_RANGE);
+    let tiles = ranges.div_ceil(MAX_WIDTH.into());
+    let fpr = options.promised(0);
+    let shape = |level, width, ranges: u64| {
+        let target = target(options.size, share(fpr, level, top));
+        let pages = pages_for(options.size, level, width, target, &[(ranges * PER_RANGE) as f64]);
+        TileShape { level, width, num_hashes: target.num_hashes, pages }
+    };
+    let full = u64::from(MAX_WIDTH);
+    let width = if top == Level::Two { Width::within((tiles / 64) as u32) } else { Width::MAX };
+    let above = full * u64::from(width.slots());
+    let zero = vec![(tiles, shape(Level::Zero, Width::MAX, 1))];
+    let one = pieces(Level::One, width, if top > Level::Zero { tiles } else { 0 }, |w| shape(Level::One, w, full));
+    let count = |tiles: &Tiles| tiles.iter().map(|(count, _)| count).sum::<u64>();
+    let slots = if top == Level::Two { count(&one) } else { 0 };
+    let two = pieces(Level::Two, Width::MAX, slots, |w| shape(Level::Two, w, above));
+    let levels = [(&zero, 1), (&one, full), (&two, above)];
+    let [f0, f1, f2] = levels.map(|(tiles, ranges)| tiles.first().map_or(1.0, |tile| rate_of(tile.1, ranges)));
+    let tiles = tiles as f64;
+    let (read, wrong) = match top {
+        Level::Zero => (tiles, f0),
+        Level::One => (count(&one) as f64 + tiles * f1, f0 * f1),
+        Level::Two => (count(&two) as f64 + count(&one) as f64 * f2 + tiles * f2 * f1, f0 * f1 * f2),
+    };
+    let pages: u64 = [zero, one, two].iter().flatten().map(|(count, shape)| count * u64::from(shape.pages)).sum();
+    print(rows, how, 1 + pages, 1.0 + read, ranges as f64 * wrong * PAGES_PER_RANGE as f64);
+}
+
+/// How many ranges a slot of a tile has, of which there are none or all.
+fn ranges_per_slot(directory: &Directory, tile: &TileAddress) -> u64 {
+    let below = || directory.tile(Level::One, tile.first_slot).map_or(1, |tile| tile.shape.width.slots());
+    match tile.shape.level {
+        Level::Zero => 1,
+        Level::One => MAX_WIDTH.into(),
+        Level::Two => u64::from(MAX_WIDTH * below()),
+    }
+}
+
+/// An index that grew with its table, of which only the tiles are known, all ranges full.
+struct Grown {
+    directory: Directory,
+    rates: HashMap<(TileShapeKey, u64), f64>,
+}
+
+/// What tells shapes apart.
+type TileShapeKey = (Level, Width, u8, u32);
+
+impl Grown {
+    fn new(rows: u64) -> Grown {
+        let mut directory = Directory::empty(options(0));
+        let last = (rows.div_ceil(PER_RANGE) - 1) as u32;
+        while directory.tile_of(Level::Zero, last).is_none() {
+            let next = directory.end_slot(Level::Zero) as u32;
+            let slot_of_last = |level| {
+                let last = directory.tiles(level).checked_sub(1).and_then(|last| directory.tile(level, last));
+                last.map(|last| ranges_per_slot(&directory, &last))
+            };
+            let loads = |level| slot_of_last(level).map(|ranges| (ranges * PER_RANGE) as f64).into_iter().collect();
+            let growth = directory.grow_for(next, &mut |level| Ok::<_, Error>(loads(level)));
+            directory = growth.expect("a possible tile").directory;
+        }
+        Grown { directory, rates: HashMap::new() }
+    }
+
+    /// The rate of a tile's slots.
+    fn rate(&mut self, tile: &TileAddress) -> f64 {
+        let TileShape { level, width, num_hashes, pages } = tile.shape;
+        let ranges = ranges_per_slot(&self.directory, tile);
+        *self.rates.entry(((level, width, num_hashes, pages), ranges)).or_insert_with(|| rate_of(tile.shape, ranges))
+    }
+
+    /// How often a lookup of an absent key probes a tile.
+    fn probed(&mut self, tile: &TileAddress) -> f64 {
+        match tile.shape.level.above().and_then(|level| self.directory.tile_of(level, tile.ordinal)) {
+            Some(above) => self.rate(&above) * self.probed(&above),
+            None => 1.0,
+        }
+    }
+
+    fn print(mut self, rows: u64) {
+        let (mut read, mut heap_pages) = (1.0, 0.0);
+        let tiles = |level| self.directory.tiles_from(level, 0).collect::<Vec<_>>();
+        for tile in Level::ALL.into_iter().flat_map(tiles).collect::<Vec<_>>() {
+            let probed = self.probed(&tile);
+            read += probed;
+            if tile.shape.level == Level::Zero {
+                let ranges = f64::from(tile.shape.width.slots());
+                heap_pages += probed * self.rate(&tile) * ranges * PAGES_PER_RANGE as f64;
+            }
+        }
+        print(rows, "appended", self.directory.chain.allocated().into(), read, heap_pages);
+    }
+}
+
+/// Bits per element of each level, in the limit of many blocks.
+fn print_bits() {
+    for fpr in [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8] {
+        let of_top = Level::ALL.map(|top| {
+            let levels = Level::ALL.into_iter().filter(|&level| level <= top);
+            let bits: Vec<f64> = levels.map(|level| target(PageSize::DEFAULT, share(fpr, level, top)).bits).collect();
+            let each: Vec<String> = bits.iter().map(|bits| format!("{bits:.1}")).collect();
+            format!("{} = {:.1}", each.join(" + "), bits.iter().sum::<f64>())
+        });
+        println!("//! | {fpr} | {} |", of_top.join(" | "));
     }
 }
 
 fn main() {
-    rates();
+    print_bits();
     let sizes: Vec<u64> = std::env::args().skip(1).map(|rows| rows.parse().expect("a number of rows")).collect();
-    let sizes = if sizes.is_empty() { vec![60_000, 600_000, 6_000_000] } else { sizes };
-    let per_range = ROWS_PER_PAGE * PAGES_PER_RANGE;
-    let options = Options {
-        size: PageSize::DEFAULT,
-        fpr: DEFAULT_FPR,
-        pages_per_range: PAGES_PER_RANGE as u32,
-        guess: per_range as u32,
-        is_flat: false,
-    };
-    for &rows in &sizes {
-        let ranges = (0..rows.div_ceil(per_range))
-            .map(|range| (range * per_range..rows.min((range + 1) * per_range)).map(element).collect::<Vec<u64>>());
-        let started = Instant::now();
-        let mut built = Index::build(options, 4 << 20, ranges).expect("a possible index");
-        measure(&mut built, rows, "built", started.elapsed().as_secs_f64());
-        drop(built);
-        let mut appended = Index::build(options, 0, std::iter::empty::<Vec<u64>>()).expect("a possible index");
-        let started = Instant::now();
-        let mut bytes = 0;
-        for row in 0..rows {
-            bytes += appended.insert((row / per_range) as u32, element(row)).expect("sound pages").0;
-        }
-        measure(&mut appended, rows, "appended", started.elapsed().as_secs_f64());
-        println!("{:>20} {:.2} bytes changed per row", "", bytes as f64 / rows as f64);
+    for &rows in if sizes.is_empty() { &[60_000, 600_000, 6_000_000] } else { sizes.as_slice() } {
+        measure_both(rows);
+    }
+    for rows in [6_000_000, 60_000_000, 100_000_000, 1_000_000_000, 10_000_000_000] {
+        model_built(rows, Level::One, "two levels");
+        model_built(rows, Level::Two, "three levels");
+        Grown::new(rows).print(rows);
     }
 }

@@ -1,5 +1,5 @@
-//! The options of an index: `WITH (fpr = 0.00002, pages_per_range = 8)`. What is not said depends on the operator
-//! class.
+//! The options of an index: `WITH (fpr = 0.0001, pages_per_range = 8)`. What is not said depends on the operator class,
+//! and for an index over keys the rate on the size of the table.
 //!
 //! They say how the index is built: `ALTER INDEX … SET` takes effect at the next REINDEX.
 
@@ -26,22 +26,13 @@ struct Stored {
     fpr: f64,
 }
 
-/// The options of an index.
+/// The options of an index, as far as they were given.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions {
     /// The share of ranges that are read unnecessarily for an absent key.
-    pub fpr: f64,
+    pub fpr: Option<f64>,
     /// Heap pages of a range.
-    pub pages_per_range: u32,
-}
-
-/// What is chosen where nothing is said.
-#[derive(Clone, Copy, Debug)]
-pub struct Defaults {
-    /// The share of ranges that are read unnecessarily for an absent key.
-    pub fpr: f64,
-    /// Heap pages of a range.
-    pub pages_per_range: u32,
+    pub pages_per_range: Option<u32>,
 }
 
 thread_local! {
@@ -112,12 +103,9 @@ pub fn are_given(index: Relation) -> bool {
 }
 
 /// The options of an index.
-pub fn of(index: Relation, defaults: Defaults) -> IndexOptions {
+pub fn of(index: Relation) -> IndexOptions {
     let stored = index.options::<Stored>();
     let fpr = stored.map(|stored| stored.fpr).filter(|&fpr| fpr != NO_FPR);
     let pages = stored.map(|stored| stored.pages_per_range).filter(|&pages| pages != NO_PAGES);
-    IndexOptions {
-        fpr: fpr.unwrap_or(defaults.fpr),
-        pages_per_range: pages.map_or(defaults.pages_per_range, i32::cast_unsigned),
-    }
+    IndexOptions { fpr, pages_per_range: pages.map(i32::cast_unsigned) }
 }

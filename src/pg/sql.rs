@@ -6,7 +6,7 @@
 //! What PostgreSQL allocates while connected is freed when the connection ends. After an error PostgreSQL ends it
 //! itself, with the transaction or the subtransaction.
 
-use super::call::error::{Error, Result, SqlState};
+use super::call::error::{Error, Result, SqlState, raise};
 use super::call::guard::{guard, raw};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -196,6 +196,9 @@ impl NewName {
         unsafe {
             let list = pg_sys::textToQualifiedNameList(pg_sys::pg_detoast_datum(name.cast_mut_ptr()));
             let range = pg_sys::makeRangeVarFromNameList(list);
+            if CStr::from_ptr((*range).relname).is_empty() {
+                raise(Error::new(SqlState::ERRCODE_INVALID_NAME, "a table cannot have an empty name"));
+            }
             let schema = pg_sys::RangeVarGetCreationNamespace(range);
             NewName { schema, name: CStr::from_ptr((*range).relname).to_owned() }
         }

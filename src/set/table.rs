@@ -363,6 +363,11 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
         invalidation::watch_relations(forget);
     }
     let bloom = catalog::type_beside(call.function()?, c"bloom");
+    if bloom == Oid::INVALID {
+        let message = "type \"bloom\" does not exist in the schema of the extension";
+        return Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message)
+            .hint("If it was renamed, name it bloom again: the functions of sets find it by its name."));
+    }
     let (shard, filter) = check_columns(table, definition::columns(table), bloom)?;
     let parameters = definition::check_calls(table)
         .iter()

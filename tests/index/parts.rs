@@ -28,7 +28,7 @@ struct Trial {
     letters: &'static [&'static str],
 }
 
-const LETTERS: [&str; 14] = ["a", "b", "A", "B", "c", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}"];
+const LETTERS: [&str; 17] = ["a", "b", "A", "B", "c", "1", "2", "3", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}"];
 const WORDS: [&str; 12] = ["ab", "ba", "cat", "Dog", "x", "y", "z", "elk", "emu", "fox", "gnu", "hen"];
 
 fn text(random: &mut Random, letters: &[&str], most: usize) -> String {
@@ -47,7 +47,7 @@ fn pattern(random: &mut Random, of: &str) -> String {
             0 => pattern.push('_'),
             1 => pattern.push('%'),
             2 => pattern.extend(['\\', character]),
-            3 => pattern.push(*random.pick(&['a', 'b', 'É', 'x'])),
+            3 => pattern.push(*random.pick(&['a', 'b', '1', 'É', 'x'])),
             _ if "\\%_".contains(character) => pattern.extend(['\\', character]),
             _ => pattern.push(character),
         }

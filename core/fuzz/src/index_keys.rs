@@ -4,7 +4,7 @@ use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
 use pg_bloom_core::index::keys::memory::{Failure, Index, Memory, set};
-use pg_bloom_core::index::keys::{Level, Options, PageSize};
+use pg_bloom_core::index::keys::{Level, Options, PageSize, Places};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
@@ -30,7 +30,9 @@ fn live(history: &[u8]) -> Index {
     let mut input = Input(history);
     let shape = input.byte();
     let (fpr, is_flat) = ([1e-7, 0.00002, 0.01, 0.1][usize::from(shape % 4)], shape & 4 != 0);
-    let options = Options { size: size(), fpr, pages_per_range: 8, guess: u32::from(input.byte()), is_flat };
+    let fpr = (shape & 8 == 0).then_some(fpr);
+    let guess = u32::from(input.byte());
+    let options = Options { size: size(), fpr, pages_per_range: 8, table_pages: 0, guess, is_flat };
     let (built, each) = (u32::from(input.half() % 800), u64::from(input.byte() % 12));
     let hold = usize::from(input.half());
     let element = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -42,12 +44,12 @@ fn live(history: &[u8]) -> Index {
     let lists = given.values().map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
     let mut index = Index::build(options, hold, lists).expect("possible options");
     let mut range = built;
-    while !input.0.is_empty() && range < 20_000 {
+    while !input.0.is_empty() && range < 40_000 {
         let (step, hash) = (input.byte(), element(input.half().into()));
         range = match step % 8 {
             0..3 => range,
             3..6 => range + 1,
-            6 => range + u32::from(step) * 4,
+            6 => range + u32::from(step) * 64,
             _ => range / 2,
         };
         index.insert(range, hash).expect("an index that was not damaged");
@@ -111,7 +113,7 @@ fn use_it(index: &mut Index) {
             end = tile.first_slot.wrapping_add(tile.shape.width.slots());
         }
     }
-    let few = directory.tiles_alone() as usize + (directory.tiles(Level::One) as usize) < MOST_TILES;
+    let few = (directory.always_probed() as usize) < MOST_TILES;
     for i in 0..8u64 {
         // Positions by docs/format.md, from another page's words: any hash will do.
         let hash = oracle::positions(Layout::Blocked, 1, u64::MAX >> 9, i << 60 | i)[0];
@@ -125,7 +127,7 @@ fn use_it(index: &mut Index) {
             assert!(u64::from(range) >= directory.end_slot(Level::Zero));
             continue;
         };
-        assert!(places.in_lock_order().count() <= 2);
+        assert!(places.in_lock_order().count() <= Places::MOST);
         for mark in places.in_lock_order() {
             if let Some(page) = index.memory.pages.get_mut(mark.page() as usize)
                 && set(mark, page).is_ok()

@@ -1,7 +1,7 @@
 //! Arbitrary texts and patterns of LIKE and ILIKE: no match without its windows, and never a panic.
 
+use pg_bloom_core::parts::Condition;
 use pg_bloom_core::parts::text::{Encoding, Windows, each_window, like};
-use pg_bloom_core::parts::{Condition, window};
 use std::collections::BTreeSet;
 
 /// The most bytes of a text or a pattern: the oracle tries everything.
@@ -31,7 +31,7 @@ pub fn run(data: &[u8]) {
 fn windows(text: &[u8], encoding: Encoding) -> BTreeSet<u64> {
     let mut each = BTreeSet::new();
     each_window(text, encoding, |found| {
-        each.insert(window(found));
+        each.extend(found.hashes());
     });
     let mut gathered = Windows::new();
     gathered.add(text, encoding);

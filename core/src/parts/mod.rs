@@ -9,7 +9,8 @@
 //! | part | seed | bytes |
 //! |---|---:|---|
 //! | a member of an array | 2 | the hash of the member as an element, little-endian |
-//! | a window of a text | 3 | three bytes of the folded text: see [`text`] |
+//! | a window of a text | 3 | three or five bytes of the folded text: see [`text`] |
+//! | one of three bytes once more | 7 | the same |
 //! | a word | 4 | the lexeme |
 //! | a value in a JSON document | that of its path | a byte for its type, then its canonical bytes |
 //! | a key of a JSON document, at its top | 6 | the key |
@@ -35,6 +36,7 @@ const WINDOW: u64 = 3;
 const WORD: u64 = 4;
 const ROOT: u64 = 5;
 const KEY: u64 = 6;
+const AGAIN: u64 = 7;
 
 /// The hash of a member of an array, from its hash as an element.
 #[inline]
@@ -42,11 +44,42 @@ pub fn member(element: u64) -> u64 {
     seeded(&element.to_le_bytes(), MEMBER)
 }
 
-/// The hash of a window of a folded text, whose first byte is the highest of the three.
-#[inline]
-pub fn window(window: u32) -> u64 {
-    let [_, a, b, c] = window.to_be_bytes();
-    seeded(&[a, b, c], WINDOW)
+/// A window of a folded text: three bytes, or five.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Window(u64);
+
+impl Window {
+    const SHORT: u64 = 1 << 24;
+    const LONG: u64 = 1 << 40;
+
+    /// The last three of these bytes, of which the last is the lowest.
+    #[inline]
+    pub const fn short(bytes: u64) -> Window {
+        Window(bytes & (Window::SHORT - 1) | Window::SHORT)
+    }
+
+    /// The last five.
+    #[inline]
+    pub const fn long(bytes: u64) -> Window {
+        Window(bytes & (Window::LONG - 1) | Window::LONG)
+    }
+
+    /// Whether it has five bytes.
+    pub const fn is_long(self) -> bool {
+        self.0 >= Window::LONG
+    }
+
+    /// Its hashes: two of three bytes, one of five.
+    #[inline]
+    pub fn hashes(self) -> impl Iterator<Item = u64> {
+        let bytes = self.0.to_be_bytes();
+        let (first, second) = if self.is_long() {
+            (seeded(&bytes[3..], WINDOW), None)
+        } else {
+            (seeded(&bytes[5..], WINDOW), Some(seeded(&bytes[5..], AGAIN)))
+        };
+        [first].into_iter().chain(second)
+    }
 }
 
 /// The hash of a lexeme.
@@ -105,7 +138,9 @@ mod tests {
         // By Python's xxhash: xxh64(bytes, seed).
         let hashes = [
             member(crate::hash::hash(b"abc")),
-            window(0x61_62_63),
+            Window::short(0x61_62_63).hashes().next().unwrap(),
+            Window::short(0x61_62_63).hashes().nth(1).unwrap(),
+            Window::long(0x20_31_37_2C_20).hashes().next().unwrap(),
             word(b"abc"),
             key(b"abc"),
             JsonPath::ROOT.key(b"a").key(b"b").leaf(Leaf::String, |stream| stream.write(b"abc")),
@@ -117,15 +152,19 @@ mod tests {
     #[test]
     fn parts_of_different_kinds_have_different_hashes() {
         let whole = crate::hash::hash(b"abc");
-        let hashes = [whole, member(whole), window(0x61_62_63), word(b"abc"), key(b"abc")];
+        let window = Window::short(0x61_62_63);
+        let mut hashes = vec![whole, member(whole), word(b"abc"), key(b"abc")];
+        hashes.extend(window.hashes());
         for (i, hash) in hashes.iter().enumerate() {
             assert!(!hashes[..i].contains(hash));
         }
     }
 
-    const HASHES: [u64; 6] = [
+    const HASHES: [u64; 8] = [
         0x18E3_CBF5_E8E4_C818,
         0x2BD6_0D36_955D_B703,
+        0x9E75_5206_1566_76D7,
+        0xD011_20D6_8D0C_5AD7,
         0x4CAE_0D84_933B_C718,
         0x28D2_A0D4_8F7C_2643,
         0x5BF6_00D6_44B5_614C,

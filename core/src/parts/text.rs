@@ -1,12 +1,28 @@
-//! Windows of a text: each three bytes that follow each other, once letters are folded.
+//! Windows of a text: each three bytes that follow each other, once letters are folded, or five where there are digits.
 //!
 //! ```text
 //! text       G E T   / i n d e x         pattern    %/ind_x%
 //! folded     g e t   / i n d e x         runs       /ind   x
 //! windows    get "et " "t /" " /i" /in ind nde dex   windows   /in ind
+//!
+//! text       j o b   1 7 ,   o k
+//! windows    job "ob " "b 17," " 17, " "17, o" "7, ok" ", o" " ok"
 //! ```
 //!
-//! A row that matches has every run of the pattern in its text, byte for byte, so it has the windows of the run.
+//! A row that matches has every run of the pattern in its text, byte for byte, so it has the windows of the run: which
+//! window begins at a byte, if any, follows from that byte and the four after it.
+//!
+//! Lines of a log are full of digits. In 16 pages of them all groups of three digits occur, which so tell nothing, and
+//! most groups with one. So **a window with a digit among its three bytes has two more**. There are ten times as many of
+//! these, most of them rare, and a pattern has several: one hash for each is enough. The others, of which a changed
+//! letter makes only three, have two. By a model of 150,000 lines, 29 % digits, in ranges of 16 pages, patterns of 8 to
+//! 20 bytes cut from other lines; windows of three bytes alone for comparison:
+//!
+//! | windows | share of the table | ranges read for a pattern that no row has | that 1 to 20 rows in a million have |
+//! |---|---:|---:|---:|
+//! | of 3 bytes | 2.5 % | 29 % | 84 % |
+//! | of 3 bytes | 3.5 % | 27 % | 83 % |
+//! | of 3 bytes, or 5 where there are digits | 3.5 % | 8 to 10 % | 24 % |
 //!
 //! # Folding
 //!
@@ -29,16 +45,12 @@
 //! In encodings other than UTF-8 only `A` to `Z` are folded. No byte of another character can be taken for these, nor
 //! for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here, so it is left out.
 
-use super::{Condition, window};
+use super::{Condition, Window};
 use crate::interrupt;
 use crate::memory;
 
-/// Bytes of a window.
-pub const WINDOW: usize = 3;
-/// The most windows that are looked for.
-const MOST_WINDOWS: usize = 256;
-/// How many windows there can be.
-const ALL_WINDOWS: usize = 1 << (8 * WINDOW);
+/// The most hashes that are looked for.
+const MOST_HASHES: usize = 256;
 
 /// How the bytes of a text make characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,44 +98,48 @@ fn each_folded_byte(text: &[u8], encoding: Encoding, mut visit: impl FnMut(u8)) 
     }
 }
 
-/// Calls `visit` with each window of a text, as [`window`] takes it, as often as the text has it.
+/// Calls `visit` with each window of a text, as often as the text has it.
 #[inline(always)]
-pub fn each_window(text: &[u8], encoding: Encoding, mut visit: impl FnMut(u32)) {
-    let (mut last, mut bytes) = (0, 0);
+pub fn each_window(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Window)) {
+    // The last bytes, and which of them are digits: the last in the lowest bits.
+    let (mut bytes, mut digits, mut count) = (0u64, 0u32, 0);
     each_folded_byte(text, encoding, |byte| {
-        last = last << 8 & 0xFF_FF_FF | u32::from(byte);
-        bytes += 1;
-        if bytes >= WINDOW {
-            visit(last);
+        bytes = bytes << 8 | u64::from(byte);
+        digits = digits << 1 | u32::from(byte.is_ascii_digit());
+        count += 1;
+        if count >= 3 && digits & 0b111 == 0 {
+            visit(Window::short(bytes));
+        }
+        if count >= 5 && digits & 0b11100 != 0 {
+            visit(Window::long(bytes));
         }
     });
 }
 
 /// Distinct windows of texts, as many as are added.
 pub struct Windows {
-    /// A bit for each window there can be.
-    seen: Vec<u64>,
-    found: Vec<u32>,
+    /// A window in each place that is not 0: the one that its number says, or one after it. Half of them are 0 at least.
+    places: Vec<u64>,
+    found: Vec<Window>,
 }
 
 impl Windows {
-    /// None yet. This takes 2 MB.
+    /// None yet.
     pub fn new() -> Windows {
-        let mut seen = memory::list(ALL_WINDOWS / 64);
-        seen.resize(ALL_WINDOWS / 64, 0);
-        Windows { seen, found: Vec::new() }
+        Windows { places: empty_places(1 << 12), found: Vec::new() }
     }
 
     /// Adds those of a text. Returns how many it has.
     pub fn add(&mut self, text: &[u8], encoding: Encoding) -> usize {
-        let Windows { seen, found } = self;
         let mut count = 0;
         each_window(text, encoding, |window| {
             count += 1;
-            let (word, bit) = (&mut seen[window as usize / 64], 1 << (window % 64));
-            if *word & bit == 0 {
-                *word |= bit;
-                memory::push(found, window);
+            if put(&mut self.places, window) {
+                memory::push(&mut self.found, window);
+                if self.found.len() * 2 > self.places.len() {
+                    self.places = empty_places(self.places.len() * 4);
+                    self.found.iter().for_each(|&window| _ = put(&mut self.places, window));
+                }
             }
         });
         count
@@ -136,11 +152,8 @@ impl Windows {
 
     /// Their hashes, after which there are none.
     pub fn take(&mut self) -> Vec<u64> {
-        let hashes = memory::collect(self.found.iter().map(|&found| window(found)));
-        for window in self.found.drain(..) {
-            self.seen[window as usize / 64] = 0;
-        }
-        hashes
+        self.places.fill(0);
+        hashes_of(std::mem::take(&mut self.found).into_iter())
     }
 }
 
@@ -150,15 +163,43 @@ impl Default for Windows {
     }
 }
 
-/// The windows of these runs, all of which a text must have.
+fn empty_places(count: usize) -> Vec<u64> {
+    let mut places = memory::list(count);
+    places.resize(count, 0);
+    places
+}
+
+/// Puts a window into its place. Returns whether it wasn't there.
+#[inline(always)]
+fn put(places: &mut [u64], window: Window) -> bool {
+    let last = places.len() - 1;
+    let mut place = (window.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & last;
+    while places[place] != 0 {
+        if places[place] == window.0 {
+            return false;
+        }
+        place = (place + 1) & last;
+    }
+    places[place] = window.0;
+    true
+}
+
+/// The hashes of windows.
+pub fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
+    memory::collect(windows.flat_map(Window::hashes))
+}
+
+/// The windows of these runs, all of which a text must have: the long ones first, since few ranges have them.
 fn windows_of(runs: &[Vec<u8>], encoding: Encoding) -> Condition {
     let mut windows = Vec::new();
     for run in runs {
         each_window(run, encoding, |window| memory::push(&mut windows, window));
     }
-    windows.sort_unstable();
+    windows.sort_unstable_by_key(|window| std::cmp::Reverse(window.0));
     windows.dedup();
-    Condition::all_of(memory::collect(windows.into_iter().map(window)), MOST_WINDOWS)
+    let (long, short) = windows.split_at(windows.partition_point(|window| window.is_long()));
+    let [long, short] = [long, short].map(|windows| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES));
+    Condition::all([long, short])
 }
 
 /// What a text must have that has this one in it, at its start or as a whole.

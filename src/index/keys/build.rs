@@ -8,20 +8,20 @@ use super::column;
 use super::given::Given;
 use crate::element::Column;
 use crate::index::new_index::{NewIndex, meta_page, write_empty};
-use crate::index::options::{self, Defaults};
+use crate::index::options;
 use crate::index::page::{PAGE_SIZE, unhashed};
 use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use pg_bloom_core::index::keys::{Build, DEFAULT_FPR, Directory, MAX_FPR, Options};
+use pg_bloom_core::index::keys::{Build, Directory, MAX_FPR, Options};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// What is chosen if nothing is said.
-const DEFAULTS: Defaults = Defaults { fpr: DEFAULT_FPR, pages_per_range: 8 };
+/// Heap pages of a range, if nothing is said.
+const PAGES_PER_RANGE: u32 = 8;
 /// Bytes of a row beside its values: its header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
 /// Hashes between two looks whether to stop.
@@ -131,11 +131,15 @@ pub fn hashes_to_hold() -> usize {
 
 /// What an index on a table is made with.
 fn core_options(index: Relation, table: Relation) -> Result<Options> {
-    let options::IndexOptions { fpr, pages_per_range } = options::of(index, DEFAULTS);
-    options::check(fpr, MAX_FPR)?;
+    let options = options::of(index);
+    let pages_per_range = options.pages_per_range.unwrap_or(PAGES_PER_RANGE);
+    if let Some(fpr) = options.fpr {
+        options::check(fpr, MAX_FPR)?;
+    }
     let rows_per_page = (PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)).max(1);
     let guess = rows_per_page.saturating_mul(pages_per_range);
-    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, guess, is_flat: false })
+    let table_pages = table.pages();
+    Ok(Options { size: PAGE_SIZE, fpr: options.fpr, pages_per_range, table_pages, guess, is_flat: false })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
@@ -145,7 +149,7 @@ fn core_options(index: Relation, table: Relation) -> Result<Options> {
 pub fn build_empty(index: Relation) -> Result<()> {
     column::check_type_of_column(index)?;
     let table = table::of_index(index);
-    let directory = Directory::empty(core_options(index, table.relation())?);
+    let directory = Directory::empty(Options { table_pages: 0, ..core_options(index, table.relation())? });
     write_empty(index, &meta_page(|page| directory.write_meta(page)));
     Ok(())
 }

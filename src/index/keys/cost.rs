@@ -26,7 +26,7 @@ use super::column::Index;
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
 use crate::settings;
-use pg_bloom_core::index::keys::{DEFAULT_FPR, Expectation, Level};
+use pg_bloom_core::index::keys::{Expectation, Level};
 
 /// Operators that asking a page of the index is worth: hashing, the lock, ten rows of bits.
 const OPERATORS_PER_PAGE: f64 = 50.0;
@@ -112,7 +112,7 @@ fn shape(planned: &Planned) -> Shape {
         None => Shape {
             pages_per_range: 8.0,
             tiles: 1.0,
-            expected: Expectation { pages: 4.0, fpr: DEFAULT_FPR, beside_present: 0.3 },
+            expected: Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 },
             elements: None,
         },
     }

@@ -2,7 +2,7 @@
 //!
 //! They are looked at under the share lock first. Whoever set a bit held the exclusive lock until its record was
 //! written, so bits that are seen to be set are in the WAL before our commit, and nothing is left to do. Those that are
-//! not are set under the exclusive locks, level 1 before level 0, with one record.
+//! not are set under the exclusive locks, from the highest level down, with one record.
 
 use super::column::Index;
 use crate::index::new_index::meta_page;
@@ -38,7 +38,7 @@ pub fn insert(relation: Relation, value: Datum, table_page: u32) -> Result<()> {
 /// Sets the bits of an element that are not set yet.
 fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     let pages = index.pages();
-    let mut missing: [Option<(&Mark, Pin)>; 2] = [None, None];
+    let mut missing: [Option<(&Mark, Pin)>; Places::MOST] = Default::default();
     for (mark, slot) in places.in_lock_order().zip(&mut missing) {
         let pin = pages.existing(mark.page(), directory.chain.allocated());
         mark.offsets().for_each(|offset| pin.approach_byte(usize::from(offset)));
@@ -51,26 +51,22 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
             *slot = None;
         }
     }
-    let mut locked: [Option<(&Mark, Exclusive<'_>)>; 2] = [None, None];
+    let mut locked: [Option<(Deltas, Exclusive<'_>)>; Places::MOST] = Default::default();
     for (slot, missing) in locked.iter_mut().zip(&mut missing) {
         if let Some((mark, pin)) = missing {
             let mut page = pin.exclusive();
             prepare(index.relation(), mark.special(), mark.page(), &mut page)?;
-            *slot = Some((mark, page));
+            *slot = Some((deltas(index, mark, &page)?, page));
         }
     }
-    match &mut locked {
-        [Some((upper, upper_page)), Some((lower, lower_page))] => {
-            let (upper, lower) = (deltas(index, upper, upper_page)?, deltas(index, lower, lower_page)?);
-            let upper = Edit::new(upper_page, Change::Bytes(upper.bytes()));
-            let lower = Edit::new(lower_page, Change::Bytes(lower.bytes()));
-            wal::change(index.relation(), &mut [upper, lower]);
-        }
-        [Some((mark, page)), None] | [None, Some((mark, page))] => {
-            let deltas = deltas(index, mark, page)?;
-            wal::change(index.relation(), &mut [Edit::new(page, Change::Bytes(deltas.bytes()))]);
-        }
-        [None, None] => {}
+    let edits = locked.iter_mut().flatten();
+    let mut edits = edits.map(|(deltas, page)| Edit::new(page, Change::Bytes(deltas.bytes())));
+    // A record without an array of any length: most rows have all of their pages, or one.
+    match [edits.next(), edits.next(), edits.next()] {
+        [Some(a), Some(b), Some(c)] => wal::change(index.relation(), &mut [a, b, c]),
+        [Some(a), Some(b), None] => wal::change(index.relation(), &mut [a, b]),
+        [Some(a), None, _] => wal::change(index.relation(), &mut [a]),
+        [None, ..] => {}
     }
     Ok(())
 }

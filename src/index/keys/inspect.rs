@@ -23,19 +23,20 @@ pub fn info_of<K: Kind<Directory = Directory>>(index: &session::Index<K>, named:
     let directory = index.directory()?;
     let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
     let options = directory.options;
+    let expected = directory.expectation();
     let room = directory.end_slot(Level::Zero) * u64::from(options.pages_per_range);
     Ok(Info {
         table_pages: room.min(u64::from(named.table().pages())),
         pages_per_range: Some(options.pages_per_range),
         ranges: Some(survey.ranges),
-        levels: if directory.tiles(Level::One) > 0 { 2 } else { 1 },
+        levels: Level::ALL.into_iter().filter(|&level| directory.tiles(level) > 0).count().max(1) as i32,
         rows_built: directory.chain.rows_built,
         elements: Some(survey.elements),
         bits_per_element: Some(survey.bits_per_element()),
-        target_fpr: Some(options.fpr),
+        target_fpr: Some(expected.fpr),
         current_fpr: Some(survey.fpr),
         overfull_ranges: Some(survey.overfull),
-        pages_per_lookup: directory.expectation().pages,
+        pages_per_lookup: expected.pages,
         keys_per_row: Some(f64::from(directory.keys_per_row.max(1))),
         keys_per_range: (survey.ranges > 0).then(|| survey.elements / survey.ranges as f64),
         ..Info::default()

@@ -25,6 +25,7 @@ pub mod vacuum;
 
 pub use build::{hashes_to_hold, out_of_order};
 pub use check::has;
+pub use column::check_type_of_column;
 pub use insert::grow;
 
 use crate::index::kind::{Cost, IndexKind, Info};

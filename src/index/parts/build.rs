@@ -4,9 +4,9 @@ use super::class::Class;
 use super::column::PartsColumn;
 use super::gather::Gathered;
 use crate::index::keys::given::Given;
-use crate::index::keys::{hashes_to_hold, out_of_order};
+use crate::index::keys::{check_type_of_column, hashes_to_hold, out_of_order};
 use crate::index::new_index::{NewIndex, meta_page, write_empty};
-use crate::index::options::{self, Defaults, IndexOptions};
+use crate::index::options;
 use crate::index::page::PAGE_SIZE;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
@@ -18,11 +18,11 @@ use pgrx::pg_sys;
 
 /// The bytes of a table that one distinct part is expected for, while there are none.
 const BYTES_PER_PART: u32 = 20;
-/// What is chosen for windows of texts if nothing is said. A lookup asks for several of them, and the rates of those
-/// multiply that a range doesn't have.
-const WINDOWS: Defaults = Defaults { fpr: 0.15, pages_per_range: 16 };
-/// What is chosen for other parts.
-const OTHERS: Defaults = Defaults { fpr: 0.01, pages_per_range: 8 };
+/// The rate of windows of texts, and the pages of their ranges, if nothing is said. A lookup asks for several of them,
+/// and the rates of those multiply that a range doesn't have.
+const WINDOWS: (f64, u32) = (0.5, 16);
+/// Those of other parts.
+const OTHERS: (f64, u32) = (0.01, 8);
 
 /// A build under way.
 struct Building {
@@ -45,8 +45,8 @@ struct Building {
 /// # Errors
 /// 0A000 for a column that can't be in an index; 22023 for an invalid rate; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
-    let column = PartsColumn::new(index)?;
-    let options = core_options(&column, index)?;
+    let column = column_of_new(index)?;
+    let options = core_options(&column, index, table.pages())?;
     let mut building = Building {
         parts: Gathered::new(&column),
         column,
@@ -106,13 +106,26 @@ impl Building {
     }
 }
 
-/// What an index is made with.
-fn core_options(column: &PartsColumn, index: Relation) -> Result<Options> {
-    let is_text = column.class() == Class::Text;
-    let IndexOptions { fpr, pages_per_range } = options::of(index, if is_text { WINDOWS } else { OTHERS });
+/// The column of an index that is built. A text of another type than the operator class's is refused if that can't be an
+/// element; the other classes look at the column's own type in any case.
+fn column_of_new(index: Relation) -> Result<PartsColumn> {
+    let column = PartsColumn::new(index)?;
+    if column.class() == Class::Text {
+        check_type_of_column(index)?;
+    }
+    Ok(column)
+}
+
+/// What an index is made with, on a table of so many pages.
+fn core_options(column: &PartsColumn, index: Relation, table_pages: u32) -> Result<Options> {
+    let is_flat = column.class() == Class::Text;
+    let (fpr, pages_per_range) = if is_flat { WINDOWS } else { OTHERS };
+    let options = options::of(index);
+    let fpr = options.fpr.unwrap_or(fpr);
     options::check(fpr, MAX_PART_FPR)?;
+    let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
     let guess = pages_per_range * (PAGE_BYTES as u32 / BYTES_PER_PART);
-    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, guess, is_flat: is_text })
+    Ok(Options { size: PAGE_SIZE, fpr: Some(fpr), pages_per_range, table_pages, guess, is_flat })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
@@ -120,7 +133,7 @@ fn core_options(column: &PartsColumn, index: Relation) -> Result<Options> {
 /// # Errors
 /// As [`build`].
 pub fn build_empty(index: Relation) -> Result<()> {
-    let options = core_options(&PartsColumn::new(index)?, index)?;
+    let options = core_options(&column_of_new(index)?, index, 0)?;
     write_empty(index, &meta_page(|page| Directory::empty(options).write_meta(page)));
     Ok(())
 }

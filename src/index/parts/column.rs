@@ -20,7 +20,7 @@ use pg_bloom_core::index::keys::Directory;
 use pg_bloom_core::memory;
 use pg_bloom_core::parts::text::{self, Encoding};
 use pg_bloom_core::parts::{self, Condition, JsonPath, Leaf};
-use pgrx::pg_sys::Datum;
+use pgrx::pg_sys::{self, Datum};
 
 /// An index over parts in use.
 pub type Index = session::Index<PartsColumn>;
@@ -60,7 +60,9 @@ impl PartsColumn {
     pub fn new(relation: Relation) -> Result<PartsColumn> {
         let (family, _, collation) = relation.column_class();
         let class = Class::checked(family, relation.support_function(PARTS))?;
-        let column_type = catalog::base_type(relation.column_type());
+        // That of a text may have been altered to one with the same bytes, such as citext: they are read as texts.
+        let own_type = if class == Class::Text { pg_sys::TEXTOID } else { relation.column_type() };
+        let column_type = catalog::base_type(own_type);
         let column = |oid| Column::new(relation.handler(), oid, collation);
         // It refuses what can't be in an index; a tsvector always can.
         let whole = if class == Class::Words { None } else { Some(column(column_type)?) };
@@ -100,7 +102,9 @@ impl PartsColumn {
         // SAFETY: values of the other classes are of variable length.
         let value = unsafe { Value::detoast(value) };
         match self.class {
-            Class::Text => text::each_window(&value, self.encoding, |window| visit(parts::window(window))),
+            Class::Text => {
+                text::each_window(&value, self.encoding, |window| window.hashes().for_each(&mut visit));
+            }
             Class::Words => words::each_word(&value, visit),
             Class::Json => {
                 each_leaf(&value, &mut visit);

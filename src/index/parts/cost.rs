@@ -1,7 +1,8 @@
 //! What a bitmap scan of an index over parts costs.
 //!
 //! Where the planner knows what is asked, a sample of tiles is asked how many ranges may match: no statistics of
-//! PostgreSQL knows that. Otherwise a typical lookup is assumed. A lookup that the index can't answer reads the whole
+//! PostgreSQL knows that. Otherwise a typical lookup is assumed, which finds a handful of rows: PostgreSQL then expects
+//! a fixed share of the table, which would be rows in all ranges. A lookup that the index can't answer reads the whole
 //! table, and costs more than a sequential scan.
 
 use super::column::Index;
@@ -14,8 +15,10 @@ use pg_bloom_core::parts::Condition;
 
 /// Tiles that are asked.
 const SAMPLE: u32 = 8;
-/// The share of ranges that a typical lookup reads in vain.
-const TYPICAL: f64 = 0.04;
+/// The share of ranges that a typical lookup in text reads unnecessarily.
+const TYPICAL: f64 = 0.1;
+/// Rows that a typical lookup finds.
+const HANDFUL: f64 = 5.0;
 /// Hashes that a typical lookup asks for.
 const TYPICAL_HASHES: f64 = 4.0;
 /// Operators that asking a page of the index is worth: hashing, the lock, some rows of bits.
@@ -32,7 +35,6 @@ struct Expected {
 /// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
     let (pages, rows) = (planned.table_pages().max(1.0), planned.table_rows().max(1.0));
-    let matches = (planned.selectivity() * rows).max(1.0);
     let opened = planned.index();
     let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
     let condition = index.as_ref().and_then(|index| scan::condition(index, &planned.known_keys()?).ok());
@@ -41,6 +43,8 @@ pub fn estimate(planned: &Planned) -> Cost {
         let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();
         return Cost { startup, total, selectivity: 1.0 };
     }
+    let matches = planned.selectivity() * rows;
+    let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches()) }.max(1.0);
     let (pages_per_range, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
     let pages_read = (ranges * pages_per_range).clamp(1.0, pages);
     let scans = planned.loops();
@@ -63,7 +67,7 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
     };
     let pages_per_range = f64::from(directory.options.pages_per_range);
     let all = (pages / pages_per_range).ceil();
-    let tiles = f64::from(directory.tiles_alone()) + f64::from(directory.tiles(Level::One));
+    let tiles = f64::from(directory.always_probed());
     let sampled = condition.and_then(|condition| {
         let ranges = directory.ranges_expected(&mut index.pages(), &condition, SAMPLE).ok()?;
         Some((condition.hashes() as f64, ranges))
@@ -73,7 +77,7 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
         // There is at least what is looked for.
         Some((hashes, ranges)) => (hashes, ranges.max(1.0)),
         None => {
-            let in_vain = if directory.options.is_flat { TYPICAL } else { directory.options.fpr };
+            let in_vain = if directory.options.is_flat { TYPICAL } else { directory.options.promised(0) };
             (TYPICAL_HASHES, matches + all * in_vain)
         }
     };

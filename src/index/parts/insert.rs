@@ -16,13 +16,13 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::index::keys::{Directory, Mark, changes};
 use pg_bloom_core::memory;
-use pg_bloom_core::parts::{text, window};
+use pg_bloom_core::parts::text;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
 /// Hashes whose places are computed at once.
 const AT_ONCE: usize = 4096;
-/// Windows from which on gathering them in a bitmap is worth its 2 MB.
+/// Bytes of a text from which on its windows are gathered without those that are there several times.
 const MANY_WINDOWS: usize = 1 << 16;
 
 /// Adds the parts of a row on this page of the table.
@@ -80,7 +80,7 @@ unsafe fn distinct_parts(column: &PartsColumn, value: Datum) -> Result<Vec<u64>>
     text.free();
     windows.sort_unstable();
     windows.dedup();
-    Ok(memory::collect(windows.into_iter().map(window)))
+    Ok(text::hashes_of(windows.into_iter()))
 }
 
 /// Sets the bits of these marks that are not set yet, page by page.

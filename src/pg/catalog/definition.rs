@@ -81,7 +81,8 @@ fn call_of(expression: &CStr) -> Option<CheckCall> {
     }
 }
 
-/// A column or a constant, after constant casts if it `is_simplified` or becomes so.
+/// A column or a constant, which PostgreSQL's own functions may have cast if it isn't one that they made. Nobody else's
+/// function is called: it would have the rights of the session.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -94,9 +95,29 @@ unsafe fn argument(node: *mut pg_sys::Node, is_simplified: bool) -> Option<Check
                 let constant = &*node.cast::<pg_sys::Const>();
                 (!constant.constisnull && constant.constbyval).then_some(CheckArgument::Constant(constant.constvalue))
             }
-            // A constant of another type, which is cast.
-            _ if !is_simplified => argument(pg_sys::eval_const_expressions(std::ptr::null_mut(), node), true),
+            _ if !is_simplified && is_cast_constant(node) => {
+                argument(pg_sys::eval_const_expressions(std::ptr::null_mut(), node), true)
+            }
             _ => None,
+        }
+    }
+}
+
+/// Whether an expression is nothing but PostgreSQL's own functions and constants.
+///
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn is_cast_constant(node: *mut pg_sys::Node) -> bool {
+    // SAFETY: promised by the caller; a node is read as what its tag says.
+    unsafe {
+        match (*node).type_ {
+            pg_sys::NodeTag::T_Const => true,
+            pg_sys::NodeTag::T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                let is_own = call.funcid.to_u32() < pg_sys::FirstNormalObjectId;
+                is_own && (0..length(call.args)).all(|i| nth(call.args, i).is_some_and(|node| is_cast_constant(node)))
+            }
+            _ => false,
         }
     }
 }

@@ -371,3 +371,26 @@ SET pg_bloom.overfill = error;
 SELECT count(*) FILTER (WHERE result = 'true') AS accepted, count(*) FILTER (WHERE result = '22023') > 50 AS refused
 FROM (SELECT outcome(format('SELECT bloom_set_add(''brimful'', %s)', -i)) AS result FROM generate_series(1, 300) AS i OFFSET 0) AS s;
 DROP TABLE brimful;
+
+-- A function in the constraint would have the rights of whoever asks: it is not called. PostgreSQL's own casts are.
+CREATE FUNCTION shards_of_somebody() RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'called as %', current_user; END $$;
+SELECT bloom_set_create('sound', 'integer', 1000);
+CREATE TABLE bait (LIKE sound, PRIMARY KEY (shard),
+    CHECK (bloom_set_check(shard, filter, 'integer', shards_of_somebody(), 1000::bigint, 0.01::float8)));
+SELECT outcome('SELECT bloom_set_contains(''bait'', 1)');
+CREATE TABLE cast_set (LIKE sound, PRIMARY KEY (shard),
+    CHECK (bloom_set_check(shard, filter, 'integer', 64, 1000::smallint::bigint, 0.01::numeric::float8)));
+INSERT INTO cast_set SELECT * FROM sound;
+SELECT bloom_set_add('cast_set', 1) AS new;
+SELECT bloom_set_contains('cast_set', 1) AS found;
+DROP TABLE sound, bait, cast_set;
+DROP FUNCTION shards_of_somebody;
+
+SELECT outcome('SELECT bloom_set_create(''""'', ''integer'', 10)');
+SELECT bloom_set_create('before', 'integer', 10);
+BEGIN;
+ALTER TYPE bloom RENAME TO blossom;
+SELECT outcome('SELECT bloom_set_contains(''before'', 1)');
+ROLLBACK;
+DROP TABLE before;

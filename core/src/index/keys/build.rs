@@ -3,77 +3,92 @@
 //! ```text
 //! range ──▶ gathered: up to 128 ranges ──▶ tile of level 0, sized by what its ranges hold, written at once
 //!                                     └──▶ its distinct hashes: one slot of level 1, kept in memory
-//!                                            128 slots, or the end: tiles of level 1, written
+//!                                            all slots of a tile, or the end: tiles of level 1, written
+//!                                     └──▶ bits of one slot of level 2, kept in memory until it has 128 such slots
 //! ```
 //!
-//! Hashes are kept until the 513th range shows that there is a level 1. Widths fit the number of slots: 91 tiles get 64
-//! and 32 slots above them. The last tile is sized for full ranges, though its last range may have only a few rows yet.
+//! How many levels there are follows from the pages of the table. Widths fit the number of slots: 91 tiles get 64 and
+//! 32 slots above them. Where there is a level 2, tiles of level 1 are so narrow that it has some 64 slots. The last tile
+//! is sized for full ranges, though its last range may have only a few rows yet.
 //!
 //! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
 //! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,
-//! if the slots before it fill theirs: every eighth slot may.
+//! if the slots before it fill theirs: every eighth slot may. A slot of level 2 has too many hashes to be kept. It gets
+//! bits from the start, for hashes that are all different; if they are not, the first slot is folded, which gives what
+//! it would have been had it been made smaller.
 
+use super::above::{Above, Kept, words_per_block};
 use super::directory::{Directory, Options};
 use super::gather::Gathered;
 use super::level::Level;
-use super::level::RANGES_ALONE;
 use super::meta::open_runs;
-use super::rate::{Rates, Target, mean, pages_for, typical};
+use super::rate::{Target, check_fpr, mean, share, target, typical};
 use super::tile::{MAX_WIDTH, TileAddress, TileShape, Width, footprint};
 use crate::error::Result;
-use crate::index::page::{PageSize, Sink};
+use crate::index::page::Sink;
 use crate::memory;
 
-/// A slot of level 1 whose rate would be higher than promised by this factor begins another tile.
-const MOST_OVER: f64 = 2.0;
-
-/// What a slot of level 1 is kept as until its tile is written.
-enum Kept {
-    Hashes(Vec<u64>),
-    Bits(Vec<u64>),
-}
-
-/// Slots of level 1 whose tile was not written yet.
-#[derive(Default)]
-struct Above {
-    slots: Vec<Kept>,
-    /// How many elements each has, or will have when its tile of level 0 is full.
-    loads: Vec<f64>,
-    /// Hashes that are kept.
-    held: usize,
-    /// Blocks of a slot, once they are fixed: a number with which tiles of every width have full pages.
-    blocks: Option<u64>,
-}
+/// Slots of level 2 that a build makes tiles of level 1 for: so few of the last tile are empty.
+const SLOTS_OF_TOP: u64 = 64;
 
 /// An index that is being built.
 pub struct Build {
     directory: Directory,
-    rates: Rates,
-    /// Most hashes that are kept for level 1.
-    hold: usize,
+    /// The highest level that tiles of level 0 have bits in.
+    top: Level,
+    /// What slots of each level must keep.
+    targets: [Target; 3],
     gathered: Gathered,
-    /// Full tiles that may or may not get a slot in level 1.
-    undecided: Vec<Gathered>,
-    above: Above,
+    above: [Above; 2],
     /// Elements of a complete range, by the last tile that had any.
     per_range: Option<f64>,
 }
 
+/// What slots of each level must keep, if `top` is the highest. Levels above that have none.
+fn targets(options: &Options, top: Level) -> [Target; 3] {
+    Level::ALL.map(|level| target(options.size, share(options.promised(0), level.min(top), top)))
+}
+
 impl Build {
-    /// Begins an index. At most `hold` hashes are kept in memory for level 1, besides those of 512 ranges.
+    /// Begins an index. At most `hold` hashes are kept in memory for level 1 besides those of 128 ranges, and as many
+    /// bytes for level 2 as they take, but at least those of eight slots.
     ///
     /// # Errors
     /// Those of [`super::rate::check_fpr`].
     pub fn new(options: Options, hold: usize) -> Result<Build> {
-        Ok(Build {
-            rates: Rates::of(options.size, options.fpr)?,
+        options.fpr.map_or(Ok(()), check_fpr)?;
+        let ranges = u64::from(options.table_pages).div_ceil(options.pages_per_range.into());
+        let tiles = ranges.div_ceil(MAX_WIDTH.into());
+        let top = if ranges <= options.slots_alone(Level::Zero) {
+            Level::Zero
+        } else if tiles <= options.slots_alone(Level::One) {
+            Level::One
+        } else {
+            Level::Two
+        };
+        let width = match top {
+            Level::Two => Width::within(u32::try_from(tiles / SLOTS_OF_TOP).unwrap_or(u32::MAX)),
+            _ => Width::MAX,
+        };
+        let mut build = Build {
             directory: Directory::empty(options),
-            hold,
+            top: Level::Zero,
+            targets: targets(&options, Level::Zero),
             gathered: Gathered::default(),
-            undecided: Vec::new(),
-            above: Above::default(),
+            above: [Above::new(Level::One, width, hold), Above::new(Level::Two, Width::MAX, hold)],
             per_range: None,
-        })
+        };
+        build.raise(top);
+        Ok(build)
+    }
+
+    /// Adds levels for the tiles that come next.
+    fn raise(&mut self, top: Level) {
+        for level in [Level::Zero, Level::One].into_iter().filter(|level| (self.top..top).contains(level)) {
+            self.directory.covered_from[level as usize] = Some(self.directory.tiles(level));
+        }
+        self.top = self.top.max(top);
+        self.targets = targets(&self.directory.options, self.top);
     }
 
     /// Adds the next range, with the hashes of its elements in any order and possibly repeated. Ranges without elements
@@ -84,19 +99,7 @@ impl Build {
     pub fn range<S: Sink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
         if self.gathered.ranges() == MAX_WIDTH as usize {
             let full = std::mem::take(&mut self.gathered);
-            if self.directory.options.is_flat {
-                self.tile(sink, &full, Width::MAX, self.rates.alone, false)?;
-                self.gathered.add(hashes);
-                return Ok(());
-            }
-            self.undecided.push(full);
-            let ranges = self.undecided.len() as u64 * u64::from(MAX_WIDTH);
-            if self.directory.covered_from.is_some() || ranges >= RANGES_ALONE {
-                self.directory.covered_from = Some(0);
-                for full in std::mem::take(&mut self.undecided) {
-                    self.covered_tile(sink, full, false)?;
-                }
-            }
+            self.full_tile(sink, full, false)?;
         }
         self.gathered.add(hashes);
         Ok(())
@@ -107,42 +110,89 @@ impl Build {
     /// # Errors
     /// As [`Build::range`].
     pub fn finish<S: Sink>(mut self, sink: &mut S, rows: u64) -> std::result::Result<Directory, S::Error> {
-        let rest = std::mem::take(&mut self.gathered);
-        if self.directory.covered_from.is_some() {
+        let mut rest = std::mem::take(&mut self.gathered);
+        if self.top > Level::Zero {
             if rest.ranges() > 0 {
-                self.covered_tile(sink, rest, true)?;
+                self.full_tile(sink, rest, true)?;
             }
-            self.write_above(sink, true)?;
+            self.write_one(sink, true)?;
+            self.write_above(sink, Level::Two, true)?;
         } else {
-            for full in std::mem::take(&mut self.undecided) {
-                self.tile(sink, &full, Width::MAX, self.rates.alone, false)?;
-            }
-            let mut rest = rest;
             while rest.ranges() > 0 {
-                let width = next_piece(rest.ranges());
+                let width = next_piece(rest.ranges(), Level::Zero);
                 let after = rest.split_off(rest.ranges().min(width.slots() as usize));
-                self.tile(sink, &rest, width, self.rates.alone, after.ranges() == 0)?;
+                self.tile(sink, &rest, width, after.ranges() == 0)?;
                 rest = after;
             }
+        }
+        // A table without rows has none of the levels that its pages let expect.
+        for level in [Level::Zero, Level::One] {
+            let tiles = self.directory.tiles(level);
+            let covered = &mut self.directory.covered_from[level as usize];
+            *covered = covered.filter(|&first| first < tiles);
         }
         self.directory.chain.rows_built = rows;
         Ok(self.directory)
     }
 
-    /// Writes a tile of level 0 and keeps its slot of level 1.
-    fn covered_tile<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        ranges: Gathered,
-        last: bool,
-    ) -> std::result::Result<(), S::Error> {
+    /// Writes a tile of level 0 and keeps its slots of the levels above. The table may have more ranges than it had when
+    /// the build began: then there are more levels from here on.
+    fn full_tile<S: Sink>(&mut self, sink: &mut S, ranges: Gathered, last: bool) -> std::result::Result<(), S::Error> {
+        let options = self.directory.options;
+        let end = self.directory.end_slot(Level::Zero) + u64::from(MAX_WIDTH);
+        if self.top == Level::Zero && end > options.slots_alone(Level::Zero) {
+            self.raise(Level::One);
+        }
+        let slots = u64::from(self.directory.tiles(Level::Zero)) - self.directory.first_slot(Level::One);
+        if self.top == Level::One && slots >= options.slots_alone(Level::One) {
+            self.write_one(sink, false)?;
+            self.raise(Level::Two);
+        }
         let width = Width::holding(ranges.ranges() as u32);
-        self.tile(sink, &ranges, width, self.rates.below, last)?;
+        self.tile(sink, &ranges, width, last)?;
+        if self.top == Level::Zero {
+            return Ok(());
+        }
         let seen = ranges.ranges() as f64;
         let hashes = ranges.distinct();
         // The tiles that will be beside the last one are full.
         let load = hashes.len() as f64 * f64::from(MAX_WIDTH) / seen;
-        self.keep(sink, hashes, load)
+        let (size, [_, one, two]) = (options.size, self.targets);
+        if self.above[0].is_other(size, one, load) {
+            self.write_one(sink, false)?;
+        }
+        if self.top == Level::Two {
+            self.above[1].mark(size, two, load * f64::from(self.above[0].width.slots()), &hashes);
+        }
+        self.above[0].keep(size, one, Kept::Hashes(hashes), load);
+        if self.above[0].is_full() {
+            self.write_one(sink, false)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the slots of level 1 that are kept, and keeps their slots of level 2.
+    fn write_one<S: Sink>(&mut self, sink: &mut S, last: bool) -> std::result::Result<(), S::Error> {
+        let before = self.directory.tiles(Level::One);
+        self.write_above(sink, Level::One, last)?;
+        let tiles = self.directory.tiles(Level::One) - before;
+        if self.top < Level::Two || tiles == 0 {
+            return Ok(());
+        }
+        let (size, two) = (self.directory.options.size, self.targets[2]);
+        let (bits, load) = self.above[1].marked(size, two);
+        // If there are several tiles, each of their slots has the bits of all.
+        for _ in 0..tiles {
+            if self.above[1].is_full() {
+                self.write_above(sink, Level::Two, false)?;
+            }
+            self.above[1].keep(size, two, Kept::Bits(memory::collect(bits.iter().copied())), load);
+        }
+        if self.above[1].is_other(size, two, load) {
+            self.write_above(sink, Level::Two, false)?;
+            self.above[1].forget_size();
+        }
+        Ok(())
     }
 
     /// Writes a tile of level 0.
@@ -151,9 +201,9 @@ impl Build {
         sink: &mut S,
         ranges: &Gathered,
         width: Width,
-        target: Target,
         last: bool,
     ) -> std::result::Result<(), S::Error> {
+        let target = self.targets[0];
         let mut loads: Vec<f64> = (0..ranges.ranges()).map(|range| ranges.range(range).len() as f64).collect();
         // The last range of all may go on growing.
         let begun = if last { loads.pop() } else { None };
@@ -192,82 +242,38 @@ impl Build {
         Ok(self.directory.tile(shape.level, last).expect("the tile was just added"))
     }
 
-    /// Keeps a slot of level 1, and writes the tile when it has all.
-    fn keep<S: Sink>(&mut self, sink: &mut S, hashes: Vec<u64>, load: f64) -> std::result::Result<(), S::Error> {
-        let size = self.directory.options.size;
-        let target = self.rates.above;
-        if let Some(blocks) = self.above.blocks
-            && self.above.slots.len().is_multiple_of(Width::MIN.slots() as usize)
-        {
-            let pages = (blocks / u64::from(Width::MIN.blocks_per_page())) as u32;
-            let shape = TileShape { level: Level::One, width: Width::MIN, num_hashes: target.num_hashes, pages };
-            if shape.rate(size, load) > target.fpr * MOST_OVER {
-                self.write_above(sink, false)?;
-            }
-        }
-        let above = &mut self.above;
-        above.loads.push(load);
-        above.held += hashes.len();
-        above.slots.push(match above.blocks {
-            Some(blocks) => Kept::Bits(bits_of(&hashes, target, blocks, size)),
-            None => Kept::Hashes(hashes),
-        });
-        if above.blocks.is_none() && above.held > self.hold {
-            let pages = pages_for(size, Level::One, Width::MIN, target, &typical(&above.loads));
-            let blocks = u64::from(pages) * u64::from(Width::MIN.blocks_per_page());
-            above.blocks = Some(blocks);
-            for slot in &mut above.slots {
-                if let Kept::Hashes(hashes) = slot {
-                    *slot = Kept::Bits(bits_of(hashes, target, blocks, size));
-                }
-            }
-        }
-        if self.above.slots.len() == MAX_WIDTH as usize {
-            self.write_above(sink, false)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the slots of level 1 that are kept, as tiles of several widths. Only the very last may have slots left:
-    /// the next tile of level 0 has the slot after the last one written.
-    fn write_above<S: Sink>(&mut self, sink: &mut S, last: bool) -> std::result::Result<(), S::Error> {
-        let Above { mut slots, mut loads, blocks, .. } = std::mem::take(&mut self.above);
+    /// Writes the slots of a level that are kept, as tiles of several widths. Only the very last may have slots left:
+    /// the next tile below has the slot after the last one written.
+    fn write_above<S: Sink>(&mut self, sink: &mut S, level: Level, last: bool) -> std::result::Result<(), S::Error> {
+        let (mut slots, mut loads, blocks) = self.above[level as usize - 1].take();
         while !slots.is_empty() {
-            let width = if last { next_piece(slots.len()) } else { Width::within(slots.len() as u32) };
+            let width = if last { next_piece(slots.len(), level) } else { Width::within(slots.len() as u32) };
             let used = slots.len().min(width.slots() as usize);
             let (rest, other_loads) = (slots.split_off(used), loads.split_off(used));
-            self.tile_above(sink, width, slots, &loads, blocks)?;
+            let target = self.targets[level as usize];
+            let shape = match blocks {
+                Some(blocks) => {
+                    let pages = (blocks / u64::from(width.blocks_per_page())) as u32;
+                    TileShape { level, width, num_hashes: target.num_hashes, pages }
+                }
+                None => self.directory.shape_for(level, width, target, &typical(&loads)),
+            };
+            self.tile_above(sink, shape, slots)?;
             (slots, loads) = (rest, other_loads);
         }
         Ok(())
     }
 
-    /// Writes one tile of level 1.
+    /// Writes one tile of a level above.
     fn tile_above<S: Sink>(
         &mut self,
         sink: &mut S,
-        width: Width,
+        shape: TileShape,
         slots: Vec<Kept>,
-        loads: &[f64],
-        blocks: Option<u64>,
     ) -> std::result::Result<(), S::Error> {
-        let target = self.rates.above;
-        let shape = match blocks {
-            Some(blocks) => {
-                let pages = (blocks / u64::from(width.blocks_per_page())) as u32;
-                TileShape { level: Level::One, width, num_hashes: target.num_hashes, pages }
-            }
-            None => self.directory.shape_for(Level::One, width, target, &typical(loads)),
-        };
         let tile = self.add(sink, shape)?;
-        let (size, blocks) = (tile.size, shape.blocks());
-        let bits: Vec<Vec<u64>> = slots
-            .into_iter()
-            .map(|kept| match kept {
-                Kept::Bits(bits) => bits,
-                Kept::Hashes(hashes) => bits_of(&hashes, target, blocks, size),
-            })
-            .collect();
+        let (size, width) = (tile.size, shape.width);
+        let bits = memory::collect(slots.into_iter().map(|kept| kept.bits(&shape, size)));
         let words = words_per_block(size);
         let per_page = width.blocks_per_page() as usize;
         let mut page = vec![0; size.bytes()];
@@ -289,11 +295,13 @@ impl Build {
 }
 
 /// The width of the next tile when so many slots are left: the narrowest that has room for all of them if three
-/// quarters of it are used, else the widest that they fill.
-fn next_piece(slots: usize) -> Width {
+/// quarters of it are used (on level 2, whose slots are large, fifteen sixteenths), else the widest that they fill.
+pub fn next_piece(slots: usize, level: Level) -> Width {
     let slots = u32::try_from(slots).unwrap_or(u32::MAX);
     let holding = Width::holding(slots);
-    if slots >= holding.slots() / 4 * 3 { holding } else { Width::within(slots) }
+    let unused = holding.slots().saturating_sub(slots);
+    let most = if level == Level::Two { holding.slots() / 16 } else { holding.slots() / 4 };
+    if unused <= most { holding } else { Width::within(slots) }
 }
 
 /// Where a block begins in the pages of its tile, of which it counts from the first.
@@ -310,26 +318,6 @@ fn block_start(tile: &TileAddress, block: u64) -> usize {
 #[inline(always)]
 fn set(block: &mut [u8], width: Width, position: usize, slot: usize) {
     block[position * width.bytes() + slot / 8] |= 1 << (slot % 8);
-}
-
-/// Words in which a slot's block is kept.
-fn words_per_block(size: PageSize) -> usize {
-    size.block_bits().div_ceil(64) as usize
-}
-
-/// The bits of a slot of level 1, block by block in whole words.
-fn bits_of(hashes: &[u64], target: Target, blocks: u64, size: PageSize) -> Vec<u64> {
-    let words = words_per_block(size);
-    let mut bits = memory::list(blocks as usize * words);
-    bits.resize(blocks as usize * words, 0);
-    for &hash in hashes {
-        let (block, positions) = footprint(Level::One, target.num_hashes, blocks, size, hash);
-        let block = &mut bits[block as usize * words..][..words];
-        for &position in &positions[..usize::from(target.num_hashes)] {
-            block[usize::from(position / 64)] |= 1 << (position % 64);
-        }
-    }
-    bits
 }
 
 /// Calls `f` with the number of each set bit.

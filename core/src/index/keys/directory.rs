@@ -1,4 +1,4 @@
-//! Where the tiles are: runs of neighbouring tiles with the same shape, on both levels.
+//! Where the tiles are: runs of neighbouring tiles with the same shape, on all levels.
 //!
 //! ```text
 //!  run, 20 bytes    0       1       2        3      4          8          12           16
@@ -15,9 +15,9 @@
 //! changes.
 //!
 //! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of level 1
-//! between them. The metapage has room for 404.
+//! between them. The metapage has room for 403.
 
-use super::level::{Level, RANGES_ALONE};
+use super::level::{Level, RANGES_ALONE, TILES_ALONE};
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::Chain;
@@ -28,20 +28,26 @@ use crate::index::page::{PageNumber, PageSize};
 pub struct Options {
     /// Bytes of a page.
     pub size: PageSize,
-    /// The share of ranges that a lookup of an absent key may find.
-    pub fpr: f64,
+    /// The share of ranges that a lookup of an absent key may find; `None` if it follows the size of the table.
+    pub fpr: Option<f64>,
     /// Heap pages of a range, at least one.
     pub pages_per_range: u32,
+    /// Heap pages of the table when the index was built.
+    pub table_pages: u32,
     /// How many distinct elements a range is assumed to have while there are none.
     pub guess: u32,
-    /// Whether there is no level 1, however many ranges there are: most slots of it would have all elements.
+    /// Whether level 0 is the only one, however many ranges there are: most slots above would have all elements.
     pub is_flat: bool,
 }
 
 impl Options {
-    /// Tiles that end within so many ranges have no slot in level 1.
-    pub(super) const fn ranges_alone(&self) -> u64 {
-        if self.is_flat { u64::MAX } else { RANGES_ALONE }
+    /// Tiles of a level that end within so many slots have none above.
+    pub(super) const fn slots_alone(&self, level: Level) -> u64 {
+        match level {
+            Level::Zero if !self.is_flat => RANGES_ALONE,
+            Level::One => TILES_ALONE,
+            _ => u64::MAX,
+        }
     }
 }
 
@@ -86,11 +92,11 @@ pub struct Directory {
     pub chain: Chain,
     /// How many keys a row has in the mean, by the build of the index; 0 where each has one.
     pub keys_per_row: u16,
-    /// The first tile of level 0 that has a slot in level 1.
-    pub(super) covered_from: Option<u32>,
+    /// The first tile of level 0 that has a slot in level 1, and of level 1 that has one in level 2.
+    pub(super) covered_from: [Option<u32>; 2],
     /// The runs in the metapage.
     pub(super) open: Vec<Run>,
-    levels: [Vec<Placed>; 2],
+    levels: [Vec<Placed>; 3],
 }
 
 impl Directory {
@@ -100,19 +106,25 @@ impl Directory {
             options,
             chain: Chain::empty(),
             keys_per_row: 0,
-            covered_from: None,
+            covered_from: [None; 2],
             open: Vec::new(),
-            levels: [Vec::new(), Vec::new()],
+            levels: [const { Vec::new() }; 3],
         }
+    }
+
+    /// The first tile of a level that has a slot in the level above.
+    pub(super) fn covered_from(&self, level: Level) -> Option<u32> {
+        self.covered_from.get(level as usize).copied().flatten()
+    }
+
+    /// The first slot of a level, if it can have any.
+    pub(super) fn first_slot(&self, level: Level) -> u64 {
+        level.below().and_then(|below| self.covered_from(below)).map_or(0, u64::from)
     }
 
     /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have room for.
     pub fn end_slot(&self, level: Level) -> u64 {
-        match self.levels[level as usize].last() {
-            Some(placed) => placed.run.end_slot(),
-            None if level == Level::One => self.covered_from.map_or(0, u64::from),
-            None => 0,
-        }
+        self.levels[level as usize].last().map_or_else(|| self.first_slot(level), |placed| placed.run.end_slot())
     }
 
     /// How many tiles a level has.
@@ -120,14 +132,31 @@ impl Directory {
         self.levels[level as usize].last().map_or(0, |placed| placed.first_tile + placed.run.tiles)
     }
 
-    /// How many tiles of level 0 have no slot in level 1: they are the first.
-    pub fn tiles_alone(&self) -> u32 {
-        self.covered_from.unwrap_or_else(|| self.tiles(Level::Zero))
+    /// How many tiles of a level have no slot in the level above: they are the first, and every lookup probes them.
+    pub fn tiles_alone(&self, level: Level) -> u32 {
+        self.covered_from(level).unwrap_or_else(|| self.tiles(level))
+    }
+
+    /// How many tiles every lookup probes.
+    pub fn always_probed(&self) -> u32 {
+        Level::ALL.into_iter().map(|level| self.tiles_alone(level)).sum()
+    }
+
+    /// The highest level with bits of a tile of level 0.
+    pub(super) fn top(&self, tile: u32) -> Level {
+        let Some(above) = self.tile_of(Level::One, tile) else { return Level::Zero };
+        let is_covered = self.covered_from(Level::One).is_some_and(|first| above.ordinal >= first);
+        if is_covered { Level::Two } else { Level::One }
     }
 
     /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
+    }
+
+    /// The runs of a level, each with the number of its first tile.
+    pub(super) fn runs_of(&self, level: Level) -> impl Iterator<Item = (u32, &Run)> {
+        self.levels[level as usize].iter().map(|placed| (placed.first_tile, &placed.run))
     }
 
     /// The last run of a level.

@@ -24,6 +24,14 @@ pub struct Fill {
     rates: [f64; MAX_WIDTH as usize],
 }
 
+/// An estimate of the distinct elements of a slot of which `ones` of `bits` bits are set. If all are, it is only a lower
+/// bound.
+pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -> f64 {
+    let clear = (bits - ones).max(0.5) / bits;
+    let stays = (1.0 - 1.0 / f64::from(size.block_bits())).powi(i32::from(shape.num_hashes));
+    clear.ln() / (-(1.0 - stays) / shape.blocks() as f64).ln_1p()
+}
+
 impl Fill {
     /// That of no pages.
     pub fn new(tile: &TileAddress) -> Fill {
@@ -86,9 +94,7 @@ impl Fill {
         if ones == 0.0 {
             return 0.0;
         }
-        let clear = (self.bits() - ones).max(0.5) / self.bits();
-        let stays = (1.0 - 1.0 / f64::from(self.size.block_bits())).powi(i32::from(self.shape.num_hashes));
-        clear.ln() / (-(1.0 - stays) / self.shape.blocks() as f64).ln_1p()
+        elements(self.shape, self.size, self.bits(), ones)
     }
 
     /// The false positive rate that a slot has now.

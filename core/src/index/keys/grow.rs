@@ -5,9 +5,11 @@
 //! ranges     0 8    40    72      136            264            392            520            648
 //!            ╰───── alone: every lookup probes these ─────────────╯╰── below level 1 ──────────────▶
 //! level 1                                                          | 8 slots | 8 | 8 | 8 | 16 | 16 | 32 | 32 | …
+//!                                                                  ╰── alone: 128 slots ──────────────────────╯
+//! level 1 from slot  128                256                512                1024               2048 …
+//!   width            16                 32                 64                 128                128
+//! level 2            a tile of 8        8                  8                  8                  16, 32, 64, 128 …
 //! ```
-//!
-//! On level 1 these are followed by two of 64 slots, then tiles of 128.
 //!
 //! A small table has narrow tiles, since a tile has its full size from the start. With widths of 8, 32 and 128 a lookup
 //! would read one page less, but an index of 60,000 rows, 65 per page, would have 5.2 bytes per row instead of 4.6. A
@@ -16,12 +18,14 @@
 //! On level 1 a tile above eight tiles of level 0 has about 80 pages, one above 128 about 1,300. Each has its full size
 //! at once, and each costs every lookup one page. If each were as wide as all before it, an index of 1,000,000 to
 //! 6,000,000 rows would have 3.8 bytes per row on average and 4.6 at worst. With the widths above these are 3.4 and
-//! 3.8, for three more pages per lookup. Tiles are never moved or widened; REINDEX makes wide ones.
+//! 3.8, for three more pages per lookup. After 128 slots tiles of level 1 have a slot in level 2. Then only its tiles
+//! cost every lookup a page, and each has room for as many ranges as there are before it. Tiles are never moved or
+//! widened; REINDEX makes wide ones.
 //!
 //! A tile is sized by what the one before it holds, of which up to 16 pages are read: by the exact rates of those of
 //! its slots that look complete ([`typical`]). So the second tile corrects a wrong guess for the first tile of an empty
-//! table, which has 8 slots, and a change of the rows' width is followed after 128 ranges. The first tile of level 1 is
-//! sized for the sum of the ranges below it. That is too much if keys are repeated between ranges; the next tile
+//! table, which has 8 slots, and a change of the rows' width is followed after 128 ranges. The first tile of a level
+//! above is sized for the sum of what is below it. That is too much if keys are repeated between ranges; the next tile
 //! corrects it.
 //!
 //! Allocating pages only counts them: the file is extended when a page gets its first bit.
@@ -30,13 +34,17 @@ use super::directory::Directory;
 use super::fill::Fill;
 use super::level::Level;
 use super::meta::open_runs;
-use super::rate::{self, Rates, Target, typical};
+use super::rate::{self, Target, share, target, typical};
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error::{Error, Result};
 use crate::index::page::{PageNumber, Pages};
 
 /// Pages of the tile before that are read to learn from.
 const PAGES_READ: u32 = 16;
+/// A tile of level 1 that is appended has a slot in level 2, unless it ends within so many slots.
+const SLOTS_ALONE: u64 = 128;
+/// The slots of the tiles that are there for each slot of the next tile of level 1 that has one in level 2.
+const SLOTS_PER_SLOT: u64 = 8;
 
 /// A directory with more tiles.
 #[derive(Clone, Debug)]
@@ -57,10 +65,18 @@ pub const fn next_width(first_range: u64) -> u32 {
     }
 }
 
-/// The width of a tile of level 1 that follows others with this number of slots.
-fn next_width_above(slots: u64) -> Width {
-    let wanted = if slots < 64 { slots / 4 + 8 } else { slots / 2 };
-    Width::within(u32::try_from(wanted).unwrap_or(u32::MAX))
+/// The width of a tile of level 1 that follows others with this number of slots, and whether it has a slot in level 2.
+fn next_width_above(slots: u64) -> (Width, bool) {
+    let within = |slots: u64| Width::within(u32::try_from(slots).unwrap_or(u32::MAX));
+    let alone = within(if slots < 64 { slots / 4 + 8 } else { slots / 2 });
+    let is_covered = slots + u64::from(alone.slots()) > SLOTS_ALONE;
+    (if is_covered { within(slots / SLOTS_PER_SLOT) } else { alone }, is_covered)
+}
+
+/// Tiles to add: that of level 0, and those above it that have no slot left.
+#[derive(Clone, Copy, Default)]
+struct New {
+    shapes: [Option<TileShape>; 3],
 }
 
 impl Directory {
@@ -78,49 +94,106 @@ impl Directory {
     where
         P::Error: From<Error>,
     {
-        let rates = Rates::of(self.options.size, self.options.fpr)?;
-        let start = self.end_slot(Level::Zero);
-        let width = Width::holding(next_width(start));
-        let covered = self.covered_from.is_some() || start + u64::from(width.slots()) > self.options.ranges_alone();
-        let target = rates.target(Level::Zero, covered);
-        let seen = self.loads_of_last(pages, Level::Zero)?;
-        let lower = self.next_shape(Level::Zero, width, target, &seen, f64::from(self.options.guess));
-        let upper = if covered && self.free_slots() == 0 {
-            let slots = self.end_slot(Level::One) - u64::from(self.covered_from.unwrap_or(0));
-            let width = next_width_above(slots);
-            let below = rate::mean(&seen).unwrap_or(f64::from(self.options.guess)) * f64::from(MAX_WIDTH);
-            let seen = self.loads_of_last(pages, Level::One)?;
-            Some(self.next_shape(Level::One, width, rates.above, &seen, below))
-        } else {
-            None
-        };
-        Ok(self.grown(range, covered, lower, upper)?)
+        self.grow_for(range, &mut |level| self.loads_of_last(pages, level))
     }
 
-    /// This directory with the tile of level 1, if there is one, and as many tiles of level 0 as are needed and
-    /// possible.
-    fn grown(&self, range: u32, covered: bool, lower: TileShape, upper: Option<TileShape>) -> Result<Growth> {
+    /// The same where it is known how many elements those slots of a level's last tile have that look complete.
+    ///
+    /// # Errors
+    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of `loads`.
+    pub fn grow_for<E: From<Error>>(
+        &self,
+        range: u32,
+        loads: &mut impl FnMut(Level) -> std::result::Result<Vec<f64>, E>,
+    ) -> std::result::Result<Growth, E> {
+        let mut new = New::default();
+        let start = self.end_slot(Level::Zero);
+        let width = Width::holding(next_width(start));
+        let is_covered = self.covered_from(Level::Zero).is_some()
+            || start + u64::from(width.slots()) > self.options.slots_alone(Level::Zero);
+        let seen = loads(Level::Zero)?;
+        let guess = rate::mean(&seen).unwrap_or(f64::from(self.options.guess));
+        let top = if !is_covered {
+            Level::Zero
+        } else if self.free_slots(Level::One) > 0 {
+            self.top(self.tiles(Level::Zero))
+        } else {
+            self.grow_above(loads, &mut new, guess * f64::from(MAX_WIDTH))?
+        };
+        let target = self.target(Level::Zero, top, start);
+        new.shapes[0] = Some(self.next_shape(Level::Zero, width, target, &seen, guess));
+        Ok(self.grown(range, is_covered, &new)?)
+    }
+
+    /// Adds a tile of level 1, whose slots are expected to have `guess` elements, and one of level 2 if that needs it,
+    /// to those that are new. Returns the highest level.
+    fn grow_above<E: From<Error>>(
+        &self,
+        loads: &mut impl FnMut(Level) -> std::result::Result<Vec<f64>, E>,
+        new: &mut New,
+        guess: f64,
+    ) -> std::result::Result<Level, E> {
+        let start = self.end_slot(Level::Zero);
+        let slots = self.end_slot(Level::One) - self.first_slot(Level::One);
+        let (mut width, mut is_covered) = next_width_above(slots);
+        is_covered |= self.covered_from(Level::One).is_some();
+        let top = if is_covered { Level::Two } else { Level::One };
+        let last = self.tiles(Level::Two).checked_sub(1).and_then(|last| self.tile(Level::Two, last));
+        // The slots of a tile of level 2 are for tiles of one width.
+        let of_last = last.and_then(|last| self.tile(Level::One, last.first_slot)).map(|tile| tile.shape.width);
+        if let Some(of_last) = of_last.filter(|_| self.free_slots(Level::Two) > 0) {
+            width = of_last;
+        }
+        let end = start + u64::from(width.slots() * MAX_WIDTH) - 1;
+        let seen = loads(Level::One)?;
+        let target = self.target(Level::One, top, end);
+        new.shapes[1] = Some(self.next_shape(Level::One, width, target, &seen, guess));
+        if is_covered && self.free_slots(Level::Two) == 0 {
+            let tiles = f64::from(width.slots());
+            let guess = rate::mean(&seen).unwrap_or(guess) * tiles;
+            let ratio = of_last.map_or(1.0, |before| tiles / f64::from(before.slots()));
+            let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
+            let above = Width::within(u32::try_from(slots / u64::from(width.slots())).unwrap_or(u32::MAX));
+            let end = start + u64::from(above.slots() * width.slots()) * u64::from(MAX_WIDTH) - 1;
+            let target = self.target(Level::Two, top, end);
+            new.shapes[2] = Some(self.next_shape(Level::Two, above, target, &seen, guess));
+        }
+        Ok(top)
+    }
+
+    /// What slots of a level must keep that have this range, with `top` as the highest level above it.
+    fn target(&self, level: Level, top: Level, range: u64) -> Target {
+        target(self.options.size, share(self.options.promised(range), level, top))
+    }
+
+    /// This directory with new tiles above, if there are any, and as many tiles of level 0 as are needed and possible.
+    fn grown(&self, range: u32, is_covered: bool, new: &New) -> Result<Growth> {
         let mut directory = self.clone();
         directory.chain.generation = self.chain.generation.wrapping_add(1);
-        let is_full = self.open.len() + 2 > open_runs(self.options.size);
+        let is_full = self.open.len() + new.shapes.len() > open_runs(self.options.size);
         let closed = if is_full { Some(directory.close()?) } else { None };
-        if covered && directory.covered_from.is_none() {
-            directory.covered_from = Some(self.tiles(Level::Zero));
+        let [lower, one, two] = new.shapes;
+        for (level, is_covered) in [(Level::One, two.is_some()), (Level::Zero, is_covered)] {
+            if is_covered && directory.covered_from(level).is_none() {
+                directory.covered_from[level as usize] = Some(self.tiles(level));
+            }
         }
-        if let Some(upper) = upper {
-            directory.push(upper, 1)?;
+        for shape in [two, one].into_iter().flatten() {
+            directory.push(shape, 1)?;
         }
-        let missing = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
-        // Only tiles of full width are added several at once.
-        let wanted = missing.div_ceil(u64::from(lower.width.slots()));
-        let tiles = if covered { wanted.min(directory.free_slots()) } else { 1 };
-        directory.push(lower, tiles.max(1) as u32)?;
+        if let Some(lower) = lower {
+            let missing = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
+            // Only tiles of full width are added several at once.
+            let wanted = missing.div_ceil(u64::from(lower.width.slots()));
+            let tiles = if is_covered { wanted.min(directory.free_slots(Level::One)) } else { 1 };
+            directory.push(lower, tiles.max(1) as u32)?;
+        }
         Ok(Growth { directory, closed })
     }
 
-    /// Slots of level 1 without a tile.
-    fn free_slots(&self) -> u64 {
-        self.end_slot(Level::One).saturating_sub(u64::from(self.tiles(Level::Zero)))
+    /// Slots of a level without a tile.
+    fn free_slots(&self, level: Level) -> u64 {
+        level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }
 
     /// The loads of those slots of a level's last tile that look complete.

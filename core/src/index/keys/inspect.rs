@@ -3,8 +3,8 @@
 use super::directory::Directory;
 use super::fill::Fill;
 use super::level::Level;
-use super::rate::{MAX_PART_FPR, MIN_FPR, split};
-use super::tile::{MAX_WIDTH, TileAddress, TileShape};
+use super::rate::share;
+use super::tile::{TileAddress, TileShape};
 use crate::index::page::Pages;
 use crate::memory;
 use crate::sizing::search::greatest_load;
@@ -18,7 +18,7 @@ const OVERFULL: f64 = 5.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expectation {
     /// Pages of the index for an absent key: the metapage, one page of each tile that every lookup probes, one of each
-    /// tile that level 1 reports wrongly. A present key needs one more for each tile that has it, unless every lookup
+    /// tile that the level above reports wrongly. A present key needs one more for each tile that has it, unless every lookup
     /// probes that tile. Directory pages are not counted: sessions keep their contents.
     pub pages: f64,
     /// The share of ranges that are read unnecessarily for an absent key.
@@ -52,12 +52,51 @@ impl Survey {
 impl Directory {
     /// What a lookup is expected to read.
     pub fn expectation(&self) -> Expectation {
-        let fpr = self.options.fpr.clamp(MIN_FPR, MAX_PART_FPR);
-        let (below, above) = split(fpr);
-        let always = f64::from(self.tiles_alone()) + f64::from(self.tiles(Level::One));
-        let covered = f64::from(self.tiles(Level::Zero) - self.tiles_alone());
-        let rate = if covered > 0.0 { below } else { fpr };
-        Expectation { pages: 1.0 + always + covered * above, fpr, beside_present: f64::from(MAX_WIDTH - 1) * rate }
+        let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
+        let (mut ranges, mut tiles) = (0.0, 0.0);
+        for (first, run) in self.runs_of(Level::Zero) {
+            let (slots, fpr) = (f64::from(run.shape.width.slots()), self.options.promised(run.first_slot.into()));
+            let mut of_top = [0; 3];
+            // The tiles of a run mostly have one highest level.
+            self.split_by_top(first..first + run.tiles, &mut of_top);
+            for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
+                let rate = share(fpr, Level::Zero, top);
+                expected.fpr += count * slots * fpr;
+                expected.beside_present += count * (slots - 1.0) * rate;
+                expected.pages += if top == Level::Zero { 0.0 } else { count * fpr / rate };
+                (ranges, tiles) = (ranges + count * slots, tiles + count);
+            }
+        }
+        for tile in self.tiles_from(Level::One, self.tiles_alone(Level::One)) {
+            let range = self.tile(Level::Zero, tile.first_slot).map_or(0, |below| below.first_slot);
+            expected.pages += share(self.options.promised(range.into()), Level::Two, Level::Two);
+        }
+        expected.fpr = if ranges > 0.0 { expected.fpr / ranges } else { self.options.promised(0) };
+        expected.beside_present /= f64::max(tiles, 1.0);
+        expected
+    }
+
+    /// Counts tiles of level 0 by their highest level.
+    fn split_by_top(&self, tiles: std::ops::Range<u32>, counts: &mut [u32; 3]) {
+        // The highest level only ever rises.
+        let mut rest = tiles;
+        while !rest.is_empty() {
+            let top = self.top(rest.start);
+            let end = match top {
+                Level::Zero => self.tiles_alone(Level::Zero),
+                Level::One => self.end_alone_above(),
+                Level::Two => rest.end,
+            };
+            let end = end.clamp(rest.start + 1, rest.end);
+            counts[top as usize] += end - rest.start;
+            rest.start = end;
+        }
+    }
+
+    /// The first tile of level 0 that has a slot in level 2 above it, or the number of tiles.
+    fn end_alone_above(&self) -> u32 {
+        let first = self.covered_from(Level::One).and_then(|first| self.tile(Level::One, first));
+        first.map_or_else(|| self.tiles(Level::Zero), |first| first.first_slot)
     }
 
     /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which
@@ -79,50 +118,61 @@ impl Directory {
     /// # Errors
     /// [`super::Damage`] for a page that is not what it should be; those of reading.
     pub fn survey<P: Pages>(&self, pages: &mut P) -> Result<Survey, P::Error> {
-        // The rates at which lookups probe the tiles of level 0 that have a slot in level 1.
-        let mut probed = Vec::new();
+        // The rates at which lookups probe the tiles of the level below that have a slot in this one.
+        let mut probed: Vec<f64> = Vec::new();
         let mut survey = Survey::default();
-        for tile in self.tiles_from(Level::One, 0) {
-            let fill = Fill::of(pages, &tile, u32::MAX)?;
-            survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.slots());
-            (0..tile.shape.width.slots()).for_each(|slot| memory::push(&mut probed, fill.rate(slot as u8)));
-        }
-        let (below, _) = split(self.options.fpr);
         let mut known = None;
-        for tile in self.tiles_from(Level::Zero, 0) {
-            let fill = Fill::of(pages, &tile, u32::MAX)?;
-            survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.slots());
-            let covered = tile.ordinal.checked_sub(self.tiles_alone());
-            let (probed, promised) = match covered {
-                Some(slot) => (probed.get(slot as usize).copied().unwrap_or(1.0), below),
-                None => (1.0, self.options.fpr),
-            };
-            let limit = most_elements(&mut known, &tile, promised * OVERFULL);
-            for slot in (0..tile.shape.width.slots() as u8).filter(|&slot| fill.ones(slot) > 0) {
-                let elements = fill.elements(slot);
-                survey.ranges += 1;
-                survey.elements += elements;
-                survey.fpr += fill.rate(slot) * probed;
-                survey.overfull += u64::from(elements > limit);
+        for level in Level::ALL.into_iter().rev() {
+            let mut below = Vec::new();
+            for tile in self.tiles_from(level, 0) {
+                let fill = Fill::of(pages, &tile, u32::MAX)?;
+                survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.slots());
+                let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
+                let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
+                match level {
+                    Level::Zero => {
+                        let limit = self.most_elements(&mut known, &tile);
+                        count_ranges(&mut survey, &tile, &fill, rate, limit);
+                    }
+                    _ => {
+                        let slots = 0..tile.shape.width.slots();
+                        slots.for_each(|slot| memory::push(&mut below, rate * fill.rate(slot as u8)));
+                    }
+                }
             }
+            probed = below;
         }
         survey.fpr /= survey.ranges.max(1) as f64;
         Ok(survey)
     }
+
+    /// The most elements of a range in a tile that are not too many; `known` is the last answer.
+    fn most_elements(&self, known: &mut Option<(TileShape, f64, f64)>, tile: &TileAddress) -> f64 {
+        let promised = self.options.promised(tile.first_slot.into());
+        let rate = OVERFULL * share(promised, Level::Zero, self.top(tile.ordinal));
+        if let Some((shape, r, most)) = *known
+            && (shape, r) == (tile.shape, rate)
+        {
+            return most;
+        }
+        if rate >= 1.0 {
+            return f64::INFINITY;
+        }
+        let bits = tile.shape.blocks() as f64 * f64::from(tile.size.block_bits());
+        let most = greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate);
+        *known = Some((tile.shape, rate, most));
+        most
+    }
 }
 
-/// The most elements with which a slot of a tile has at most this rate; `known` is the last answer.
-fn most_elements(known: &mut Option<(TileShape, f64, f64)>, tile: &TileAddress, rate: f64) -> f64 {
-    if let Some((shape, r, most)) = *known
-        && (shape, r) == (tile.shape, rate)
-    {
-        return most;
+/// Counts the ranges of a tile that lookups of absent keys probe at this rate, and which may have at most `limit`
+/// elements.
+fn count_ranges(survey: &mut Survey, tile: &TileAddress, fill: &Fill, probed: f64, limit: f64) {
+    for slot in (0..tile.shape.width.slots() as u8).filter(|&slot| fill.ones(slot) > 0) {
+        let elements = fill.elements(slot);
+        survey.ranges += 1;
+        survey.elements += elements;
+        survey.fpr += fill.rate(slot) * probed;
+        survey.overfull += u64::from(elements > limit);
     }
-    if rate >= 1.0 {
-        return f64::INFINITY;
-    }
-    let bits = tile.shape.blocks() as f64 * f64::from(tile.size.block_bits());
-    let most = greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate);
-    *known = Some((tile.shape, rate, most));
-    most
 }

@@ -4,21 +4,43 @@ use crate::index::page::PageKind;
 
 /// The most hashes (k) of a tile: the words of a level have bits for so many, besides the word for the block.
 pub const MAX_HASHES: usize = 60;
-/// Tiles that end within so many ranges have no slot in level 1.
+/// Tiles of level 0 that end within so many ranges have no slot in level 1.
 pub const RANGES_ALONE: u64 = 512;
+/// Tiles of level 1 that end within so many of their slots have no slot in level 2.
+pub const TILES_ALONE: u64 = 512;
 
-/// The two levels of an index.
+/// The levels of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Level 0: a slot is a range of heap pages.
     Zero = 0,
     /// Level 1: a slot is a whole tile of level 0.
     One = 1,
+    /// Level 2: a slot is a whole tile of level 1.
+    Two = 2,
 }
 
 impl Level {
-    /// Both.
-    pub const ALL: [Level; 2] = [Level::Zero, Level::One];
+    /// All, from the ranges up.
+    pub const ALL: [Level; 3] = [Level::Zero, Level::One, Level::Two];
+
+    /// The level whose slots are the tiles of this one.
+    pub const fn above(self) -> Option<Level> {
+        match self {
+            Level::Zero => Some(Level::One),
+            Level::One => Some(Level::Two),
+            Level::Two => None,
+        }
+    }
+
+    /// The level whose tiles are the slots of this one.
+    pub const fn below(self) -> Option<Level> {
+        match self {
+            Level::Zero => None,
+            Level::One => Some(Level::Zero),
+            Level::Two => Some(Level::One),
+        }
+    }
 }
 
 impl PageKind {
@@ -27,6 +49,7 @@ impl PageKind {
         match level {
             Level::Zero => PageKind::LevelZero,
             Level::One => PageKind::LevelOne,
+            Level::Two => PageKind::LevelTwo,
         }
     }
 }

@@ -28,7 +28,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Builds an index over ranges, each a list of hashes.
+    /// Builds an index over ranges, each a list of hashes. The table has as many pages as the ranges say that there will
+    /// be.
     ///
     /// # Errors
     /// Those of [`Build`].
@@ -38,7 +39,9 @@ impl Index {
         ranges: impl IntoIterator<Item = R>,
     ) -> Result<Index, Failure> {
         let mut memory = Memory { pages: vec![vec![0; options.size.bytes()]], reads: 0 };
-        let mut build = Build::new(options, hold)?;
+        let ranges = ranges.into_iter();
+        let table_pages = ranges.size_hint().0 as u32 * options.pages_per_range;
+        let mut build = Build::new(Options { table_pages, ..options }, hold)?;
         let mut rows = 0;
         for range in ranges {
             rows += range.as_ref().len() as u64;

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! fields of the metapage, after those of both indexes
-//! 40  rate               f64
+//! 40  rate               f64  0: it follows the size of the table
 //! 48  pages per range    u32
 //! 52  rows per range     u32  while none are seen
-//! 56  first covered tile u32  FFFFFFFF: none
-//! 60  levels             u16  1, or 0: a second one when it is needed
-//! 62  keys per row       u16  in the mean, by the build; 0: one
+//! 56  first covered tile u32  of level 0; FFFFFFFF: none
+//! 60  first covered tile u32  of level 1; FFFFFFFF: none
+//! 64  pages of the table u32  at the build
+//! 68  levels             u16  1, or 0: more when they are needed
+//! 70  keys per row       u16  in the mean, by the build; 0: one
 //! ```
 //!
 //! A record is a run of 20 bytes.
@@ -21,9 +23,9 @@ use crate::error;
 use crate::index::chain::{Form, META_PAGE, Stored};
 use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, RunProblem, require};
 
-const FORM: Form = Form { magic: *b"bfix", fields: 24 };
+const FORM: Form = Form { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
-/// No tile of level 0 has a slot in level 1.
+/// No tile has a slot in the level above.
 const NONE_COVERED: u32 = u32::MAX;
 
 /// Runs that the metapage has room for; a directory page has room for more.
@@ -86,16 +88,18 @@ impl Directory {
 
     fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
         let mut bytes = Reader(&stored.fields);
-        let fpr = f64::from_bits(bytes.u64());
-        let (pages_per_range, guess) = (bytes.u32(), bytes.u32());
-        let (covered_from, levels, keys_per_row) = (bytes.u32(), bytes.u16(), bytes.u16());
-        require(check_fpr(fpr).is_ok(), || field("false positive rate", fpr.to_bits()))?;
+        let rate = f64::from_bits(bytes.u64());
+        let (pages_per_range, guess, covered) = (bytes.u32(), bytes.u32(), [bytes.u32(), bytes.u32()]);
+        let (table_pages, levels, keys_per_row) = (bytes.u32(), bytes.u16(), bytes.u16());
+        let fpr = (rate.to_bits() != 0).then_some(rate);
+        require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
         require(pages_per_range > 0, || field("pages per range", 0u32))?;
         require(levels <= 1, || field("levels", levels))?;
-        let mut directory = Directory::empty(Options { size, fpr, pages_per_range, guess, is_flat: levels == 1 });
+        let is_flat = levels == 1;
+        let mut directory = Directory::empty(Options { size, fpr, pages_per_range, table_pages, guess, is_flat });
         directory.keys_per_row = keys_per_row;
         directory.chain = stored.chain;
-        directory.covered_from = (covered_from != NONE_COVERED).then_some(covered_from);
+        directory.covered_from = covered.map(|first| (first != NONE_COVERED).then_some(first));
         let mut end = 1;
         for (at, records) in stored.records {
             let runs = parse_runs(&records, at)?;
@@ -109,7 +113,8 @@ impl Directory {
         }
         directory.open = parse_runs(&stored.open, META_PAGE)?;
         directory.add_checked(&directory.open.clone(), META_PAGE, &mut end)?;
-        directory.check_covered()?;
+        directory.check_covered(Level::Zero)?;
+        directory.check_covered(Level::One)?;
         Ok(directory)
     }
 
@@ -137,21 +142,24 @@ impl Directory {
         Ok(())
     }
 
-    /// Checks that all tiles of level 0 from the first covered one on have slots in level 1, and that no lookup probes
-    /// more tiles than necessary.
-    fn check_covered(&self) -> Result<(), Damage> {
-        let (tiles, slots) = (u64::from(self.tiles(Level::Zero)), self.end_slot(Level::One));
-        let above = self.tiles(Level::One);
-        let first = self.covered_from.map_or(tiles, u64::from);
-        require(!self.options.is_flat || self.covered_from.is_none(), || field("first covered tile", first))?;
-        require(first < tiles || self.covered_from.is_none(), || field("first covered tile", first))?;
-        require(self.covered_from.is_some() || above == 0, || field("first covered tile", NONE_COVERED))?;
+    /// Checks that all tiles of a level from the first covered one on have slots above, and that no lookup probes more
+    /// tiles than necessary.
+    fn check_covered(&self, level: Level) -> Result<(), Damage> {
+        let Some(above) = level.above() else { return Ok(()) };
+        let covered_from = self.covered_from(level);
+        let (tiles, slots) = (u64::from(self.tiles(level)), self.end_slot(above));
+        let first = covered_from.map_or(tiles, u64::from);
+        require(!self.options.is_flat || covered_from.is_none(), || field("first covered tile", first))?;
+        require(first < tiles || covered_from.is_none(), || field("first covered tile", first))?;
+        let has_tiles = self.tiles(above) > 0;
+        require(covered_from.is_some() || !has_tiles, || field("first covered tile", NONE_COVERED))?;
         let uncovered = || Damage { page: META_PAGE, defect: Defect::Uncovered { tile: slots, tiles } };
         require(first == tiles || slots >= tiles, uncovered)?;
-        require(above == 0 || slots < tiles + u64::from(MAX_WIDTH), || field("slots of level 1", slots))?;
-        let last_alone = self.tiles_alone().checked_sub(1).and_then(|last| self.tile(Level::Zero, last));
-        let alone = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.width.slots()));
-        require(alone <= self.options.ranges_alone(), || field("ranges without level 1", alone))
+        require(!has_tiles || slots < tiles + u64::from(MAX_WIDTH), || field("slots of a level", slots))?;
+        let last_alone = self.tiles_alone(level).checked_sub(1).and_then(|last| self.tile(level, last));
+        let end = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.width.slots()));
+        let alone = end.saturating_sub(self.first_slot(level));
+        require(alone <= self.options.slots_alone(level), || field("slots without a level above", alone))
     }
 
     /// Writes the metapage, except PostgreSQL's header.
@@ -159,11 +167,11 @@ impl Directory {
     /// # Panics
     /// If the page has another size.
     pub fn write_meta(&self, page: &mut [u8]) {
-        let mut fields = self.options.fpr.to_bits().to_le_bytes().to_vec();
-        let covered_from = self.covered_from.unwrap_or(NONE_COVERED);
-        let numbers = [self.options.pages_per_range, self.options.guess, covered_from];
-        fields.extend(numbers.into_iter().flat_map(u32::to_le_bytes));
-        fields.extend([u16::from(self.options.is_flat), self.keys_per_row].into_iter().flat_map(u16::to_le_bytes));
+        let Options { fpr, pages_per_range, guess, table_pages, is_flat, .. } = self.options;
+        let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
+        let [zero, one] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
+        fields.extend([pages_per_range, guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
+        fields.extend([u16::from(is_flat), self.keys_per_row].into_iter().flat_map(u16::to_le_bytes));
         self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
     }
 

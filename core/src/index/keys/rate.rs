@@ -1,56 +1,74 @@
 //! The rates of the levels, and how many pages a tile needs to keep them.
 //!
-//! For an absent key, a range without level 1 is read unnecessarily at its own rate; one below level 1 only if its
-//! tile's slot there answers wrongly as well, which is independent. So
+//! # What is promised
+//!
+//! What a lookup of an absent key costs is the number of heap pages that it reads unnecessarily, so a share of ranges
+//! that stays the same is the wrong promise for a table that grows. Unless a share was chosen, the promise follows the
+//! table:
 //!
 //! ```text
-//! alone          fpr
-//! level 1        f1 = fpr^0.42
-//! level 0        f0 = fpr / f1                                                  f0 · f1 = fpr
-//!
-//! ranges read for an absent key        (ranges alone + ranges below · f1 · f0 / fpr) · fpr
-//! others read for a present key        127 · f0: the other slots of its own tile, which level 1 can't rule out
-//! index pages, absent key              1 + tiles alone + tiles of level 1 + tiles below · f1
+//! pages of the table       promised rate of their ranges                        pages read unnecessarily
+//! at the build, at first   1 / max(pages at the build, 65,536)                  1
+//! later, from 2^i on       0.08 / 2^i                                           0.08 for each doubling
 //! ```
 //!
-//! A bit lowers the product of the rates by about as much on either level. More bits on level 1 save index pages; more
-//! bits on level 0 save heap pages around present keys. The exponent gives ten and fourteen bits per element at the
-//! default rate, and the same proportion at others. By exact occupancy of blocks of 510 bits, in the limit of many
-//! blocks:
+//! Tiles can't be made sharper later, so what the later ones promise adds up, to 1.3 more pages at the 2^32 pages that a
+//! table can have. Tiles have whole pages, which makes the rates some 30 % better than promised.
 //!
-//! | fpr | alone: k, bits | level 1: rate, k, bits | level 0: rate, k, bits | both, bits | beside a present key |
-//! |---:|---:|---:|---:|---:|---:|
-//! | 0.1 | 3, 4.8 | 3.80e-1, 2, 2.1 | 2.63e-1, 2, 2.8 | 4.9 | 33.40 |
-//! | 0.01 | 6, 9.9 | 1.45e-1, 3, 4.0 | 6.92e-2, 4, 5.6 | 9.7 | 8.79 |
-//! | 0.001 | 9, 15.5 | 5.50e-2, 4, 6.1 | 1.82e-2, 6, 8.6 | 14.7 | 2.31 |
-//! | 0.0001 | 12, 22.0 | 2.09e-2, 5, 8.2 | 4.79e-3, 7, 11.6 | 19.9 | 0.61 |
-//! | 0.00002 | 13, 27.3 | 1.06e-2, 6, 9.8 | 1.88e-3, 9, 13.9 | 23.7 | 0.24 |
-//! | 0.00001 | 14, 29.7 | 7.94e-3, 7, 10.4 | 1.26e-3, 9, 14.9 | 25.4 | 0.16 |
-//! | 0.000001 | 16, 38.9 | 3.02e-3, 8, 12.8 | 3.31e-4, 11, 18.6 | 31.3 | 0.04 |
-//! | 0.0000001 | 18, 50.0 | 1.15e-3, 9, 15.2 | 8.71e-5, 12, 22.5 | 37.6 | 0.01 |
+//! # Levels
+//!
+//! A range is read unnecessarily if its slots on all levels are wrong, which are independent. So the rates of the levels
+//! multiply, and each level has a share of the logarithm:
+//!
+//! ```text
+//! levels   level 0      level 1      level 2
+//! 1        fpr
+//! 2        fpr^0.575    fpr^0.425
+//! 3        fpr^0.4      fpr^0.3      fpr^0.3
+//!
+//! others read for a present key        127 · f0: the other slots of its own tile, which no level above can rule out
+//! index pages, absent key              1 + tiles without a slot above + tiles of level 1 · f2 + tiles of level 0 · f2 · f1
+//! ```
+//!
+//! A bit lowers the product of the rates by about as much on any level. More bits above save index pages; more bits on
+//! level 0 save heap pages around present keys. Bits per element by exact occupancy of blocks of 510 bits, in the limit
+//! of many blocks; the more levels, the fewer, since blocks of low rates waste more:
+//!
+//! | fpr | level 0 alone | levels 0 and 1 | three levels |
+//! |---:|---|---|---|
+//! | 0.001 | 15.5 | 8.5 + 6.2 = 14.7 | 5.8 + 4.3 + 4.3 = 14.5 |
+//! | 0.0001 | 22.0 | 11.5 + 8.4 = 19.9 | 7.8 + 5.8 + 5.8 = 19.4 |
+//! | 0.00001 | 29.7 | 14.8 + 10.6 = 25.4 | 9.9 + 7.3 + 7.3 = 24.5 |
+//! | 0.000001 | 38.9 | 18.4 + 12.9 = 31.3 | 12.1 + 8.9 + 8.9 = 29.8 |
+//! | 0.0000001 | 50.0 | 22.2 + 15.4 = 37.6 | 14.4 + 10.4 + 10.4 = 35.3 |
+//! | 0.00000001 | 63.6 | 26.5 + 18.0 = 44.5 | 16.8 + 12.1 + 12.1 = 41.0 |
 //!
 //! A tile gets the fewest pages for which the mean of its slots' exact rates is at most the promised rate: a slot that
 //! is fuller than the others counts with its own rate.
 
+use super::directory::Options;
 use super::level::Level;
 use super::level::MAX_HASHES;
-use super::tile::{MAX_WIDTH, TileShape, Width};
+use super::tile::{TileShape, Width};
 use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::rate;
 use crate::sizing::search::{first, greatest_load};
-use std::cell::Cell;
 
-/// The rate of an index for which none is given.
-pub const DEFAULT_FPR: f64 = 0.00002;
-/// The smallest rate that an index may have.
+/// The smallest rate that may be chosen.
 pub const MIN_FPR: f64 = 1e-7;
-/// The largest of one with a key for each row.
+/// The largest of an index with a key for each row.
 pub const MAX_FPR: f64 = 0.1;
 /// The largest of one with many keys for each row: a lookup asks for several of them.
 pub const MAX_PART_FPR: f64 = 0.5;
-/// The share of level 1 in the logarithm of the rate.
-const LEVEL_ONE_SHARE: f64 = 0.42;
+/// Heap pages that a lookup may read unnecessarily in the part of a table that was there at the build.
+const PAGES_BUILT: f64 = 1.0;
+/// The same for each doubling of the table since.
+const PAGES_GROWN: f64 = 0.08;
+/// A smaller table is taken for one of so many pages, which it may become.
+const LEAST_PAGES: u64 = 1 << 16;
+/// The shares of the levels in the logarithm of the rate, from level 0 up, by the highest level.
+const SHARES: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.575, 0.425, 0.0], [0.4, 0.3, 0.3]];
 /// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
 const MAX_TILE_PAGES: u64 = 1 << 24;
 
@@ -65,18 +83,7 @@ pub struct Target {
     pub bits: f64,
 }
 
-/// The targets of an index.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
-    /// Ranges whose tile has no slot in level 1.
-    pub alone: Target,
-    /// Ranges whose tile has one.
-    pub below: Target,
-    /// Slots of level 1.
-    pub above: Target,
-}
-
-/// Checks the rate of an index.
+/// Checks a rate that was chosen.
 ///
 /// # Errors
 /// [`InvalidParameter::IndexRate`] unless it is from [`MIN_FPR`] to [`MAX_PART_FPR`].
@@ -87,51 +94,31 @@ pub fn check_fpr(fpr: f64) -> Result<()> {
     Err(InvalidParameter::IndexRate { fpr, least: MIN_FPR, greatest: MAX_PART_FPR }.into())
 }
 
-/// The rates of level 0, below level 1, and of level 1 in an index that promises `fpr`: their product is that.
-pub fn split(fpr: f64) -> (f64, f64) {
-    let above = fpr.powf(LEVEL_ONE_SHARE);
-    (fpr / above, above)
+impl Options {
+    /// The share of ranges, about this one, that a lookup of an absent key may read unnecessarily.
+    pub fn promised(&self, range: u64) -> f64 {
+        let page = range * u64::from(self.pages_per_range);
+        let built = LEAST_PAGES.max(self.table_pages.into());
+        match self.fpr {
+            // A file may say anything that was checked.
+            Some(fpr) => fpr,
+            None if page < built => PAGES_BUILT / built as f64,
+            None => PAGES_GROWN / (1u64 << page.ilog2()) as f64,
+        }
+    }
 }
 
-impl Rates {
-    /// The rates of an index that promises `fpr`.
-    ///
-    /// # Errors
-    /// Those of [`check_fpr`].
-    pub fn of(size: PageSize, fpr: f64) -> Result<Rates> {
-        thread_local! {
-            /// The last result, which is usually the next one as well: most indexes have the same rate.
-            static LAST: Cell<Option<(PageSize, u64, Rates)>> = const { Cell::new(None) };
-        }
-        check_fpr(fpr)?;
-        if let Some((s, f, rates)) = LAST.get()
-            && (s, f) == (size, fpr.to_bits())
-        {
-            return Ok(rates);
-        }
-        let (below, above) = split(fpr);
-        let rates = Rates { alone: target(size, fpr), below: target(size, below), above: target(size, above) };
-        LAST.set(Some((size, fpr.to_bits(), rates)));
-        Ok(rates)
-    }
-
-    /// The target of a tile, given its level and whether it has a slot in level 1.
-    pub const fn target(&self, level: Level, covered: bool) -> Target {
-        match (level, covered) {
-            (Level::One, _) => self.above,
-            (Level::Zero, true) => self.below,
-            (Level::Zero, false) => self.alone,
-        }
-    }
-
-    /// How many other ranges are read for a present key whose tile has a slot in level 1.
-    pub fn beside_present(&self) -> f64 {
-        f64::from(MAX_WIDTH - 1) * self.below.fpr
-    }
+/// The rate of a level of an index that promises `fpr`, whose highest level is `top`: the product of all is `fpr`.
+pub fn share(fpr: f64, level: Level, top: Level) -> f64 {
+    fpr.powf(SHARES[top as usize][level as usize])
 }
 
 /// The target with the number of hashes that needs the fewest bits for a rate.
-fn target(size: PageSize, fpr: f64) -> Target {
+///
+/// # Panics
+/// If the rate is not below 1.
+pub fn target(size: PageSize, fpr: f64) -> Target {
+    assert!(fpr < 1.0, "a rate of {fpr} needs no bits");
     let mut best = Target { fpr, num_hashes: 1, bits: f64::INFINITY };
     for num_hashes in 1..=MAX_HASHES as u8 {
         let bits = bits_per_element(size, num_hashes, fpr);

@@ -1,11 +1,12 @@
 //! Lookups, and where an element's bits belong.
 //!
 //! ```text
-//! lookup   metapage ──▶ tiles alone            ──────────────────────────▶ ranges
-//!                   └─▶ tiles of level 1 ──▶ tiles that may have it ──▶ ranges
+//! lookup   metapage ──▶ tiles of level 2 ──▶ tiles of level 1 that may have it ─┐
+//!                   ├─▶ tiles of level 1 without a slot in level 2 ─────────────┴▶ tiles of level 0 that may ─┐
+//!                   └─▶ tiles of level 0 without a slot in level 1 ───────────────────────────────────────────┴▶ ranges
 //!
-//! adding   level 1: a page, its slot = the tile          1. under the share lock: are all bits set?
-//!          level 0: a page, its slot = the range         2. if not: exclusive lock, level 1 before level 0
+//! adding   on each level: a page, its slot =             1. under the share lock: are all bits set?
+//!          the tile below, on level 0 the range          2. if not: exclusive lock, from the highest level down
 //! ```
 //!
 //! A lookup reads one page of each tile that it probes, and holds one lock at a time.
@@ -17,46 +18,48 @@ use crate::index::page::Pages;
 use crate::memory;
 use crate::parts::Condition;
 
-/// Where the bits of one element belong for one range: at most two pages.
+/// Where the bits of one element belong for one range: at most a page of each level.
 ///
 /// # Adding an element
 ///
 /// 1. For each mark, under the share lock of its page: [`Mark::is_set`]. A page after the end of the file has no bits.
 ///    If all are set, there is nothing to do: the backend that set them held the exclusive lock until it had inserted
 ///    the WAL record, which therefore precedes our commit.
-/// 2. For the others: take the exclusive locks of their pages in the order of [`Places::in_lock_order`], level 1 before
-///    level 0, extending the file if necessary. Compute [`Mark::deltas`] of each. In one critical section change the
-///    bytes, mark the buffers dirty and write one record of these one or two pages.
+/// 2. For the others: take the exclusive locks of their pages in the order of [`Places::in_lock_order`], higher levels
+///    first, extending the file if necessary. Compute [`Mark::deltas`] of each. In one critical section change the
+///    bytes, mark the buffers dirty and write one record of these pages.
 ///
 /// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
 /// comes first, with a record of its own: of the metapage and at most one directory page.
 #[derive(Clone, Copy, Debug)]
-pub struct Places {
-    /// Its bits in level 1, if the tile of its range has a slot there.
-    pub upper: Option<Mark>,
-    /// Its bits in level 0.
-    pub lower: Mark,
-}
+pub struct Places([Option<Mark>; Places::MOST]);
 
 impl Places {
+    /// The most marks.
+    pub const MOST: usize = Level::ALL.len();
+
     /// The marks in the one order in which their pages may be locked.
     pub fn in_lock_order(&self) -> impl Iterator<Item = &Mark> {
-        self.upper.iter().chain([&self.lower])
+        self.0.iter().rev().flatten()
     }
 }
 
 impl Directory {
     /// Where an element of a range belongs; `None` if the range has no tile yet.
     pub fn places(&self, range: u32, hash: u64) -> Option<Places> {
-        let tile = self.tile_of(Level::Zero, range)?;
-        let mark = |tile: TileAddress, slot| Some(tile.probe(hash).mark(tile.slot(slot)?));
-        let upper = if tile.ordinal >= self.tiles_alone() {
-            // The check of the directory promises it.
-            Some(mark(self.tile_of(Level::One, tile.ordinal)?, tile.ordinal)?)
-        } else {
-            None
-        };
-        Some(Places { upper, lower: mark(tile, range)? })
+        let mut places = Places([None; Places::MOST]);
+        let mut slot = range;
+        for (level, place) in Level::ALL.into_iter().zip(&mut places.0) {
+            let tile = self.tile_of(level, slot)?;
+            *place = Some(tile.probe(hash).mark(tile.slot(slot)?));
+            if tile.ordinal >= self.tiles_alone(level) {
+                // The check of the directory promises that there is a slot above.
+                slot = tile.ordinal;
+            } else {
+                break;
+            }
+        }
+        Some(places)
     }
 
     /// Calls `found` with each range that may have an element.
@@ -81,22 +84,26 @@ impl Directory {
         condition: &Condition,
         mut found: impl FnMut(u32),
     ) -> Result<(), P::Error> {
-        for tile in self.tiles_from(Level::Zero, 0).take(self.tiles_alone() as usize) {
-            probe(pages, &tile, condition)?.for_each(|slot| found(tile.first_slot + slot));
-        }
-        let mut candidates = Vec::new();
-        for tile in self.tiles_from(Level::One, 0) {
-            for slot in probe(pages, &tile, condition)? {
-                // A tile that was added after this directory was read.
-                let Some(below) = self.tile(Level::Zero, tile.first_slot.saturating_add(slot)) else { continue };
-                if let Condition::Has(hash) = *condition {
-                    pages.prefetch(below.probe(hash).page);
+        let mut reported = Vec::new();
+        for level in Level::ALL.into_iter().rev() {
+            let alone = self.tiles_from(level, 0).take(self.tiles_alone(level) as usize);
+            let mut below = Vec::new();
+            for tile in alone.chain(reported) {
+                for slot in probe(pages, &tile, condition)?.map(|slot| tile.first_slot.saturating_add(slot)) {
+                    match level.below().map(|level| self.tile(level, slot)) {
+                        None => found(slot),
+                        Some(Some(tile)) => {
+                            if let Condition::Has(hash) = *condition {
+                                pages.prefetch(tile.probe(hash).page);
+                            }
+                            memory::push(&mut below, tile);
+                        }
+                        // A tile that was added after this directory was read.
+                        Some(None) => {}
+                    }
                 }
-                memory::push(&mut candidates, below);
             }
-        }
-        for tile in candidates {
-            probe(pages, &tile, condition)?.for_each(|slot| found(tile.first_slot + slot));
+            reported = below;
         }
         Ok(())
     }
@@ -113,11 +120,14 @@ impl Directory {
             let ordinal = (u64::from(i) * u64::from(tiles) / u64::from(probed)) as u32;
             let Some(tile) = self.tile(Level::Zero, ordinal) else { continue };
             slots += u64::from(tile.shape.width.slots());
-            let above = if ordinal < self.tiles_alone() { None } else { self.tile_of(Level::One, ordinal) };
-            let is_candidate = match above {
-                Some(above) => probe(pages, &above, condition)?.any(|slot| above.first_slot + slot == ordinal),
-                None => true,
-            };
+            let mut is_candidate = true;
+            let mut below = tile;
+            while is_candidate && below.ordinal >= self.tiles_alone(below.shape.level) {
+                let above = below.shape.level.above().and_then(|level| self.tile_of(level, below.ordinal));
+                let Some(above) = above else { break };
+                is_candidate = probe(pages, &above, condition)?.any(|slot| above.first_slot + slot == below.ordinal);
+                below = above;
+            }
             if is_candidate {
                 found += u64::from(probe(pages, &tile, condition)?.len());
             }

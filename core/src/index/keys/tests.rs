@@ -10,9 +10,13 @@ use super::*;
 use crate::hash::hash;
 use std::collections::BTreeSet;
 
+/// A usual rate.
+const FPR: f64 = 0.00002;
+
 /// Default options, except what a test is about.
 fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
-    Options { size: PageSize::new(bytes).unwrap(), fpr, pages_per_range: 8, guess, is_flat: false }
+    let size = PageSize::new(bytes).unwrap();
+    Options { size, fpr: Some(fpr), pages_per_range: 8, table_pages: 0, guess, is_flat: false }
 }
 
 /// An element that no other number is.
@@ -57,7 +61,9 @@ fn check(index: &Index) {
         assert_eq!(index.directory.end_slot(level), next);
     }
     assert_eq!(taken.len() as u32, index.directory.chain.allocated());
-    for tile in index.directory.tiles_from(Level::Zero, index.directory.tiles_alone()) {
-        assert!(index.directory.tile_of(Level::One, tile.ordinal).is_some());
+    for level in [Level::Zero, Level::One] {
+        for tile in index.directory.tiles_from(level, index.directory.tiles_alone(level)) {
+            assert!(index.directory.tile_of(level.above().unwrap(), tile.ordinal).is_some());
+        }
     }
 }

@@ -19,4 +19,6 @@ pub enum PageKind {
     Filters = 5,
     /// Which rows these are.
     Rows = 6,
+    /// Bits of a tile of level 2 of ranges.
+    LevelTwo = 7,
 }

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeSet;
 
-fn windows(text: &str) -> BTreeSet<u32> {
+fn windows(text: &str) -> BTreeSet<Window> {
     let mut windows = BTreeSet::new();
     each_window(text.as_bytes(), Encoding::Utf8, |window| {
         windows.insert(window);
@@ -17,7 +17,7 @@ fn folded(text: &str) -> String {
 
 /// Whether a text with these windows may match.
 fn may_match(text: &str, condition: &Condition) -> bool {
-    let has: BTreeSet<u64> = windows(text).into_iter().map(window).collect();
+    let has: BTreeSet<u64> = windows(text).into_iter().flat_map(Window::hashes).collect();
     let found = condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash))));
     found == Ok(1)
 }
@@ -71,11 +71,11 @@ impl Random {
 #[test]
 fn every_match_of_a_pattern_has_its_windows() {
     let mut random = Random(1);
-    let letters: Vec<char> = "abAB\\%_éÉİıſ\u{307}".chars().collect();
-    let pattern_letters: Vec<char> = "abAB\\%%__éı\u{307}".chars().collect();
+    let letters: Vec<char> = "abAB12\\%_éÉİıſ\u{307}".chars().collect();
+    let pattern_letters: Vec<char> = "abAB12\\%%__éı\u{307}".chars().collect();
     let (mut matches, mut sharp) = (0, 0);
     for i in 0..200_000 {
-        let text = random.text(&letters, 7);
+        let text = random.text(&letters, 8);
         let pattern = if i % 2 == 0 { random.text(&pattern_letters, 7) } else { random.pattern_of(&text) };
         let chars = |text: &str| text.chars().collect::<Vec<_>>();
         let condition = like(pattern.as_bytes(), Encoding::Utf8, false);
@@ -141,12 +141,30 @@ fn what_rust_lowers_or_raises_to_ascii_is_folded_to_it() {
 #[test]
 fn gathered_windows_are_those_of_all_texts() {
     let mut gathered = Windows::new();
-    for texts in [&["abcabc", "BCD", "ab"][..], &["", "xyzzy"], &[]] {
+    let many: Vec<String> = (0..30_000).map(|i| format!("line {i} of many")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    for texts in [&["abcabc", "BCD", "ab"][..], &["", "xyzzy"], &[], &many, &["a1b2c3"]] {
         texts.iter().for_each(|text| _ = gathered.add(text.as_bytes(), Encoding::Utf8));
-        let expected: BTreeSet<u64> = texts.iter().flat_map(|text| windows(text)).map(window).collect();
+        let expected: BTreeSet<u64> = texts.iter().flat_map(|text| windows(text)).flat_map(Window::hashes).collect();
         assert_eq!(gathered.is_empty(), expected.is_empty());
         let hashes = gathered.take();
         assert_eq!(hashes.len(), expected.len());
         assert_eq!(hashes.into_iter().collect::<BTreeSet<_>>(), expected);
     }
+}
+
+#[test]
+fn windows_with_digits_are_longer() {
+    let of = |text: &str| {
+        let words = |window: Window| {
+            let bytes = window.0.to_be_bytes();
+            String::from_utf8(bytes[if window.is_long() { 3 } else { 5 }..].to_vec()).unwrap()
+        };
+        windows(text).into_iter().map(words).collect::<BTreeSet<_>>()
+    };
+    let expected = ["job", "ob ", "b 17,", " 17, ", "17, o", "7, ok", ", o", " ok"];
+    assert_eq!(of("job 17, ok"), expected.map(str::to_owned).into());
+    assert_eq!(of("1234"), BTreeSet::new());
+    assert_eq!(of("12345"), ["12345".to_owned()].into());
+    assert_eq!(of("abc1"), ["abc".to_owned()].into());
 }

@@ -9,24 +9,24 @@ fn widths(index: &Index, level: Level) -> Vec<u32> {
 
 #[test]
 fn appended_tiles_grow_wider() {
-    let mut index = empty(options(8192, DEFAULT_FPR, 10));
+    let mut index = empty(options(8192, FPR, 10));
     for range in 0..392 {
         index.insert(range, element(range.into())).unwrap();
     }
     assert_eq!(widths(&index, Level::Zero), [8, 32, 32, 64, 128, 128]);
-    assert_eq!((index.directory.tiles_alone(), widths(&index, Level::One)), (6, vec![]));
+    assert_eq!((index.directory.tiles_alone(Level::Zero), widths(&index, Level::One)), (6, vec![]));
     for range in 392..40_000 {
         index.insert(range, element(range.into())).unwrap();
     }
     assert!(widths(&index, Level::Zero)[6..].iter().all(|&width| width == 128));
-    assert_eq!(index.directory.tiles_alone(), 6);
-    assert_eq!(widths(&index, Level::One), [8, 8, 8, 8, 16, 16, 32, 32, 64, 64, 128]);
+    assert_eq!(index.directory.tiles_alone(Level::Zero), 6);
+    assert_eq!(widths(&index, Level::One), [8, 8, 8, 8, 16, 16, 32, 32, 16, 16, 16, 16, 16, 16, 16, 16, 32, 32]);
     check(&index);
 }
 
 #[test]
 fn built_tiles_fit_what_there_is() {
-    let built = |count| Index::build(options(8192, DEFAULT_FPR, 10), 0, ranges(count, 2)).unwrap();
+    let built = |count| Index::build(options(8192, FPR, 10), 0, ranges(count, 2)).unwrap();
     for (count, zero, one) in [
         (0, vec![], vec![]),
         (1, vec![8], vec![]),
@@ -54,22 +54,21 @@ fn built_tiles_fit_what_there_is() {
 /// A row in a range far behind the last costs one step for each tile of level 1.
 #[test]
 fn ranges_may_be_skipped() {
-    let mut index = empty(options(8192, DEFAULT_FPR, 10));
+    let mut index = empty(options(8192, FPR, 10));
     index.insert(1_000_000, element(1)).unwrap();
     assert!(index.search(element(1)).unwrap().contains(&1_000_000));
     index.insert(999_000, element(2)).unwrap();
     assert!(index.search(element(2)).unwrap().contains(&999_000));
     assert!(index.directory.runs() < 404 && index.directory.chain.pages().is_empty());
     // The last range that a heap can have.
-    let error = empty(options(8192, DEFAULT_FPR, 10_000_000)).insert(u32::MAX - 1, 1).unwrap_err();
+    let error = empty(options(8192, FPR, 10_000_000)).insert(u32::MAX - 1, 1).unwrap_err();
     assert!(matches!(error, Failure::Error(error) if error.class() == crate::Class::TooLarge));
 }
 
 #[test]
 fn sizes_are_the_least_that_keep_the_rate() {
     let size = PageSize::DEFAULT;
-    let rates = Rates::of(size, DEFAULT_FPR).unwrap();
-    for target in [rates.alone, rates.below, rates.above] {
+    for target in [1.0, 0.575, 0.425].map(|share| target(size, FPR.powf(share))) {
         for width in Width::ALL {
             for loads in [vec![1.0], vec![520.0], vec![400.0, 500.0, 600.0], vec![5000.0; 8], vec![10.0, 10.0, 3000.0]]
             {
@@ -84,14 +83,14 @@ fn sizes_are_the_least_that_keep_the_rate() {
         }
     }
     // Empty ranges need what there is anyway.
-    assert_eq!(pages_for(size, Level::Zero, Width::MAX, rates.alone, &[]), 1);
+    assert_eq!(pages_for(size, Level::Zero, Width::MAX, target(size, FPR), &[]), 1);
 }
 
 #[test]
 fn a_wrong_guess_is_corrected_at_once() {
     let per_range = 300;
     let pages = |guess| {
-        let mut index = empty(options(8192, DEFAULT_FPR, guess));
+        let mut index = empty(options(8192, FPR, guess));
         for (range, hashes) in (0..).zip(ranges(700, per_range)) {
             hashes.into_iter().for_each(|hash| _ = index.insert(range, hash).unwrap());
         }
@@ -111,7 +110,7 @@ fn a_wrong_guess_is_corrected_at_once() {
 /// Keys that come again in all ranges don't make level 1 large forever, and rows that get narrower are noticed.
 #[test]
 fn sizes_follow_the_data() {
-    let mut index = empty(options(8192, DEFAULT_FPR, 100));
+    let mut index = empty(options(8192, FPR, 100));
     for range in 0..2600u32 {
         (0..100).for_each(|i| _ = index.insert(range, element(i + 50 * u64::from(range / 1300))).unwrap());
     }
@@ -130,13 +129,13 @@ fn a_build_leaves_room_in_its_last_tile() {
     for first in [3, 400, 5 * 400 + 7, 600 * 400 + 1] {
         let mut rows: Vec<u64> = (0..first).map(element).collect();
         let lists: Vec<Vec<u64>> = rows.chunks(400).map(<[u64]>::to_vec).collect();
-        let mut index = Index::build(options(8192, DEFAULT_FPR, 400), 0, lists).unwrap();
+        let mut index = Index::build(options(8192, FPR, 400), 0, lists).unwrap();
         for i in first..first + 300_000 {
             rows.push(element(i));
             index.insert((i / 400) as u32, element(i)).unwrap();
         }
         let survey = index.directory.survey(&mut index.memory).unwrap();
-        assert!(survey.overfull == 0 && survey.fpr < DEFAULT_FPR, "{first}: {survey:?}");
+        assert!(survey.overfull == 0 && survey.fpr < FPR, "{first}: {survey:?}");
         assert!((survey.elements / (first + 300_000) as f64 - 1.0).abs() < 0.01, "{survey:?}");
     }
 }
@@ -148,7 +147,7 @@ fn a_build_notices_that_rows_change() {
         let elements = if range < 20 * 128 { 3 } else { 60 };
         (range * 100..range * 100 + elements).map(element).collect::<Vec<_>>()
     });
-    let mut index = Index::build(options(8192, DEFAULT_FPR, 10), 0, lists).unwrap();
+    let mut index = Index::build(options(8192, FPR, 10), 0, lists).unwrap();
     check(&index);
     assert_eq!(widths(&index, Level::One), [16, 8, 32]);
     for range in 0..50 * 128 {
@@ -156,7 +155,7 @@ fn a_build_notices_that_rows_change() {
     }
     let tiles: Vec<TileAddress> = index.directory.tiles_from(Level::One, 0).collect();
     let fills = tiles.iter().map(|tile| Fill::of(&mut index.memory, tile, u32::MAX).unwrap());
-    let above = split(DEFAULT_FPR).1;
+    let above = share(FPR, Level::One, Level::One);
     let overfull: usize = fills.map(|fill| (0..128).filter(|&slot| fill.rate(slot) > above * 2.5).count()).sum();
     assert!(overfull <= 4, "{overfull}");
 }
@@ -171,7 +170,8 @@ fn pages_read(index: &mut Index) -> f64 {
     // The metapage, which the driver keeps.
     let read = 1.0 + index.memory.reads as f64 / lookups as f64;
     let expected = index.directory.expectation().pages;
-    assert!((read / expected - 1.0).abs() < 0.05, "{read} where {expected} were expected");
+    // Tiles have whole pages, so that small ones keep better rates than they must.
+    assert!((0.85..1.03).contains(&(read / expected)), "{read} where {expected} were expected");
     read
 }
 
@@ -182,7 +182,7 @@ fn bytes_per_row(index: &Index, rows: u64) -> f64 {
 /// What the documentation says of indexes that grew with their tables: 65 rows per page, 8 pages per range.
 #[test]
 fn figures_of_appended_indexes() {
-    let mut index = empty(options(8192, DEFAULT_FPR, 520));
+    let mut index = empty(options(8192, FPR, 520));
     let mut sizes = Vec::new();
     for rows in (1_000_000..=6_000_000u64).step_by(10_000) {
         let last = (rows.div_ceil(520) - 1) as u32;
@@ -202,7 +202,7 @@ fn figures_of_appended_indexes() {
 /// The figures of the module's documentation, 65 rows per page and 8 pages per range.
 #[test]
 fn figures_of_six_hundred_thousand_rows() {
-    let options = options(8192, DEFAULT_FPR, 520);
+    let options = options(8192, FPR, 520);
     let mut built = Index::build(options, 1 << 20, ranges(1154, 520)).unwrap();
     assert!(pages_read(&mut built) < 3.2 && bytes_per_row(&built, 600_000) < 4.1);
     let mut appended = empty(options);
@@ -214,14 +214,14 @@ fn figures_of_six_hundred_thousand_rows() {
     for index in [&mut built, &mut appended] {
         let found: usize = (0..600_000).step_by(31).map(|i| index.search(element(i)).unwrap().len()).sum();
         let beside = found as f64 / (600_000f64 / 31.0).ceil() - 1.0;
-        assert!(beside < 127.0 * split(DEFAULT_FPR).0 + 1154.0 * DEFAULT_FPR, "{beside}");
+        assert!(beside < 127.0 * share(FPR, Level::Zero, Level::One) + 1154.0 * FPR, "{beside}");
     }
 }
 
 #[test]
 fn a_hundred_thousand_ranges() {
     let (count, per_range) = (100_000, 16);
-    let options = options(8192, DEFAULT_FPR, 16);
+    let options = options(8192, FPR, 16);
     let mut built = Index::build(options, 1 << 18, ranges(count, per_range)).unwrap();
     let mut appended = empty(options);
     for (range, hashes) in (0..).zip(ranges(count, per_range)) {
@@ -236,8 +236,8 @@ fn a_hundred_thousand_ranges() {
         }
         let survey = index.directory.survey(&mut index.memory).unwrap();
         assert_eq!((survey.ranges, survey.overfull), (count, 0));
-        assert!(survey.fpr < DEFAULT_FPR, "{survey:?}");
+        assert!(survey.fpr < FPR, "{survey:?}");
     }
     let runs = (built.directory.runs(), appended.directory.runs());
-    assert!(runs.0 < 30 && runs.1 < 40, "{runs:?}");
+    assert!(runs.0 < 220 && runs.1 < 80, "{runs:?}");
 }

@@ -133,12 +133,12 @@ proptest! {
     /// The bits are those of docs/format.md, however they were set.
     #[test]
     fn bits_are_where_the_format_says(
-        width in 0usize..5, pages in 1u32..9, num_hashes in 1u8..=60, one in any::<bool>(),
+        width in 0usize..5, pages in 1u32..9, num_hashes in 1u8..=60, level in 0usize..3,
         bytes in prop_oneof![Just(1024usize), Just(8192), Just(32768)],
         elements in prop::collection::vec((any::<u64>(), 0u8..8), 1..20),
     ) {
-        let (size, level) = (PageSize::new(bytes).unwrap(), Level::ALL[usize::from(one)]);
-        let shape = TileShape { level, width: Width::ALL[width], num_hashes, pages };
+        let size = PageSize::new(bytes).unwrap();
+        let shape = TileShape { level: Level::ALL[level], width: Width::ALL[width], num_hashes, pages };
         let tile = TileAddress { shape, ordinal: 0, first_slot: 77, first_page: 3, size };
         let mut disk = vec![vec![0u8; bytes]; pages as usize];
         let mut expected = vec![false; pages as usize * (bytes - 32) * 8];
@@ -151,11 +151,11 @@ proptest! {
             prop_assert_eq!(offsets.len(), deltas.bytes().len());
             prop_assert!(deltas.bytes().iter().all(|&(offset, value)| page[usize::from(offset)] != value));
             memory::set(&mark, page).unwrap();
-            prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 1, 3 + u8::from(one), 0x1F, 0xFB]);
+            prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 1, [3, 4, 7][level], 0x1F, 0xFB]);
             prop_assert!(mark.is_set(Some(page)).unwrap() && mark.deltas(page).unwrap().is_empty());
             // By the formulas alone.
             let (w, bits) = (u64::from(shape.width.slots()), (bytes as u64 - 32) / 16);
-            let first = 16 * u32::from(one);
+            let first = 16 * level as u32;
             let blocks = u128::from(pages) * 128 / u128::from(w);
             let block = ((u128::from(word(hash, first)) * blocks) >> 64) as u64;
             for i in 0..u32::from(num_hashes) {
@@ -174,14 +174,16 @@ proptest! {
 /// The bits that a build sets are those that adding the same elements sets.
 #[test]
 fn building_is_adding() {
-    for (count, per_range, hold) in [(70, 40, 0), (700, 30, 0), (700, 30, 1 << 20), (3000, 9, 10_000)] {
-        let built = Index::build(options(8192, DEFAULT_FPR, 100), hold, ranges(count, per_range)).unwrap();
+    for (count, per_range, hold) in
+        [(70, 40, 0), (700, 30, 0), (700, 30, 1 << 20), (3000, 9, 10_000), (81_920, 2, 0), (81_920, 2, 1 << 20)]
+    {
+        let built = Index::build(options(8192, FPR, 100), hold, ranges(count, per_range)).unwrap();
         let mut added = built.clone();
         added.memory.pages[1..].iter_mut().for_each(|page| page.fill(0));
         for (range, hashes) in (0..).zip(ranges(count, per_range)) {
             hashes.iter().for_each(|&hash| _ = added.insert(range, hash).unwrap());
         }
-        for tile in [Level::Zero, Level::One].into_iter().flat_map(|level| built.directory.tiles_from(level, 0)) {
+        for tile in Level::ALL.into_iter().flat_map(|level| built.directory.tiles_from(level, 0)) {
             for page in tile.pages() {
                 let [a, b] = [&built, &added]
                     .map(|index| tile.payload(index.memory.pages.get(page as usize).map(Vec::as_slice), page).unwrap());
@@ -190,6 +192,52 @@ fn building_is_adding() {
             }
         }
         assert_eq!(built.directory, added.directory);
+    }
+}
+
+/// Three levels, built, then appended to: nothing is missed, whatever is kept in memory, and where ranges get fuller or
+/// all have the same elements.
+#[test]
+fn three_levels_hide_nothing() {
+    let (count, more) = (70_000u32, 20_000u32);
+    let shared = |range: u32| (0..4).map(move |i| element(1 << 40 | u64::from(range / 30_000 * 2 + i)));
+    let own = |range: u32, many: bool| {
+        let own = if many && range > 40_000 { 12 } else { 1 };
+        (0..own).map(move |i| element(u64::from(range) * 100 + i))
+    };
+    for (hold, many) in [(0, false), (0, true), (1 << 22, true)] {
+        let lists = (0..count).map(|range| own(range, many).chain(shared(range)).collect::<Vec<_>>());
+        let mut index = Index::build(options(1024, 0.001, 5), hold, lists).unwrap();
+        assert!(index.directory.tiles(Level::Two) > 0 && index.directory.tiles_alone(Level::One) == 0);
+        for range in count..count + more {
+            own(range, many).chain(shared(range)).for_each(|hash| _ = index.insert(range, hash).unwrap());
+        }
+        check(&index);
+        for range in (0..count + more).step_by(97) {
+            for hash in own(range, many) {
+                assert!(index.search(hash).unwrap().contains(&range), "range {range}");
+            }
+        }
+        let found = index.search(shared(0).next().unwrap()).unwrap();
+        assert!((0..30_000).all(|range| found.binary_search(&range).is_ok()));
+    }
+}
+
+/// The same for one that grew from nothing.
+#[test]
+fn three_levels_grow() {
+    let mut index = empty(options(1024, 0.001, 5));
+    let ranges = || (0..150_000u32).filter(|range| range % 13 == 0);
+    for range in ranges() {
+        index.insert(range, element(range.into())).unwrap();
+    }
+    check(&index);
+    let widths = |level| index.directory.tiles_from(level, 0).map(|tile| tile.shape.width.slots()).collect::<Vec<_>>();
+    let one = [vec![8, 8, 8, 8, 16, 16, 32, 32], vec![16; 8], vec![32; 8], vec![64; 8], vec![128; 2]].concat();
+    assert_eq!((widths(Level::Two), widths(Level::One)), (vec![8, 8, 8, 8], one));
+    assert_eq!(index.directory.tiles_alone(Level::One), 8);
+    for range in ranges() {
+        assert!(index.search(element(range.into())).unwrap().contains(&range), "range {range}");
     }
 }
 

@@ -29,9 +29,7 @@ fn wrong_slots(index: &Index, level: Level, loads: &[f64], lookups: u64) -> (u64
 #[test]
 fn levels_and_both_together() {
     let lookups = 40_000;
-    for (count, per_range, fpr) in
-        [(1400, 120, DEFAULT_FPR), (1400, 120, 0.01), (900, 60, 1e-4), (256, 200, DEFAULT_FPR)]
-    {
+    for (count, per_range, fpr) in [(1400, 120, FPR), (1400, 120, 0.01), (900, 60, 1e-4), (256, 200, FPR)] {
         // Ranges that differ by up to a third.
         let loads: Vec<u64> = (0..count).map(|i| per_range - i * 37 % (per_range / 3)).collect();
         let mut next = 0;
@@ -47,7 +45,7 @@ fn levels_and_both_together() {
         let one: Vec<f64> = zero.chunks(128).map(|tile| tile.iter().sum()).collect();
         let (wrong, expected) = wrong_slots(&index, Level::Zero, &zero, lookups);
         assert_rate(wrong, lookups as f64, expected, 0.05, "level 0");
-        let covered = index.directory.tiles_alone() == 0;
+        let covered = index.directory.tiles_alone(Level::Zero) == 0;
         if covered {
             let (wrong, expected) = wrong_slots(&index, Level::One, &one, lookups);
             assert_rate(wrong, lookups as f64, expected, 0.05, "level 1");
@@ -76,11 +74,14 @@ fn levels_and_both_together() {
 #[test]
 fn promises_are_kept() {
     for bytes in [1024, 4096, 8192, 32768] {
-        for fpr in [MAX_PART_FPR, MAX_FPR, 0.01, 1e-4, DEFAULT_FPR, MIN_FPR] {
+        for fpr in [MAX_PART_FPR, MAX_FPR, 0.01, 1e-4, FPR, MIN_FPR] {
             let size = PageSize::new(bytes).unwrap();
-            let rates = Rates::of(size, fpr).unwrap();
-            assert!((rates.below.fpr * rates.above.fpr / fpr - 1.0).abs() < 1e-12);
-            for target in [rates.alone, rates.below, rates.above] {
+            let shares = |top| Level::ALL.map(|level| share(fpr, level, top));
+            for [a, b, c] in Level::ALL.map(shares) {
+                assert!((a * b * c / fpr - 1.0).abs() < 1e-12);
+            }
+            let levels = Level::ALL.into_iter().flat_map(|top| shares(top).into_iter().filter(|&rate| rate < 1.0));
+            for target in levels.map(|rate| target(size, rate)) {
                 assert!((1..=MAX_HASHES).contains(&usize::from(target.num_hashes)), "{target:?}");
                 let load = f64::from(size.block_bits()) / target.bits;
                 let rate = crate::sizing::rate::at_load_in_blocks(size.block_bits(), target.num_hashes.into(), load);
@@ -90,27 +91,29 @@ fn promises_are_kept() {
     }
     for fpr in [0.0, -1.0, f64::NAN, 0.6, 1e-8, f64::INFINITY] {
         assert_eq!(check_fpr(fpr).unwrap_err().class(), crate::Class::InvalidParameter);
-        assert!(Rates::of(PageSize::DEFAULT, fpr).is_err());
+        assert!(Build::new(options(8192, fpr, 10), 0).is_err());
     }
 }
 
-/// Positions in a block are uniform, and those of the two levels have nothing to do with each other.
+/// Positions in a block are uniform, and those of the levels have nothing to do with each other.
 #[test]
 fn positions_are_uniform() {
     let shape = |level| TileShape { level, width: Width::MIN, num_hashes: 8, pages: 1 };
     let tile =
         |level| TileAddress { shape: shape(level), ordinal: 0, first_slot: 0, first_page: 0, size: PageSize::DEFAULT };
     let elements = 200_000u64;
-    let mut counts = [vec![0u32; 8160], vec![0u32; 8160]];
-    let mut common = 0;
+    let mut counts = Level::ALL.map(|_| vec![0u32; 8160]);
+    let mut common = [0; 2];
     for i in 0..elements {
-        let [zero, one] = Level::ALL.map(|level| {
+        let [zero, one, two] = Level::ALL.map(|level| {
             let deltas = tile(level).probe(element(i)).mark(0).deltas(&[0; 8192]).unwrap();
             deltas.bytes().iter().map(|(offset, _)| usize::from(*offset) - 24).collect::<BTreeSet<_>>()
         });
-        common += zero.intersection(&one).count();
-        zero.iter().for_each(|&offset| counts[0][offset] += 1);
-        one.iter().for_each(|&offset| counts[1][offset] += 1);
+        common[0] += zero.intersection(&one).count();
+        common[1] += two.intersection(&one).count();
+        for (offsets, counts) in [zero, one, two].iter().zip(&mut counts) {
+            offsets.iter().for_each(|&offset| counts[offset] += 1);
+        }
     }
     // Sixteen blocks of 510 positions, eight throws each: chi-squared with 8,159 degrees of freedom.
     for counts in counts {
@@ -119,15 +122,17 @@ fn positions_are_uniform() {
         let chi: f64 = counts.iter().map(|&count| (f64::from(count) - mean).powi(2) / mean).sum();
         assert!((chi - 8159.0).abs() < 6.0 * (2.0f64 * 8159.0).sqrt(), "{chi}");
     }
-    // An element has the same block on both levels once in 16, and then 8 · 8 pairs of 510 meet.
-    assert_rate(common as u64, elements as f64, 64.0 / 510.0 / 16.0, 0.03, "positions in common");
+    // An element has the same block on two levels once in 16, and then 8 · 8 pairs of 510 meet.
+    for common in common {
+        assert_rate(common as u64, elements as f64, 64.0 / 510.0 / 16.0, 0.03, "positions in common");
+    }
 }
 
 /// At the greatest rate five times the promise is no rate: no number of elements is too many.
 #[test]
 fn no_range_is_overfull_at_the_greatest_rate() {
     let mut index = Index::build(options(8192, MAX_FPR, 10), 0, ranges(700, 30)).unwrap();
-    assert!(split(MAX_FPR).0 * 5.0 > 1.0);
+    assert!(share(MAX_FPR, Level::Zero, Level::One) * 5.0 > 1.0);
     let survey = index.directory.survey(&mut index.memory).unwrap();
     assert_eq!((survey.ranges, survey.overfull), (700, 0));
 }

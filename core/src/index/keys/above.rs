@@ -1,0 +1,202 @@
+//! The slots of a level above, while an index is built, until their tile is written.
+
+use super::fill::elements;
+use super::level::Level;
+use super::rate::{Target, pages_for, typical};
+use super::tile::{TileShape, Width, footprint};
+use crate::index::page::PageSize;
+use crate::memory;
+
+/// A slot whose rate would be higher than promised by this factor begins another tile.
+const MOST_OVER: f64 = 2.0;
+/// How often a slot can be folded in half.
+const FOLDS: u32 = 6;
+
+/// What a slot is kept as.
+pub(super) enum Kept {
+    /// Hashes of its elements.
+    Hashes(Vec<u64>),
+    /// Its bits, block by block in whole words.
+    Bits(Vec<u64>),
+}
+
+impl Kept {
+    /// Its bits in a tile of this shape.
+    pub fn bits(self, shape: &TileShape, size: PageSize) -> Vec<u64> {
+        match self {
+            Kept::Bits(bits) => bits,
+            Kept::Hashes(hashes) => {
+                let mut bits = no_bits(shape.blocks(), size);
+                set(&mut bits, shape.level, shape.num_hashes, size, &hashes);
+                bits
+            }
+        }
+    }
+}
+
+/// Slots of a level whose tile is not written yet.
+pub(super) struct Above {
+    level: Level,
+    /// How many slots its tiles have.
+    pub width: Width,
+    slots: Vec<Kept>,
+    /// How many elements each has, or will have when its tile of the level below is full.
+    loads: Vec<f64>,
+    /// Hashes that are kept.
+    held: usize,
+    /// Most hashes that are kept, or words of bits.
+    hold: usize,
+    /// Blocks of a slot, once they are fixed: a number with which tiles of every width have full pages.
+    blocks: Option<u64>,
+    /// The slot that gets the bits of hashes as they come.
+    open: Vec<u64>,
+}
+
+impl Above {
+    /// No slots yet. Tiles get this width.
+    pub fn new(level: Level, width: Width, hold: usize) -> Above {
+        let (slots, loads, open) = (Vec::new(), Vec::new(), Vec::new());
+        Above { level, width, slots, loads, held: 0, hold, blocks: None, open }
+    }
+
+    /// Whether a tile must be written before another slot is kept.
+    pub fn is_full(&self) -> bool {
+        let eighth = !self.slots.is_empty() && self.slots.len().is_multiple_of(Width::MIN.slots() as usize);
+        let is_too_large = self.level == Level::Two && eighth && self.held > self.hold;
+        self.slots.len() == self.width.slots() as usize || is_too_large
+    }
+
+    /// Whether the next slot, which has so many elements, had better begin another tile.
+    pub fn is_other(&self, size: PageSize, target: Target, load: f64) -> bool {
+        let Some(blocks) = self.blocks else { return false };
+        if self.slots.is_empty() || !self.slots.len().is_multiple_of(Width::MIN.slots() as usize) {
+            return false;
+        }
+        self.shape(target, blocks).rate(size, load) > target.fpr * MOST_OVER
+    }
+
+    /// The narrowest tile whose slots have so many blocks.
+    fn shape(&self, target: Target, blocks: u64) -> TileShape {
+        let pages = (blocks / u64::from(Width::MIN.blocks_per_page())) as u32;
+        TileShape { level: self.level, width: Width::MIN, num_hashes: target.num_hashes, pages }
+    }
+
+    /// Keeps a slot.
+    pub fn keep(&mut self, size: PageSize, target: Target, slot: Kept, load: f64) {
+        memory::push(&mut self.loads, load);
+        let slot = match (slot, self.blocks) {
+            (Kept::Hashes(hashes), Some(blocks)) => Kept::Bits(self.bits_of(size, target, blocks, &hashes)),
+            (slot, _) => slot,
+        };
+        self.held += match &slot {
+            Kept::Hashes(kept) | Kept::Bits(kept) => kept.len(),
+        };
+        memory::push(&mut self.slots, slot);
+        if self.blocks.is_none() && self.held > self.hold {
+            let blocks = self.blocks_for(size, target, &typical(&self.loads), 1);
+            self.blocks = Some(blocks);
+            for at in 0..self.slots.len() {
+                if let Kept::Hashes(hashes) = &self.slots[at] {
+                    self.slots[at] = Kept::Bits(self.bits_of(size, target, blocks, hashes));
+                }
+            }
+        }
+    }
+
+    /// Blocks of a slot for such loads, in a multiple of so many pages.
+    fn blocks_for(&self, size: PageSize, target: Target, loads: &[f64], multiple: u32) -> u64 {
+        let pages = pages_for(size, self.level, Width::MIN, target, loads);
+        u64::from(pages.next_multiple_of(multiple)) * u64::from(Width::MIN.blocks_per_page())
+    }
+
+    fn bits_of(&self, size: PageSize, target: Target, blocks: u64, hashes: &[u64]) -> Vec<u64> {
+        let mut bits = no_bits(blocks, size);
+        set(&mut bits, self.level, target.num_hashes, size, hashes);
+        bits
+    }
+
+    /// Sets the bits of hashes in the slot that is open, which is expected to get so many.
+    pub fn mark(&mut self, size: PageSize, target: Target, load: f64, hashes: &[u64]) {
+        if self.open.is_empty() {
+            let blocks = match self.blocks {
+                Some(blocks) => blocks,
+                // A small one is not folded: there is nothing to save.
+                None if load < f64::from(1 << 16) => self.blocks_for(size, target, &[load], 1),
+                None => self.blocks_for(size, target, &[load], 1 << FOLDS),
+            };
+            self.blocks = Some(blocks);
+            self.open = no_bits(blocks, size);
+        }
+        set(&mut self.open, self.level, target.num_hashes, size, hashes);
+    }
+
+    /// The bits of the slot that was open, and about how many elements it has. After it there is none.
+    pub fn marked(&mut self, size: PageSize, target: Target) -> (Vec<u64>, f64) {
+        let mut bits = std::mem::take(&mut self.open);
+        let words = words_per_block(size);
+        let ones: u64 = bits.iter().map(|word| u64::from(word.count_ones())).sum();
+        let mut blocks = (bits.len() / words) as u64;
+        let all = blocks * u64::from(size.block_bits());
+        let load = elements(self.shape(target, blocks), size, all as f64, ones as f64);
+        let per_page = u64::from(Width::MIN.blocks_per_page());
+        let needed = self.blocks_for(size, target, &[load], 1);
+        while self.slots.is_empty() && blocks >= 2 * needed && blocks.is_multiple_of(2 * per_page) {
+            bits = fold(&bits, words);
+            blocks /= 2;
+        }
+        if self.slots.is_empty() {
+            self.blocks = Some(blocks);
+        }
+        (bits, load)
+    }
+
+    /// The slots, their loads, and the blocks of each if they are fixed. After them there are none. Those of level 2
+    /// that come next have as many blocks, since there may be one.
+    pub fn take(&mut self) -> (Vec<Kept>, Vec<f64>, Option<u64>) {
+        self.held = 0;
+        let blocks = if self.level == Level::Two { self.blocks } else { self.blocks.take() };
+        (std::mem::take(&mut self.slots), std::mem::take(&mut self.loads), blocks)
+    }
+
+    /// Lets the next slot, which must not be open yet, have another number of blocks.
+    pub fn forget_size(&mut self) {
+        self.blocks = None;
+    }
+}
+
+/// Each two neighbouring blocks as one. A hash's block is its share of all blocks, so it is the one that has the block
+/// that it had.
+fn fold(bits: &[u64], words: usize) -> Vec<u64> {
+    let mut folded = memory::list(bits.len() / 2);
+    for pair in bits.chunks_exact(2 * words) {
+        let (a, b) = pair.split_at(words);
+        folded.extend(a.iter().zip(b).map(|(a, b)| a | b));
+    }
+    folded
+}
+
+/// Words in which a slot's block is kept.
+pub(super) fn words_per_block(size: PageSize) -> usize {
+    size.block_bits().div_ceil(64) as usize
+}
+
+/// A slot without elements.
+fn no_bits(blocks: u64, size: PageSize) -> Vec<u64> {
+    let words = blocks as usize * words_per_block(size);
+    let mut bits = memory::list(words);
+    bits.resize(words, 0);
+    bits
+}
+
+/// Sets the bits of hashes in a slot.
+fn set(bits: &mut [u64], level: Level, num_hashes: u8, size: PageSize, hashes: &[u64]) {
+    let words = words_per_block(size);
+    let blocks = (bits.len() / words) as u64;
+    for &hash in hashes {
+        let (block, positions) = footprint(level, num_hashes, blocks, size, hash);
+        let block = &mut bits[block as usize * words..][..words];
+        for &position in &positions[..usize::from(num_hashes)] {
+            block[usize::from(position / 64)] |= 1 << (position % 64);
+        }
+    }
+}
