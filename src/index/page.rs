@@ -109,8 +109,9 @@ impl Pages for IndexPages<'_> {
 
     fn prefetch(&mut self, page: u32) {
         // The first one is read at once.
+        let ahead = self.prefetched;
         self.prefetched += 1;
-        if self.prefetched > 1 && self.has(page) {
+        if ahead > 0 && ahead <= buffer::io_concurrency(self.relation) && self.has(page) {
             buffer::prefetch(self.relation, page);
         }
     }

@@ -28,7 +28,8 @@ struct Trial {
     letters: &'static [&'static str],
 }
 
-const LETTERS: [&str; 17] = ["a", "b", "A", "B", "c", "1", "2", "3", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}"];
+const LETTERS: [&str; 17] =
+    ["a", "b", "A", "B", "c", "1", "2", "3", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}"];
 const WORDS: [&str; 12] = ["ab", "ba", "cat", "Dog", "x", "y", "z", "elk", "emu", "fox", "gnu", "hen"];
 
 fn text(random: &mut Random, letters: &[&str], most: usize) -> String {

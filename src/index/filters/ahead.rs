@@ -17,8 +17,6 @@ use std::collections::VecDeque;
 
 /// Pages that are pinned before they are asked.
 const NEAR: usize = 3;
-/// Reads that are started after a page that was on disk.
-const STARTED: u32 = 64;
 
 /// The pages of an index, in an order that is announced.
 pub struct Ahead<'a> {
@@ -28,6 +26,8 @@ pub struct Ahead<'a> {
     end: u32,
     coming: VecDeque<u32>,
     near: VecDeque<(u32, Pin)>,
+    /// Reads that are started after a page that was on disk.
+    started: u32,
     /// Reads that are still to be started.
     to_start: u32,
 }
@@ -36,7 +36,8 @@ impl<'a> Ahead<'a> {
     /// The pages of an index.
     pub fn new(relation: Relation, pages: IndexPages<'a>) -> Ahead<'a> {
         let end = relation.pages();
-        Ahead { relation, pages, end, coming: VecDeque::new(), near: VecDeque::new(), to_start: 0 }
+        let started = buffer::io_concurrency(relation);
+        Ahead { relation, pages, end, coming: VecDeque::new(), near: VecDeque::new(), started, to_start: 0 }
     }
 
     fn start_reading(&mut self, page: u32) {
@@ -56,7 +57,7 @@ impl<'a> Ahead<'a> {
             self.near.push_back((next, pin));
             if buffer::pages_from_disk() > before {
                 let others_were_started = self.to_start > 0;
-                self.to_start = STARTED;
+                self.to_start = self.started;
                 if !others_were_started {
                     (0..self.coming.len()).for_each(|i| self.start_reading(self.coming[i]));
                 }

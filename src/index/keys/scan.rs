@@ -65,24 +65,24 @@ impl Candidates {
             let first = u64::from(range) * u64::from(self.pages_per_range);
             (first..(first + u64::from(self.pages_per_range)).min(u64::from(end))).map(|page| page as u32)
         };
-        let mut ranges = self.ranges.iter().peekable();
-        while let Some(range) = ranges.next() {
-            match filter {
-                Some(filter) => {
-                    ranges
-                        .peek()
-                        .copied()
-                        .into_iter()
-                        .flat_map(pages_of)
-                        .for_each(|page| buffer::prefetch(self.table, page));
-                    for page in pages_of(range) {
-                        interrupt::check_for_interrupts();
-                        filter.add_rows(page, &self.keys, rows);
-                    }
-                }
-                None => pages_of(range).for_each(|page| rows.add_page(page)),
+        let Some(filter) = filter else {
+            for page in self.ranges.iter().flat_map(pages_of) {
+                interrupt::check_for_interrupts();
+                rows.add_page(page);
             }
-            interrupt::check_for_interrupts();
+            return;
+        };
+        // The pages of a range follow each other: those of the others are read ahead, so many at a time.
+        let concurrency = buffer::io_concurrency(self.table) as usize;
+        let mut ahead = self.ranges.iter().skip(1).flat_map(pages_of);
+        let mut read_ahead = |pages| ahead.by_ref().take(pages).for_each(|page| buffer::prefetch(self.table, page));
+        read_ahead(concurrency);
+        for (range, i) in self.ranges.iter().zip(0..) {
+            for page in pages_of(range) {
+                interrupt::check_for_interrupts();
+                read_ahead(if i > 0 { concurrency.min(1) } else { 0 });
+                filter.add_rows(page, &self.keys, rows);
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ const BYTES_PER_PART: u32 = 20;
 /// and the rates of those multiply that a range doesn't have.
 const WINDOWS: (f64, u32) = (0.5, 16);
 /// Those of other parts.
-const OTHERS: (f64, u32) = (0.01, 8);
+const OTHERS: (f64, u32) = (0.003, 8);
 
 /// A build under way.
 struct Building {

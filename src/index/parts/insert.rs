@@ -1,16 +1,17 @@
 //! INSERT, and UPDATE to another page: the bits of the new row's parts.
 //!
 //! Most are set already: of a line's hundred windows, nine in ten are in the lines beside it. So each page is looked at
-//! under the share lock. What is missing is set under its exclusive lock, with a record for the page. No session locks
-//! two pages of tiles at once.
+//! under the share lock. What is missing is set under exclusive locks, with a record for up to four pages, which are
+//! locked in the order of their numbers.
 
 use super::class::Class;
 use super::column::{Index, PartsColumn};
 use super::gather::Gathered;
 use crate::index::keys::grow;
-use crate::index::page::{damaged, prepare};
+use crate::index::page::{damaged, is_set, prepare};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
+use crate::pg::storage::buffer::{Exclusive, Pin};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
@@ -83,33 +84,58 @@ unsafe fn distinct_parts(column: &PartsColumn, value: Datum) -> Result<Vec<u64>>
     Ok(text::hashes_of(windows.into_iter()))
 }
 
-/// Sets the bits of these marks that are not set yet, page by page.
+/// A page that lacks bits of these marks.
+type Lacking = (Pin, Vec<Mark>);
+
+/// Sets the bits of these marks that are not set yet.
 fn add(index: &Index, directory: &Rc<Directory>, mut marks: Vec<Mark>) -> Result<()> {
     marks.sort_unstable_by_key(Mark::page);
-    let mut missing = Vec::new();
+    let mut lacking: Vec<Lacking> = memory::list(wal::MAX_PAGES);
     for of_page in marks.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
-        let page = of_page[0].page();
-        let mut pin = index.pages().existing(page, directory.chain.allocated());
-        missing.clear();
-        {
+        let pin = index.pages().existing(of_page[0].page(), directory.chain.allocated());
+        let missing = {
             let shared = pin.shared();
+            let mut missing = Vec::new();
             for mark in of_page {
-                let is_set = mark.is_set(Some(&shared)).map_err(|damage| damaged(index.relation(), &damage))?;
-                if !is_set {
+                if !is_set(index.relation(), mark, &shared)? {
                     memory::push(&mut missing, *mark);
                 }
             }
+            missing
+        };
+        if !missing.is_empty() {
+            lacking.push((pin, missing));
         }
-        if missing.is_empty() {
-            continue;
+        if lacking.len() == wal::MAX_PAGES {
+            set(index, &mut lacking)?;
+            lacking.clear();
         }
-        let mut exclusive = pin.exclusive();
-        prepare(index.relation(), missing[0].special(), page, &mut exclusive)?;
-        // Another session may have set some in the meantime.
-        let changes = changes(&missing, &exclusive).map_err(|damage| damaged(index.relation(), &damage))?;
+    }
+    set(index, &mut lacking)
+}
+
+/// Sets bits of pages, all of which are locked at once. Another session may have set some in the meantime.
+fn set(index: &Index, lacking: &mut [Lacking]) -> Result<()> {
+    let relation = index.relation();
+    let mut locked: Vec<(Exclusive<'_>, Vec<(u16, u8)>)> = memory::list(lacking.len());
+    for (pin, marks) in lacking {
+        let mut page = pin.exclusive();
+        prepare(relation, marks[0].special(), marks[0].page(), &mut page)?;
+        let changes = changes(marks, &page).map_err(|damage| damaged(relation, &damage))?;
+        locked.push((page, changes));
+    }
+    if locked.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
+        let edits = locked.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
+        let mut edits = memory::collect(edits);
+        if !edits.is_empty() {
+            wal::change(relation, &mut edits);
+        }
+        return Ok(());
+    }
+    for (page, changes) in &mut locked {
         for changes in changes.chunks(wal::MAX_PIECES) {
-            wal::change(index.relation(), &mut [Edit::new(&mut exclusive, Change::Bytes(changes))]);
+            wal::change(relation, &mut [Edit::new(page, Change::Bytes(changes))]);
         }
     }
     Ok(())

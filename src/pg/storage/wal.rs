@@ -27,7 +27,7 @@ const LOWER_AT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_lower);
 /// The version of the layout of pages, which stands in the lowest byte of their size.
 const LAYOUT_VERSION: usize = pg_sys::PG_PAGE_LAYOUT_VERSION as usize;
 /// The most pages of a record.
-const MAX_PAGES: usize = 4;
+pub const MAX_PAGES: usize = 4;
 /// The most bytes that a page's pieces may change; one that changes more is written as a whole.
 pub const MAX_PIECES: usize = 64;
 /// Bytes of a piece's offset and length.

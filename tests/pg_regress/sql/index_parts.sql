@@ -128,5 +128,43 @@ SET enable_seqscan = off;
 SELECT plan_of($$SELECT v FROM refused WHERE v LIKE '%c4ca42%'$$);
 SELECT v FROM refused WHERE v LIKE '%c4ca42%';
 RESET enable_seqscan;
-DROP TABLE refused, notes;
+
+-- A column that becomes citext keeps its bytes and its index, which goes on to answer what asks about text.
+ALTER TABLE refused ALTER v TYPE citext;
+INSERT INTO refused (v) VALUES ('Number 47115 of many');
+SET enable_seqscan = off;
+SELECT plan_of($$SELECT v FROM refused WHERE v::text LIKE '%c4ca42%'$$);
+SELECT v FROM refused WHERE v::text LIKE '%r 47115 of%';
+RESET enable_seqscan;
+SELECT bloom_index_check('refused_v');
+REINDEX INDEX refused_v;
+
+-- What isn't known when it is planned counts as a typical lookup, not as a share of the table.
+CREATE TABLE lines (id integer, line text, tags text[], attributes jsonb, words tsvector);
+ALTER TABLE lines ALTER line SET STORAGE plain;
+INSERT INTO lines SELECT i, 'session ' || md5(i::text) || ' of user ' || i % 500 || repeat('-', 300), ARRAY['t' || i, 'common'],
+    jsonb_build_object('id', i), to_tsvector('simple', 'w' || i || ' common') FROM generate_series(1, 40000) AS i;
+CREATE INDEX ON lines USING bloom_filter (line text_ngram_ops);
+CREATE INDEX ON lines USING bloom_filter (tags);
+CREATE INDEX ON lines USING bloom_filter (attributes);
+CREATE INDEX ON lines USING bloom_filter (words);
+VACUUM ANALYZE lines;
+CREATE TABLE sought AS SELECT 't' || i * 1000 AS tag, i * 1000 AS id, to_tsquery('simple', 'w' || i * 1000) AS query
+    FROM generate_series(1, 20) AS i;
+ANALYZE sought;
+SET plan_cache_mode = force_generic_plan;
+PREPARE by_pattern(text) AS SELECT id FROM lines WHERE line LIKE $1;
+PREPARE by_tags(text[]) AS SELECT id FROM lines WHERE tags && $1;
+PREPARE by_attributes(jsonb) AS SELECT id FROM lines WHERE attributes @> $1;
+PREPARE by_words(tsquery) AS SELECT id FROM lines WHERE words @@ $1;
+SELECT query, plan_of(query) LIKE '%Bitmap Index Scan%' AS by_the_index FROM unnest(ARRAY[$$EXECUTE by_pattern('%c4ca42%')$$,
+    $$EXECUTE by_tags('{t7}')$$, $$EXECUTE by_attributes('{"id": 7}')$$, $$EXECUTE by_words('w7')$$,
+    'SELECT count(*) FROM sought JOIN lines ON tags @> ARRAY[tag]',
+    $$SELECT count(*) FROM sought JOIN lines ON attributes @> jsonb_build_object('id', sought.id)$$,
+    'SELECT count(*) FROM sought JOIN lines ON words @@ query']) AS query;
+SELECT count(*) FROM sought JOIN lines ON tags @> ARRAY[tag];
+EXECUTE by_words('w7');
+RESET plan_cache_mode;
+DEALLOCATE ALL;
+DROP TABLE refused, notes, lines, sought;
 DROP FUNCTION finds;

@@ -180,5 +180,5 @@ pub fn mean(loads: &[f64]) -> Option<f64> {
 /// Whether tiles of `before` pages may be used instead of `needed`: neighbouring tiles of the same shape are one run of
 /// the directory.
 pub fn may_stay(before: u32, needed: u32) -> bool {
-    before >= needed && (before - needed <= needed / 12 || before - needed == 1 && needed >= 6)
+    before >= needed && (before - needed <= needed / 32 || before - needed == 1 && needed >= 6)
 }
