@@ -9,6 +9,7 @@
 //! | `concurrently` | indexes that are made while their table changes, from rows that are remembered until then |
 //! | `crash` | unlogged and temporary tables, `wal_level = minimal`, pages that were never written |
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
+//! | `levels` | an index of all levels, crashes and a standby |
 //! | `failures` | builds and checks that fail give back their memory |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `parts` | what is in values: random documents, random questions of each operator |
@@ -43,6 +44,8 @@ mod failures;
 mod heap_filter;
 #[path = "index/history.rs"]
 mod history;
+#[path = "index/levels.rs"]
+mod levels;
 #[path = "index/locales.rs"]
 mod locales;
 #[path = "index/parts.rs"]
