@@ -19,7 +19,7 @@ use std::process::Stdio;
 /// This needs more than one server, and has a test of its own.
 const ELSEWHERE: [&str; 1] = ["distributed.md"];
 /// These teach by examples: having none would mean that this test doesn't see them.
-const WITH_EXAMPLES: [&str; 3] = ["README.md", "docs/reference.md", "docs/cookbook.md"];
+const WITH_EXAMPLES: [&str; 4] = ["README.md", "docs/reference.md", "docs/cookbook.md", "docs/faq.md"];
 /// What psql says when something went wrong, or may have.
 const COMPLAINTS: [&str; 6] = ["ERROR:", "FATAL:", "PANIC:", "WARNING:", "invalid command", "psql:"];
 /// Written between the outputs of blocks.
