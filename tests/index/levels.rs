@@ -59,8 +59,11 @@ fn all_levels_survive_and_are_followed() {
     thread::scope(|scope| {
         let mut writer = primary.connect("levels");
         scope.spawn(move || {
-            let rows = |i| format!("INSERT INTO wide SELECT {i}, 'key {i}', '{{tag {i}}}', repeat('-', 7900)");
-            (17_001..20_000).take_while(|i| writer.batch_execute(&rows(i)).is_ok()).count()
+            let insert = |i: u32| {
+                let sql = format!("INSERT INTO wide SELECT {i}, 'key {i}', '{{tag {i}}}', repeat('-', 7900)");
+                writer.batch_execute(&sql).is_ok()
+            };
+            (17_001..20_000).map(insert).take_while(|is_there| *is_there).count()
         });
         wait_until("some rows are there", || value::<i64>(&mut client, "SELECT count(*) FROM wide") > 17_050);
         thread::sleep(Duration::from_millis(20));

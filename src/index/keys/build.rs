@@ -18,25 +18,63 @@ use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use pg_bloom_core::index::keys::{Build, Directory, MAX_FPR, Options};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, Datum};
 
 /// Heap pages of a range, if nothing is said.
 const PAGES_PER_RANGE: u32 = 8;
 /// Bytes of a row beside its values: its header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
-/// Hashes between two looks whether to stop.
-const CHECK_EVERY: usize = 4096;
+/// The keys of a range, gathered row by row.
+pub trait Gather {
+    /// Adds those of a row. Returns how many it has.
+    ///
+    /// # Errors
+    /// Those of hashing.
+    ///
+    /// # Safety
+    /// The value must be of the type of the index's column.
+    unsafe fn add(&mut self, value: Datum) -> Result<usize>;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool;
+
+    /// Their hashes, which may repeat. After them there are none.
+    fn take(&mut self) -> Vec<u64>;
+}
+
+/// The elements of rows, one each.
+struct Elements {
+    column: Column,
+    hashes: Vec<u64>,
+}
+
+impl Gather for Elements {
+    unsafe fn add(&mut self, value: Datum) -> Result<usize> {
+        let hash = self.column.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?;
+        memory::push(&mut self.hashes, hash);
+        Ok(1)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    fn take(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.hashes)
+    }
+}
 
 /// A build under way.
-struct Building {
-    column: Column,
+struct Building<G> {
     pages_per_range: u32,
     build: Build,
     index: NewIndex,
-    /// The range that rows come from, and its hashes.
+    /// The range that rows come from, and its keys.
     range: u32,
-    hashes: Vec<u64>,
+    gathered: G,
     rows: u64,
+    /// Keys of all rows.
+    keys: u64,
     /// The rows, if the index will be validated.
     given: Option<Given>,
 }
@@ -47,16 +85,29 @@ struct Building {
 /// 0A000 for a column that can't be in an index; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     column::check_type_of_column(index)?;
-    let column = column::column(index)?;
-    let options = core_options(index, table)?;
+    let elements = Elements { column: column::column(index)?, hashes: Vec::new() };
+    build_of(table, index, info, core_options(index, table)?, elements)
+}
+
+/// Builds an index of what is gathered.
+///
+/// # Errors
+/// Those of gathering; 22023 for an invalid rate; 54000 for too many pages.
+pub fn build_of<G: Gather>(
+    table: Relation,
+    index: Relation,
+    info: *mut pg_sys::IndexInfo,
+    options: Options,
+    gathered: G,
+) -> Result<Built> {
     let mut building = Building {
-        column,
         pages_per_range: options.pages_per_range,
         build: Build::new(options, hashes_to_hold())?,
         index: NewIndex::begin(index)?,
         range: 0,
-        hashes: Vec::new(),
+        gathered,
         rows: 0,
+        keys: 0,
         given: table::is_concurrent(info).then(Given::new),
     };
     let table_rows = table::scan_for_index(table, index, info, |row| building.add(row))?;
@@ -68,64 +119,54 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
-impl Building {
-    /// Ends the ranges before this one.
-    fn go_to(&mut self, range: u32) -> Result<()> {
-        while self.range < range {
-            self.end_range()?;
-        }
-        Ok(())
-    }
-
+impl<G: Gather> Building<G> {
     fn add(&mut self, row: Row) -> Result<()> {
         let Some(value) = row.value else { return Ok(()) };
         let range = row.page / self.pages_per_range;
         if range < self.range {
             return Err(out_of_order());
         }
-        self.go_to(range)?;
-        memory::push(&mut self.hashes, hash_of(&self.column, Element { datum: value })?);
+        while self.range < range {
+            self.end_range()?;
+        }
+        // SAFETY: the value is that of the index's column.
+        self.keys += unsafe { self.gathered.add(value)? } as u64;
+        self.rows += 1;
         if let Some(given) = &mut self.given {
             given.add(RowId { page: row.page, line: row.line });
         }
-        if self.hashes.len().is_multiple_of(CHECK_EVERY) {
-            interrupt::check_for_interrupts();
-        }
+        interrupt::check_for_interrupts();
         Ok(())
     }
 
     fn end_range(&mut self) -> Result<()> {
-        self.rows += self.hashes.len() as u64;
-        self.build.range(&mut self.index, &self.hashes)?;
-        self.hashes.clear();
+        self.build.range(&mut self.index, &self.gathered.take())?;
         self.range += 1;
         Ok(())
     }
 
     /// Writes what is left. Returns how many rows the index has.
     fn finish(mut self) -> Result<u64> {
-        if !self.hashes.is_empty() {
+        if !self.gathered.is_empty() {
             self.end_range()?;
         }
-        let directory = self.build.finish(&mut self.index, self.rows)?;
+        let mut directory = self.build.finish(&mut self.index, self.rows)?;
+        let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
+        directory.keys_per_row = u16::try_from(per_row).unwrap_or(u16::MAX);
         self.index.finish(&meta_page(|page| directory.write_meta(page)));
         Ok(self.rows)
     }
 }
 
-fn hash_of(column: &Column, element: Element) -> Result<u64> {
-    column.hasher().hash(element).ok_or_else(unhashed)
-}
-
 /// The refusal of a table that a build can't read in order.
-pub fn out_of_order() -> Error {
+fn out_of_order() -> Error {
     let message = "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages";
     Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use a table of the access method heap.")
 }
 
 /// How many hashes may be kept in memory for level 1: those of half of maintenance_work_mem, since tiles need memory
 /// too.
-pub fn hashes_to_hold() -> usize {
+fn hashes_to_hold() -> usize {
     table::maintenance_memory() / 2 / size_of::<u64>()
 }
 

@@ -16,14 +16,14 @@ mod build;
 mod check;
 mod column;
 pub mod cost;
-pub mod given;
+mod given;
 mod heap_filter;
 mod insert;
 pub mod inspect;
 mod scan;
 pub mod vacuum;
 
-pub use build::{hashes_to_hold, out_of_order};
+pub use build::{Gather, build_of};
 pub use check::has;
 pub use column::check_type_of_column;
 pub use insert::grow;

@@ -7,7 +7,7 @@
 use super::class::Class;
 use super::column::{Index, PartsColumn};
 use super::gather::Gathered;
-use crate::index::keys::grow;
+use crate::index::keys::{Gather, grow};
 use crate::index::page::{damaged, is_set, prepare};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
@@ -73,7 +73,7 @@ unsafe fn distinct_parts(column: &PartsColumn, value: Datum) -> Result<Vec<u64>>
     if text.len() > MANY_WINDOWS {
         let mut gathered = Gathered::new(column);
         // SAFETY: promised by the caller.
-        unsafe { gathered.add(column, value)? };
+        unsafe { gathered.add(value)? };
         return Ok(gathered.take());
     }
     let mut windows = memory::list(text.len());

@@ -71,7 +71,8 @@ impl Directory {
             let range = self.tile(Level::Zero, tile.first_slot).map_or(0, |below| below.first_slot);
             expected.pages += share(self.options.promised(range.into()), Level::Two, Level::Two);
         }
-        expected.fpr = if ranges > 0.0 { expected.fpr / ranges } else { self.options.promised(0) };
+        let promised = if ranges > 0.0 { expected.fpr / ranges } else { self.options.promised(0) };
+        expected.fpr = self.options.fpr.unwrap_or(promised);
         expected.beside_present /= f64::max(tiles, 1.0);
         expected
     }
