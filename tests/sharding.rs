@@ -1,4 +1,5 @@
-//! A set spread over the filters of many rows by `bloom_shard`, as docs/distributed.md says, behaves as one filter does.
+//! A set spread over the filters of many rows by `bloom_shard`, as docs/distributed.md says, behaves as one filter
+//! does.
 
 mod common;
 

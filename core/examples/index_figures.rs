@@ -1,5 +1,5 @@
-//! The figures in the documentation of `index::keys`: indexes measured in memory, and a model of larger ones that counts
-//! every page.
+//! The figures in the documentation of `index::keys`: indexes measured in memory, and a model of larger ones that
+//! counts every page.
 //!
 //! `cargo run --release -p pg_bloom_core --features testing --example index_figures -- [ROWS...]`
 

@@ -7,9 +7,9 @@
 //! | `bloom_contains_all(filter, constants)` | that of each of the first elements, all of which must hold |
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
-//! still says it: so an element may be a parameter, or a column of another table in a join. The operator `@=>` probes the
-//! filter with the key, so the condition is what the call is, and the index says which rows it knows to match: others are
-//! probed. Only `bloom_contains_all` is evaluated again, whose further elements nobody has asked for.
+//! still says it: so an element may be a parameter, or a column of another table in a join. The operator `@=>` probes
+//! the filter with the key, so the condition is what the call is, and the index says which rows it knows to match:
+//! others are probed. Only `bloom_contains_all` is evaluated again, whose further elements nobody has asked for.
 
 use crate::pg::call::nodes::argument;
 use crate::pg::call::{Call, Element};

@@ -31,8 +31,8 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
     build_of(table, index, info, options, Gathered::new(&column))
 }
 
-/// The column of an index that is built. A text of another type than the operator class's is refused if that can't be an
-/// element; the other classes look at the column's own type in any case.
+/// The column of an index that is built. A text of another type than the operator class's is refused if that can't be
+/// an element; the other classes look at the column's own type in any case.
 fn column_of_new(index: Relation) -> Result<PartsColumn> {
     let column = PartsColumn::new(index)?;
     if column.class() == Class::Text {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! How many levels there are follows from the pages of the table. Widths fit the number of slots: 91 tiles get 64 and
-//! 32 slots above them. Where there is a level 2, tiles of level 1 are so narrow that it has some 64 slots. The last tile
-//! is sized for full ranges, though its last range may have only a few rows yet.
+//! 32 slots above them. Where there is a level 2, tiles of level 1 are so narrow that it has some 64 slots. The last
+//! tile is sized for full ranges, though its last range may have only a few rows yet.
 //!
 //! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
 //! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,
@@ -135,8 +135,8 @@ impl Build {
         Ok(self.directory)
     }
 
-    /// Writes a tile of level 0 and keeps its slots of the levels above. The table may have more ranges than it had when
-    /// the build began: then there are more levels from here on.
+    /// Writes a tile of level 0 and keeps its slots of the levels above. The table may have more ranges than it had
+    /// when the build began: then there are more levels from here on.
     fn full_tile<S: Sink>(&mut self, sink: &mut S, ranges: Gathered, last: bool) -> std::result::Result<(), S::Error> {
         let options = self.directory.options;
         let end = self.directory.end_slot(Level::Zero) + u64::from(MAX_WIDTH);

@@ -24,8 +24,8 @@ pub struct Fill {
     rates: [f64; MAX_WIDTH as usize],
 }
 
-/// An estimate of the distinct elements of a slot of which `ones` of `bits` bits are set. If all are, it is only a lower
-/// bound.
+/// An estimate of the distinct elements of a slot of which `ones` of `bits` bits are set. If all are, it is only a
+/// lower bound.
 pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -> f64 {
     let clear = (bits - ones).max(0.5) / bits;
     let stays = (1.0 - 1.0 / f64::from(size.block_bits())).powi(i32::from(shape.num_hashes));

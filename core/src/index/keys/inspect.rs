@@ -18,8 +18,8 @@ const OVERFULL: f64 = 5.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expectation {
     /// Pages of the index for an absent key: the metapage, one page of each tile that every lookup probes, one of each
-    /// tile that the level above reports wrongly. A present key needs one more for each tile that has it, unless every lookup
-    /// probes that tile. Directory pages are not counted: sessions keep their contents.
+    /// tile that the level above reports wrongly. A present key needs one more for each tile that has it, unless every
+    /// lookup probes that tile. Directory pages are not counted: sessions keep their contents.
     pub pages: f64,
     /// The share of ranges that are read unnecessarily for an absent key.
     pub fpr: f64,

@@ -28,8 +28,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Builds an index over ranges, each a list of hashes. The table has as many pages as the ranges say that there will
-    /// be.
+    /// Builds an index over ranges, each a list of hashes. The table has as many pages as the ranges say that there
+    /// will be.
     ///
     /// # Errors
     /// Those of [`Build`].

@@ -52,10 +52,10 @@
 //!
 //! # Figures
 //!
-//! By `cargo run --release -p pg_bloom_core --features testing --example index_figures -- 60000 600000 6000000 60000000`:
-//! 65 rows per page, 8 pages per range, all elements different, default options. Pages include the metapage; those of
-//! the heap are what a lookup of an absent key reads unnecessarily. "Beside" is how many ranges a lookup of a present
-//! key finds besides its own.
+//! By `cargo run --release -p pg_bloom_core --features testing --example index_figures -- 60000 600000 6000000
+//! 60000000`: 65 rows per page, 8 pages per range, all elements different, default options. Pages include the metapage;
+//! those of the heap are what a lookup of an absent key reads unnecessarily. "Beside" is how many ranges a lookup of a
+//! present key finds besides its own.
 //!
 //! | rows | | bytes a row | index pages, absent key | expected | heap pages | beside | runs |
 //! |---:|---|---:|---:|---:|---:|---:|---:|

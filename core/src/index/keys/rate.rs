@@ -12,13 +12,13 @@
 //! later, from 2^i on       0.08 / 2^i                                           0.08 for each doubling
 //! ```
 //!
-//! Tiles can't be made sharper later, so what the later ones promise adds up, to 1.3 more pages at the 2^32 pages that a
-//! table can have. Tiles have whole pages, which makes the rates some 30 % better than promised.
+//! Tiles can't be made sharper later, so what the later ones promise adds up, to 1.3 more pages at the 2^32 pages that
+//! a table can have. Tiles have whole pages, which makes the rates some 30 % better than promised.
 //!
 //! # Levels
 //!
-//! A range is read unnecessarily if its slots on all levels are wrong, which are independent. So the rates of the levels
-//! multiply, and each level has a share of the logarithm:
+//! A range is read unnecessarily if its slots on all levels are wrong, which are independent. So the rates of the
+//! levels multiply, and each level has a share of the logarithm:
 //!
 //! ```text
 //! levels   level 0      level 1      level 2
@@ -27,7 +27,8 @@
 //! 3        fpr^0.4      fpr^0.3      fpr^0.3
 //!
 //! others read for a present key        127 · f0: the other slots of its own tile, which no level above can rule out
-//! index pages, absent key              1 + tiles without a slot above + tiles of level 1 · f2 + tiles of level 0 · f2 · f1
+//! index pages, absent key              1 + tiles without a slot above + tiles of level 1 · f2
+//!                                        + tiles of level 0 · f2 · f1
 //! ```
 //!
 //! A bit lowers the product of the rates by about as much on any level. More bits above save index pages; more bits on

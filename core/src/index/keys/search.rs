@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! lookup   metapage ──▶ tiles of level 2 ──▶ tiles of level 1 that may have it ─┐
-//!                   ├─▶ tiles of level 1 without a slot in level 2 ─────────────┴▶ tiles of level 0 that may ─┐
-//!                   └─▶ tiles of level 0 without a slot in level 1 ───────────────────────────────────────────┴▶ ranges
+//!                   ├─▶ tiles of level 1 without a slot in level 2 ─────────────┴▶ tiles of level 0 ─┐
+//!                   └─▶ tiles of level 0 without a slot in level 1 ──────────────────────────────────┴▶ ranges
 //!
 //! adding   on each level: a page, its slot =             1. under the share lock: are all bits set?
 //!          the tile below, on level 0 the range          2. if not: exclusive lock, from the highest level down
