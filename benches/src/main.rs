@@ -99,7 +99,7 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::new(rows);
         let version = server.database.version();
@@ -143,6 +143,10 @@ const PARTS: [Part; 8] = [
         let version = bench.database.version();
         let (lines, measured) = bench.measure();
         (format!("{rows} log lines, PostgreSQL {version}, {}. {lines}\n", machine::describe()), measured)
+    }),
+    ("parts", "The index over what is in values by rows", |rows| {
+        let machine = machine::describe();
+        (format!("{machine}.\n\n{}", keys::growth::by_rows(rows / 10)), Vec::new())
     }),
 ];
 

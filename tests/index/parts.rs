@@ -284,6 +284,10 @@ fn conditions_together_find_what_a_scan_does() {
                 format!("d {operator} {}::{asked_type}", quoted(&question))
             };
             let (a, b, c) = (condition(), condition(), condition());
+            // That two different values can't be equal to one is known to newer planners, which then read nothing.
+            if [&a, &b].iter().all(|condition| condition.starts_with("d = ")) {
+                continue;
+            }
             for condition in [format!("{a} AND {b}"), format!("{a} OR {b} AND {c}"), format!("{a} AND NOT {b}")] {
                 let sql = format!("SELECT id::text FROM {name} WHERE {condition} ORDER BY id");
                 agree(&mut client, &format!("{name}_d"), &sql);

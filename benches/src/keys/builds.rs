@@ -43,7 +43,7 @@ impl Bench {
     }
 
     /// Seconds of the builds of ours and of GIN.
-    fn build_both(&mut self, class: &Class) -> [f64; 2] {
+    pub(super) fn build_both(&mut self, class: &Class) -> [f64; 2] {
         let [ours, gin] = class.using();
         [(class.ours(), ours), (class.gin(), gin)]
             .map(|(name, using)| self.database.time(&format!("CREATE INDEX {name} ON {} {using}", class.name)))

@@ -11,8 +11,10 @@
 //! | `patterns` | `LIKE`, and the ranges that are read for it |
 //! | `rare` | a rare word, member, value |
 //! | `inserts` | time and WAL of a row |
+//! | `growth` | sizes by the number of rows, and a figure |
 
 mod builds;
+pub mod growth;
 mod inserts;
 mod lines;
 mod patterns;
