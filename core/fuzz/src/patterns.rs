@@ -10,9 +10,11 @@ const MOST: usize = 200;
 /// An input is a byte, a text and a pattern: the byte says how long the text is, and how its bytes make characters.
 pub fn run(data: &[u8]) {
     let Some((&shape, rest)) = data.split_first() else { return };
-    let encoding = if shape & 1 == 0 { Encoding::Utf8 } else { Encoding::Other };
     let (text, pattern) = rest.split_at(rest.len().min(usize::from(shape / 2)));
     let (text, pattern) = (&text[..text.len().min(MOST)], &pattern[..pattern.len().min(MOST)]);
+    // A server takes nothing in UTF-8 that isn't: a pattern has no part of a character.
+    let is_utf8 = [text, pattern].iter().all(|bytes| std::str::from_utf8(bytes).is_ok());
+    let encoding = if shape & 1 == 0 && is_utf8 { Encoding::Utf8 } else { Encoding::Other };
     let has = windows(text, encoding);
     let holds = |condition: &Condition| {
         let found = condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash))));
