@@ -7,9 +7,8 @@
 //! | `bloom_contains_all(filter, constants)` | that of each of the first elements, all of which must hold |
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
-//! still says it: so an element may be a parameter, or a column of another table in a join. The operator `@=>` probes
-//! the filter with the key, so the condition is what the call is, and the index says which rows it knows to match:
-//! others are probed. Only `bloom_contains_all` is evaluated again, whose further elements nobody has asked for.
+//! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
+//! asked again by the condition itself.
 
 use crate::pg::call::nodes::argument;
 use crate::pg::call::{Call, Element};
@@ -53,7 +52,7 @@ pub fn index_condition(call: &Call) -> Option<Datum> {
     // SAFETY: the planner passes a node, which is read as what its tag says.
     let is_condition = unsafe { (*request).type_ == pg_sys::NodeTag::T_SupportRequestIndexCondition };
     // SAFETY: as its tag says.
-    let conditions = is_condition.then(|| unsafe { condition(call.function().ok()?, &mut *request) })?;
+    let conditions = is_condition.then(|| unsafe { condition(call.function().ok()?, &*request) })?;
     Some(conditions.map_or(Datum::null(), Datum::from))
 }
 
@@ -61,7 +60,7 @@ pub fn index_condition(call: &Call) -> Option<Datum> {
 ///
 /// # Safety
 /// The request must be one of the planner's.
-unsafe fn condition(own: pg_sys::Oid, request: &mut pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
+unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
     let is_asked = |&&(name, filter, _): &&(&CStr, i32, Asks)| {
         filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
     };
@@ -85,7 +84,6 @@ unsafe fn condition(own: pg_sys::Oid, request: &mut pg_sys::SupportRequestIndexC
             let clause = if asks == Asks::Any { is_any(operator, filter, key) } else { is(operator, filter, key) };
             conditions = pg_sys::lappend(conditions, clause.cast());
         }
-        request.lossy = asks == Asks::All;
         (!conditions.is_null()).then_some(conditions)
     }
 }
