@@ -91,6 +91,14 @@ impl Build {
         self.targets = targets(&self.directory.options, self.top);
     }
 
+    /// Adds level 1 if so many more ranges are too many without it: there are more than the table had pages for.
+    fn raise_for(&mut self, ranges: u64) {
+        let end = self.directory.end_slot(Level::Zero) + ranges;
+        if self.top == Level::Zero && end > self.directory.options.slots_alone(Level::Zero) {
+            self.raise(Level::One);
+        }
+    }
+
     /// Adds the next range, with the hashes of its elements in any order and possibly repeated. Ranges without elements
     /// must be added too.
     ///
@@ -111,6 +119,7 @@ impl Build {
     /// As [`Build::range`].
     pub fn finish<S: Sink>(mut self, sink: &mut S, rows: u64) -> std::result::Result<Directory, S::Error> {
         let mut rest = std::mem::take(&mut self.gathered);
+        self.raise_for(rest.ranges() as u64);
         if self.top > Level::Zero {
             if rest.ranges() > 0 {
                 self.full_tile(sink, rest, true)?;
@@ -139,10 +148,7 @@ impl Build {
     /// when the build began: then there are more levels from here on.
     fn full_tile<S: Sink>(&mut self, sink: &mut S, ranges: Gathered, last: bool) -> std::result::Result<(), S::Error> {
         let options = self.directory.options;
-        let end = self.directory.end_slot(Level::Zero) + u64::from(MAX_WIDTH);
-        if self.top == Level::Zero && end > options.slots_alone(Level::Zero) {
-            self.raise(Level::One);
-        }
+        self.raise_for(MAX_WIDTH.into());
         let slots = u64::from(self.directory.tiles(Level::Zero)) - self.directory.first_slot(Level::One);
         if self.top == Level::One && slots >= options.slots_alone(Level::One) {
             self.write_one(sink, false)?;

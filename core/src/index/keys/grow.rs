@@ -73,11 +73,8 @@ fn next_width_above(slots: u64) -> (Width, bool) {
     (if is_covered { within(slots / SLOTS_PER_SLOT) } else { alone }, is_covered)
 }
 
-/// Tiles to add: that of level 0, and those above it that have no slot left.
-#[derive(Clone, Copy, Default)]
-struct New {
-    shapes: [Option<TileShape>; 3],
-}
+/// Tiles to add, by level: that of level 0, and those above it where no slot is left.
+type New = [Option<TileShape>; 3];
 
 impl Directory {
     /// Adds tiles for ranges up to this one, or as many as level 1 has slots for. Call it again until the range has a
@@ -121,7 +118,7 @@ impl Directory {
             self.grow_above(loads, &mut new, guess * f64::from(MAX_WIDTH))?
         };
         let target = self.target(Level::Zero, top, start);
-        new.shapes[0] = Some(self.next_shape(Level::Zero, width, target, &seen, guess));
+        new[0] = Some(self.next_shape(Level::Zero, width, target, &seen, guess));
         Ok(self.grown(range, is_covered, &new)?)
     }
 
@@ -147,7 +144,7 @@ impl Directory {
         let end = start + u64::from(width.slots() * MAX_WIDTH) - 1;
         let seen = loads(Level::One)?;
         let target = self.target(Level::One, top, end);
-        new.shapes[1] = Some(self.next_shape(Level::One, width, target, &seen, guess));
+        new[1] = Some(self.next_shape(Level::One, width, target, &seen, guess));
         if is_covered && self.free_slots(Level::Two) == 0 {
             let tiles = f64::from(width.slots());
             let guess = rate::mean(&seen).unwrap_or(guess) * tiles;
@@ -156,7 +153,7 @@ impl Directory {
             let above = Width::within(u32::try_from(slots / u64::from(width.slots())).unwrap_or(u32::MAX));
             let end = start + u64::from(above.slots() * width.slots()) * u64::from(MAX_WIDTH) - 1;
             let target = self.target(Level::Two, top, end);
-            new.shapes[2] = Some(self.next_shape(Level::Two, above, target, &seen, guess));
+            new[2] = Some(self.next_shape(Level::Two, above, target, &seen, guess));
         }
         Ok(top)
     }
@@ -170,9 +167,9 @@ impl Directory {
     fn grown(&self, range: u32, is_covered: bool, new: &New) -> Result<Growth> {
         let mut directory = self.clone();
         directory.chain.generation = self.chain.generation.wrapping_add(1);
-        let is_full = self.open.len() + new.shapes.len() > open_runs(self.options.size);
+        let is_full = self.open.len() + new.len() > open_runs(self.options.size);
         let closed = if is_full { Some(directory.close()?) } else { None };
-        let [lower, one, two] = new.shapes;
+        let &[lower, one, two] = new;
         for (level, is_covered) in [(Level::One, two.is_some()), (Level::Zero, is_covered)] {
             if is_covered && directory.covered_from(level).is_none() {
                 directory.covered_from[level as usize] = Some(self.tiles(level));

@@ -223,6 +223,53 @@ fn three_levels_hide_nothing() {
     }
 }
 
+/// A table may get more ranges while it is read than it had pages for when the build began.
+#[test]
+fn more_ranges_than_expected() {
+    for (expected, count) in [(512, 513), (512, 640), (10, 700), (0, 66_000), (40_000, 66_000), (65_536, 65_537)] {
+        let options = Options { table_pages: expected * 8, ..options(1024, 0.001, 5) };
+        let mut index = empty(options);
+        let mut build = Build::new(options, 1 << 16).unwrap();
+        for range in 0..count {
+            build.range(&mut index.memory, &[element(range)]).unwrap();
+        }
+        index.directory = build.finish(&mut index.memory, count).unwrap();
+        index.directory.write_meta(&mut index.memory.pages[0]);
+        check(&index);
+        for range in (0..count).step_by(7).chain([count - 1]) {
+            assert!(index.search(element(range)).unwrap().contains(&(range as u32)), "{range} of {count}");
+        }
+    }
+}
+
+/// Slots of level 2 are made for elements that are all different. If they are not, they are folded.
+#[test]
+fn repeated_elements_are_folded() {
+    let shared = 9000;
+    let list = |range: u64| {
+        let many = if range < 1024 { shared } else { 3 };
+        (0..many).chain([1 << 40 | range / 9000]).map(element).collect::<Vec<_>>()
+    };
+    let options = options(1024, 0.001, 5);
+    let mut index = Index::build(options, 0, (0..70_000).map(list)).unwrap();
+    check(&index);
+    // The first slot is for 1,024 ranges, of which each eighth was taken to have other elements.
+    let target = target(options.size, share(0.001, Level::Two, Level::Two));
+    let needed = pages_for(options.size, Level::Two, Width::MIN, target, &[shared as f64]);
+    let first = index.directory.tile(Level::Two, 0).unwrap().shape;
+    let needed = u64::from(needed) * u64::from(Width::MIN.blocks_per_page());
+    assert!((needed..needed * 5 / 2).contains(&first.blocks()), "{} blocks where {needed} are needed", first.blocks());
+    for i in [0, 17, shared - 1] {
+        let found = index.search(element(i)).unwrap();
+        let last = if i < 3 { 70_000 } else { 1024 };
+        assert!((0..last).all(|range| found.binary_search(&range).is_ok()), "{i}");
+    }
+    for key in 0..7 {
+        let found = index.search(element(1 << 40 | key)).unwrap();
+        assert!((key as u32 * 9000..(key as u32 + 1) * 9000).all(|range| found.binary_search(&range).is_ok()), "{key}");
+    }
+}
+
 /// The same for one that grew from nothing.
 #[test]
 fn three_levels_grow() {
