@@ -248,7 +248,7 @@ fn repeated_elements_are_folded() {
     let shared = 9000;
     let list = |range: u64| {
         let many = if range < 1024 { shared } else { 3 };
-        (0..many).chain([1 << 40 | range / 9000]).map(element).collect::<Vec<_>>()
+        (0..many).chain([(1 << 40) + range / 9000]).map(element).collect::<Vec<_>>()
     };
     let options = options(1024, 0.001, 5);
     let mut index = Index::build(options, 0, (0..70_000).map(list)).unwrap();
