@@ -739,10 +739,27 @@ CREATE FUNCTION bloom_set_check(
 COMMENT ON FUNCTION bloom_set_check(integer, bloom, regtype, integer, bigint, double precision) IS
     'whether a row belongs to a filter set that was made for this: the constraint of its table';
 
-CREATE FUNCTION bloom_set_create(name text, element regtype, capacity bigint, fpr double precision DEFAULT NULL) RETURNS regclass
+CREATE FUNCTION bloom_set_check(
+    generation integer, shard integer, shards integer, filter bloom,
+    element regtype, capacity bigint, fpr double precision, keep interval, renew boolean
+) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'bloom_set_check_generation' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_set_check(
+    integer, integer, integer, bloom, regtype, bigint, double precision, interval, boolean
+) IS
+    'whether a row belongs to a filter set with generations that was made for this: the constraint of its table';
+
+CREATE FUNCTION bloom_set_create(
+    name text,
+    element regtype,
+    capacity bigint DEFAULT NULL,
+    fpr double precision DEFAULT NULL,
+    keep interval DEFAULT NULL,
+    renew boolean DEFAULT false
+) RETURNS regclass
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION bloom_set_create(text, regtype, bigint, double precision) IS
-    'makes a table that is a set of elements of that type, for that many distinct ones at that false positive rate';
+COMMENT ON FUNCTION bloom_set_create(text, regtype, bigint, double precision, interval, boolean) IS
+    'makes a table that is a set of elements of that type: for so many, or one that grows; which may forget them after some time';
 
 CREATE FUNCTION bloom_set_add(set regclass, element anyelement) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
@@ -803,6 +820,27 @@ CREATE FUNCTION bloom_set_info(
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000;
 COMMENT ON FUNCTION bloom_set_info(regclass) IS
     'what a filter set was made for, and how full it is: the mean of its filters';
+
+CREATE FUNCTION bloom_set_generations(
+    set regclass,
+    OUT generation integer,
+    OUT since timestamptz,
+    OUT until timestamptz,
+    OUT elements double precision,
+    OUT capacity bigint,
+    OUT target_fpr double precision,
+    OUT current_fpr double precision,
+    OUT shards integer,
+    OUT bytes bigint
+) RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 10;
+COMMENT ON FUNCTION bloom_set_generations(regclass) IS
+    'the generations of a filter set: since when, until when, how full';
+
+CREATE FUNCTION bloom_set_expire(set regclass) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 100000;
+COMMENT ON FUNCTION bloom_set_expire(regclass) IS
+    'drops what a filter set has forgotten; how many generations these were';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Parquet

@@ -58,6 +58,8 @@ pub enum Sees {
     /// All that is committed now, as a statement of its own would (under REPEATABLE READ, the transaction's snapshot),
     /// and what the transaction itself did.
     Now,
+    /// All that is committed now, at any level of isolation. The statement must only read.
+    Latest,
 }
 
 /// A row that a statement returned.
@@ -99,7 +101,33 @@ impl Prepared {
         })
     }
 
-    /// Executes it while connected, with these values, none of which is NULL, and calls `each` with every row.
+    /// Plans it with an index for what it looks up, however small the table is now, by executing it with values for
+    /// which there is nothing to do. The plan stays until the table or its statistics change.
+    ///
+    /// # Errors
+    /// As [`Prepared::execute`].
+    pub fn plan_with_index(&self, values: &[pg_sys::Datum], sees: Sees) -> Result<()> {
+        // SAFETY: PostgreSQL's own steps for a setting that holds for a while; after an error it ends that itself.
+        unsafe {
+            let level = pg_sys::NewGUCNestLevel();
+            pg_sys::set_config_option(
+                c"enable_seqscan".as_ptr(),
+                c"off".as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+            connected(|| self.execute(values, sees, |_| Ok(())))?;
+            pg_sys::AtEOXact_GUC(true, level);
+        }
+        Ok(())
+    }
+
+    /// Executes it while connected, with these values, none of which is NULL, calls `each` with every row that it
+    /// returns, and returns how many rows it returned or changed.
     ///
     /// # Errors
     /// Those of the statement and of `each`.
@@ -108,27 +136,34 @@ impl Prepared {
         values: &[pg_sys::Datum],
         sees: Sees,
         mut each: impl FnMut(&ResultRow) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         assert_eq!(values.len(), self.parameters, "a value for each parameter");
         let mut values = values.to_vec();
         // SAFETY: connected, with as many values as the plan has parameters. The result is the connection's own, and
         // whatever `each` executes has results of its own.
         unsafe {
-            let is_read_only = sees == Sees::CallingQuery;
+            if sees == Sees::Latest {
+                pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
+            }
+            let is_read_only = sees != Sees::Now;
             let nulls = std::ptr::null();
             let (plan, values) = (self.plan, values.as_mut_ptr());
-            check(guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0)))?;
+            let code = guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0));
+            if sees == Sees::Latest {
+                pg_sys::PopActiveSnapshot();
+            }
+            check(code)?;
             let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
             if table.is_null() {
-                return Ok(());
+                return Ok(rows as u64);
             }
             for i in 0..rows {
                 super::call::interrupt::check_for_interrupts();
                 each(&ResultRow { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc })?;
             }
             pg_sys::SPI_freetuptable(table);
+            Ok(rows as u64)
         }
-        Ok(())
     }
 }
 

@@ -1,6 +1,8 @@
 //! `bloom_set_contains`, `bloom_set_present`, `bloom_set_absent`: asking, as of the snapshot of the query.
 
-use super::items::{Item, batches, by_shard, check_often, chosen, item, items, shards_of};
+use super::items::{Item, check_often, chosen, item, items};
+use super::list::List;
+use super::rows::{Wanted, first_batch};
 use super::table::{Purpose, Set, Site};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
@@ -16,7 +18,7 @@ fn contains(call: &Call) -> Outcome {
     let site = Site::of_element(call)?;
     let set = Set::open(call, oid, Purpose::Ask)?;
     let mut is_there = false;
-    if let Some(item) = item(site, set.parameters().shards, element) {
+    if let Some(item) = item(site, element) {
         look_up(&set, site, &[item], "bloom_set_contains", |_| is_there = true)?;
     }
     Ok(Some(Datum::from(is_there)))
@@ -28,7 +30,7 @@ fn elements_answered(call: &Call, wanted: bool, operation: &str) -> Outcome {
     let site = Site::of_array(call)?;
     let set = Set::open(call, oid, Purpose::Ask)?;
     let elements = elements(call, 1, site.array.1);
-    let items = items(site, set.parameters().shards, &elements);
+    let items = items(site, &elements);
     let mut are_wanted = memory::collect(elements.iter().map(|_| !wanted));
     look_up(&set, site, &items, operation, |item| are_wanted[item.place] = wanted)?;
     Ok(Some(array_of(site.array.0, site.array.1, chosen(elements, &are_wanted))))
@@ -47,22 +49,25 @@ fn absent(call: &Call) -> Outcome {
 /// Calls `is_there` for those items that may be in the set.
 fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there: impl FnMut(&Item)) -> Result<()> {
     // Elements of another kind are refused even if there are none.
-    let nothing = [Item { shard: 0, hash: 0, place: 0 }];
-    for batch in batches(if items.is_empty() { &nothing } else { items }) {
-        let groups = memory::collect(by_shard(batch));
-        connected(|| {
-            set.read(&shards_of(batch), Sees::CallingQuery, |place, filter| {
-                let view = View::parse_trusted(filter.bytes())?;
+    let nothing = [Item { spread: 0, hash: 0, place: 0 }];
+    let mut rest = if items.is_empty() { &nothing } else { items };
+    while !rest.is_empty() {
+        rest = connected(|| {
+            let list = set.list(Sees::CallingQuery)?;
+            let (batch, later) = rest.split_at(first_batch(rest, &list));
+            let wanted = |list: &List| memory::collect(list.generations.iter().flat_map(|g| Wanted::of(g, batch)));
+            let mut cutoff = None;
+            set.read(Sees::CallingQuery, wanted, |wanted, row| {
+                let view = View::parse_trusted(row.filter.bytes())?;
                 site.element.key(&view.header, operation)?;
-                if !items.is_empty() {
-                    let often = groups[place].iter().enumerate().inspect(|(i, _)| check_often(*i));
-                    often
-                        .map(|(_, item)| item)
-                        .filter(|item| build::contains(&view, item.hash))
-                        .for_each(&mut is_there);
+                if items.is_empty() || set.is_over(row, &list, &mut cutoff) {
+                    return Ok(());
                 }
+                let often = batch[wanted.items.clone()].iter().enumerate().inspect(|(i, _)| check_often(*i));
+                often.map(|(_, item)| item).filter(|item| build::contains(&view, item.hash)).for_each(&mut is_there);
                 Ok(())
-            })
+            })?;
+            Ok(later)
         })?;
     }
     Ok(())

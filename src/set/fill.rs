@@ -1,129 +1,112 @@
-//! How full a set is, as far as the rows say that a call has at hand, and the warning when it is overfull.
+//! How full a set is, as far as the rows say that a call has at hand, and what follows from it: the newest generation
+//! of a set that grows is to end, another set is overfull, and says so.
 //!
-//! Shards are alike, so the mean rate of some of them is that of all, within its standard error. A set is overfull if
-//! that mean less six standard errors is still above what chance explains at its capacity.
+//! A set is overfull if the mean rate of some shards less six standard errors is still above what chance explains at
+//! its capacity.
 
-use super::table::Set;
+use super::list::List;
+use super::rates::{Rates, SAMPLE, sample};
+use super::table::{Growth, Set};
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result, warn};
-use crate::pg::sql::Sees;
 use crate::settings::{self, Overfill};
-use pg_bloom_core::filter::{estimate, overfull};
-use pg_bloom_core::{Header, Layout, View};
 
-/// With the rows of fewer shards, others are read too.
-const SAMPLE: u32 = 50;
-/// Elements that a session adds before it reads such others again; a smaller share of the capacity in small sets.
+/// Elements that a session adds before it reads rows that these are not in again; a smaller share of the capacity in
+/// small sets.
 const SELDOM: u64 = 64;
+/// A generation may be full if the shards at hand hold this share of what they are made for.
+const NEARLY_FULL: f64 = 0.85;
 
-/// What some of the filters of a set say together.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rates {
-    /// Estimated distinct elements.
-    pub elements: f64,
-    shards: u32,
-    sum: f64,
-    squares: f64,
-    blocks: u64,
-    num_hashes: u32,
-}
-
-impl Rates {
-    /// Adds a shard's filter.
-    pub fn add(&mut self, filter: &View<'_>) {
-        let rate = estimate::current_fpr(filter);
-        self.elements += estimate::cardinality(filter);
-        self.shards += 1;
-        self.sum += rate;
-        self.squares += rate * rate;
-        (self.blocks, self.num_hashes) = (filter.header.blocks, filter.header.num_hashes);
-    }
-
-    /// The mean rate.
-    pub fn mean(&self) -> f64 {
-        self.sum / f64::from(self.shards.max(1))
-    }
-
-    /// The standard error of the mean, as that of all shards.
-    fn standard_error(&self, shards: u32) -> f64 {
-        let n = f64::from(self.shards);
-        let variance = (self.squares / n - self.mean().powi(2)).max(0.0);
-        (variance / n * (1.0 - n / f64::from(shards)).max(0.0)).sqrt()
-    }
-
-    /// Whether the set's rate is above its promise, beyond random variation.
-    pub fn is_overfull(&self, set: &Set) -> bool {
-        let made_for = set.parameters();
-        let blocks = self.blocks * u64::from(made_for.shards);
-        let one_filter = Header {
-            num_hashes: self.num_hashes,
-            blocks,
-            base_blocks: blocks,
-            ..Header::unsized_(Layout::Blocked, made_for.fpr)
-        };
-        let at_least = self.mean() - 6.0 * self.standard_error(made_for.shards);
-        overfull::is_overfull(&one_filter, made_for.capacity, at_least)
-    }
-}
-
-/// Warns, once in a session, about a set that is overfull once these filters are stored, to which `added` elements were
-/// added; or fails.
+/// Looks how full the set is once filters with these rates are stored, to which `added` elements were added.
 ///
 /// # Errors
-/// 22023 when `pg_bloom.overfill` is `error`.
-pub fn check(set: &Set, of_batch: Rates, added: u64) -> Result<()> {
+/// 22023 for an overfull set when `pg_bloom.overfill` is `error`.
+pub fn check(set: &Set, list: &List, of_batch: Rates, added: u64) -> Result<()> {
+    match &set.known.growth {
+        None => check_capacity(set, list, of_batch, added),
+        Some(growth) => check_generation(set, growth, list, of_batch, added),
+    }
+}
+
+/// Warns, once in a session, about a set that is overfull; or fails.
+fn check_capacity(set: &Set, list: &List, of_batch: Rates, added: u64) -> Result<()> {
     let (overfill, watch) = (settings::overfill(), set.watch());
     if overfill == Overfill::Ignore || (overfill == Overfill::Warn && watch.warned.get()) {
         return Ok(());
     }
-    let made_for = set.parameters();
-    let is_due = watch.until_sample.get() == 0;
-    watch.until_sample.set(watch.until_sample.get().saturating_sub(added));
+    let (made_for, newest) = (set.parameters(), list.newest());
+    let capacity = made_for.capacity.unwrap_or(0);
+    let is_due = is_due(set, added);
     let mut rates = of_batch;
     if rates.mean() <= made_for.fpr {
         return Ok(());
     }
-    if rates.shards < SAMPLE.min(made_for.shards) {
+    if rates.shards < SAMPLE.min(newest.shards) {
         if !is_due {
             return Ok(());
         }
-        rates = sample(set)?;
+        rates = sample(set, newest)?;
     }
-    if !rates.is_overfull(set) {
-        watch.until_sample.set(SELDOM.min(made_for.capacity / 256));
+    if !rates.is_overfull(newest.shards, capacity, made_for.fpr) {
+        watch.until_sample.set(SELDOM.min(capacity / 256));
         return Ok(());
     }
     watch.until_sample.set(0);
-    if overfill == Overfill::Error {
-        return Err(describe(set, &rates));
+    complain(set, describe(set, capacity, rates.mean()))
+}
+
+/// Remembers that the newest generation is full. If it can't end yet, the set is overfull.
+fn check_generation(set: &Set, growth: &Growth, list: &List, of_batch: Rates, added: u64) -> Result<()> {
+    let (watch, newest) = (set.watch(), list.newest());
+    let (is_due, made_for) = (is_due(set, added), growth.takes[set.level(growth, newest)]);
+    let mut rates = of_batch;
+    if rates.elements_of_all(newest) < NEARLY_FULL * made_for {
+        return Ok(());
     }
-    watch.warned.set(true);
-    warn(describe(set, &rates));
+    if rates.shards < SAMPLE.min(newest.shards) {
+        if !is_due {
+            return Ok(());
+        }
+        rates = sample(set, newest)?;
+    }
+    if rates.elements_of_all(newest) < made_for {
+        watch.until_sample.set((made_for / 256.0) as u64);
+        return Ok(());
+    }
+    watch.full.set(Some(newest.number));
+    if set.may_end_early(growth, list) {
+        return Ok(());
+    }
+    let capacity = set.parameters().capacity.unwrap_or_else(|| growth.plan.capacities().iter().sum());
+    let full = f64::from(growth.plan.most_full() - 1) * growth.plan.fpr();
+    complain(set, describe(set, capacity, full + rates.mean()))
+}
+
+/// Whether enough was added since the session looked at other rows; counts what is added now.
+fn is_due(set: &Set, added: u64) -> bool {
+    let until = &set.watch().until_sample;
+    let is_due = until.get() == 0;
+    until.set(until.get().saturating_sub(added));
+    is_due
+}
+
+/// Warns, once in a session, or fails.
+fn complain(set: &Set, what: Error) -> Result<()> {
+    match settings::overfill() {
+        Overfill::Error => return Err(what),
+        Overfill::Warn if !set.watch().warned.replace(true) => warn(what),
+        _ => {}
+    }
     Ok(())
 }
 
-/// Reads some rows that are evenly distributed over the set.
-fn sample(set: &Set) -> Result<Rates> {
-    let all = set.parameters().shards;
-    let some = SAMPLE.min(all);
-    let shards: Vec<u32> = (0..some).map(|i| (u64::from(i) * u64::from(all) / u64::from(some)) as u32).collect();
-    let mut rates = Rates::default();
-    set.read(&shards, Sees::Now, |_, filter| {
-        rates.add(&View::parse_trusted(filter.bytes())?);
-        Ok(())
-    })?;
-    Ok(rates)
-}
-
-fn describe(set: &Set, rates: &Rates) -> Error {
-    let made_for = set.parameters();
-    let message = format!("filter set {} holds more than its capacity of {}", set.quoted_name(), made_for.capacity);
+fn describe(set: &Set, capacity: u64, rate: f64) -> Error {
+    let message = format!("filter set {} holds more than its capacity of {capacity}", set.quoted_name());
+    let fpr = set.parameters().fpr;
     invalid_parameter(message)
         .detail(format!(
-            "Its false positive rate is now about {:.1$}, not {2}: that share of the new elements is taken for old ones.",
-            rates.mean(),
-            (2.0 - rates.mean().log10().floor()).clamp(1.0, 9.0) as usize,
-            made_for.fpr
+            "Its false positive rate is now about {rate:.0$}, not {fpr}: that share of the new elements is taken for old ones.",
+            (2.0 - rate.log10().floor()).clamp(1.0, 9.0) as usize,
         ))
         .hint("Make a larger set, and use both for a while. Empty shards are small, so capacity is cheap.")
 }

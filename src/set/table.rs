@@ -5,18 +5,23 @@
 //! name is read before and after the table is locked, and again after each statement: a table that was renamed while
 //! the call waited for it, as when two tables are swapped, is an error that a retry resolves.
 
+use super::list::List;
+use super::statements::{self, About};
 use crate::element::ElementType;
+use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::{Call, Element};
 use crate::pg::catalog::definition::{self, CheckArgument, CheckCall};
 use crate::pg::catalog::invalidation;
 use crate::pg::catalog::owner;
 use crate::pg::catalog::{self, TableColumn};
-use crate::pg::sql::{self, Prepared, ResultRow, Sees};
+use crate::pg::sql::{self, Prepared};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
-use crate::pg::value::varlena::{PgBuffer, Value};
-use crate::pg::value::{array, encoding};
-use pg_bloom_core::{Buffer, memory};
+use crate::pg::value::encoding;
+use crate::pg::value::time::{Interval, Timestamp};
+use pg_bloom_core::filter::generations::{Plan, SLICES};
+use pg_bloom_core::kind::Tag;
+use pg_bloom_core::sizing::capacity_of;
+use pg_bloom_core::{Kind, Layout};
 use pgrx::pg_sys::{self, Datum, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -31,18 +36,36 @@ const MOST_REMEMBERED: usize = 256;
 pub struct Parameters {
     /// The type of its elements, as given then.
     pub element: Oid,
-    /// Rows.
-    pub shards: u32,
-    /// Distinct elements.
-    pub capacity: u64,
+    /// Distinct elements; nothing for a set that grows.
+    pub capacity: Option<u64>,
     /// The rate at that capacity.
     pub fpr: f64,
+    /// For how long it remembers, if it forgets.
+    pub keep: Option<Interval>,
+    /// Whether elements that are added again are remembered from then on.
+    pub renews: bool,
+    /// Rows of a set that neither grows nor forgets.
+    pub shards: Option<u32>,
 }
 
-/// A set, and the schema of the extension.
+/// How the generations of a set are made.
+pub struct Growth {
+    /// What they are made for.
+    pub plan: Plan,
+    /// The rows of one of each level.
+    pub shards: Vec<u32>,
+    /// The elements with which one of each level has its rate: some more than its capacity, since rows are whole.
+    pub takes: Vec<f64>,
+    /// How long one lasts, if the set forgets.
+    pub slice: Option<Interval>,
+}
+
+/// A set that is open.
 pub struct Set {
-    oid: Oid,
-    known: Rc<Known>,
+    /// Its table.
+    pub oid: Oid,
+    /// What the session remembers of it.
+    pub known: Rc<Known>,
 }
 
 /// What a set is opened for.
@@ -56,35 +79,54 @@ pub enum Purpose {
 }
 
 /// What a session remembers of a set.
-struct Known {
+pub struct Known {
     /// The names of the table and of the extension's schema that the statements have.
-    names: Names,
-    parameters: Parameters,
-    /// The type `bloom[]`.
-    filters: Oid,
+    pub names: Names,
+    /// What it was made for.
+    pub parameters: Parameters,
+    /// How its generations are made, if it has any.
+    pub growth: Option<Growth>,
+    /// The type `bloom`.
+    pub bloom: Oid,
     /// Whether what an UPDATE returns may not be what is in the table afterwards.
-    is_changed_after: bool,
-    read: Prepared,
-    /// To lock rows, and to change them.
-    write: OnceCell<(Prepared, Prepared)>,
+    pub is_changed_after: bool,
+    /// The statement that reads rows.
+    pub read: Prepared,
+    /// Those that lock rows and change them.
+    pub write: OnceCell<(Prepared, Prepared)>,
+    /// Those about generations.
+    pub about: OnceCell<About>,
+    /// The generations, as last read.
+    pub list: RefCell<Option<Rc<List>>>,
     /// Whether nobody changed the table since.
-    is_current: Cell<bool>,
-    watch: Rc<Watch>,
+    pub is_current: Cell<bool>,
+    /// What the session has said of it.
+    pub watch: Rc<Watch>,
 }
 
 /// What a session has said, and looked at, of how full a set is.
 #[derive(Default)]
 pub struct Watch {
-    /// Whether it has warned.
+    /// Whether it has warned that the set is overfull.
     pub warned: Cell<bool>,
     /// Elements that it may add before it looks again at rows that these are not in; none if it hasn't yet, or if the
     /// set was overfull.
     pub until_sample: Cell<u64>,
+    /// The generation that was full.
+    pub full: Cell<Option<i32>>,
+    /// When to try again to end a generation, after others were in the way.
+    pub try_again: Cell<Timestamp>,
+    /// The transaction that made a generation, and which.
+    pub made: Cell<Option<(u32, i32)>>,
+    /// The generation in whose time the session has looked for what is to be dropped.
+    pub dropped: Cell<Option<i32>>,
 }
 
+/// The names that statements have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Names {
-    table: Vec<u8>,
+pub struct Names {
+    /// The table, qualified.
+    pub table: Vec<u8>,
     extension: Vec<u8>,
 }
 
@@ -161,120 +203,13 @@ impl Set {
     }
 
     /// What it was made for.
-    pub fn parameters(&self) -> Parameters {
-        self.known.parameters
+    pub fn parameters(&self) -> &Parameters {
+        &self.known.parameters
     }
 
     /// What the session has said of it.
     pub fn watch(&self) -> &Watch {
         &self.known.watch
-    }
-
-    /// Calls `each` with the filter of each of these shards, which ascend, in any order, while connected.
-    ///
-    /// # Errors
-    /// 55000 for a row that is not there; those of reading and of `each`.
-    pub fn read(&self, shards: &[u32], sees: Sees, each: impl FnMut(usize, &Value<'_>) -> Result<()>) -> Result<()> {
-        self.rows(&self.known.read, &[shard_array(shards)], shards, sees, each)
-    }
-
-    /// Locks the rows of these shards, which ascend, in their order until the transaction ends, and then calls `each`
-    /// with the newest filter of each, while connected.
-    ///
-    /// # Errors
-    /// As [`Set::read`]; 40001 under REPEATABLE READ for a row that changed since the transaction began.
-    pub fn lock(&self, shards: &[u32], each: impl FnMut(usize, &Value<'_>) -> Result<()>) -> Result<()> {
-        let (lock, _) = self.known.write()?;
-        self.rows(lock, &[shard_array(shards)], shards, Sees::Now, each)
-    }
-
-    /// Changes the filters of these shards, which ascend, while connected.
-    ///
-    /// # Errors
-    /// 55000 and 27000 if a trigger, a rule or a policy left out a row or stored something else; those of UPDATE.
-    pub fn update(&self, shards: &[u32], filters: &[PgBuffer]) -> Result<()> {
-        let (_, update) = self.known.write()?;
-        let mut datums = memory::list(filters.len());
-        filters.iter().for_each(|filter| memory::push(&mut datums, Element { datum: filter.datum() }));
-        let bloom = catalog::element_type(self.known.filters).unwrap_or(Oid::INVALID);
-        let values = [shard_array(shards), array::array_of(self.known.filters, bloom, datums)];
-        let mut stored = 0;
-        update.execute(&values, Sees::Now, |row| {
-            let (shard, filter) = shard_and_filter(row)?;
-            let place = shards.binary_search(&shard).map_err(|_| self.changed_otherwise())?;
-            if filter.bytes() != filters[place].bytes() {
-                return Err(self.changed_otherwise());
-            }
-            stored += 1;
-            Ok(())
-        })?;
-        self.check_name()?;
-        if stored < shards.len() {
-            return Err(self.changed_otherwise());
-        }
-        if !self.known.is_changed_after {
-            return Ok(());
-        }
-        self.read(shards, Sees::Now, |place, filter| {
-            if filter.bytes() == filters[place].bytes() { Ok(()) } else { Err(self.changed_otherwise()) }
-        })
-    }
-
-    /// Executes a statement that returns the rows of these shards, each once.
-    fn rows(
-        &self,
-        statement: &Prepared,
-        values: &[Datum],
-        shards: &[u32],
-        sees: Sees,
-        mut each: impl FnMut(usize, &Value<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let mut missing: Vec<bool> = memory::collect(shards.iter().map(|_| true));
-        statement.execute(values, sees, |row| {
-            let (shard, filter) = shard_and_filter(row)?;
-            match shards.binary_search(&shard) {
-                Ok(place) if std::mem::take(&mut missing[place]) => each(place, &filter)?,
-                _ => return Err(self.ambiguous(shard)),
-            }
-            filter.free();
-            Ok(())
-        })?;
-        self.check_name()?;
-        match missing.iter().position(|&is_missing| is_missing) {
-            Some(place) => Err(self.missing(shards[place])),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether two batches that change so many of its rows each have some in common, in 98 of 100 cases or more.
-    pub fn is_shared_by_two_of(&self, rows: u64) -> bool {
-        rows * rows > 4 * u64::from(self.known.parameters.shards)
-    }
-
-    /// Waits for other transactions that called this for the same set, and makes those that call it later wait for the
-    /// end of this one. It is in the way of nothing else: not of VACUUM, nor of other statements.
-    pub fn take_turn(&self) {
-        let mode = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-        // SAFETY: within a transaction. PostgreSQL itself locks tables as relations, never as objects.
-        unsafe { pg_sys::LockDatabaseObject(pg_sys::RelationRelationId, self.oid, 0, mode) };
-    }
-
-    /// Bytes on disk, with its indexes, and of all partitions.
-    ///
-    /// # Errors
-    /// Those of the query.
-    pub fn bytes(&self) -> Result<i64> {
-        const SIZE: &[u8] = b"SELECT COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)) \
-            FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";
-        let mut bytes = 0;
-        let size = Prepared::new(&[SIZE], &[pg_sys::REGCLASSOID])?;
-        sql::connected(|| {
-            size.execute(&[Datum::from(self.oid)], Sees::CallingQuery, |row| {
-                bytes = row.column(1).map_or(0, |datum| datum.value() as i64);
-                Ok(())
-            })
-        })?;
-        Ok(bytes)
     }
 
     /// The name of the table, quoted as messages have it.
@@ -283,77 +218,14 @@ impl Set {
     }
 
     /// Whether the statements were still about the table that the caller means.
-    fn check_name(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// 40001 if it was renamed.
+    pub fn check_name(&self) -> Result<()> {
         if sql::relation(self.oid).is_some_and(|name| name == self.known.names.table) {
             return Ok(());
         }
         Err(renamed(&self.known.names))
-    }
-
-    #[cold]
-    fn missing(&self, shard: u32) -> Error {
-        Error::new(
-            SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("filter set {} has no row for shard {shard}", self.quoted_name()),
-        )
-        .detail(format!(
-            "All of its {} rows must be visible. If the row was deleted, the elements in it are lost.",
-            self.known.parameters.shards
-        ))
-        .hint(
-            "Retry if its rows were replaced in the meantime. Otherwise restore the row from a backup, make a new set, \
-             or change the policy that hides the row. An unlogged set loses its rows in a crash.",
-        )
-    }
-
-    #[cold]
-    fn ambiguous(&self, shard: u32) -> Error {
-        Error::new(
-            SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("filter set {} returned a wrong row for shard {shard}", self.quoted_name()),
-        )
-        .detail("Each shard must have exactly one row, also in the tables that inherit from the set.")
-        .hint("Remove the other rows, or tables that inherit from the set.")
-    }
-
-    #[cold]
-    fn changed_otherwise(&self) -> Error {
-        Error::new(
-            SqlState::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
-            format!("filters of filter set {} were not stored as they were written", self.quoted_name()),
-        )
-        .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
-        .hint("Let it leave the columns \"shard\" and \"filter\" as they are.")
-    }
-}
-
-impl Known {
-    /// The statements that lock rows and change them.
-    fn write(&self) -> Result<&(Prepared, Prepared)> {
-        if let Some(statements) = self.write.get() {
-            return Ok(statements);
-        }
-        let table = self.names.table.as_slice();
-        let lock = Prepared::new(
-            &[
-                b"SELECT s.shard, s.filter FROM ",
-                table,
-                b" AS s WHERE s.shard OPERATOR(pg_catalog.=) ANY ($1) ",
-                b"ORDER BY s.shard FOR NO KEY UPDATE",
-            ],
-            &[pg_sys::INT4ARRAYOID],
-        )?;
-        let update = Prepared::new(
-            &[
-                b"UPDATE ",
-                table,
-                b" AS s SET filter = n.filter ",
-                b"FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (shard, filter) ",
-                b"WHERE s.shard OPERATOR(pg_catalog.=) n.shard RETURNING s.shard, s.filter",
-            ],
-            &[pg_sys::INT4ARRAYOID, self.filters],
-        )?;
-        Ok(self.write.get_or_init(|| (lock, update)))
     }
 }
 
@@ -368,27 +240,24 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
         return Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message)
             .hint("If it was renamed, name it bloom again: the functions of sets find it by its name."));
     }
-    let (shard, filter) = check_columns(table, definition::columns(table), bloom)?;
+    let columns = check_columns(table, definition::columns(table), bloom)?;
     let parameters = definition::check_calls(table)
         .iter()
         .filter(|check| is_check(call, check))
-        .find_map(|check| parameters(&check.arguments, &shard, &filter))
+        .find_map(|check| parameters(&check.arguments, &columns))
         .ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
-    if !definition::is_primary_key(table, &shard) {
-        return Err(no_set(table, "Its column \"shard\" is not its primary key, checked at once."));
-    }
+    check_primary_key(table, &columns)?;
     let watch = before.filter(|known| known.parameters == parameters).map(|known| known.watch.clone());
-    let read = Prepared::new(
-        &[b"SELECT s.shard, s.filter FROM ", &names.table, b" AS s WHERE s.shard OPERATOR(pg_catalog.=) ANY ($1)"],
-        &[pg_sys::INT4ARRAYOID],
-    )?;
     let known = Rc::new(Known {
+        read: statements::read(&names.table, parameters.shards.is_none())?,
         names,
         parameters,
-        filters: catalog::array_type(bloom),
+        growth: parameters.growth()?,
+        bloom,
         is_changed_after: definition::is_changed_after_update(table),
-        read,
         write: OnceCell::new(),
+        about: OnceCell::new(),
+        list: RefCell::new(parameters.shards.map(|shards| Rc::new(List::of_one(shards)))),
         is_current: Cell::new(true),
         watch: watch.unwrap_or_default(),
     });
@@ -414,40 +283,55 @@ fn forget(oid: Oid) {
     });
 }
 
-/// Shards as an array of integers.
-fn shard_array(shards: &[u32]) -> Datum {
-    let shards = memory::collect(shards.iter().map(|&shard| Element { datum: Datum::from(shard as i32) }));
-    array::array_of(pg_sys::INT4ARRAYOID, pg_sys::INT4OID, shards)
-}
+/// The columns of a set that neither grows nor forgets.
+const COLUMNS: [(&str, Oid, bool); 2] = [("shard", pg_sys::INT4OID, true), ("filter", Oid::INVALID, true)];
 
-/// The columns of a row that the statements return.
-fn shard_and_filter(row: &ResultRow) -> Result<(u32, Value<'_>)> {
-    match (row.column(1), row.column(2)) {
-        // SAFETY: the second column is of type bloom, which is of variable length.
-        (Some(shard), Some(filter)) => Ok((shard.value() as u32, unsafe { Value::detoast(filter) })),
-        _ => Err(Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value")),
-    }
-}
+/// The columns of one with generations: their names, types (none is the type of filters), and whether they are NOT
+/// NULL.
+const COLUMNS_OF_GENERATIONS: [(&str, Oid, bool); 8] = [
+    ("generation", pg_sys::INT4OID, true),
+    ("shard", pg_sys::INT4OID, true),
+    ("shards", pg_sys::INT4OID, true),
+    ("changed", pg_sys::TIMESTAMPTZOID, true),
+    ("filter", Oid::INVALID, true),
+    ("since", pg_sys::TIMESTAMPTZOID, false),
+    ("until", pg_sys::TIMESTAMPTZOID, false),
+    ("oldest", pg_sys::INT4OID, false),
+];
 
-/// The columns `shard` and `filter`, if the table has these two and no other.
-fn check_columns(table: Relation, columns: Vec<TableColumn>, bloom: Oid) -> Result<(TableColumn, TableColumn)> {
-    let wanted = [("shard", pg_sys::INT4OID), ("filter", bloom)];
-    for (name, oid) in wanted {
-        let is_there = |column: &TableColumn| column.name == name && column.oid == oid && column.not_null;
-        if !columns.iter().any(is_there) {
+/// The columns that a set has, in this order, if the table has these and no other.
+fn check_columns(table: Relation, columns: Vec<TableColumn>, bloom: Oid) -> Result<Vec<TableColumn>> {
+    let has_generations = columns.iter().any(|column| column.name == "generation");
+    let wanted = if has_generations { &COLUMNS_OF_GENERATIONS[..] } else { &COLUMNS[..] };
+    let mut found = Vec::new();
+    for &(name, oid, not_null) in wanted {
+        let oid = if oid == Oid::INVALID { bloom } else { oid };
+        let column = columns.iter().find(|c| c.name == name && c.oid == oid && (c.not_null || !not_null));
+        let Some(column) = column else {
             let type_name = catalog::display_name(oid);
-            return Err(no_set(table, format!("It has no column \"{name}\" of type {type_name} that is NOT NULL.")));
-        }
+            let constraint = if not_null { " that is NOT NULL" } else { "" };
+            return Err(no_set(table, format!("It has no column \"{name}\" of type {type_name}{constraint}.")));
+        };
+        found.push(column.clone());
     }
-    if let Some(other) = columns.iter().find(|column| wanted.iter().all(|(name, _)| column.name != *name)) {
+    if let Some(other) = columns.iter().find(|column| wanted.iter().all(|(name, ..)| column.name != *name)) {
         return Err(no_set(table, format!("It has another column, \"{}\".", other.name)));
     }
-    let mut columns = columns.into_iter();
-    match (columns.next(), columns.next()) {
-        (Some(a), Some(b)) if a.name == wanted[0].0 => Ok((a, b)),
-        (Some(a), Some(b)) => Ok((b, a)),
-        _ => Err(no_set(table, "It has too few columns.")),
+    Ok(found)
+}
+
+/// Whether the columns that say which row it is are the primary key.
+fn check_primary_key(table: Relation, columns: &[TableColumn]) -> Result<()> {
+    let (key, what): (Vec<&TableColumn>, _) = match columns {
+        [generation, shard, _, ..] if generation.name == "generation" => {
+            (vec![generation, shard], "Its columns \"generation\" and \"shard\" are")
+        }
+        columns => (columns.iter().take(1).collect(), "Its column \"shard\" is"),
+    };
+    if definition::is_primary_key(table, &key) {
+        return Ok(());
     }
+    Err(no_set(table, format!("{what} not its primary key, checked at once.")))
 }
 
 /// Whether a constraint calls the function of this extension.
@@ -455,18 +339,59 @@ fn is_check(call: &Call, check: &CheckCall) -> bool {
     call.function().is_ok_and(|own| catalog::is_beside(check.function, own, c"bloom_set_check"))
 }
 
-/// What the arguments of `bloom_set_check` say, if they are what `bloom_set_create` writes.
-fn parameters(arguments: &[CheckArgument], shard: &TableColumn, filter: &TableColumn) -> Option<Parameters> {
-    use CheckArgument::{Column, Constant};
-    let [Column(a), Column(b), Constant(element), Constant(shards), Constant(capacity), Constant(fpr)] = arguments
-    else {
-        return None;
+/// What the arguments of `bloom_set_check` say, if they are what `bloom_set_create` writes for these columns.
+fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Parameters> {
+    use CheckArgument::{Column, Constant, Null};
+    let are = |given: &[&CheckArgument], names: &[&str]| {
+        let number = |name: &str| columns.iter().find(|column| column.name == name).map(|column| column.number);
+        given.iter().zip(names).all(|(given, name)| number(name).is_some_and(|number| **given == Column(number)))
     };
-    let is_of_columns = *a == shard.number && *b == filter.number;
-    let shards = u32::try_from(shards.value() as i32).ok().filter(|&shards| shards > 0 && is_of_columns)?;
-    let capacity = u64::try_from(capacity.value() as i64).ok().filter(|&capacity| capacity > 0)?;
-    let element = Oid::from(element.value() as u32);
-    Some(Parameters { element, shards, capacity, fpr: f64::from_bits(fpr.value() as u64) })
+    let capacity_of = |datum: &Datum| u64::try_from(datum.value() as i64).ok().filter(|&capacity| capacity > 0);
+    let oid = |datum: &Datum| Oid::from(datum.value() as u32);
+    let rate = |datum: &Datum| f64::from_bits(datum.value() as u64);
+    match arguments {
+        [a, b, Constant(element), Constant(shards), Constant(capacity), Constant(fpr)]
+            if are(&[a, b], &["shard", "filter"]) =>
+        {
+            let shards = u32::try_from(shards.value() as i32).ok().filter(|&shards| shards > 0)?;
+            let capacity = Some(capacity_of(capacity)?);
+            let (element, fpr) = (oid(element), rate(fpr));
+            Some(Parameters { element, capacity, fpr, keep: None, renews: false, shards: Some(shards) })
+        }
+        [a, b, c, d, Constant(element), capacity, Constant(fpr), keep, Constant(renews)]
+            if are(&[a, b, c, d], &["generation", "shard", "shards", "filter"]) =>
+        {
+            let capacity = match capacity {
+                Constant(capacity) => Some(capacity_of(capacity)?),
+                Null => None,
+                Column(_) => return None,
+            };
+            let keep = match keep {
+                // SAFETY: the function is declared to take an interval there.
+                Constant(keep) => Some(unsafe { Interval::of(*keep) }),
+                Null => None,
+                Column(_) => return None,
+            };
+            let (element, fpr, renews) = (oid(element), rate(fpr), renews.value() != 0);
+            Some(Parameters { element, capacity, fpr, keep, renews, shards: None })
+        }
+        _ => None,
+    }
+}
+
+impl Parameters {
+    /// How its generations are made, if it has any.
+    fn growth(&self) -> Result<Option<Growth>> {
+        let Some(plan) = Plan::new(self.capacity, self.fpr, self.keep.is_some()) else { return Ok(None) };
+        let (mut all_shards, mut takes) = (Vec::new(), Vec::new());
+        for level in 0..plan.capacities().len() {
+            let (shards, header) = plan.shards(level, Kind::of(Tag::Text))?;
+            let blocks = u64::from(shards) * header.blocks;
+            all_shards.push(shards);
+            takes.push(capacity_of(Layout::Blocked, header.num_hashes, blocks, plan.fpr()) as f64);
+        }
+        Ok(Some(Growth { plan, shards: all_shards, takes, slice: self.keep.map(|keep| keep.divided_by(SLICES)) }))
+    }
 }
 
 #[cold]

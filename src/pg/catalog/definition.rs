@@ -13,8 +13,10 @@ use std::ffi::CStr;
 pub enum CheckArgument {
     /// A column, by its number.
     Column(i16),
-    /// A constant that is not NULL, of a type that is passed by value.
+    /// A constant that is not NULL, of a type of fixed length.
     Constant(pg_sys::Datum),
+    /// NULL.
+    Null,
 }
 
 /// A CHECK constraint that is nothing but a call of a function with columns and constants.
@@ -32,11 +34,12 @@ pub fn columns(table: Relation) -> Vec<TableColumn> {
     (1..=count as i16).filter_map(|number| catalog::column(table.oid(), number)).collect()
 }
 
-/// Whether the primary key is this column, and is checked at once.
-pub fn is_primary_key(table: Relation, column: &TableColumn) -> bool {
+/// Whether the primary key is these columns, and is checked at once.
+pub fn is_primary_key(table: Relation, columns: &[&TableColumn]) -> bool {
     // SAFETY: the table is open.
     let index = unsafe { version::primary_key(table.raw()) };
-    catalog::is_unique_index_on(index, column.number)
+    let numbers: Vec<i16> = columns.iter().map(|column| column.number).collect();
+    catalog::is_unique_index_on(index, &numbers)
 }
 
 /// Whether rules, or triggers after the change, may make of an UPDATE something else than it returns. Those of
@@ -93,7 +96,10 @@ unsafe fn argument(node: *mut pg_sys::Node, is_simplified: bool) -> Option<Check
             pg_sys::NodeTag::T_Var => Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno)),
             pg_sys::NodeTag::T_Const => {
                 let constant = &*node.cast::<pg_sys::Const>();
-                (!constant.constisnull && constant.constbyval).then_some(CheckArgument::Constant(constant.constvalue))
+                match (constant.constisnull, constant.constlen > 0) {
+                    (true, _) => Some(CheckArgument::Null),
+                    (false, is_fixed) => is_fixed.then_some(CheckArgument::Constant(constant.constvalue)),
+                }
             }
             _ if !is_simplified && is_cast_constant(node) => {
                 argument(pg_sys::eval_const_expressions(std::ptr::null_mut(), node), true)

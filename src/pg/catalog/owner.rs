@@ -15,6 +15,24 @@ pub fn require_maintenance(table: Oid) {
     }
 }
 
+/// Whether the user may do this with a table.
+pub fn may(table: Oid, right: u32) -> bool {
+    // SAFETY: reads the catalogs.
+    unsafe {
+        let result = pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::AclMode::from(right));
+        result == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// Raises an error unless the user may do this with a table.
+pub fn require(table: Oid, right: u32) {
+    if !may(table, right) {
+        let (denied, what) = (pg_sys::AclResult::ACLCHECK_NO_PRIV, pg_sys::ObjectType::OBJECT_TABLE);
+        // SAFETY: raises an error; the name is a C string, or null for a table that was dropped.
+        unsafe { pg_sys::aclcheck_error(denied, what, pg_sys::get_rel_name(table)) };
+    }
+}
+
 /// Raises an error unless the user may use the schema of this relation.
 pub fn require_usage_of_schema(relation: Oid) {
     // SAFETY: reads the catalog; the name is a C string, or null for a schema that was dropped.

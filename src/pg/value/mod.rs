@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`varlena`], [`toast`] | values of variable length, and those out of line |
 //! | [`array`](mod@array), [`range`], [`row`], [`row_type`] | values that are made of others |
+//! | [`time`] | points in time, and intervals |
 //! | [`encoding`] | text in the encoding of the database, and in UTF-8 |
 
 pub mod array;
@@ -11,5 +12,6 @@ pub mod encoding;
 pub mod range;
 pub mod row;
 pub mod row_type;
+pub mod time;
 pub mod toast;
 pub mod varlena;

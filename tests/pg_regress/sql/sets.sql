@@ -71,7 +71,7 @@ SELECT name, state, message FROM unnest(ARRAY['', ' ', 'a.b.c.d', 'nowhere.x', '
 -- What it is made for.
 SELECT call, state, message, hint FROM unnest(ARRAY[
     '''n'', ''text'', 0', '''n'', ''text'', -5', '''n'', ''text'', 10, 0', '''n'', ''text'', 10, 0.6', '''n'', ''text'', 9223372036854775807',
-    'NULL, ''text'', 10', '''n'', NULL, 10', '''n'', ''text'', NULL', '''n'', ''json'', 10', '''n'', ''bloom'', 10', '''n'', ''record'', 10',
+    'NULL, ''text'', 10', '''n'', NULL, 10', '''n'', ''json'', 10', '''n'', ''bloom'', 10', '''n'', ''record'', 10',
     '''n'', ''anyelement'', 10', '''n'', 999999, 10', '''n'', ''regclass'', 10', '''n'', ''point'', 10'
 ]) AS call, failure('SELECT bloom_set_create(' || call || ')');
 SET pg_bloom.default_fpr = 0.2;

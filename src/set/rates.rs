@@ -1,0 +1,91 @@
+//! What some of the filters of a set say of all of them: shards are alike, so the mean rate of some is that of all,
+//! within its standard error.
+
+use super::list::Generation;
+use super::rows::Wanted;
+use super::table::Set;
+use crate::pg::call::error::Result;
+use crate::pg::sql::Sees;
+use pg_bloom_core::filter::{estimate, overfull};
+use pg_bloom_core::{Header, Layout, View};
+
+/// So many rows are enough to know how full a set is to some percent.
+pub const SAMPLE: u32 = 50;
+
+/// What some of the filters of a set say together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rates {
+    /// Estimated distinct elements.
+    pub elements: f64,
+    /// How many filters these are.
+    pub shards: u32,
+    sum: f64,
+    squares: f64,
+    blocks: u64,
+    num_hashes: u32,
+}
+
+impl Rates {
+    /// Adds a shard's filter.
+    pub fn add(&mut self, filter: &View<'_>) {
+        let rate = estimate::current_fpr(filter);
+        self.elements += estimate::cardinality(filter);
+        self.shards += 1;
+        self.sum += rate;
+        self.squares += rate * rate;
+        (self.blocks, self.num_hashes) = (filter.header.blocks, filter.header.num_hashes);
+    }
+
+    /// Adds a filter whose elements are forgotten.
+    pub fn add_forgotten(&mut self) {
+        self.shards += 1;
+    }
+
+    /// Estimated distinct elements of a generation of which these are some filters.
+    pub fn elements_of_all(&self, generation: &Generation) -> f64 {
+        self.elements / f64::from(self.shards.max(1)) * f64::from(generation.shards)
+    }
+
+    /// The mean rate.
+    pub fn mean(&self) -> f64 {
+        self.sum / f64::from(self.shards.max(1))
+    }
+
+    /// The standard error of the mean, as that of all shards.
+    pub fn standard_error(&self, shards: u32) -> f64 {
+        let n = f64::from(self.shards);
+        let variance = (self.squares / n - self.mean().powi(2)).max(0.0);
+        (variance / n * (1.0 - n / f64::from(shards)).max(0.0)).sqrt()
+    }
+
+    /// Whether the rate of so many shards is above what one filter of their size has with so many elements, beyond
+    /// random variation.
+    pub fn is_overfull(&self, shards: u32, capacity: u64, fpr: f64) -> bool {
+        let blocks = self.blocks * u64::from(shards);
+        let one_filter = Header {
+            num_hashes: self.num_hashes,
+            blocks,
+            base_blocks: blocks,
+            ..Header::unsized_(Layout::Blocked, fpr)
+        };
+        let at_least = self.mean() - 6.0 * self.standard_error(shards);
+        overfull::is_overfull(&one_filter, capacity, at_least)
+    }
+}
+
+/// Reads some rows that are evenly distributed over a generation. While connected.
+///
+/// # Errors
+/// Those of reading.
+pub fn sample(set: &Set, generation: &Generation) -> Result<Rates> {
+    let mut rates = Rates::default();
+    set.read(
+        Sees::Now,
+        |_| Wanted::sample(generation, SAMPLE),
+        |_, row| {
+            rates.add(&View::parse_trusted(row.filter.bytes())?);
+            Ok(())
+        },
+    )?;
+    Ok(rates)
+}

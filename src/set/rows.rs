@@ -1,0 +1,361 @@
+//! Reading and changing the rows of a set.
+//!
+//! What a session remembers of the generations is tried first. That it is still so is seen from the rows that come
+//! back: each says of how many shards its generation is, and one more row is asked for, the first of the generation
+//! after the newest, which must not be there.
+
+use super::items::{Item, by_shard};
+use super::list::{Generation, List};
+use super::statements::{self, About};
+use super::table::Set;
+use crate::pg::call::Element;
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::catalog;
+use crate::pg::sql::{Prepared, ResultRow, Sees};
+use crate::pg::storage::lock::{Lock, Mode};
+use crate::pg::value::array;
+use crate::pg::value::time::{self, Timestamp};
+use crate::pg::value::varlena::{PgBuffer, Value};
+use pg_bloom_core::{Buffer, memory};
+use pgrx::pg_sys::Datum;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A row.
+pub struct Row<'a> {
+    /// Its filter.
+    pub filter: Value<'a>,
+    /// When that changed last, in a set with generations.
+    pub changed: Timestamp,
+}
+
+/// A row that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The number of its generation.
+    pub generation: i32,
+    /// Its shard.
+    pub shard: u32,
+    /// Of how many.
+    pub shards: u32,
+    /// The items of a batch that would be in it.
+    pub items: Range<usize>,
+}
+
+impl Wanted {
+    /// The rows of a generation in which these items would be, which are in their order.
+    pub fn of(generation: &Generation, batch: &[Item]) -> impl Iterator<Item = Wanted> {
+        let mut from = 0;
+        let (number, shards) = (generation.number, generation.shards);
+        by_shard(batch, shards).map(move |group| {
+            let items = from..from + group.len();
+            from = items.end;
+            Wanted { generation: number, shard: group[0].shard(shards), shards, items }
+        })
+    }
+
+    /// Some rows that are evenly distributed over a generation: at most so many.
+    pub fn sample(generation: &Generation, most: u32) -> Vec<Wanted> {
+        let (all, some) = (generation.shards, most.min(generation.shards));
+        let nth = |i: u32| (u64::from(i) * u64::from(all) / u64::from(some)) as u32;
+        memory::collect((0..some).map(|i| Wanted {
+            generation: generation.number,
+            shard: nth(i),
+            shards: all,
+            items: 0..0,
+        }))
+    }
+}
+
+/// The most rows that are in memory at once: some megabytes, whatever the size of an array.
+pub const MOST_ROWS_AT_ONCE: usize = 1024;
+
+/// How many items to take at once, so that their rows are no more than that.
+pub fn first_batch(items: &[Item], list: &List) -> usize {
+    let most = (MOST_ROWS_AT_ONCE / list.generations.len()).max(1);
+    by_shard(items, list.newest().shards).take(most).map(<[Item]>::len).sum()
+}
+
+impl Set {
+    /// The generations, as the session remembers them or as they are now. While connected.
+    ///
+    /// # Errors
+    /// As [`Set::read_list`].
+    pub fn list(&self, sees: Sees) -> Result<Rc<List>> {
+        let known = self.known.list.borrow().clone();
+        known.map_or_else(|| self.read_list(sees), Ok)
+    }
+
+    /// Reads which generations there are. While connected.
+    ///
+    /// # Errors
+    /// 55000 if one is missing.
+    pub fn read_list(&self, sees: Sees) -> Result<Rc<List>> {
+        let mut rows = Vec::new();
+        self.about()?.list.execute(&[], sees, |row| {
+            let int = |column| row.column(column).map(|datum| datum.value() as i32);
+            let time = |column| row.column(column).map(|datum| datum.value() as Timestamp);
+            let (Some(number), Some(shards), Some(since), Some(oldest)) = (int(1), int(2), time(3), int(5)) else {
+                return Err(null());
+            };
+            rows.push((Generation { number, shards: shards as u32, since, until: time(4) }, oldest));
+            Ok(())
+        })?;
+        let list = List::of_rows(rows).map_err(|generation| self.missing(generation, 0))?;
+        let before = self.known.list.replace(Some(list.clone()));
+        if before.is_some_and(|before| before.newest().number != list.newest().number) {
+            // The plans of its statements are for a smaller table.
+            self.known.is_current.set(false);
+        }
+        Ok(list)
+    }
+
+    /// The generations as they are now. While connected.
+    ///
+    /// # Errors
+    /// As [`Set::read_list`].
+    pub fn current_list(&self, sees: Sees) -> Result<Rc<List>> {
+        self.forget_list();
+        self.list(sees)
+    }
+
+    /// Forgets the generations that the session remembers.
+    pub fn forget_list(&self) {
+        if self.known.growth.is_some() {
+            *self.known.list.borrow_mut() = None;
+        }
+    }
+
+    /// Calls `each` with every row that `wanted` wants of these generations, in any order, while connected; if they
+    /// turn out not to be those of the set any more, once more with those that are. Returns the right ones.
+    ///
+    /// # Errors
+    /// 55000 for a row that is not there; those of reading and of `each`.
+    pub fn read(
+        &self,
+        sees: Sees,
+        wanted: impl Fn(&List) -> Vec<Wanted>,
+        mut each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
+    ) -> Result<Rc<List>> {
+        let remembered = self.list(sees)?;
+        let Some(error) = self.try_read(&remembered, &wanted(&remembered), sees, &mut each)? else {
+            return Ok(remembered);
+        };
+        if self.known.growth.is_none() {
+            return Err(error);
+        }
+        let list = self.read_list(sees)?;
+        self.try_read(&list, &wanted(&list), sees, &mut each)?.map_or(Ok(list), Err)
+    }
+
+    /// Reads rows, which ascend. The result is an error if the set is otherwise than these generations say.
+    fn try_read(
+        &self,
+        list: &List,
+        wanted: &[Wanted],
+        sees: Sees,
+        each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
+    ) -> Result<Option<Error>> {
+        let rows = if self.known.growth.is_some() {
+            let mut rows = memory::list(wanted.len() + 1);
+            wanted.iter().for_each(|wanted| memory::push(&mut rows, (wanted.generation, wanted.shard)));
+            memory::push(&mut rows, (list.newest().number.saturating_add(1), 0));
+            statements::both_numbers(rows.into_iter())
+        } else {
+            shards_of(wanted)
+        };
+        self.rows(&self.known.read, &[rows], wanted, sees, each)
+    }
+
+    /// Locks rows of one generation, which ascend, in their order until the transaction ends, and then calls `each`
+    /// with the newest version of each, while connected.
+    ///
+    /// # Errors
+    /// As [`Set::read`]; 40001 under REPEATABLE READ for a row that changed since the transaction began.
+    pub fn lock(
+        &self,
+        generation: i32,
+        wanted: &[Wanted],
+        each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (lock, _) = self.write()?;
+        let both = [Datum::from(generation), shards_of(wanted)];
+        let values = if self.known.growth.is_some() { &both[..] } else { &both[1..] };
+        self.rows(lock, values, wanted, Sees::Now, each)?.map_or(Ok(()), Err)
+    }
+
+    /// Changes the filters of rows of one generation, which ascend, while connected.
+    ///
+    /// # Errors
+    /// 55000 and 27000 if a trigger, a rule or a policy left out a row or stored something else; those of UPDATE.
+    pub fn update(&self, generation: i32, changes: &[(Wanted, PgBuffer)], now: Timestamp) -> Result<()> {
+        let (_, update) = self.write()?;
+        let mut datums = memory::list(changes.len());
+        changes.iter().for_each(|(_, filter)| memory::push(&mut datums, Element { datum: filter.datum() }));
+        let wanted: Vec<Wanted> = memory::collect(changes.iter().map(|(wanted, _)| wanted.clone()));
+        let filters = array::array_of(catalog::array_type(self.known.bloom), self.known.bloom, datums);
+        let all = [Datum::from(generation), shards_of(&wanted), filters, Datum::from(now)];
+        let values = if self.known.growth.is_some() { &all[..] } else { &all[1..3] };
+        let as_written = |wanted: &Wanted, row: &Row<'_>| {
+            let place = changes.binary_search_by_key(&wanted.shard, |(wanted, _)| wanted.shard);
+            let is_same = place.is_ok_and(|place| changes[place].1.bytes() == row.filter.bytes());
+            if is_same { Ok(()) } else { Err(self.changed_otherwise()) }
+        };
+        if self.rows(update, values, &wanted, Sees::Now, as_written)?.is_some() {
+            return Err(self.changed_otherwise());
+        }
+        if !self.known.is_changed_after {
+            return Ok(());
+        }
+        self.read(Sees::Now, |_| wanted.clone(), as_written).map(drop)
+    }
+
+    /// Executes a statement that returns these rows, which ascend, each once. The result is an error if one is missing,
+    /// or if there are others.
+    fn rows(
+        &self,
+        statement: &Prepared,
+        values: &[Datum],
+        wanted: &[Wanted],
+        sees: Sees,
+        mut each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
+    ) -> Result<Option<Error>> {
+        let has_generations = self.known.growth.is_some();
+        let mut missing: Vec<bool> = memory::collect(wanted.iter().map(|_| true));
+        let mut other = None;
+        statement.execute(values, sees, |result| {
+            let (generation, shard, shards, row) = row_of(result, has_generations)?;
+            let place = wanted.binary_search_by_key(&(generation, shard), |w| (w.generation, w.shard));
+            match place {
+                Ok(place) if missing[place] && (!has_generations || shards == wanted[place].shards) => {
+                    missing[place] = false;
+                    each(&wanted[place], &row)?;
+                }
+                _ => other = Some((generation, shard)),
+            }
+            row.filter.free();
+            Ok(())
+        })?;
+        self.check_name()?;
+        let missing = missing.iter().position(|&is_missing| is_missing);
+        Ok(match (other, missing) {
+            (Some((generation, shard)), _) => Some(self.ambiguous(generation, shard)),
+            (None, Some(place)) => Some(self.missing(wanted[place].generation, wanted[place].shard)),
+            (None, None) => None,
+        })
+    }
+
+    /// The statements that lock rows and change them.
+    fn write(&self) -> Result<&(Prepared, Prepared)> {
+        if let Some(statements) = self.known.write.get() {
+            return Ok(statements);
+        }
+        let (table, filters) = (&self.known.names.table, catalog::array_type(self.known.bloom));
+        let statements = match self.known.growth {
+            None => statements::write(table, filters)?,
+            Some(_) => statements::write_generation(table, filters)?,
+        };
+        Ok(self.known.write.get_or_init(|| statements))
+    }
+
+    /// The statements about generations.
+    pub fn about(&self) -> Result<&About> {
+        if let Some(about) = self.known.about.get() {
+            return Ok(about);
+        }
+        let about = About::new(&self.known.names.table, self.known.bloom)?;
+        Ok(self.known.about.get_or_init(|| about))
+    }
+
+    /// The time of the clock, but not before the newest generation was made.
+    pub fn now(&self, list: &List) -> Timestamp {
+        time::now().max(list.newest().since)
+    }
+
+    /// The time since when a row must have changed not to be over, if the set forgets.
+    pub fn cutoff(&self, list: &List) -> Option<Timestamp> {
+        self.known.parameters.keep.map(|keep| keep.before(self.now(list)))
+    }
+
+    /// Whether the elements of a row are forgotten. The time is that of the first row that is asked about.
+    pub fn is_over(&self, row: &Row<'_>, list: &List, cutoff: &mut Option<Timestamp>) -> bool {
+        if self.known.parameters.keep.is_none() {
+            return false;
+        }
+        row.changed <= *cutoff.get_or_insert_with(|| self.cutoff(list).unwrap_or(Timestamp::MIN))
+    }
+
+    /// Whether two batches that change so many rows of so many each have some in common, in 98 of 100 cases or more.
+    pub fn are_shared_by_two_of(rows: u64, shards: u32) -> bool {
+        rows * rows > 4 * u64::from(shards)
+    }
+
+    /// Waits for other transactions that called this for the same set, and makes those that call it later wait for the
+    /// end of this one. It is in the way of nothing else: not of VACUUM, nor of other statements.
+    pub fn take_turn(&self) {
+        Lock::of(self.oid, 0).take(Mode::Exclusive);
+    }
+
+    #[cold]
+    fn missing(&self, generation: i32, shard: u32) -> Error {
+        let of = self.known.growth.as_ref().map_or(String::new(), |_| format!(" of generation {generation}"));
+        Error::new(
+            SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("filter set {} has no row for shard {shard}{of}", self.quoted_name()),
+        )
+        .detail(format!(
+            "All of its{} rows must be visible. If the row was deleted, the elements in it are lost.",
+            self.known.parameters.shards.map_or(String::new(), |shards| format!(" {shards}"))
+        ))
+        .hint(
+            "Retry if its rows were replaced in the meantime. Otherwise restore the row from a backup, make a new set, \
+             or change the policy that hides the row. An unlogged set loses its rows in a crash.",
+        )
+    }
+
+    #[cold]
+    fn ambiguous(&self, generation: i32, shard: u32) -> Error {
+        let of = self.known.growth.as_ref().map_or(String::new(), |_| format!(" of generation {generation}"));
+        Error::new(
+            SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("filter set {} returned a wrong row for shard {shard}{of}", self.quoted_name()),
+        )
+        .detail("Each shard must have exactly one row, also in the tables that inherit from the set.")
+        .hint("Remove the other rows, or tables that inherit from the set.")
+    }
+
+    #[cold]
+    fn changed_otherwise(&self) -> Error {
+        Error::new(
+            SqlState::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
+            format!("filters of filter set {} were not stored as they were written", self.quoted_name()),
+        )
+        .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
+        .hint("Let it leave the columns of the filter set as they are.")
+    }
+}
+
+/// The shards of rows, as an array.
+fn shards_of(wanted: &[Wanted]) -> Datum {
+    statements::numbers(wanted.iter().map(|wanted| wanted.shard))
+}
+
+/// The columns that the statements return: generation, shard, number of shards, and the row.
+fn row_of(result: &ResultRow, has_generations: bool) -> Result<(i32, u32, u32, Row<'_>)> {
+    let (Some(shard), Some(filter)) = (result.column(1), result.column(2)) else { return Err(null()) };
+    // SAFETY: the second column is of type bloom, which is of variable length.
+    let filter = unsafe { Value::detoast(filter) };
+    let shard = shard.value() as u32;
+    if !has_generations {
+        return Ok((0, shard, 0, Row { filter, changed: 0 }));
+    }
+    let columns = (result.column(3), result.column(4), result.column(5));
+    let (Some(generation), Some(shards), Some(changed)) = columns else { return Err(null()) };
+    let row = Row { filter, changed: changed.value() as Timestamp };
+    Ok((generation.value() as i32, shard, shards.value() as u32, row))
+}
+
+#[cold]
+fn null() -> Error {
+    Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value")
+}
