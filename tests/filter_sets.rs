@@ -6,6 +6,8 @@ mod common;
 mod copies;
 #[path = "filter_sets/crash.rs"]
 mod crash;
+#[path = "filter_sets/generations.rs"]
+mod generations;
 #[path = "filter_sets/sessions.rs"]
 mod sessions;
 #[path = "filter_sets/storm.rs"]

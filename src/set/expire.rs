@@ -1,5 +1,6 @@
 //! `bloom_set_expire`: what a set has forgotten goes.
 
+use super::generations::refuse_in_recovery;
 use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, SqlState};
@@ -17,13 +18,15 @@ fn expire(call: &Call) -> Outcome {
         return Err(Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message)
             .detail("Only sets that were made with \"keep\" have something to drop."));
     }
+    refuse_in_recovery();
     owner::require(oid, pg_sys::ACL_DELETE);
     let dropped = connected(|| {
         set.dropping().take(Mode::Exclusive);
+        set.current_list(Sees::Now)?;
         if owner::may(oid, pg_sys::ACL_INSERT) && owner::may(oid, pg_sys::ACL_UPDATE) {
             set.end_if_due()?;
         }
-        set.drop_leftover(&*set.read_list(Sees::Now)?)
+        set.drop_leftover(&*set.current_list(Sees::Now)?)
     })?;
     Ok(Some(Datum::from(dropped as i32)))
 }

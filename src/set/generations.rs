@@ -62,6 +62,7 @@ impl Set {
         if self.known.growth.is_none() {
             return Ok(());
         }
+        refuse_in_recovery();
         owner::require(self.oid, pg_sys::ACL_INSERT);
         self.end_if_due()?;
         let (gate, generations) = (self.gate(), self.generations());
@@ -352,6 +353,12 @@ impl Set {
         .detail("A trigger, a rule or a row-level security policy of the table skipped a row.")
         .hint("Let it leave the rows of the filter set as they are.")
     }
+}
+
+/// Raises 25006 on a standby, where PostgreSQL's own error would be about a lock.
+pub fn refuse_in_recovery() {
+    // SAFETY: raises an error or returns.
+    unsafe { pg_sys::PreventCommandDuringRecovery(c"adding to a filter set".as_ptr()) };
 }
 
 /// Whether the transaction sees all the time what was committed when it began.

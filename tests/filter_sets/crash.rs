@@ -11,6 +11,10 @@ const SESSIONS: usize = 8;
 /// Elements that all of them choose from.
 const UNIVERSE: usize = 60_000;
 const FPR: f64 = 0.01;
+/// The database of each set, and what it is made for: as many as there are; growing; slices of an hour that end when
+/// they are full.
+const SETS: [(&str, &str); 3] =
+    [("crash", "60000, 0.01"), ("crash_growing", "fpr => 0.01"), ("crash_forgetting", "56000, 0.01, '7 hours'")];
 
 /// What became of a session's work.
 #[derive(Default)]
@@ -22,9 +26,9 @@ struct Done {
 
 /// Adds batches until the connection is gone, or as often as told. In one transaction with each batch go its elements
 /// to `added`, and those that were new to `got`: tables know what was committed.
-fn work(directory: &Path, session: usize, seed: u64, transactions: usize) -> Done {
+fn work(directory: &Path, database: &str, session: usize, seed: u64, transactions: usize) -> Done {
     let mut done = Done::default();
-    let Ok(mut client) = Config::new().host_path(directory).user("postgres").dbname("crash").connect(NoTls) else {
+    let Ok(mut client) = Config::new().host_path(directory).user("postgres").dbname(database).connect(NoTls) else {
         return Done { lost_connection: true, ..done };
     };
     let mut random = Random(seed);
@@ -60,15 +64,23 @@ fn transaction(client: &mut Client, session: i32, batch: &[i32], undo: bool) -> 
 
 #[test]
 fn each_new_element_goes_to_one_committed_session_and_nothing_is_lost() {
+    thread::scope(|scope| {
+        for (database, made_for) in SETS {
+            scope.spawn(move || crash_again_and_again(database, made_for));
+        }
+    });
+}
+
+fn crash_again_and_again(database: &str, made_for: &str) {
     let rounds = setting("SET_ROUNDS", 5);
     let transactions = setting("SET_TRANSACTIONS", 60);
     let server = Server::start("max_connections = 40\nautovacuum_naptime = 1\ndeadlock_timeout = '200ms'");
-    let mut client = server.database("crash");
+    let mut client = server.database(database);
     run(
         &mut client,
         &format!(
             "CREATE TABLE got (session integer NOT NULL, x integer NOT NULL); CREATE TABLE added (x integer NOT NULL);
-             SELECT bloom_set_create('seen', 'integer', {UNIVERSE}, {FPR})"
+             SELECT bloom_set_create('seen', 'integer', {made_for})"
         ),
     );
     let (mut committed, mut rolled_back, mut crashes) = (0, 0, 0);
@@ -81,13 +93,13 @@ fn each_new_element_goes_to_one_committed_session_and_nothing_is_lost() {
                 .map(|session| {
                     let seed = (round * SESSIONS + session) as u64;
                     let transactions = if kill.is_some() { usize::MAX } else { transactions };
-                    scope.spawn(move || work(directory, session, seed, transactions))
+                    scope.spawn(move || work(directory, database, session, seed, transactions))
                 })
                 .collect();
             if let Some(kill) = kill {
                 thread::sleep(Duration::from_millis(setting("SET_MILLISECONDS", 1200) as u64));
                 if kill == 0 {
-                    kill_a_session(&mut client);
+                    kill_a_session(&mut client, database);
                 } else {
                     server.kill9();
                 }
@@ -100,21 +112,23 @@ fn each_new_element_goes_to_one_committed_session_and_nothing_is_lost() {
             crashes += 1;
             assert!(done.iter().all(|done| done.lost_connection));
             server.restart_after_crash();
-            client = server.connect("crash");
+            client = server.connect(database);
         }
         check(&mut client);
     }
     println!("{committed} transactions committed, {rolled_back} rolled back, {crashes} crashes");
     assert!(committed > SESSIONS * transactions / 2 && rolled_back > 0);
-    assert_eq!(value::<i64>(&mut client, "SELECT deadlocks FROM pg_stat_database WHERE datname = 'crash'"), 0);
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(value::<i64>(&mut client, deadlocks), 0);
 }
 
 /// Kills one session of the workers with SIGKILL.
-fn kill_a_session(client: &mut Client) {
-    let pids: Vec<i32> = column(
-        client,
-        "SELECT pid FROM pg_stat_activity WHERE datname = 'crash' AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+fn kill_a_session(client: &mut Client, database: &str) {
+    let others = format!(
+        "SELECT pid FROM pg_stat_activity
+         WHERE datname = '{database}' AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
     );
+    let pids: Vec<i32> = column(client, &others);
     let pid = pids.first().expect("sessions are at work");
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(killed.expect("kill runs").success());

@@ -10,9 +10,20 @@ use std::thread;
 use std::time::Duration;
 
 const SESSIONS: usize = 6;
-/// Elements that all of them choose from.
-const UNIVERSE: usize = 20_000;
-const FPR: f64 = 1e-6;
+
+/// A set that they add to.
+struct Storm {
+    database: &'static str,
+    /// What follows the type of its elements where it is made.
+    made_for: &'static str,
+    fpr: f64,
+    /// Elements that all sessions choose from.
+    universe: usize,
+    /// Elements of a batch.
+    sizes: &'static [usize],
+    transactions: usize,
+}
+
 /// What a session may be told: cancelled, timed out, or changed since its snapshot was taken.
 const EXPECTED: [&str; 2] = ["57014", "40001"];
 /// Each makes something again, and may do so at any time.
@@ -55,13 +66,13 @@ fn transaction(client: &mut Client, random: &mut Random, batch: &[i32]) -> Resul
 }
 
 /// Adds batches, and says what became of them. A transaction that fails is one that did nothing.
-fn work(server: &Server, seed: u64, transactions: usize) -> Committed {
-    let mut client = server.connect("storm");
+fn work(server: &Server, storm: &Storm, seed: u64, transactions: usize) -> Committed {
+    let mut client = server.connect(storm.database);
     let mut random = Random(seed);
     let mut committed = Committed::default();
     for _ in 0..transactions {
-        let elements = *random.pick(&[1, 5, 50, 300]);
-        let batch: Vec<i32> = (0..elements).map(|_| random.below(UNIVERSE) as i32).collect();
+        let elements = *random.pick(storm.sizes);
+        let batch: Vec<i32> = (0..elements).map(|_| random.below(storm.universe) as i32).collect();
         match transaction(&mut client, &mut random, &batch) {
             Ok(None) => {}
             Ok(Some(new)) => {
@@ -82,34 +93,84 @@ fn work(server: &Server, seed: u64, transactions: usize) -> Committed {
 
 #[test]
 fn nothing_is_lost_or_given_twice_while_the_table_is_made_again_and_sessions_are_cancelled() {
-    let server = Server::start("max_connections = 40");
-    let mut client = server.database("storm");
-    run(&mut client, &format!("SELECT bloom_set_create('s', 'integer', {UNIVERSE}, {FPR})"));
+    let mut client = weather(&Storm {
+        database: "storm",
+        made_for: "20000, 1e-6",
+        fpr: 1e-6,
+        universe: 20_000,
+        sizes: &[1, 5, 50, 300],
+        transactions: 150,
+    });
+    // Each index has all rows.
+    for scan in ["seqscan", "indexscan"] {
+        run(&mut client, &format!("RESET ALL; SET enable_{scan} = off; SET enable_bitmapscan = off"));
+        let all = "SELECT count(*) = max(shards) FROM bloom_set_info('s'), generate_series(0, shards - 1) AS i, s WHERE shard = i";
+        assert!(value::<bool>(&mut client, all), "{scan}");
+    }
+}
+
+/// The same while generations end.
+#[test]
+fn nothing_is_lost_or_given_twice_while_a_set_grows() {
+    let mut client = weather(&Storm {
+        database: "growing",
+        made_for: "fpr => 1e-6",
+        fpr: 1e-6,
+        universe: 300_000,
+        sizes: &[1, 50, 3000, 20_000],
+        transactions: 60,
+    });
+    let generations: i64 = value(&mut client, "SELECT count(*) FROM bloom_set_generations('s')");
+    assert!((2..=12).contains(&generations), "{generations} generations");
+}
+
+/// The same of slices, which are full after a second.
+#[test]
+fn nothing_is_lost_or_given_twice_while_a_set_forgets() {
+    let mut client = weather(&Storm {
+        database: "forgetting",
+        made_for: "35000, 1e-4, '1 hour'",
+        fpr: 1e-4,
+        universe: 30_000,
+        sizes: &[1, 50, 300, 2000],
+        transactions: 120,
+    });
+    let generations: i64 = value(&mut client, "SELECT count(*) FROM bloom_set_generations('s')");
+    assert!((3..=9).contains(&generations), "{generations} slices");
+}
+
+/// Adds to a set from many sessions, and checks it. Returns a client for its database.
+fn weather(storm: &Storm) -> Client {
+    let server = server();
+    let mut client = server.database(storm.database);
+    run(&mut client, &format!("SELECT bloom_set_create('s', 'integer', {})", storm.made_for));
     let at_work = AtomicUsize::new(SESSIONS);
     let (done, changes) = thread::scope(|scope| {
-        let (at_work, server) = (&at_work, &server);
+        let at_work = &at_work;
         let workers: Vec<_> = (0..SESSIONS)
             .map(|session| {
                 scope.spawn(move || {
-                    let done = work(server, session as u64, setting("SET_TRANSACTIONS", 150));
+                    let transactions = setting("SET_TRANSACTIONS", storm.transactions);
+                    let done = work(server, storm, session as u64, transactions);
                     at_work.fetch_sub(1, Ordering::Relaxed);
                     done
                 })
             })
             .collect();
         let changer = scope.spawn(move || {
-            let mut client = server.connect("storm");
+            let mut client = server.connect(storm.database);
             let changed = CHANGES.iter().cycle().take_while(|_| at_work.load(Ordering::Relaxed) > 0);
             changed.map(|change| run(&mut client, change)).count()
         });
         let mut random = Random(77);
         while at_work.load(Ordering::Relaxed) > 0 {
             thread::sleep(Duration::from_millis(20 + random.below(100) as u64));
-            run(
-                &mut client,
-                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-                 WHERE datname = 'storm' AND query LIKE '%bloom_set_add_all%' AND pid <> pg_backend_pid() LIMIT 1",
+            let cancel = format!(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = '{}'
+                 AND query LIKE '%bloom_set_add_all%' AND pid <> pg_backend_pid() LIMIT 1",
+                storm.database
             );
+            run(&mut client, &cancel);
         }
         let done: Vec<Committed> = workers.into_iter().map(|worker| worker.join().expect("a session ends")).collect();
         (done, changer.join().expect("everything can be made again"))
@@ -123,16 +184,14 @@ fn nothing_is_lost_or_given_twice_while_the_table_is_made_again_and_sessions_are
     println!("{} elements; {failed} transactions failed; {changes} times something was made again", added.len());
     assert!(given.values().all(|&times| times == 1), "an element was new for two sessions");
     let taken = added.len() - given.len();
-    assert!((taken as f64) <= added.len() as f64 * FPR + bound(added.len() as f64, FPR), "{taken} were lost");
+    assert!(
+        (taken as f64) <= added.len() as f64 * storm.fpr + bound(added.len() as f64, storm.fpr),
+        "{taken} were lost"
+    );
     let added: Vec<i32> = added.into_iter().collect();
     let lost = client.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&added]);
     assert_eq!(lost.expect("a set can be asked").get::<_, i32>(0), 0);
-    // Each index has all rows.
-    for scan in ["seqscan", "indexscan"] {
-        run(&mut client, &format!("RESET ALL; SET enable_{scan} = off; SET enable_bitmapscan = off"));
-        let all = "SELECT count(*) = max(shards) FROM bloom_set_info('s'), generate_series(0, shards - 1) AS i, s WHERE shard = i";
-        assert!(value::<bool>(&mut client, all), "{scan}");
-    }
+    client
 }
 
 /// Two sessions ask for an element each, and add the one that the other asked for. One after the other, the second

@@ -1,0 +1,212 @@
+//! Sets that grow and sets that forget, step by step: time, sessions that are in each other's way, copies.
+
+use crate::common::standby::{catch_up, follow, wait_until};
+use crate::common::{Random, Server, bound, feed, output, run, sqlstate, state_of, value};
+use crate::{add_all, named, server, try_add_all};
+use postgres::{Client, IsolationLevel};
+use std::collections::BTreeMap;
+use std::thread;
+
+/// As if so much time had passed.
+fn pass(client: &mut Client, interval: &str) {
+    run(
+        client,
+        &format!(
+            "UPDATE s SET since = since - i, until = until - i, changed = changed - i FROM (SELECT '{interval}'::interval AS i) AS t"
+        ),
+    );
+}
+
+/// A month, eight hours at a time: an element is there for seven days after it was new, and eight days later it is not.
+#[test]
+fn a_set_forgets_after_seven_to_eight_days() {
+    const FPR: f64 = 0.001;
+    server().database("month");
+    let mut random = Random(7);
+    // When each element was new, in hours.
+    let mut new_at: BTreeMap<i32, u32> = BTreeMap::new();
+    let (mut asked, mut wrong) = (0.0, 0.0);
+    run(&mut server().connect("month"), &format!("SELECT bloom_set_create('s', 'integer', 14000, {FPR}, '7 days')"));
+    for hour in (0..31 * 24).step_by(8) {
+        // A session of its own: what one remembers is not when generations began.
+        let mut client = server().connect("month");
+        let idle = (300..420).contains(&hour);
+        let batch: Vec<i32> =
+            (0..if idle { 0 } else { random.below(1200) }).map(|_| random.below(20_000) as i32).collect();
+        for x in add_all(&mut client, "s", &batch) {
+            if let Some(before) = new_at.insert(x, hour) {
+                assert!(hour - before >= 7 * 24, "{x} was new at {before} and is at {hour}");
+            }
+        }
+        let all: Vec<i32> = (0..20_000).collect();
+        let present: Vec<i32> = client
+            .query_one("SELECT bloom_set_present('s', $1::integer[])", &[&all])
+            .expect("a set can be asked")
+            .get(0);
+        let present: std::collections::BTreeSet<i32> = present.into_iter().collect();
+        for x in all {
+            let age = new_at.get(&x).map(|&at| hour - at);
+            if age.is_some_and(|age| age < 7 * 24) {
+                assert!(present.contains(&x), "{x} is forgotten after {age:?} hours");
+            } else if age.is_none_or(|age| age > 8 * 24) {
+                asked += 1.0;
+                wrong += f64::from(u8::from(present.contains(&x)));
+            }
+        }
+        let generations: i64 = value(&mut client, "SELECT count(*) FROM bloom_set_generations('s')");
+        assert!(generations <= 9, "{generations} generations at {hour}");
+        pass(&mut client, "8 hours");
+    }
+    println!("{wrong} of {asked} that are not there were found");
+    assert!(wrong <= FPR * asked + bound(asked, FPR), "{wrong} of {asked}");
+    let mut client = server().connect("month");
+    let rows: i64 = value(&mut client, "SELECT count(DISTINCT generation) FROM s");
+    assert!(rows <= 10, "{rows} generations are kept");
+}
+
+/// A set that is full, and two sessions.
+fn full(name: &str) -> (Client, Client) {
+    let mut first = server().database(name);
+    run(&mut first, "SELECT bloom_set_create('s', 'integer', 700000, 0.01, '7 hours')");
+    (first, named(name, "second"))
+}
+
+/// Time goes on for both sessions: each has a set of its own that it must learn again.
+fn slice_ends(client: &mut Client) {
+    pass(client, "61 minutes");
+    run(client, "ALTER TABLE s SET (fillfactor = 50)");
+}
+
+fn newest(client: &mut Client) -> i32 {
+    value(client, "SELECT max(generation) FROM s")
+}
+
+/// One adds to a slice and stays; its time is over, but another that adds doesn't wait for the first, and gets nothing that
+/// the first got.
+#[test]
+fn a_slice_does_not_end_while_somebody_adds_to_it() {
+    let (mut first, mut second) = full("stays");
+    add_all(&mut first, "s", &[1]);
+    slice_ends(&mut first);
+    let mut third = named("stays", "third");
+    run(&mut first, "BEGIN; SELECT pg_catalog.set_config('a.b', 'c', true)");
+    // The first takes part: it ends the slice, and others wait for it.
+    assert_eq!(add_all(&mut first, "s", &[2]), [2]);
+    assert_eq!(newest(&mut first), 1);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| add_all(&mut second, "s", &[2, 3]));
+        let waits =
+            "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'second' AND wait_event_type = 'Lock'";
+        wait_until("a session waits", || value(&mut third, waits));
+        run(&mut first, "COMMIT");
+        assert_eq!(waiting.join().expect("it adds"), [3]);
+    });
+    // Now one takes part in a slice whose time is over only later: it goes on taking what is new.
+    run(&mut first, "BEGIN");
+    assert_eq!(add_all(&mut first, "s", &[4]), [4]);
+    run(&mut third, "SET lock_timeout = '100ms'");
+    assert_eq!(
+        sqlstate(&mut third, "UPDATE s SET since = since - interval '61 minutes' WHERE generation = 1 AND shard = 0"),
+        "00000"
+    );
+    let mut fourth = named("stays", "fourth");
+    assert_eq!(add_all(&mut fourth, "s", &[5]), [5]);
+    assert_eq!(newest(&mut fourth), 1);
+    run(&mut first, "ROLLBACK");
+    let mut fifth = named("stays", "fifth");
+    assert_eq!(add_all(&mut fifth, "s", &[4, 5, 6]), [4, 6]);
+    assert_eq!(newest(&mut fifth), 2);
+}
+
+/// A prepared transaction that added keeps its slice from ending, and is found when it is committed.
+#[test]
+fn a_prepared_transaction_keeps_a_slice() {
+    let server = Server::start("max_prepared_transactions = 5");
+    let mut client = server.database("prepared");
+    run(&mut client, "SELECT bloom_set_create('s', 'integer', 7000, 0.01, '7 hours')");
+    run(&mut client, "BEGIN");
+    add_all(&mut client, "s", &[1]);
+    run(&mut client, "PREPARE TRANSACTION 'one'");
+    run(&mut client, "UPDATE s SET since = since - interval '61 minutes' WHERE shard = 0 AND bloom_shard(1, 64) <> 0");
+    let mut other = server.connect("prepared");
+    let apart =
+        (2..).find(|&i| value::<bool>(&mut other, &format!("SELECT bloom_shard({i}, 64) <> bloom_shard(1, 64)")));
+    assert_eq!(add_all(&mut other, "s", &[apart.expect("there is one")]).len(), 1);
+    assert_eq!(newest(&mut other), 0);
+    run(&mut client, "COMMIT PREPARED 'one'");
+    let mut third = server.connect("prepared");
+    assert!(add_all(&mut third, "s", &[1]).is_empty());
+    assert_eq!(newest(&mut third), 1);
+}
+
+/// A snapshot that is older than the newest generation can't see what was added there.
+#[test]
+fn repeatable_read_fails_where_a_generation_ended() {
+    let (mut first, mut second) = full("older");
+    add_all(&mut first, "s", &[1]);
+    for level in [IsolationLevel::RepeatableRead, IsolationLevel::Serializable] {
+        let mut old = second.build_transaction().isolation_level(level).start().expect("can begin");
+        let x: i64 = old.query_one("SELECT count(*) FROM s WHERE generation = 0", &[]).expect("can ask").get(0);
+        assert!(x > 0);
+        slice_ends(&mut first);
+        let before = newest(&mut first);
+        assert_eq!(add_all(&mut first, "s", &[10 + before]), [10 + before]);
+        assert_eq!(newest(&mut first), before + 1);
+        let error = try_add_all(&mut old, "s", &[99]).expect_err("its snapshot is older");
+        assert_eq!(state_of(&error), "40001");
+        old.rollback().expect("can end");
+    }
+    // It makes one itself, and adds to the one that it sees, more than once.
+    slice_ends(&mut first);
+    let before = newest(&mut first);
+    let mut own =
+        second.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().expect("can begin");
+    assert_eq!(try_add_all(&mut own, "s", &[1, 100]).expect("it adds"), [100]);
+    assert_eq!(try_add_all(&mut own, "s", &[100, 101]).expect("it adds"), [101]);
+    own.commit().expect("can end");
+    assert_eq!(newest(&mut first), before + 1);
+    assert_eq!(add_all(&mut first, "s", &[100, 101, 102]), [102]);
+}
+
+/// Generations go where the rows go: a dump, a standby that answers and takes over, a subscriber.
+#[test]
+fn copies_have_all_generations() {
+    let config = "wal_level = logical\nmax_wal_senders = 8";
+    let (primary, standby) = (Server::start(config), Server::start(config));
+    let mut client = primary.database("copied");
+    run(
+        &mut client,
+        "SELECT bloom_set_create('s', 'integer'), bloom_set_create('forgets', 'integer', 70000, 0.01, '7 days')",
+    );
+    let all: Vec<i32> = (0..100_000).collect();
+    for batch in all.chunks(9000) {
+        add_all(&mut client, "s", batch);
+    }
+    add_all(&mut client, "forgets", &all[..30_000]);
+    assert!(newest(&mut client) > 0);
+    let lost = |client: &mut Client| -> i32 {
+        client.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&all]).expect("can ask").get(0)
+    };
+    let dump = output(primary.program("pg_dump").args(["copied"]));
+    let mut restored = primary.empty_database("restored", "");
+    feed(primary.program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "restored"]), &dump);
+    assert_eq!(lost(&mut restored), 0);
+    let info = "SELECT string_agg(g::text, ' ' ORDER BY generation) FROM bloom_set_generations('s') AS g";
+    assert_eq!(value::<String>(&mut restored, info), value::<String>(&mut client, info));
+    assert_eq!(add_all(&mut restored, "s", &[5, 100_001]), [100_001]);
+
+    follow(&standby, &primary);
+    let mut follower = standby.connect("copied");
+    catch_up(&mut client, &mut follower);
+    assert_eq!(lost(&mut follower), 0);
+    assert_eq!(sqlstate(&mut follower, "SELECT bloom_set_add('s', 1)"), "25006");
+    // A generation is made while the standby remembers the others.
+    let more: Vec<i32> = (200_000..700_000).collect();
+    let before = newest(&mut client);
+    add_all(&mut client, "s", &more);
+    assert!(newest(&mut client) > before);
+    catch_up(&mut client, &mut follower);
+    assert_eq!(lost(&mut follower), 0);
+    let found = follower.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&more]);
+    assert!(found.expect("can ask").get::<_, i32>(0) == 0);
+}
