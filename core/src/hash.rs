@@ -74,18 +74,18 @@ impl Sink for Stream {
 /// What places an element among shards, however many there are: XXH64 with seed 1 over the eight little-endian bytes of
 /// its hash, which itself has no bits left to choose a shard with. Who has elements in this order has them in the order
 /// of their shards.
-pub fn spread(hash: u64) -> u64 {
+pub fn shard_hash(hash: u64) -> u64 {
     xxh64(&hash.to_le_bytes(), 1)
 }
 
-/// The shard of an element with this [`spread`] among `shards` of them.
-pub fn spread_over(spread: u64, shards: u32) -> u32 {
-    reduce(spread, u64::from(shards)) as u32
+/// The shard of an element with this [`shard_hash`] among `shards` of them.
+pub fn shard_of(shard_hash: u64, shards: u32) -> u32 {
+    reduce(shard_hash, u64::from(shards)) as u32
 }
 
 /// The shard of an element with this hash among `shards` of them.
 pub fn shard(hash: u64, shards: u32) -> u32 {
-    spread_over(spread(hash), shards)
+    shard_of(shard_hash(hash), shards)
 }
 
 #[inline(always)]

@@ -49,7 +49,7 @@ fn absent(call: &Call) -> Outcome {
 /// Calls `is_there` for those items that may be in the set.
 fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there: impl FnMut(&Item)) -> Result<()> {
     // Elements of another kind are refused even if there are none.
-    let nothing = [Item { spread: 0, hash: 0, place: 0 }];
+    let nothing = [Item { shard_hash: 0, hash: 0, place: 0 }];
     let mut rest = if items.is_empty() { &nothing } else { items };
     while !rest.is_empty() {
         rest = connected(|| {

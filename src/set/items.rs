@@ -10,7 +10,7 @@ use pg_bloom_core::{Layout, hash, memory};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     /// What places it among shards, however many there are.
-    pub spread: u64,
+    pub shard_hash: u64,
     /// Its hash.
     pub hash: u64,
     /// Its place in the batch.
@@ -20,14 +20,14 @@ pub struct Item {
 impl Item {
     /// The row it belongs to, of so many.
     pub fn shard(&self, shards: u32) -> u32 {
-        hash::spread_over(self.spread, shards)
+        hash::shard_of(self.shard_hash, shards)
     }
 }
 
 /// One element.
 pub fn item(site: &Site, element: Element) -> Option<Item> {
     let hash = site.element.hasher(Layout::Blocked).hash(element)?;
-    Some(Item { spread: hash::spread(hash), hash, place: 0 })
+    Some(Item { shard_hash: hash::shard_hash(hash), hash, place: 0 })
 }
 
 /// Elements in the order of their shards; equal ones as they were.
@@ -37,7 +37,7 @@ pub fn items(site: &Site, elements: &[Element]) -> Vec<Item> {
     for (place, &element) in elements.iter().enumerate() {
         check_often(place);
         if let Some(hash) = hasher.hash(element) {
-            memory::push(&mut items, Item { spread: hash::spread(hash), hash, place });
+            memory::push(&mut items, Item { shard_hash: hash::shard_hash(hash), hash, place });
         }
     }
     let mut compared = 0;
