@@ -3,6 +3,10 @@
 use crate::database::Database;
 use crate::redis_bloom::RedisBloom;
 use crate::{Row, against_figure, median, show};
+use pg_bloom_core::filter::generations::Plan;
+use pg_bloom_core::filter::{build, shards};
+use pg_bloom_core::kind::Tag;
+use pg_bloom_core::{Header, Kind, hash};
 use postgres::Client;
 use std::thread;
 use std::time::Instant;
@@ -73,8 +77,12 @@ impl Bench {
             }
             None => "RedisBloom was not there to compare with.",
         };
-        self.database.run("DROP TABLE seen, one");
+        self.database.run("DROP TABLE one");
+        rows.extend(self.grown(&mut urls));
+        self.database.run("DROP TABLE seen");
         rows.extend(self.billion());
+        rows.extend(self.grown_to_a_billion());
+        rows.push(self.forgets());
         (comparison.into(), rows)
     }
 
@@ -285,5 +293,155 @@ impl Bench {
             against_figure(format!("{set}, filled with {elements}"), fill, 120.0 * scale, show),
             against_figure(format!("{set}, bytes then"), filled as f64, 1024.0 * 1048576.0 * scale, megabytes),
         ]
+    }
+
+    /// A set that grew to as many elements as the other one was made for.
+    fn grown(&mut self, urls: &mut Urls) -> Vec<Row> {
+        let elements = self.rows;
+        self.database.run("SELECT bloom_set_create('grown', 'text')");
+        let size = (elements / 100).clamp(1, 100_000);
+        for from in (0..(elements as f64 * FILLED) as usize).step_by(size) {
+            self.database.run(&format!(
+                "SELECT cardinality(bloom_set_add_all('grown', ARRAY(
+                    SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
+                from + size - 1
+            ));
+        }
+        self.database.run("VACUUM grown, seen");
+        let bytes = |set: &str, database: &mut Database| {
+            database.value::<i64>(&format!("SELECT bytes FROM bloom_set_info('{set}')")) as f64
+        };
+        let (grown, made) = (bytes("grown", &mut self.database), bytes("seen", &mut self.database));
+        let mut rows = vec![Row {
+            work: format!("bytes of a set grown to {} elements", (elements as f64 * FILLED) as usize),
+            against: "those of a set made for them".into(),
+            ours: megabytes(grown),
+            theirs: megabytes(made),
+            ratio: grown / made,
+            bar: 2.5,
+        }];
+        rows.push(self.contains("grown", "seen", elements, "in that set"));
+        let mut times = [Vec::new(), Vec::new()];
+        let statements = ["grown", "seen"].map(|set| {
+            let sql = format!("SELECT cardinality(bloom_set_add_all('{set}', $1::text[]))");
+            self.database.client.prepare(&sql).expect("it is SQL")
+        });
+        for round in 0..2 * BATCHES {
+            let batch = urls.batch(BATCH);
+            for (statement, times) in statements.iter().zip(&mut times) {
+                let (seconds, _) = self.batch(statement, &batch);
+                if round >= BATCHES {
+                    times.push(seconds);
+                }
+            }
+        }
+        let [mut ours, mut theirs] = times;
+        rows.push(Row::timed(
+            "adding 1000 new URLs to that set",
+            "to a set made for them",
+            &mut ours,
+            &mut theirs,
+            3.0,
+        ));
+        self.database.run("DROP TABLE grown");
+        rows
+    }
+
+    /// Time to ask for an element of a query's rows, half of which are there, in one set and in another.
+    fn contains(&mut self, ours: &str, theirs: &str, elements: usize, what: &str) -> Row {
+        self.database.run(&format!(
+            "CREATE TEMP TABLE asked AS SELECT 'https://example.com/page/' || (random() * 2 * {elements})::bigint AS url
+             FROM generate_series(1, {}) AS i",
+            50 * BATCH
+        ));
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..7 {
+            for (set, times) in [ours, theirs].iter().zip(&mut times) {
+                let sql = format!("SELECT count(*) FROM asked WHERE bloom_set_contains('{set}', url)");
+                times.push(self.database.time(&sql) / (50 * BATCH) as f64);
+            }
+        }
+        self.database.run("DROP TABLE asked");
+        let [mut ours, mut theirs] = times;
+        let work = format!("`bloom_set_contains` in a query, {what}");
+        Row::timed(work, "in a set made for them", &mut ours, &mut theirs, 2.0)
+    }
+
+    /// Sets of a hundred times as many elements, one made for them and one grown to them. Their rows are copies of one
+    /// full filter for each generation: what elements it has doesn't matter to who asks for others.
+    fn grown_to_a_billion(&mut self) -> Vec<Row> {
+        let elements = self.rows as u64 * 100;
+        let kind = Kind::of(Tag::Text);
+        let full = |shards: u32, header: &Header<'_>, elements: u64| -> Vec<u8> {
+            let each = elements / u64::from(shards);
+            let mut hashes: Vec<u64> = (0..each).map(|i| hash::hash(&i.to_le_bytes())).collect();
+            hashes.sort_unstable();
+            build::from_hashes(header, &hashes, 1 << 20).expect("it is small")
+        };
+        let insert = |database: &mut Database, sql: &str, filter: &Vec<u8>| {
+            database.client.execute(sql, &[filter]).expect("rows can be added");
+        };
+        self.database
+            .run(&format!("SELECT bloom_set_create('made', 'text', {elements}), bloom_set_create('grown', 'text')"));
+        self.database.run("TRUNCATE made, grown");
+        let (shards, header) = shards::shards(elements, 0.01, kind).expect("possible");
+        let sql = format!("INSERT INTO made SELECT i, $1::bytea::bloom FROM generate_series(0, {} - 1) AS i", shards);
+        insert(&mut self.database, &sql, &full(shards, &header, elements));
+        let plan = Plan::new(None, 0.01, false).expect("it grows");
+        let mut left = elements;
+        for (level, &capacity) in plan.capacities().iter().enumerate() {
+            let (shards, header) = plan.shards(level, kind).expect("possible");
+            let holds = left.min(capacity);
+            left -= holds;
+            let until = if left == 0 { "NULL::timestamptz" } else { "now()" };
+            let sql = format!(
+                "INSERT INTO grown SELECT {level}, i, {shards}, now(), $1::bytea::bloom, CASE i WHEN 0 THEN now() END,
+                    CASE i WHEN 0 THEN {until} END, CASE i WHEN 0 THEN 0 END FROM generate_series(0, {shards} - 1) AS i"
+            );
+            insert(&mut self.database, &sql, &full(shards, &header, holds));
+            if left == 0 {
+                break;
+            }
+        }
+        self.database.run("VACUUM ANALYZE made, grown");
+        let generations: i64 = self.database.value("SELECT max(generation)::bigint + 1 FROM grown");
+        let what = format!("grown to {elements} elements in {generations} generations");
+        let [ours, theirs] = ["grown", "made"]
+            .map(|set| self.database.value::<i64>(&format!("SELECT pg_total_relation_size('{set}')")) as f64);
+        let rows = vec![
+            self.contains("grown", "made", self.rows * 100, &what),
+            Row {
+                work: format!("bytes of a set {what}"),
+                against: "those of a set made for them".into(),
+                ours: megabytes(ours),
+                theirs: megabytes(theirs),
+                ratio: ours / theirs,
+                bar: 2.5,
+            },
+        ];
+        self.database.run("DROP TABLE made, grown");
+        rows
+    }
+
+    /// A set that forgets, seven of whose slices are full.
+    fn forgets(&mut self) -> Row {
+        let elements = self.rows / 10;
+        self.database.run(&format!("SELECT bloom_set_create('recent', 'text', {elements}, 0.01, '7 days')"));
+        let size = (elements / 100).max(1);
+        for from in (0..elements).step_by(size) {
+            self.database.run(&format!(
+                "SELECT cardinality(bloom_set_add_all('recent', ARRAY(
+                    SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
+                from + size - 1
+            ));
+        }
+        // Of the slices that are full, without the headers of their filters.
+        let bits: f64 = self.database.value(
+            "SELECT (sum(bytes - 44 * shards) * 8 / sum(elements))::float8 FROM bloom_set_generations('recent') WHERE until IS NOT NULL",
+        );
+        self.database.run("DROP TABLE recent");
+        against_figure("bits per element in full slices of a set that forgets, 1 %", bits, 16.0, |bits| {
+            format!("{bits:.1}")
+        })
     }
 }

@@ -9,6 +9,7 @@
 use super::call::error::{Error, Result, SqlState, raise};
 use super::call::guard::{guard, raw};
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 
 /// Runs `work` while connected to the interface.
@@ -48,6 +49,8 @@ pub fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]) -> Re
 pub struct Prepared {
     plan: pg_sys::SPIPlanPtr,
     parameters: usize,
+    /// Whether it is still to be planned, with an index for what it looks up.
+    wants_index: Cell<bool>,
 }
 
 /// The snapshot that a statement sees.
@@ -96,34 +99,16 @@ impl Prepared {
                     return Err(failed(pg_sys::SPI_result));
                 }
                 check(pg_sys::SPI_keepplan(plan))?;
-                Ok(Prepared { plan, parameters: types.len() })
+                Ok(Prepared { plan, parameters: types.len(), wants_index: Cell::new(false) })
             }
         })
     }
 
-    /// Plans it with an index for what it looks up, however small the table is now, by executing it with values for
-    /// which there is nothing to do. The plan stays until the table or its statistics change.
-    ///
-    /// # Errors
-    /// As [`Prepared::execute`].
-    pub fn plan_with_index(&self, values: &[pg_sys::Datum], sees: Sees) -> Result<()> {
-        // SAFETY: PostgreSQL's own steps for a setting that holds for a while; after an error it ends that itself.
-        unsafe {
-            let level = pg_sys::NewGUCNestLevel();
-            pg_sys::set_config_option(
-                c"enable_seqscan".as_ptr(),
-                c"off".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-            connected(|| self.execute(values, sees, |_| Ok(())))?;
-            pg_sys::AtEOXact_GUC(true, level);
-        }
-        Ok(())
+    /// Has it planned with an index for what it looks up, however small the table is then: the plan stays until the
+    /// table or its statistics change.
+    pub fn with_index(self) -> Prepared {
+        self.wants_index.set(true);
+        self
     }
 
     /// Executes it while connected, with these values, none of which is NULL, calls `each` with every row that it
@@ -148,7 +133,11 @@ impl Prepared {
             let is_read_only = sees != Sees::Now;
             let nulls = std::ptr::null();
             let (plan, values) = (self.plan, values.as_mut_ptr());
+            let settings = self.wants_index.replace(false).then(only_nested_loops_over_indexes);
             let code = guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0));
+            if let Some(level) = settings {
+                pg_sys::AtEOXact_GUC(true, level);
+            }
             if sees == Sees::Latest {
                 pg_sys::PopActiveSnapshot();
             }
@@ -173,6 +162,21 @@ impl Drop for Prepared {
             // SAFETY: kept by `new`, and freed once.
             unsafe { pg_sys::SPI_freeplan(self.plan) };
         }
+    }
+}
+
+/// Turns off what else a planner may choose, until the level that it returns is ended; after an error PostgreSQL does
+/// that.
+fn only_nested_loops_over_indexes() -> i32 {
+    // SAFETY: PostgreSQL's own steps for settings that hold for a while.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        for name in [c"enable_seqscan", c"enable_bitmapscan", c"enable_hashjoin", c"enable_mergejoin"] {
+            let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
+            let action = pg_sys::GucAction::GUC_ACTION_SAVE;
+            pg_sys::set_config_option(name.as_ptr(), c"off".as_ptr(), context, source, action, true, 0, false);
+        }
+        level
     }
 }
 

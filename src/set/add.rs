@@ -64,7 +64,7 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
         return check_kind(set, site, operation);
     }
     connected(|| set.take_part())?;
-    let (mut rest, mut has_turn, mut has_added) = (items, false, false);
+    let (mut rest, mut has_made_room, mut has_added) = (items, false, false);
     while !rest.is_empty() {
         rest = connected(|| {
             if has_added {
@@ -74,15 +74,15 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
             let (batch, later) = rest.split_at(first_batch(rest, &list));
             let probed = probe(set, site, batch, operation)?;
             let new = probed.count_new() as f64 * (rest.len() as f64 / batch.len() as f64);
-            if !has_added && set.make_room(&probed.list, new)? {
-                has_added = true;
+            if !has_added && !has_made_room && set.make_room(&probed.list, new)? {
+                has_made_room = true;
                 return Ok(rest);
             }
             let taking = set.takes_new(&probed.list)?.clone();
             let rows = probed.lacking(&taking, batch, set.parameters().renews);
-            if !has_turn && Set::are_shared_by_two_of(rows.len() as u64, taking.shards) {
+            // Who has the lock of a row already could be waited for by who has the turn.
+            if !has_added && Set::are_shared_by_two_of(rows.len() as u64, taking.shards) {
                 set.take_turn();
-                has_turn = true;
             }
             insert_into(set, site, batch, &probed, &rows, operation, &mut is_new)?;
             has_added = true;
@@ -153,7 +153,7 @@ fn insert_into(
     let mut changes: Vec<(Wanted, PgBuffer)> = Vec::new();
     let (mut rates, mut new) = (Rates::default(), Vec::new());
     let mut added = 0;
-    set.lock(generation, rows, |wanted, row| {
+    set.lock(rows, |wanted, row| {
         let view = View::parse_trusted(row.filter.bytes())?;
         let kind = site.element.key(&view.header, operation)?.kind;
         // What is forgotten makes room.
@@ -184,7 +184,7 @@ fn insert_into(
     }
     fill::check(set, &probed.list, rates, added)?;
     changes.sort_unstable_by_key(|(wanted, _)| wanted.shard);
-    set.update(generation, &changes, now)
+    set.update(&changes, now)
 }
 
 /// Refuses elements of another kind than the set has, even if there are none.

@@ -35,10 +35,11 @@ use pg_bloom_core::filter::generations::End;
 use pgrx::pg_sys::{self, Datum};
 use std::time::Duration;
 
-/// Microseconds for which who ends a generation waits for others, and new ones for it.
-const PATIENCE: Timestamp = 40_000;
-/// Microseconds until it tries again.
-const PAUSE: Timestamp = 50 * PATIENCE;
+/// Microseconds for which who ends a generation waits for others, and new ones for it: large batches that wait for each
+/// other's turn take as long.
+const PATIENCE: Timestamp = 200_000;
+/// Microseconds until it tries again: at first, and at most, after every try has doubled it.
+const PAUSES: (Timestamp, Timestamp) = (1_000_000, 16_000_000);
 
 /// What a generation may take more than it is made for, as a share of that.
 const LITTLE: f64 = 0.125;
@@ -64,32 +65,41 @@ impl Set {
         }
         refuse_in_recovery();
         owner::require(self.oid, pg_sys::ACL_INSERT);
-        self.end_if_due()?;
+        if !self.end_if_due()? {
+            self.join();
+        }
+        Ok(())
+    }
+
+    /// Shares the lock of the generations with all who add.
+    fn join(&self) {
         let (gate, generations) = (self.gate(), self.generations());
         if gate.try_take(Mode::Shared) == Taken::No {
             // Whoever has the gate waits for those who take part already.
-            match generations.try_take(Mode::Shared) {
-                Taken::Again => return Ok(()),
-                Taken::Yes => generations.give_back(Mode::Shared),
-                Taken::No => {}
+            for mode in [Mode::Exclusive, Mode::Shared] {
+                match generations.try_take(mode) {
+                    Taken::Again => return,
+                    Taken::Yes => generations.give_back(mode),
+                    Taken::No => {}
+                }
             }
             gate.take(Mode::Shared);
         }
         gate.give_back(Mode::Shared);
         generations.take(Mode::Shared);
-        Ok(())
     }
 
-    /// Ends a generation whose time is over or that is full, if others let it, and makes the next.
+    /// Ends a generation whose time is over or that is full, if others let it, and makes the next. Returns whether
+    /// nobody else can add now, until the transaction ends.
     ///
     /// # Errors
     /// As [`Set::end`].
-    pub fn end_if_due(&self) -> Result<()> {
-        let Some(growth) = &self.known.growth else { return Ok(()) };
+    pub fn end_if_due(&self) -> Result<bool> {
+        let Some(growth) = &self.known.growth else { return Ok(false) };
         let list = self.list(Sees::Now)?;
         match self.end_of(growth, &list)? {
             Some(end) => self.end(growth, &list, Wait::Briefly, |level| growth.plan.next(level, end)),
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -145,7 +155,14 @@ impl Set {
         if elements <= left + made_for * LITTLE || growth.takes[enough] <= left {
             return Ok(false);
         }
-        self.end(growth, list, Wait::ForAll, |level| growth.plan.next(level, End::Full).max(enough))?;
+        let is_alone = self.generations().try_take(Mode::Exclusive) != Taken::No;
+        if !is_alone {
+            // Two that wait for all others must not both be among these.
+            self.generations().give_back(Mode::Shared);
+        }
+        if !self.end(growth, list, Wait::ForAll, |level| growth.plan.next(level, End::Full).max(enough))? && !is_alone {
+            self.join();
+        }
         Ok(true)
     }
 
@@ -154,28 +171,36 @@ impl Set {
     ///
     /// # Errors
     /// Those of the statements; 40001 if the newest isn't that of the transaction's snapshot.
-    pub fn end(&self, growth: &Growth, list: &List, wait: Wait, next: impl FnOnce(usize) -> usize) -> Result<()> {
+    pub fn end(&self, growth: &Growth, list: &List, wait: Wait, next: impl FnOnce(usize) -> usize) -> Result<bool> {
         if wait == Wait::Briefly && time::now() < self.known.watch.try_again.get() {
-            return Ok(());
+            return Ok(false);
         }
+        let watch = &self.known.watch;
         if !self.wait_for_others(wait) {
-            self.known.watch.try_again.set(time::now() + PAUSE);
-            return Ok(());
+            let (first, most) = PAUSES;
+            watch.pause.set((2 * watch.pause.get()).clamp(first, most));
+            watch.try_again.set(time::now() + watch.pause.get());
+            return Ok(false);
         }
+        watch.pause.set(0);
         let before = list.newest().number;
         let list = self.read_list(Sees::Now)?;
         self.check_snapshot(&list)?;
         if list.newest().number != before {
             // Somebody else was first.
             self.generations().give_back(Mode::Exclusive);
-            return Ok(());
+            return Ok(false);
         }
-        self.make_next(growth, &list, next(self.level(growth, list.newest())))
+        self.make_next(growth, &list, next(self.level(growth, list.newest())))?;
+        Ok(true)
     }
 
     /// Takes the lock of the generations alone, if the others let it.
     fn wait_for_others(&self, wait: Wait) -> bool {
         let (gate, generations) = (self.gate(), self.generations());
+        if generations.try_take(Mode::Exclusive) != Taken::No {
+            return true;
+        }
         if wait == Wait::ForAll {
             gate.take(Mode::Exclusive);
             generations.take(Mode::Exclusive);

@@ -156,14 +156,11 @@ impl Set {
         sees: Sees,
         each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
     ) -> Result<Option<Error>> {
-        let rows = if self.known.growth.is_some() {
-            let mut rows = memory::list(wanted.len() + 1);
-            wanted.iter().for_each(|wanted| memory::push(&mut rows, (wanted.generation, wanted.shard)));
-            memory::push(&mut rows, (list.newest().number.saturating_add(1), 0));
-            statements::both_numbers(rows.into_iter())
-        } else {
-            shards_of(wanted)
-        };
+        let next = (list.newest().number.saturating_add(1), 0);
+        // Of a set without generations the row after the last: there is one if the snapshot is older than the
+        // constraint.
+        let next = if self.known.growth.is_some() { next } else { (0, list.newest().shards) };
+        let rows = self.numbers_of(wanted, Some(next));
         self.rows(&self.known.read, &[rows], wanted, sees, each)
     }
 
@@ -172,30 +169,23 @@ impl Set {
     ///
     /// # Errors
     /// As [`Set::read`]; 40001 under REPEATABLE READ for a row that changed since the transaction began.
-    pub fn lock(
-        &self,
-        generation: i32,
-        wanted: &[Wanted],
-        each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
-    ) -> Result<()> {
+    pub fn lock(&self, wanted: &[Wanted], each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>) -> Result<()> {
         let (lock, _) = self.write()?;
-        let both = [Datum::from(generation), shards_of(wanted)];
-        let values = if self.known.growth.is_some() { &both[..] } else { &both[1..] };
-        self.rows(lock, values, wanted, Sees::Now, each)?.map_or(Ok(()), Err)
+        self.rows(lock, &[self.numbers_of(wanted, None)], wanted, Sees::Now, each)?.map_or(Ok(()), Err)
     }
 
     /// Changes the filters of rows of one generation, which ascend, while connected.
     ///
     /// # Errors
     /// 55000 and 27000 if a trigger, a rule or a policy left out a row or stored something else; those of UPDATE.
-    pub fn update(&self, generation: i32, changes: &[(Wanted, PgBuffer)], now: Timestamp) -> Result<()> {
+    pub fn update(&self, changes: &[(Wanted, PgBuffer)], now: Timestamp) -> Result<()> {
         let (_, update) = self.write()?;
         let mut datums = memory::list(changes.len());
         changes.iter().for_each(|(_, filter)| memory::push(&mut datums, Element { datum: filter.datum() }));
         let wanted: Vec<Wanted> = memory::collect(changes.iter().map(|(wanted, _)| wanted.clone()));
         let filters = array::array_of(catalog::array_type(self.known.bloom), self.known.bloom, datums);
-        let all = [Datum::from(generation), shards_of(&wanted), filters, Datum::from(now)];
-        let values = if self.known.growth.is_some() { &all[..] } else { &all[1..3] };
+        let all = [self.numbers_of(&wanted, None), filters, Datum::from(now)];
+        let values = if self.known.growth.is_some() { &all[..] } else { &all[..2] };
         let as_written = |wanted: &Wanted, row: &Row<'_>| {
             let place = changes.binary_search_by_key(&wanted.shard, |(wanted, _)| wanted.shard);
             let is_same = place.is_ok_and(|place| changes[place].1.bytes() == row.filter.bytes());
@@ -208,6 +198,20 @@ impl Set {
             return Ok(());
         }
         self.read(Sees::Now, |_| wanted.clone(), as_written).map(drop)
+    }
+
+    /// What statements look rows up by, as an array, and one more.
+    fn numbers_of(&self, wanted: &[Wanted], more: Option<(i32, u32)>) -> Datum {
+        if self.known.growth.is_none() {
+            let mut shards = memory::list(wanted.len() + 1);
+            wanted.iter().for_each(|wanted| memory::push(&mut shards, wanted.shard));
+            more.into_iter().for_each(|(_, shard)| memory::push(&mut shards, shard));
+            return statements::numbers(shards.into_iter());
+        }
+        let mut rows = memory::list(wanted.len() + 1);
+        wanted.iter().for_each(|wanted| memory::push(&mut rows, (wanted.generation, wanted.shard)));
+        more.into_iter().for_each(|row| memory::push(&mut rows, row));
+        statements::both_numbers(rows.into_iter())
     }
 
     /// Executes a statement that returns these rows, which ascend, each once. The result is an error if one is missing,
@@ -321,7 +325,10 @@ impl Set {
             format!("filter set {} returned a wrong row for shard {shard}{of}", self.quoted_name()),
         )
         .detail("Each shard must have exactly one row, also in the tables that inherit from the set.")
-        .hint("Remove the other rows, or tables that inherit from the set.")
+        .hint(
+            "Retry if its rows and its constraint were replaced in the meantime. Otherwise remove the other rows, or \
+             tables that inherit from the set.",
+        )
     }
 
     #[cold]
@@ -333,11 +340,6 @@ impl Set {
         .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
         .hint("Let it leave the columns of the filter set as they are.")
     }
-}
-
-/// The shards of rows, as an array.
-fn shards_of(wanted: &[Wanted]) -> Datum {
-    statements::numbers(wanted.iter().map(|wanted| wanted.shard))
 }
 
 /// The columns that the statements return: generation, shard, number of shards, and the row.

@@ -7,7 +7,7 @@
 
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
-use crate::pg::sql::{Prepared, Sees};
+use crate::pg::sql::Prepared;
 use crate::pg::value::array;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -30,8 +30,7 @@ pub fn read(table: &[u8], has_generations: bool) -> Result<Prepared> {
         ],
         &[pg_sys::INT8ARRAYOID],
     )?;
-    read.plan_with_index(&[both_numbers([].into_iter())], Sees::CallingQuery)?;
-    Ok(read)
+    Ok(read.with_index())
 }
 
 /// The expression that the index has.
@@ -74,31 +73,31 @@ pub fn write(table: &[u8], filters: Oid) -> Result<(Prepared, Prepared)> {
     Ok((lock, update))
 }
 
-/// The same of one generation, which the first parameter says; the last one of the change is its time.
+/// The same of rows of generations; the last parameter of the change is its time.
 pub fn write_generation(table: &[u8], filters: Oid) -> Result<(Prepared, Prepared)> {
     let lock = Prepared::new(
         &[
             b"SELECT s.shard, s.filter, s.generation, s.shards, s.changed FROM ",
             table,
-            b" AS s WHERE s.generation OPERATOR(pg_catalog.=) $1 AND s.shard OPERATOR(pg_catalog.=) ANY ($2) ",
-            b"ORDER BY s.shard FOR NO KEY UPDATE",
+            b" AS s WHERE ",
+            BOTH_NUMBERS,
+            b" OPERATOR(pg_catalog.=) ANY ($1) ORDER BY s.shard FOR NO KEY UPDATE",
         ],
-        &[pg_sys::INT4OID, pg_sys::INT4ARRAYOID],
+        &[pg_sys::INT8ARRAYOID],
     )?;
     let update = Prepared::new(
         &[
             b"UPDATE ",
             table,
-            b" AS s SET filter = n.filter, changed = GREATEST(s.changed, $4) ",
-            b"FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS n (shard, filter) ",
-            b"WHERE s.generation OPERATOR(pg_catalog.=) $1 AND s.shard OPERATOR(pg_catalog.=) ANY ($2) ",
-            b"AND s.shard OPERATOR(pg_catalog.=) n.shard ",
+            b" AS s SET filter = n.filter, changed = GREATEST(s.changed, $3) ",
+            b"FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (both_numbers, filter) WHERE ",
+            BOTH_NUMBERS,
+            b" OPERATOR(pg_catalog.=) n.both_numbers ",
             b"RETURNING s.shard, s.filter, s.generation, s.shards, s.changed",
         ],
-        &[pg_sys::INT4OID, pg_sys::INT4ARRAYOID, filters, pg_sys::TIMESTAMPTZOID],
+        &[pg_sys::INT8ARRAYOID, filters, pg_sys::TIMESTAMPTZOID],
     )?;
-    lock.plan_with_index(&[Datum::from(0), numbers([].into_iter())], Sees::Now)?;
-    Ok((lock, update))
+    Ok((lock.with_index(), update.with_index()))
 }
 
 /// What is asked and done about generations.

@@ -116,6 +116,8 @@ pub struct Watch {
     pub full: Cell<Option<i32>>,
     /// When to try again to end a generation, after others were in the way.
     pub try_again: Cell<Timestamp>,
+    /// The microseconds that it waits until then.
+    pub pause: Cell<Timestamp>,
     /// The transaction that made a generation, and which.
     pub made: Cell<Option<(u32, i32)>>,
     /// The generation in whose time the session has looked for what is to be dropped.
@@ -241,11 +243,14 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
             .hint("If it was renamed, name it bloom again: the functions of sets find it by its name."));
     }
     let columns = check_columns(table, definition::columns(table), bloom)?;
-    let parameters = definition::check_calls(table)
-        .iter()
-        .filter(|check| is_check(call, check))
-        .find_map(|check| parameters(&check.arguments, &columns))
-        .ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
+    let checks = definition::check_calls(table);
+    let checks = checks.iter().filter(|check| is_check(call, check));
+    let mut all = checks.filter_map(|check| parameters(&check.arguments, &columns));
+    let parameters =
+        all.next().ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
+    if all.any(|other| other != parameters) {
+        return Err(no_set(table, "It has constraints that call bloom_set_check with different arguments."));
+    }
     check_primary_key(table, &columns)?;
     let watch = before.filter(|known| known.parameters == parameters).map(|known| known.watch.clone());
     let known = Rc::new(Known {

@@ -81,8 +81,8 @@ fn newest(client: &mut Client) -> i32 {
     value(client, "SELECT max(generation) FROM s")
 }
 
-/// One adds to a slice and stays; its time is over, but another that adds doesn't wait for the first, and gets nothing that
-/// the first got.
+/// One adds to a slice and stays; its time is over, but another that adds doesn't wait for the first, and gets nothing
+/// that the first got.
 #[test]
 fn a_slice_does_not_end_while_somebody_adds_to_it() {
     let (mut first, mut second) = full("stays");

@@ -307,3 +307,41 @@ fn calls_do_not_deadlock_with_reindex() {
         0
     );
 }
+
+/// What a set is made for comes from its constraint, and rows from the snapshot: both must be of one time.
+#[test]
+fn a_snapshot_older_than_the_constraint_is_noticed() {
+    let mut first = server().database("replaced");
+    run(
+        &mut first,
+        "SELECT bloom_set_create('s', 'integer', 1000000), bloom_set_create('smaller', 'integer', 10000),
+            bloom_set_create('larger', 'integer', 10000000)",
+    );
+    let all: Vec<i32> = (0..1000).collect();
+    for set in ["s", "smaller", "larger"] {
+        add_all(&mut first, set, &all);
+    }
+    for other in ["smaller", "larger", "smaller"] {
+        let mut second = named("replaced", "second");
+        let mut old =
+            second.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().expect("can begin");
+        old.query_one("SELECT 1", &[]).expect("it has a snapshot");
+        let check: String = value(
+            &mut first,
+            &format!(
+                "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = '{other}'::regclass AND contype = 'c'"
+            ),
+        );
+        run(
+            &mut first,
+            &format!(
+                "BEGIN; LOCK TABLE s; ALTER TABLE s DROP CONSTRAINT filter_set; DELETE FROM s;
+                 INSERT INTO s TABLE {other}; ALTER TABLE s ADD CONSTRAINT filter_set {check}; COMMIT"
+            ),
+        );
+        let asked = old.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&all]);
+        assert_eq!(state_of(&asked.expect_err("its rows are others")), "55000");
+        old.rollback().expect("can end");
+        assert!(add_all(&mut first, "s", &all).is_empty());
+    }
+}

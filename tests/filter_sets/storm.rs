@@ -16,6 +16,8 @@ struct Storm {
     database: &'static str,
     /// What follows the type of its elements where it is made.
     made_for: &'static str,
+    /// The share of elements that may be taken for old ones. Generations take more than they are made for while their
+    /// end is in the way of others.
     fpr: f64,
     /// Elements that all sessions choose from.
     universe: usize,
@@ -115,7 +117,7 @@ fn nothing_is_lost_or_given_twice_while_a_set_grows() {
     let mut client = weather(&Storm {
         database: "growing",
         made_for: "fpr => 1e-6",
-        fpr: 1e-6,
+        fpr: 0.001,
         universe: 300_000,
         sizes: &[1, 50, 3000, 20_000],
         transactions: 60,
@@ -130,13 +132,22 @@ fn nothing_is_lost_or_given_twice_while_a_set_forgets() {
     let mut client = weather(&Storm {
         database: "forgetting",
         made_for: "35000, 1e-4, '1 hour'",
-        fpr: 1e-4,
+        fpr: 0.01,
         universe: 30_000,
         sizes: &[1, 50, 300, 2000],
         transactions: 120,
     });
     let generations: i64 = value(&mut client, "SELECT count(*) FROM bloom_set_generations('s')");
     assert!((3..=9).contains(&generations), "{generations} slices");
+}
+
+/// One of those at work, also if it fails.
+struct Working<'a>(&'a AtomicUsize);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Adds to a set from many sessions, and checks it. Returns a client for its database.
@@ -150,10 +161,8 @@ fn weather(storm: &Storm) -> Client {
         let workers: Vec<_> = (0..SESSIONS)
             .map(|session| {
                 scope.spawn(move || {
-                    let transactions = setting("SET_TRANSACTIONS", storm.transactions);
-                    let done = work(server, storm, session as u64, transactions);
-                    at_work.fetch_sub(1, Ordering::Relaxed);
-                    done
+                    let _working = Working(at_work);
+                    work(server, storm, session as u64, setting("SET_TRANSACTIONS", storm.transactions))
                 })
             })
             .collect();

@@ -94,6 +94,14 @@ SELECT call, state, hint FROM unnest(ARRAY['bloom_set_add_all(''arrays'', ARRAY[
     'bloom_add_all(bloom_empty(10) || ARRAY[1], ARRAY[1])', 'bloom_set_add(''arrays'', 1)']) AS call, failure('SELECT ' || call);
 DROP TABLE arrays;
 
+-- Two constraints that don't agree.
+SELECT bloom_set_create('ambiguous', 'integer', 1000);
+ALTER TABLE ambiguous ADD CONSTRAINT a CHECK (bloom_set_check(shard, filter, 'integer', 64, 1000, 0.01)) NOT VALID;
+SELECT bloom_set_add('ambiguous', 1) AS the_same_twice;
+ALTER TABLE ambiguous ADD CONSTRAINT b CHECK (bloom_set_check(shard, filter, 'integer', 32, 500, 0.01)) NOT VALID;
+SELECT state, detail FROM failure($$SELECT bloom_set_contains('ambiguous', 1)$$);
+DROP TABLE ambiguous;
+
 -- Tables that are no such set.
 CREATE TABLE by_hand (shard integer PRIMARY KEY, filter bloom NOT NULL);
 CREATE TABLE others (id integer);
