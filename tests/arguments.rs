@@ -14,7 +14,8 @@ use std::sync::OnceLock;
 /// 22P03 are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor
 /// may call; 42602, 42704, 42809, 42P01 and 42P07 are for names, types and tables of sets.
 const ANSWERS: [&str; 13] = [
-    "00000", "0A000", "22004", "22023", "22P02", "22P03", "42602", "42704", "42804", "42809", "42P01", "42P07", "54000",
+    "00000", "0A000", "22004", "22023", "22008", "22P02", "22P03", "42602", "42704", "42804", "42809", "42P01",
+    "42P07", "54000",
 ];
 
 /// What the newest releases of PostgreSQL answer to a NULL of type internal.

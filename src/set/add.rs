@@ -1,7 +1,7 @@
 //! `bloom_set_add`, `bloom_set_add_all`: adding, and which elements were new.
 //!
 //! ```text
-//! part     the newest generation stays the newest until the transaction ends; only of sets that grow or forget
+//! part     of those who add to the newest generation; only of sets that grow or forget
 //! read     the rows of the batch, of all generations, without locks
 //! turn     large batches wait for each other here, before they hold the lock of any row
 //! lock     the rows of the newest generation that lack an element, in the order of their shards
@@ -63,33 +63,81 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
     if items.is_empty() {
         return check_kind(set, site, operation);
     }
-    connected(|| set.take_part())?;
-    let (mut rest, mut has_made_room, mut has_added) = (items, false, false);
+    set.require_rights_to_add();
+    let mut adding = Adding::default();
+    let mut rest = items;
     while !rest.is_empty() {
         rest = connected(|| {
-            if has_added {
-                set.end_if_due()?;
-            }
+            set.end_if_due()?;
             let list = set.list(Sees::Now)?;
+            adding.take_part(set, site, &list, rest, operation)?;
             let (batch, later) = rest.split_at(first_batch(rest, &list));
-            let probed = probe(set, site, batch, operation)?;
-            let new = probed.count_new() as f64 * (rest.len() as f64 / batch.len() as f64);
-            if !has_added && !has_made_room && set.make_room(&probed.list, new)? {
-                has_made_room = true;
+            let probed = probe(set, site, batch, operation, &mut adding.cutoff)?;
+            if probed.list.newest() != list.newest() {
                 return Ok(rest);
             }
-            let taking = set.takes_new(&probed.list)?.clone();
-            let rows = probed.lacking(&taking, batch, set.parameters().renews);
-            // Who has the lock of a row already could be waited for by who has the turn.
-            if !has_added && Set::are_shared_by_two_of(rows.len() as u64, taking.shards) {
-                set.take_turn();
+            let new = probed.count_new() as f64 * (rest.len() as f64 / batch.len() as f64);
+            if !adding.has_locks && !std::mem::replace(&mut adding.has_made_room, true) && set.make_room(&list, new)? {
+                return Ok(rest);
             }
-            insert_into(set, site, batch, &probed, &rows, operation, &mut is_new)?;
-            has_added = true;
-            Ok(later)
+            let rows = probed.lacking(set, batch);
+            adding.take_turn(set, rows.len(), &list);
+            let is_added = insert_into(set, site, batch, &probed, &rows, operation, &mut is_new)?;
+            adding.has_locks = true;
+            Ok(if is_added { later } else { rest })
         })?;
     }
     connected(|| set.drop_leftover_once(&*set.list(Sees::Now)?))
+}
+
+/// What a call has done so far for the elements that are still to be added.
+#[derive(Default)]
+struct Adding {
+    /// The generation that it takes part in.
+    part: Option<i32>,
+    /// Whether it has locks of rows: who has one could be waited for by who has the turn.
+    has_locks: bool,
+    has_turn: bool,
+    has_made_room: bool,
+    /// What changed before is forgotten to this call.
+    cutoff: Option<Timestamp>,
+}
+
+impl Adding {
+    /// Takes part in adding to the newest generation, and locks the rows of older ones to which somebody may be adding
+    /// the same elements, in the order of their generations and shards. Those before the one in which this call took
+    /// part are locked already, or settled.
+    fn take_part(&mut self, set: &Set, site: &Site, list: &List, items: &[Item], operation: &str) -> Result<()> {
+        let newest = list.newest();
+        if self.part == Some(newest.number) {
+            return Ok(());
+        }
+        set.take_part(newest);
+        for generation in set.unsettled(list, self.part.unwrap_or(0)) {
+            if !self.has_locks && !std::mem::replace(&mut self.has_turn, true) {
+                set.take_turn();
+            }
+            let mut rest = items;
+            while !rest.is_empty() {
+                let (batch, later) = rest.split_at(first_batch(rest, list));
+                // What is there already needn't be locked, nor may it, if this call has locks of later rows.
+                let probed = probe(set, site, batch, operation, &mut self.cutoff)?;
+                set.lock_what_is_there(&probed.without(&generation, batch))?;
+                rest = later;
+            }
+            self.has_locks = true;
+        }
+        self.part = Some(newest.number);
+        Ok(())
+    }
+
+    /// Waits for the turn of this call, if it changes so many rows that another of its size would have some in common.
+    fn take_turn(&mut self, set: &Set, rows: usize, list: &List) {
+        let wants_turn = Set::are_shared_by_two_of(rows as u64, list.newest().shards);
+        if wants_turn && !self.has_locks && !std::mem::replace(&mut self.has_turn, true) {
+            set.take_turn();
+        }
+    }
 }
 
 /// What was found of a batch, without locks.
@@ -98,6 +146,8 @@ struct Probed {
     list: Rc<List>,
     /// The newest generation that has each item.
     found: Vec<Option<i32>>,
+    /// What changed before is forgotten to this call.
+    cutoff: Option<Timestamp>,
 }
 
 impl Probed {
@@ -106,23 +156,36 @@ impl Probed {
         self.found.iter().filter(|found| found.is_none()).count()
     }
 
-    /// The rows of the generation that takes what is new, which lack an item of the batch.
-    fn lacking(&self, taking: &Generation, batch: &[Item], renews: bool) -> Vec<Wanted> {
-        let lacks = |found: &Option<i32>| found.is_none_or(|generation| renews && generation < taking.number);
-        let lacking = Wanted::of(taking, batch).filter(|row| self.found[row.items.clone()].iter().any(lacks));
+    /// The rows of the newest generation that lack an item of the batch, or are to be changed because one comes again.
+    fn lacking(&self, set: &Set, batch: &[Item]) -> Vec<Wanted> {
+        let newest = self.list.newest();
+        let (renews, touches) = (set.parameters().renews, self.touches(set));
+        let lacks = |found: &Option<i32>| found.is_none_or(|found| touches || renews && found < newest.number);
+        let lacking = Wanted::of(newest, batch).filter(|row| self.found[row.items.clone()].iter().any(lacks));
         memory::collect(lacking)
+    }
+
+    /// The rows of a generation in which items would be that no generation has.
+    fn without(&self, generation: &Generation, batch: &[Item]) -> Vec<Wanted> {
+        let is_new = |row: &Wanted| self.found[row.items.clone()].iter().any(Option::is_none);
+        memory::collect(Wanted::of(generation, batch).filter(is_new))
+    }
+
+    /// Whether rows remember when their elements came again: after the time of the generation they must.
+    fn touches(&self, set: &Set) -> bool {
+        set.parameters().renews && set.is_due(self.list.newest())
     }
 }
 
 /// Looks for the items of a batch in all generations.
-fn probe(set: &Set, site: &Site, batch: &[Item], operation: &str) -> Result<Probed> {
+fn probe(set: &Set, site: &Site, batch: &[Item], operation: &str, cutoff: &mut Option<Timestamp>) -> Result<Probed> {
     let mut found: Vec<Option<i32>> = memory::collect(batch.iter().map(|_| None));
     let wanted = |list: &List| memory::collect(list.generations.iter().flat_map(|g| Wanted::of(g, batch)));
-    let (remembered, mut cutoff) = (set.list(Sees::Now)?, None);
+    let remembered = set.list(Sees::Now)?;
     let list = set.read(Sees::Now, wanted, |wanted, row| {
         let view = View::parse_trusted(row.filter.bytes())?;
         site.element.key(&view.header, operation)?;
-        if set.is_over(row, &remembered, &mut cutoff) {
+        if set.is_over(wanted, row, &remembered, cutoff) {
             return Ok(());
         }
         for i in wanted.items.clone() {
@@ -133,11 +196,12 @@ fn probe(set: &Set, site: &Site, batch: &[Item], operation: &str) -> Result<Prob
         }
         Ok(())
     })?;
-    Ok(Probed { list, found })
+    Ok(Probed { list, found, cutoff: *cutoff })
 }
 
-/// Locks these rows of the generation that takes what is new, and adds to them the items that no generation has.
-/// Without rows the statement still asks for the right to UPDATE, which must not depend on what is in the set.
+/// Locks these rows of the newest generation, and adds to them the items that no generation has. Returns false, and has
+/// done nothing, if it isn't the newest any more. Without rows the statement still asks for the right to UPDATE, which
+/// must not depend on what is in the set.
 fn insert_into(
     set: &Set,
     site: &Site,
@@ -146,31 +210,31 @@ fn insert_into(
     rows: &[Wanted],
     operation: &str,
     is_new: &mut impl FnMut(&Item),
-) -> Result<()> {
-    let generation = rows.first().map_or(probed.list.newest().number, |row| row.generation);
-    let (now, renews) = (set.now(&probed.list), set.parameters().renews);
-    let mut cutoff = Some(set.cutoff(&probed.list).unwrap_or(Timestamp::MIN));
+) -> Result<bool> {
+    let (now, renews, touches) = (set.now(&probed.list), set.parameters().renews, probed.touches(set));
+    let mut cutoff = probed.cutoff;
     let mut changes: Vec<(Wanted, PgBuffer)> = Vec::new();
-    let (mut rates, mut new) = (Rates::default(), Vec::new());
+    let (mut rates, mut new, mut new_items) = (Rates::default(), Vec::new(), Vec::new());
     let mut added = 0;
     set.lock(rows, |wanted, row| {
         let view = View::parse_trusted(row.filter.bytes())?;
         let kind = site.element.key(&view.header, operation)?.kind;
         // What is forgotten makes room.
-        let emptied = set.is_over(row, &probed.list, &mut cutoff).then(|| build::empty::<PgBuffer>(&view.header));
+        let is_over = set.is_over(wanted, row, &probed.list, &mut cutoff);
+        let emptied = is_over.then(|| build::empty::<PgBuffer>(&view.header));
         let view = emptied.as_ref().map_or(Ok(view), |empty| View::parse_trusted(empty.bytes()))?;
         new.clear();
         for i in wanted.items.clone() {
             check_often(i);
-            let is_old = probed.found[i].is_some_and(|found| found < generation);
+            let is_old = probed.found[i].is_some_and(|found| found < wanted.generation);
             if (!is_old || renews) && !build::contains(&view, batch[i].hash) {
                 memory::push(&mut new, batch[i].hash);
                 if !is_old {
-                    is_new(&batch[i]);
+                    memory::push(&mut new_items, i);
                 }
             }
         }
-        if !new.is_empty() {
+        if !new.is_empty() || touches {
             added += new.len() as u64;
             new.sort_unstable();
             let changed = build::add::<PgBuffer>(&view, kind, &new, settings::max_filter_bytes()).during(operation)?;
@@ -180,11 +244,17 @@ fn insert_into(
         Ok(())
     })?;
     if changes.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
+    if !set.is_newest(&probed.list)? {
+        set.forget_list();
+        return Ok(false);
+    }
+    new_items.iter().for_each(|&i| is_new(&batch[i]));
     fill::check(set, &probed.list, rates, added)?;
     changes.sort_unstable_by_key(|(wanted, _)| wanted.shard);
-    set.update(&changes, now)
+    set.update(&changes, now)?;
+    Ok(true)
 }
 
 /// Refuses elements of another kind than the set has, even if there are none.

@@ -60,7 +60,7 @@ fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there
             set.read(Sees::CallingQuery, wanted, |wanted, row| {
                 let view = View::parse_trusted(row.filter.bytes())?;
                 site.element.key(&view.header, operation)?;
-                if items.is_empty() || set.is_over(row, &list, &mut cutoff) {
+                if items.is_empty() || set.is_over(wanted, row, &list, &mut cutoff) {
                     return Ok(());
                 }
                 let often = batch[wanted.items.clone()].iter().enumerate().inspect(|(i, _)| check_often(*i));

@@ -1,120 +1,119 @@
 //! How a generation ends and the next is made, and how generations that are over go.
 //!
 //! An element must not be new in an old generation and in the next at the same time, to transactions that don't see
-//! each other. So nothing is added to a generation after another has been made, and the other is made when nobody adds:
+//! each other. Nobody waits for that until nobody adds to the old one, which may never be. Instead:
 //!
 //! ```text
-//! who adds         gate: passes ──▶ generations: shared, until its transaction ends ──▶ reads which there are, probes
-//!                                                                                      all, adds to the newest
-//! who ends one     gate: alone, briefly ──▶ generations: alone, until its transaction ends ──▶ makes the next
-//!                  (nobody starts to add)  (who was adding has ended; who comes waits, and sees the next)
+//! who adds     shares the lock of the newest generation G until its transaction ends
+//!              locks the rows of older generations that are not settled: somebody else has their lock
+//!              probes all, locks the rows of G, looks whether G is the newest still: else begins again
+//!              adds
+//! who ends G   makes the rows of G + 1; others don't see them before it commits, and go on adding to G
 //! ```
 //!
-//! Whoever ends one doesn't queue behind a transaction that stays open: it waits for [`PATIENCE`], adds to the old
-//! generation, and tries again later. A batch that is large for the old generation waits as long as it takes, as it
-//! would for the rows that others have changed.
-//!
-//! A transaction whose snapshot is older than the newest generation can't see that one, so it gets 40001. If it is
-//! itself the one that makes the next (under REPEATABLE READ), that is for the others: it adds to the one that its
-//! snapshot shows, whose rows it locks, so that those who were there before it are seen as usual.
+//! So whoever adds to G has locked its rows before it looked, and found no G + 1: who adds to G + 1 afterwards waits
+//! for these rows, and finds what was added. Who comes to the rows of G later finds G + 1. Rows are locked in the order
+//! of their generations and shards. A transaction with one snapshot locks the rows of all generations, since what was
+//! added there after it was taken is an error, 40001.
 
 use super::list::{Generation, List};
 use super::rates::sample;
 use super::rows::Wanted;
 use super::table::{Growth, Set};
 use crate::pg::call::error::{Error, Result, SqlState, warn};
-use crate::pg::call::interrupt;
 use crate::pg::catalog::owner;
 use crate::pg::sql::Sees;
 use crate::pg::storage::lock::{Lock, Mode, Taken};
-use crate::pg::value::time::{self, Timestamp};
+use crate::pg::value::time::Timestamp;
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::View;
 use pg_bloom_core::filter::build;
 use pg_bloom_core::filter::generations::End;
 use pgrx::pg_sys::{self, Datum};
-use std::time::Duration;
 
-/// Microseconds for which who ends a generation waits for others, and new ones for it: large batches that wait for each
-/// other's turn take as long.
-const PATIENCE: Timestamp = 200_000;
-/// Microseconds until it tries again: at first, and at most, after every try has doubled it.
-const PAUSES: (Timestamp, Timestamp) = (1_000_000, 16_000_000);
-
-/// What a generation may take more than it is made for, as a share of that.
+/// What a generation may take more than it is made for before a batch gets one of its own, as a share of that.
 const LITTLE: f64 = 0.125;
 
-/// How long to wait for those who add to a generation that is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// Some milliseconds.
-    Briefly,
-    /// Until they have all ended.
-    ForAll,
-}
-
 impl Set {
-    /// Takes part in adding until the transaction ends, so that the newest generation stays the newest, after ending
-    /// one whose time is over or that is full.
-    ///
-    /// # Errors
-    /// Those of the statements; 42501 without the right to make generations.
-    pub fn take_part(&self) -> Result<()> {
-        if self.known.growth.is_none() {
-            return Ok(());
+    /// Refuses who may not add to a set with generations.
+    pub fn require_rights_to_add(&self) {
+        if self.known.growth.is_some() {
+            refuse_in_recovery();
+            owner::require(self.oid, pg_sys::ACL_INSERT);
         }
-        refuse_in_recovery();
-        owner::require(self.oid, pg_sys::ACL_INSERT);
-        if !self.end_if_due()? {
-            self.join();
-        }
-        Ok(())
     }
 
-    /// Shares the lock of the generations with all who add.
-    fn join(&self) {
-        let (gate, generations) = (self.gate(), self.generations());
-        if gate.try_take(Mode::Shared) == Taken::No {
-            // Whoever has the gate waits for those who take part already.
-            for mode in [Mode::Exclusive, Mode::Shared] {
-                match generations.try_take(mode) {
-                    Taken::Again => return,
-                    Taken::Yes => generations.give_back(mode),
-                    Taken::No => {}
-                }
+    /// Takes part in adding to a generation until the transaction ends.
+    pub fn take_part(&self, generation: &Generation) {
+        if self.known.growth.is_some() {
+            self.part(generation).take(Mode::Shared);
+        }
+    }
+
+    /// Those of the generations from this one on, and before the newest, to which a transaction may have added that
+    /// isn't seen; to one with one snapshot that may be any.
+    pub fn unsettled(&self, list: &List, from: i32) -> Vec<Generation> {
+        let watch = &self.known.watch;
+        let newest = list.newest().number;
+        let older = || list.generations.iter().filter(|g| g.number >= from && g.number < newest);
+        if has_one_snapshot() {
+            return older().cloned().collect();
+        }
+        // Others don't see what this transaction made, and may still come to the one before.
+        let made = watch.made.get().filter(|&(by, _)| by == transaction()).map(|(_, first)| first);
+        let is_unsettled = |g: &&Generation| {
+            if made.is_some_and(|first| g.number >= first - 1) {
+                return true;
             }
-            gate.take(Mode::Shared);
+            let part = self.part(g);
+            let is_free = part.try_take(Mode::Exclusive) != Taken::No;
+            if is_free {
+                part.give_back(Mode::Exclusive);
+            }
+            !is_free
+        };
+        let unsettled: Vec<Generation> =
+            older().filter(|g| g.number >= watch.settled.get()).filter(is_unsettled).cloned().collect();
+        if unsettled.is_empty() && made.is_none() {
+            watch.settled.set(watch.settled.get().max(newest));
         }
-        gate.give_back(Mode::Shared);
-        generations.take(Mode::Shared);
+        unsettled
     }
 
-    /// Ends a generation whose time is over or that is full, if others let it, and makes the next. Returns whether
-    /// nobody else can add now, until the transaction ends.
-    ///
-    /// # Errors
-    /// As [`Set::end`].
-    pub fn end_if_due(&self) -> Result<bool> {
-        let Some(growth) = &self.known.growth else { return Ok(false) };
-        let list = self.list(Sees::Now)?;
-        match self.end_of(growth, &list)? {
-            Some(end) => self.end(growth, &list, Wait::Briefly, |level| growth.plan.next(level, end)),
-            None => Ok(false),
-        }
+    /// The lock of a generation. Some that are far from each other share one.
+    fn part(&self, generation: &Generation) -> Lock {
+        Lock::of(self.oid, 16 + (generation.number % 65_000) as u16)
     }
 
-    fn generations(&self) -> Lock {
+    /// The lock of who makes a generation.
+    fn making(&self) -> Lock {
         Lock::of(self.oid, 1)
     }
 
-    fn gate(&self) -> Lock {
+    /// The lock of those who drop generations.
+    pub fn dropping(&self) -> Lock {
         Lock::of(self.oid, 2)
+    }
+
+    /// Ends a generation whose time is over or that is full, and makes the next, unless somebody else does.
+    ///
+    /// # Errors
+    /// As [`Set::end`].
+    pub fn end_if_due(&self) -> Result<()> {
+        let Some(growth) = &self.known.growth else { return Ok(()) };
+        let list = self.list(Sees::Now)?;
+        if let Some(end) = self.end_of(growth, &list)?
+            && self.making().try_take(Mode::Exclusive) != Taken::No
+        {
+            self.end(growth, &list, |level| growth.plan.next(level, end))?;
+        }
+        Ok(())
     }
 
     /// Whether the newest generation is to end, and why.
     fn end_of(&self, growth: &Growth, list: &List) -> Result<Option<End>> {
         let newest = list.newest();
-        if growth.slice.is_some_and(|slice| slice.after(newest.since) <= time::now()) {
+        if self.is_due(newest) {
             let is_idle = growth.shards.len() > 1
                 && sample(self, newest)?.elements_of_all(newest) < growth.takes[self.level(growth, newest)] / 9.0;
             return Ok(Some(if is_idle { End::Idle } else { End::Over }));
@@ -130,17 +129,16 @@ impl Set {
 
     /// Whether the rates of the generations that are full leave room for one more.
     pub fn may_end_early(&self, growth: &Growth, list: &List) -> bool {
-        let Some(slice) = growth.slice else {
+        if growth.slice.is_none() {
             return growth.shards.last() != Some(&list.newest().shards);
-        };
-        let ended_early = |pair: &&[Generation]| pair[1].since < slice.after(pair[0].since);
+        }
+        let ended_early = |pair: &&[Generation]| self.due(&pair[0]).is_some_and(|due| pair[1].since < due);
         let full = list.generations.windows(2).filter(ended_early).count() as u32;
         full + 1 < growth.plan.most_full()
     }
 
-    /// Makes a generation that takes so many new elements, if the newest of these doesn't and a new one would, after
-    /// all others have ended; the caller must not have added anything. Returns whether the generations may be others
-    /// now.
+    /// Makes a generation that takes so many new elements, if the newest of these doesn't and a new one would; the
+    /// caller must not have added anything. Returns whether the generations may be others now.
     ///
     /// # Errors
     /// As [`Set::end`].
@@ -155,151 +153,118 @@ impl Set {
         if elements <= left + made_for * LITTLE || growth.takes[enough] <= left {
             return Ok(false);
         }
-        let is_alone = self.generations().try_take(Mode::Exclusive) != Taken::No;
-        if !is_alone {
-            // Two that wait for all others must not both be among these.
-            self.generations().give_back(Mode::Shared);
-        }
-        if !self.end(growth, list, Wait::ForAll, |level| growth.plan.next(level, End::Full).max(enough))? && !is_alone {
-            self.join();
-        }
+        // Whoever else makes one makes it for this batch too, if it is large.
+        self.making().take(Mode::Exclusive);
+        self.end(growth, list, |level| growth.plan.next(level, End::Full).max(enough))?;
         Ok(true)
     }
 
-    /// Ends the newest of these generations, if others let it, and makes the next one, whose level `next` says from
-    /// that of the newest.
+    /// Makes the generation after the newest of these, whose level `next` says from that of the newest. The caller has
+    /// the lock of who makes one, and keeps it until the transaction ends if it does.
     ///
     /// # Errors
     /// Those of the statements; 40001 if the newest isn't that of the transaction's snapshot.
-    pub fn end(&self, growth: &Growth, list: &List, wait: Wait, next: impl FnOnce(usize) -> usize) -> Result<bool> {
-        if wait == Wait::Briefly && time::now() < self.known.watch.try_again.get() {
-            return Ok(false);
-        }
-        let watch = &self.known.watch;
-        if !self.wait_for_others(wait) {
-            let (first, most) = PAUSES;
-            watch.pause.set((2 * watch.pause.get()).clamp(first, most));
-            watch.try_again.set(time::now() + watch.pause.get());
-            return Ok(false);
-        }
-        watch.pause.set(0);
+    fn end(&self, growth: &Growth, list: &List, next: impl FnOnce(usize) -> usize) -> Result<()> {
         let before = list.newest().number;
         let list = self.read_list(Sees::Now)?;
         self.check_snapshot(&list)?;
         if list.newest().number != before {
             // Somebody else was first.
-            self.generations().give_back(Mode::Exclusive);
-            return Ok(false);
+            self.making().give_back(Mode::Exclusive);
+            return Ok(());
         }
-        self.make_next(growth, &list, next(self.level(growth, list.newest())))?;
-        Ok(true)
+        self.make_next(growth, &list, next(self.level(growth, list.newest())))
     }
 
-    /// Takes the lock of the generations alone, if the others let it.
-    fn wait_for_others(&self, wait: Wait) -> bool {
-        let (gate, generations) = (self.gate(), self.generations());
-        if generations.try_take(Mode::Exclusive) != Taken::No {
-            return true;
-        }
-        if wait == Wait::ForAll {
-            gate.take(Mode::Exclusive);
-            generations.take(Mode::Exclusive);
-            gate.give_back(Mode::Exclusive);
-            return true;
-        }
-        if gate.try_take(Mode::Exclusive) == Taken::No {
-            return false;
-        }
-        let until = time::now() + PATIENCE;
-        let has_lock = loop {
-            interrupt::check_for_interrupts();
-            if generations.try_take(Mode::Exclusive) != Taken::No {
-                break true;
-            }
-            if time::now() >= until {
-                break false;
-            }
-            std::thread::sleep(Duration::from_micros(500));
-        };
-        gate.give_back(Mode::Exclusive);
-        has_lock
-    }
-
-    /// Makes the generation after these, while nobody else adds.
+    /// Makes the generation after these.
     fn make_next(&self, growth: &Growth, list: &List, level: usize) -> Result<()> {
         let (newest, now) = (list.newest(), self.now(list));
-        let about = self.about()?;
-        let ended = self.last_change(newest.number, now)?;
-        let mut oldest = list.generations[0].number;
-        if let Some(cutoff) = self.cutoff(list) {
-            let until = |g: &Generation| g.until.unwrap_or(ended);
-            let over = list.generations.iter().take_while(|g| until(g) <= cutoff).count() as i32;
-            oldest += over;
-        }
+        let oldest = self.oldest_to_count(list)?;
         let first = Wanted { generation: newest.number, shard: 0, shards: newest.shards, items: 0..0 };
         let mut next = None;
         self.read(
             Sees::Now,
             |_| vec![first.clone()],
             |_, row| {
-                let (shards, header) =
-                    growth.plan.shards(level, View::parse_trusted(row.filter.bytes())?.header.kind)?;
-                next = Some((shards, build::empty::<PgBuffer>(&header)));
+                let kind = View::parse_trusted(row.filter.bytes())?.header.kind;
+                let (shards, header) = growth.plan.shards(level, kind)?;
+                let (_, ended) = growth.plan.shards(self.level(growth, newest), kind)?;
+                next = Some((shards, build::empty::<PgBuffer>(&header), build::empty::<PgBuffer>(&ended)));
                 Ok(())
             },
         )?;
-        let Some((shards, filter)) = next else { return Ok(()) };
+        let Some((shards, filter, ended)) = next else { return Ok(()) };
+        let (about, int) = (self.about()?, |value: u32| Datum::from(value as i32));
         let number = newest.number + 1;
-        let changed = about.end.execute(&[Datum::from(newest.number), Datum::from(ended)], Sees::Now, |_| Ok(()))?;
-        let int = |value: u32| Datum::from(value as i32);
+        let end = [Datum::from(newest.number), int(newest.shards), Datum::from(now), ended.datum()];
+        let ended = about.end.execute(&end, Sees::Now, |_| Ok(()))?;
         let values =
-            [Datum::from(number), int(shards), int(shards - 1), Datum::from(now), filter.datum(), int(oldest as u32)];
+            [Datum::from(number), int(shards), int(shards - 1), Datum::from(now), filter.datum(), Datum::from(oldest)];
         let made = about.make.execute(&values, Sees::Now, |_| Ok(()))?;
         self.forget_list();
         // The plans of its statements are for a smaller table.
         self.known.is_current.set(false);
+        let own = &self.known.watch.made;
+        if own.get().is_none_or(|(by, _)| by != transaction()) {
+            own.set(Some((transaction(), number)));
+        }
         self.check_name()?;
-        if changed != 1 || made != u64::from(shards) {
+        if ended != 1 || made != u64::from(shards) {
             return Err(self.not_made(number));
         }
-        // SAFETY: within a transaction, which has written.
-        let transaction = unsafe { pg_sys::GetTopTransactionIdIfAny() };
-        self.known.watch.made.set(Some((transaction.into_inner(), number)));
         Ok(())
     }
 
-    /// When something was added to a generation last, if the set forgets.
-    fn last_change(&self, generation: i32, now: Timestamp) -> Result<Timestamp> {
-        let mut last = now;
-        if self.known.growth.as_ref().is_some_and(|growth| growth.slice.is_some()) {
-            self.about()?.last_change.execute(&[Datum::from(generation)], Sees::Now, |row| {
-                last = row.column(1).map_or(now, |datum| datum.value() as Timestamp);
-                Ok(())
-            })?;
+    /// The first of these generations, or the one after them, that still counts when the next is made: those before it
+    /// are settled, and all of their elements forgotten.
+    fn oldest_to_count(&self, list: &List) -> Result<i32> {
+        let mut oldest = list.generations[0].number;
+        let Some(cutoff) = self.cutoff(list) else { return Ok(oldest) };
+        let unsettled = self.unsettled(list, 0);
+        for generation in &list.generations {
+            if generation.since > cutoff || unsettled.contains(generation) || self.last_change(generation)? > cutoff {
+                break;
+            }
+            if generation == list.newest() {
+                // Nobody adds to it any more: who wants to waits until the transaction ends, and finds the next.
+                let is_settled = self.part(generation).try_take(Mode::Exclusive) != Taken::No;
+                if !is_settled || self.last_change(generation)? > cutoff {
+                    break;
+                }
+            }
+            oldest = generation.number + 1;
         }
-        Ok(last)
+        Ok(oldest)
     }
 
-    /// The generation that the transaction adds to, one of these, while it takes part.
+    /// When something was added to a generation last, as far as that is seen.
+    fn last_change(&self, generation: &Generation) -> Result<Timestamp> {
+        let mut last = Timestamp::MAX;
+        self.about()?.last_change.execute(&[Datum::from(generation.number)], Sees::Now, |row| {
+            last = row.column(1).map_or(Timestamp::MAX, |datum| datum.value() as Timestamp);
+            Ok(())
+        })?;
+        let due = self.due(generation).filter(|_| self.known.parameters.renews);
+        Ok(due.map_or(last, |due| last.max(due)))
+    }
+
+    /// Whether the newest of these generations is the newest still, after the rows to be changed were locked.
     ///
     /// # Errors
-    /// 40001 if others have made a generation since its snapshot was taken.
-    pub fn takes_new<'a>(&self, list: &'a List) -> Result<&'a Generation> {
-        let newest = list.newest();
-        if !has_one_snapshot() {
-            return Ok(newest);
+    /// 40001 if it isn't, and the transaction has one snapshot.
+    pub fn is_newest(&self, list: &List) -> Result<bool> {
+        if self.known.growth.is_none() {
+            return Ok(true);
         }
-        self.check_snapshot(list)?;
-        // SAFETY: within a transaction.
-        let transaction = unsafe { pg_sys::GetTopTransactionIdIfAny() };
-        let is_own = self.known.watch.made.get() == Some((transaction.into_inner(), newest.number));
-        let before = list.generations.iter().rev().nth(1).filter(|_| is_own);
-        Ok(before.unwrap_or(newest))
+        if has_one_snapshot() {
+            return self.check_snapshot(list).map(|()| true);
+        }
+        self.agrees(list)
     }
 
     /// Whether the newest of these generations is the newest of all, for a transaction with one snapshot.
     fn check_snapshot(&self, list: &List) -> Result<()> {
-        if self.known.growth.is_none() || !has_one_snapshot() {
+        if !has_one_snapshot() {
             return Ok(());
         }
         let latest = self.read_list(Sees::Latest)?;
@@ -340,12 +305,7 @@ impl Set {
     /// As [`Set::drop_leftover`].
     pub fn drop_leftover_once(&self, list: &List) -> Result<()> {
         let (watch, newest) = (&self.known.watch, list.newest().number);
-        if list.leftover == 0 || watch.dropped.get() == Some(newest) {
-            return Ok(());
-        }
-        // SAFETY: within a transaction. Others wait for who has made a generation: they don't for this.
-        let transaction = unsafe { pg_sys::GetTopTransactionIdIfAny() };
-        if has_one_snapshot() || watch.made.get().is_some_and(|(made, _)| made == transaction.into_inner()) {
+        if list.leftover == 0 || watch.dropped.get() == Some(newest) || has_one_snapshot() {
             return Ok(());
         }
         watch.dropped.set(Some(newest));
@@ -364,11 +324,6 @@ impl Set {
         Ok(())
     }
 
-    /// The lock of those who drop generations.
-    pub fn dropping(&self) -> Lock {
-        Lock::of(self.oid, 3)
-    }
-
     #[cold]
     fn not_made(&self, generation: i32) -> Error {
         Error::new(
@@ -378,6 +333,12 @@ impl Set {
         .detail("A trigger, a rule or a row-level security policy of the table skipped a row.")
         .hint("Let it leave the rows of the filter set as they are.")
     }
+}
+
+/// The transaction, if it has written something.
+fn transaction() -> u32 {
+    // SAFETY: within a transaction.
+    unsafe { pg_sys::GetTopTransactionIdIfAny() }.into_inner()
 }
 
 /// Raises 25006 on a standby, where PostgreSQL's own error would be about a lock.

@@ -33,9 +33,9 @@ fn read_all(set: &Set) -> Result<Vec<Filled>> {
                 set.read(
                     Sees::CallingQuery,
                     |_| memory::collect((first..end).map(row_of)),
-                    |_, row| {
+                    |wanted, row| {
                         filled.bytes += row.filter.bytes().len() as u64;
-                        if set.is_over(row, &list, &mut cutoff) {
+                        if set.is_over(wanted, row, &list, &mut cutoff) {
                             filled.rates.add_forgotten();
                             return Ok(());
                         }

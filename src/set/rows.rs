@@ -164,6 +164,24 @@ impl Set {
         self.rows(&self.known.read, &[rows], wanted, sees, each)
     }
 
+    /// Whether there is no generation after these. While connected.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn agrees(&self, list: &List) -> Result<bool> {
+        Ok(self.try_read(list, &[], Sees::Now, |_, _| Ok(()))?.is_none())
+    }
+
+    /// Locks rows, which ascend, in their order until the transaction ends, while connected; those that aren't there
+    /// any more, because they were forgotten, are left out.
+    ///
+    /// # Errors
+    /// Those of locking; 40001 under REPEATABLE READ for a row that changed since the transaction began.
+    pub fn lock_what_is_there(&self, wanted: &[Wanted]) -> Result<()> {
+        let (lock, _) = self.write()?;
+        self.rows(lock, &[self.numbers_of(wanted, None)], wanted, Sees::Now, |_, _| Ok(())).map(drop)
+    }
+
     /// Locks rows of one generation, which ascend, in their order until the transaction ends, and then calls `each`
     /// with the newest version of each, while connected.
     ///
@@ -281,12 +299,26 @@ impl Set {
         self.known.parameters.keep.map(|keep| keep.before(self.now(list)))
     }
 
-    /// Whether the elements of a row are forgotten. The time is that of the first row that is asked about.
-    pub fn is_over(&self, row: &Row<'_>, list: &List, cutoff: &mut Option<Timestamp>) -> bool {
-        if self.known.parameters.keep.is_none() {
+    /// Whether the time of a generation is over.
+    pub fn is_due(&self, generation: &Generation) -> bool {
+        self.due(generation).is_some_and(|due| due <= time::now())
+    }
+
+    /// When the time of a generation is over, if the set forgets.
+    pub fn due(&self, generation: &Generation) -> Option<Timestamp> {
+        self.known.growth.as_ref()?.slice.map(|slice| slice.after(generation.since))
+    }
+
+    /// Whether the elements of a row are forgotten. The time is that of the first row that is asked about. Elements
+    /// that are renewed may have come again, without a change, until the time of their generation was over.
+    pub fn is_over(&self, of: &Wanted, row: &Row<'_>, list: &List, cutoff: &mut Option<Timestamp>) -> bool {
+        let parameters = &self.known.parameters;
+        if parameters.keep.is_none() {
             return false;
         }
-        row.changed <= *cutoff.get_or_insert_with(|| self.cutoff(list).unwrap_or(Timestamp::MIN))
+        let generation = list.generations.iter().find(|g| parameters.renews && g.number == of.generation);
+        let due = generation.and_then(|generation| self.due(generation)).unwrap_or(Timestamp::MIN);
+        row.changed.max(due) <= *cutoff.get_or_insert_with(|| self.cutoff(list).unwrap_or(Timestamp::MIN))
     }
 
     /// Whether two batches that change so many rows of so many each have some in common, in 98 of 100 cases or more.

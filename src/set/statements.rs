@@ -81,7 +81,7 @@ pub fn write_generation(table: &[u8], filters: Oid) -> Result<(Prepared, Prepare
             table,
             b" AS s WHERE ",
             BOTH_NUMBERS,
-            b" OPERATOR(pg_catalog.=) ANY ($1) ORDER BY s.shard FOR NO KEY UPDATE",
+            b" OPERATOR(pg_catalog.=) ANY ($1) ORDER BY s.generation, s.shard FOR NO KEY UPDATE",
         ],
         &[pg_sys::INT8ARRAYOID],
     )?;
@@ -102,11 +102,12 @@ pub fn write_generation(table: &[u8], filters: Oid) -> Result<(Prepared, Prepare
 
 /// What is asked and done about generations.
 pub struct About {
-    /// The first row of each generation: its number, number of shards, since, until, the oldest that counted then.
+    /// The first row of each generation: its number, number of shards, since, until (from the row after its last), the
+    /// oldest that counted then.
     pub list: Prepared,
     /// When something in a generation changed last.
     pub last_change: Prepared,
-    /// Writes that a generation has ended.
+    /// Writes that a generation has ended, in a row after its last: its number, number of shards, now, an empty filter.
     pub end: Prepared,
     /// Makes the rows of a generation: its number, number of shards, the last shard, now, a filter, the oldest that
     /// counts.
@@ -121,7 +122,7 @@ impl About {
     /// # Errors
     /// Those of preparing them.
     pub fn new(table: &[u8], bloom: Oid) -> Result<About> {
-        let first = b"SELECT s.generation, s.shards, s.since, s.until, s.oldest FROM ".as_slice();
+        let first = b"SELECT s.generation, s.shards, s.since, s.oldest FROM ".as_slice();
         let list = Prepared::new(
             &[
                 b"WITH RECURSIVE g AS ((",
@@ -132,22 +133,25 @@ impl About {
                 first,
                 table,
                 b" AS s WHERE s.generation OPERATOR(pg_catalog.>) g.generation AND s.shard OPERATOR(pg_catalog.=) 0 ",
-                b"ORDER BY s.generation LIMIT 1) AS n) SELECT g.* FROM g",
+                b"ORDER BY s.generation LIMIT 1) AS n) SELECT g.generation, g.shards, g.since, (SELECT s.until FROM ",
+                table,
+                b" AS s WHERE s.generation OPERATOR(pg_catalog.=) g.generation AND s.shard OPERATOR(pg_catalog.=) g.shards), ",
+                b"g.oldest FROM g ORDER BY g.generation",
             ],
             &[],
-        )?;
+        )?
+        .with_index();
         let last_change = Prepared::new(
             &[b"SELECT pg_catalog.max(s.changed) FROM ", table, b" AS s WHERE s.generation OPERATOR(pg_catalog.=) $1"],
             &[pg_sys::INT4OID],
         )?;
         let end = Prepared::new(
             &[
-                b"UPDATE ",
+                b"INSERT INTO ",
                 table,
-                b" AS s SET until = $2 WHERE s.generation OPERATOR(pg_catalog.=) $1 ",
-                b"AND s.shard OPERATOR(pg_catalog.=) 0",
+                b" (generation, shard, shards, changed, filter, until) VALUES ($1, $2, $2, $3, $4, $3)",
             ],
-            &[pg_sys::INT4OID, pg_sys::TIMESTAMPTZOID],
+            &[pg_sys::INT4OID, pg_sys::INT4OID, pg_sys::TIMESTAMPTZOID, bloom],
         )?;
         let make = Prepared::new(
             &[

@@ -17,7 +17,7 @@ use crate::pg::catalog::{self, TableColumn};
 use crate::pg::sql::{self, Prepared};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
 use crate::pg::value::encoding;
-use crate::pg::value::time::{Interval, Timestamp};
+use crate::pg::value::time::Interval;
 use pg_bloom_core::filter::generations::{Plan, SLICES};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::sizing::capacity_of;
@@ -114,12 +114,10 @@ pub struct Watch {
     pub until_sample: Cell<u64>,
     /// The generation that was full.
     pub full: Cell<Option<i32>>,
-    /// When to try again to end a generation, after others were in the way.
-    pub try_again: Cell<Timestamp>,
-    /// The microseconds that it waits until then.
-    pub pause: Cell<Timestamp>,
-    /// The transaction that made a generation, and which.
+    /// The last transaction that made a generation, and the first that it made.
     pub made: Cell<Option<(u32, i32)>>,
+    /// The generations before this one are settled.
+    pub settled: Cell<i32>,
     /// The generation in whose time the session has looked for what is to be dropped.
     pub dropped: Cell<Option<i32>>,
 }

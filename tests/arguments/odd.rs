@@ -80,6 +80,18 @@ pub fn values(sql_type: &str) -> &'static [&'static str] {
         "cstring" => &["NULL::cstring", "''::cstring", "'\\x'::cstring", "'\\x0'::cstring", "'x'::cstring"],
         "internal" => &["NULL::internal"],
         "oid" => &["0::oid", "NULL::oid"],
+        "boolean" => &["NULL::boolean", "true", "false"],
+        "interval" => &[
+            "NULL::interval",
+            "'0'::interval",
+            "'-1 day'::interval",
+            "'6 ms'::interval",
+            "'7 ms'::interval",
+            "'1 month -29 days 1 second'::interval",
+            "'178000000 years'::interval",
+            "'-178000000 years'::interval",
+            "make_interval(secs => 9e12)",
+        ],
         "regtype" => &[
             "NULL::regtype",
             "0::regtype",

@@ -81,46 +81,67 @@ fn newest(client: &mut Client) -> i32 {
     value(client, "SELECT max(generation) FROM s")
 }
 
-/// One adds to a slice and stays; its time is over, but another that adds doesn't wait for the first, and gets nothing
-/// that the first got.
-#[test]
-fn a_slice_does_not_end_while_somebody_adds_to_it() {
-    let (mut first, mut second) = full("stays");
-    add_all(&mut first, "s", &[1]);
-    slice_ends(&mut first);
-    let mut third = named("stays", "third");
-    run(&mut first, "BEGIN; SELECT pg_catalog.set_config('a.b', 'c', true)");
-    // The first takes part: it ends the slice, and others wait for it.
-    assert_eq!(add_all(&mut first, "s", &[2]), [2]);
-    assert_eq!(newest(&mut first), 1);
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| add_all(&mut second, "s", &[2, 3]));
-        let waits =
-            "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'second' AND wait_event_type = 'Lock'";
-        wait_until("a session waits", || value(&mut third, waits));
-        run(&mut first, "COMMIT");
-        assert_eq!(waiting.join().expect("it adds"), [3]);
-    });
-    // Now one takes part in a slice whose time is over only later: it goes on taking what is new.
-    run(&mut first, "BEGIN");
-    assert_eq!(add_all(&mut first, "s", &[4]), [4]);
-    run(&mut third, "SET lock_timeout = '100ms'");
-    assert_eq!(
-        sqlstate(&mut third, "UPDATE s SET since = since - interval '61 minutes' WHERE generation = 1 AND shard = 0"),
-        "00000"
+/// Waits until the session of this name waits for a lock.
+fn wait_for_waiter(client: &mut Client, name: &str) {
+    let sql = format!(
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '{name}' AND wait_event_type = 'Lock'"
     );
-    let mut fourth = named("stays", "fourth");
-    assert_eq!(add_all(&mut fourth, "s", &[5]), [5]);
-    assert_eq!(newest(&mut fourth), 1);
-    run(&mut first, "ROLLBACK");
-    let mut fifth = named("stays", "fifth");
-    assert_eq!(add_all(&mut fifth, "s", &[4, 5, 6]), [4, 6]);
-    assert_eq!(newest(&mut fifth), 2);
+    wait_until("a session waits", || value(client, &sql));
 }
 
-/// A prepared transaction that added keeps its slice from ending, and is found when it is committed.
+/// One makes a slice and isn't committed; another adds the same element to the old one, which is the newest that it
+/// sees: it waits, and gets nothing that the first got.
 #[test]
-fn a_prepared_transaction_keeps_a_slice() {
+fn an_element_is_not_new_in_two_slices_while_the_second_is_made() {
+    for (round, (end, got)) in [("COMMIT", vec![3]), ("ROLLBACK", vec![2, 3])].into_iter().enumerate() {
+        let name = format!("making{round}");
+        let (mut first, mut second) = full(&name);
+        add_all(&mut first, "s", &[1]);
+        slice_ends(&mut first);
+        let mut third = named(&name, "third");
+        run(&mut first, "BEGIN");
+        assert_eq!(add_all(&mut first, "s", &[2]), [2]);
+        assert_eq!(newest(&mut first), 1);
+        // Others go on adding to the old one.
+        assert_eq!(add_all(&mut third, "s", &[1, 4]), [4]);
+        assert_eq!(newest(&mut third), 0);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| add_all(&mut second, "s", &[2, 3]));
+            wait_for_waiter(&mut third, "second");
+            run(&mut first, end);
+            assert_eq!(waiting.join().expect("it adds"), got);
+        });
+        assert!(add_all(&mut third, "s", &[1, 2, 3, 4]).is_empty());
+    }
+}
+
+/// One has added to a slice and stays; the next is made all the same, and who adds the same element there waits.
+#[test]
+fn an_element_is_not_new_in_two_slices_while_somebody_adds_to_the_first() {
+    for (round, (end, got)) in [("COMMIT", vec![5]), ("ROLLBACK", vec![4, 5])].into_iter().enumerate() {
+        let name = format!("staying{round}");
+        let (mut first, mut second) = full(&name);
+        let mut third = named(&name, "third");
+        run(&mut first, "BEGIN");
+        assert_eq!(add_all(&mut first, "s", &[4]), [4]);
+        run(&mut third, "SET lock_timeout = '1s'; UPDATE s SET since = since - interval '61 minutes' WHERE shard = 0");
+        let mut fourth = named(&name, "fourth");
+        assert_eq!(add_all(&mut fourth, "s", &[6]), [6]);
+        assert_eq!(newest(&mut fourth), 1);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| add_all(&mut second, "s", &[4, 5, 6]));
+            wait_for_waiter(&mut third, "second");
+            run(&mut first, end);
+            assert_eq!(waiting.join().expect("it adds"), got);
+        });
+        assert!(add_all(&mut third, "s", &[4, 5, 6]).is_empty());
+        assert_eq!(newest(&mut third), 1);
+    }
+}
+
+/// The same of a transaction that is prepared.
+#[test]
+fn a_prepared_transaction_keeps_what_it_added() {
     let server = Server::start("max_prepared_transactions = 5");
     let mut client = server.database("prepared");
     run(&mut client, "SELECT bloom_set_create('s', 'integer', 7000, 0.01, '7 hours')");
@@ -132,11 +153,54 @@ fn a_prepared_transaction_keeps_a_slice() {
     let apart =
         (2..).find(|&i| value::<bool>(&mut other, &format!("SELECT bloom_shard({i}, 64) <> bloom_shard(1, 64)")));
     assert_eq!(add_all(&mut other, "s", &[apart.expect("there is one")]).len(), 1);
-    assert_eq!(newest(&mut other), 0);
+    assert_eq!(newest(&mut other), 1);
+    run(&mut other, "SET lock_timeout = '100ms'");
+    assert_eq!(state_of(&try_add_all(&mut other, "s", &[1]).expect_err("it waits")), "55P03");
     run(&mut client, "COMMIT PREPARED 'one'");
-    let mut third = server.connect("prepared");
-    assert!(add_all(&mut third, "s", &[1]).is_empty());
-    assert_eq!(newest(&mut third), 1);
+    assert!(add_all(&mut other, "s", &[1]).is_empty());
+}
+
+/// Elements that are renewed are remembered from when they came last, also where nothing was written then.
+#[test]
+fn an_element_that_came_again_late_in_a_slice_is_remembered_from_then() {
+    let mut client = server().database("renewed");
+    run(&mut client, "SELECT bloom_set_create('s', 'integer', 7000, 0.01, '7 hours', true)");
+    assert_eq!(add_all(&mut client, "s", &[1, 2]), [1, 2]);
+    pass(&mut client, "50 minutes");
+    let mut later = server().connect("renewed");
+    assert!(add_all(&mut later, "s", &[1]).is_empty());
+    // It came 50 minutes after the row had changed: after six hours and 55 minutes it is there.
+    pass(&mut later, "6 hours 55 minutes");
+    let mut latest = server().connect("renewed");
+    assert!(value::<bool>(&mut latest, "SELECT bloom_set_contains('s', 1)"));
+    pass(&mut latest, "70 minutes");
+    let mut last = server().connect("renewed");
+    assert!(!value::<bool>(&mut last, "SELECT bloom_set_contains('s', 1)"));
+}
+
+/// Sessions whose transactions overlap all the time don't keep a set from growing.
+#[test]
+fn a_set_grows_under_transactions_that_overlap() {
+    let mut observer = server().database("overlapping");
+    run(&mut observer, "SELECT bloom_set_create('s', 'integer')");
+    thread::scope(|scope| {
+        for session in 0..6 {
+            scope.spawn(move || {
+                let mut client = server().connect("overlapping");
+                for round in 0..100 {
+                    let from = (session * 100 + round) * 300;
+                    let mut transaction = client.transaction().expect("can begin");
+                    try_add_all(&mut transaction, "s", &(from..from + 300).collect::<Vec<_>>()).expect("it adds");
+                    thread::sleep(std::time::Duration::from_millis(5));
+                    transaction.commit().expect("can end");
+                }
+            });
+        }
+    });
+    let rate: f64 = value(&mut observer, "SELECT current_fpr FROM bloom_set_info('s')");
+    assert!(rate < 0.01, "{rate}");
+    let elements: f64 = value(&mut observer, "SELECT elements FROM bloom_set_info('s')");
+    assert!((175_000.0..185_000.0).contains(&elements), "{elements}");
 }
 
 /// A snapshot that is older than the newest generation can't see what was added there.

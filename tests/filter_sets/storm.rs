@@ -117,7 +117,7 @@ fn nothing_is_lost_or_given_twice_while_a_set_grows() {
     let mut client = weather(&Storm {
         database: "growing",
         made_for: "fpr => 1e-6",
-        fpr: 0.001,
+        fpr: 1e-4,
         universe: 300_000,
         sizes: &[1, 50, 3000, 20_000],
         transactions: 60,
@@ -132,7 +132,7 @@ fn nothing_is_lost_or_given_twice_while_a_set_forgets() {
     let mut client = weather(&Storm {
         database: "forgetting",
         made_for: "35000, 1e-4, '1 hour'",
-        fpr: 0.01,
+        fpr: 1e-3,
         universe: 30_000,
         sizes: &[1, 50, 300, 2000],
         transactions: 120,
