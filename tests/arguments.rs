@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// What a function may answer to odd arguments: a value, or one of these errors. 22004 is for a NULL rate, 22P02 and
 /// 22P03 are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor
 /// may call; 42602, 42704, 42809, 42P01 and 42P07 are for names, types and tables of sets.
-const ANSWERS: [&str; 13] = [
+const ANSWERS: [&str; 14] = [
     "00000", "0A000", "22004", "22023", "22008", "22P02", "22P03", "42602", "42704", "42804", "42809", "42P01",
     "42P07", "54000",
 ];

@@ -219,7 +219,7 @@ impl Set {
     /// are settled, and all of their elements forgotten.
     fn oldest_to_count(&self, list: &List) -> Result<i32> {
         let mut oldest = list.generations[0].number;
-        let Some(cutoff) = self.cutoff(list) else { return Ok(oldest) };
+        let Some(cutoff) = self.cutoff(list).filter(|_| !has_one_snapshot()) else { return Ok(oldest) };
         let unsettled = self.unsettled(list, 0);
         for generation in &list.generations {
             if generation.since > cutoff || unsettled.contains(generation) || self.last_change(generation)? > cutoff {
