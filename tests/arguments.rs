@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// 22P03 are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor
 /// may call; 42602, 42704, 42809, 42P01 and 42P07 are for names, types and tables of sets.
 const ANSWERS: [&str; 14] = [
-    "00000", "0A000", "22004", "22023", "22008", "22P02", "22P03", "42602", "42704", "42804", "42809", "42P01",
+    "00000", "0A000", "22004", "22008", "22023", "22P02", "22P03", "42602", "42704", "42804", "42809", "42P01",
     "42P07", "54000",
 ];
 
@@ -38,7 +38,8 @@ fn session(name: &str) -> Client {
         "CREATE FUNCTION answer(statement text) RETURNS text LANGUAGE plpgsql AS $$
          BEGIN EXECUTE statement; RETURN '00000'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$;
          SELECT bloom_set_create('texts', 'text', 1000), bloom_set_create('numbers', 'integer', 1000000, 1e-9),
-            bloom_set_create('moods', 'mood', 5);
+            bloom_set_create('moods', 'mood', 5), bloom_set_create('grows', 'text'),
+            bloom_set_create('recent', 'text', 1000, keep => '1 second', renew => true);
          SET statement_timeout = '20min'; SET pg_bloom.overfill = ignore; SET pg_bloom.max_filter_size = '300MB'",
     );
     client

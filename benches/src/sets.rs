@@ -368,7 +368,7 @@ impl Bench {
     }
 
     /// Sets of a hundred times as many elements, one made for them and one grown to them. Their rows are copies of one
-    /// full filter for each generation: what elements it has doesn't matter to who asks for others.
+    /// full filter for each generation, whose elements nobody asks for.
     fn grown_to_a_billion(&mut self) -> Vec<Row> {
         let elements = self.rows as u64 * 100;
         let kind = Kind::of(Tag::Text);

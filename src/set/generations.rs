@@ -226,7 +226,7 @@ impl Set {
                 break;
             }
             if generation == list.newest() {
-                // Nobody adds to it any more: who wants to waits until the transaction ends, and finds the next.
+                // Nobody can add to it now. Others wait until the transaction ends, and find the next.
                 let is_settled = self.part(generation).try_take(Mode::Exclusive) != Taken::No;
                 if !is_settled || self.last_change(generation)? > cutoff {
                     break;

@@ -36,7 +36,7 @@ impl Rates {
         (self.blocks, self.num_hashes) = (filter.header.blocks, filter.header.num_hashes);
     }
 
-    /// Adds a filter whose elements are forgotten.
+    /// Adds a filter that counts as empty: its elements are forgotten.
     pub fn add_forgotten(&mut self) {
         self.shards += 1;
     }

@@ -54,7 +54,7 @@ pub struct Growth {
     pub plan: Plan,
     /// The rows of one of each level.
     pub shards: Vec<u32>,
-    /// The elements with which one of each level has its rate: some more than its capacity, since rows are whole.
+    /// With how many elements one of each level reaches its rate: a few more than the capacity, since rows are whole.
     pub takes: Vec<f64>,
     /// How long one lasts, if the set forgets.
     pub slice: Option<Interval>,

@@ -118,6 +118,8 @@ pub fn values(sql_type: &str) -> &'static [&'static str] {
             "'texts'::regclass",
             "'numbers'::regclass",
             "'moods'::regclass",
+            "'grows'::regclass",
+            "'recent'::regclass",
         ],
         "bloom_key" => &[
             "NULL::bloom_key",
