@@ -9,7 +9,7 @@ END $$;
 
 SELECT bloom_set_create('grows', 'integer') AS made;
 SELECT attname, atttypid::regtype AS type, attnotnull FROM pg_attribute WHERE attrelid = 'grows'::regclass AND attnum > 0;
-SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'grows'::regclass ORDER BY conname;
+SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'grows'::regclass AND contype IN ('c', 'p') ORDER BY conname;
 SELECT generation, since <= clock_timestamp() AS began, until, elements, capacity, round(target_fpr::numeric, 6) AS target_fpr,
     current_fpr, shards, bytes > 0 AS has_bytes FROM bloom_set_generations('grows');
 SELECT element, elements, capacity, target_fpr, current_fpr, overfull FROM bloom_set_info('grows');
