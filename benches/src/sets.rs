@@ -393,10 +393,11 @@ impl Bench {
             let (shards, header) = plan.shards(level, kind).expect("possible");
             let holds = left.min(capacity);
             left -= holds;
-            let until = if left == 0 { "NULL::timestamptz" } else { "now()" };
+            // A generation that has ended has one row more, which says when.
+            let last = if left == 0 { shards - 1 } else { shards };
             let sql = format!(
                 "INSERT INTO grown SELECT {level}, i, {shards}, now(), $1::bytea::bloom, CASE i WHEN 0 THEN now() END,
-                    CASE i WHEN 0 THEN {until} END, CASE i WHEN 0 THEN 0 END FROM generate_series(0, {shards} - 1) AS i"
+                    CASE i WHEN {shards} THEN now() END, CASE i WHEN 0 THEN 0 END FROM generate_series(0, {last}) AS i"
             );
             insert(&mut self.database, &sql, &full(shards, &header, holds));
             if left == 0 {

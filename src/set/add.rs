@@ -114,9 +114,7 @@ impl Adding {
         }
         set.take_part(newest);
         for generation in set.unsettled(list, self.part.unwrap_or(0)) {
-            if !self.has_locks && !std::mem::replace(&mut self.has_turn, true) {
-                set.take_turn();
-            }
+            // Not in turn: one old transaction would make all wait for each other.
             let mut rest = items;
             while !rest.is_empty() {
                 let (batch, later) = rest.split_at(first_batch(rest, list));

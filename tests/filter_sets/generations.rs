@@ -131,10 +131,12 @@ fn an_element_is_not_new_in_two_slices_while_somebody_adds_to_the_first() {
         thread::scope(|scope| {
             let waiting = scope.spawn(|| add_all(&mut second, "s", &[4, 5, 6]));
             wait_for_waiter(&mut third, "second");
+            // Who adds others waits neither for the first nor for who waits.
+            assert_eq!(add_all(&mut third, "s", &[7]), [7]);
             run(&mut first, end);
             assert_eq!(waiting.join().expect("it adds"), got);
         });
-        assert!(add_all(&mut third, "s", &[4, 5, 6]).is_empty());
+        assert!(add_all(&mut third, "s", &[4, 5, 6, 7]).is_empty());
         assert_eq!(newest(&mut third), 1);
     }
 }
