@@ -18,12 +18,12 @@
 
 use super::list::{Generation, List};
 use super::rates::sample;
-use super::rows::Wanted;
+use super::rows::{Wanted, transaction};
 use super::table::{Growth, Set};
 use crate::pg::call::error::{Error, Result, SqlState, warn};
 use crate::pg::catalog::owner;
 use crate::pg::sql::Sees;
-use crate::pg::storage::lock::{Lock, Mode, Taken};
+use crate::pg::storage::lock::{Lock, Mode};
 use crate::pg::value::time::Timestamp;
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::View;
@@ -66,7 +66,7 @@ impl Set {
                 return true;
             }
             let part = self.part(g);
-            let is_free = part.try_take(Mode::Exclusive) != Taken::No;
+            let is_free = part.try_take(Mode::Exclusive);
             if is_free {
                 part.give_back(Mode::Exclusive);
             }
@@ -103,7 +103,7 @@ impl Set {
         let Some(growth) = &self.known.growth else { return Ok(()) };
         let list = self.list(Sees::Now)?;
         if let Some(end) = self.end_of(growth, &list)?
-            && self.making().try_take(Mode::Exclusive) != Taken::No
+            && self.making().try_take(Mode::Exclusive)
         {
             self.end(growth, &list, |level| growth.plan.next(level, end))?;
         }
@@ -132,7 +132,7 @@ impl Set {
         if growth.slice.is_none() {
             return growth.shards.last() != Some(&list.newest().shards);
         }
-        let ended_early = |pair: &&[Generation]| self.due(&pair[0]).is_some_and(|due| pair[1].since < due);
+        let ended_early = |pair: &&[Generation]| self.due(pair[0].since).is_some_and(|due| pair[1].since < due);
         let full = list.generations.windows(2).filter(ended_early).count() as u32;
         full + 1 < growth.plan.most_full()
     }
@@ -180,7 +180,7 @@ impl Set {
     fn make_next(&self, growth: &Growth, list: &List, level: usize) -> Result<()> {
         let (newest, now) = (list.newest(), self.now(list));
         let oldest = self.oldest_to_count(list)?;
-        let first = Wanted { generation: newest.number, shard: 0, shards: newest.shards, items: 0..0 };
+        let first = Wanted::one(newest, 0, 0..0);
         let mut next = None;
         self.read(
             Sees::Now,
@@ -227,7 +227,7 @@ impl Set {
             }
             if generation == list.newest() {
                 // Nobody can add to it now. Others wait until the transaction ends, and find the next.
-                let is_settled = self.part(generation).try_take(Mode::Exclusive) != Taken::No;
+                let is_settled = self.part(generation).try_take(Mode::Exclusive);
                 if !is_settled || self.last_change(generation)? > cutoff {
                     break;
                 }
@@ -244,7 +244,7 @@ impl Set {
             last = row.column(1).map_or(Timestamp::MAX, |datum| datum.value() as Timestamp);
             Ok(())
         })?;
-        let due = self.due(generation).filter(|_| self.known.parameters.renews);
+        let due = self.due(generation.since).filter(|_| self.known.parameters.renews);
         Ok(due.map_or(last, |due| last.max(due)))
     }
 
@@ -318,7 +318,7 @@ impl Set {
             );
             return Ok(());
         }
-        if self.dropping().try_take(Mode::Exclusive) != Taken::No {
+        if self.dropping().try_take(Mode::Exclusive) {
             self.drop_leftover(list)?;
         }
         Ok(())
@@ -333,12 +333,6 @@ impl Set {
         .detail("A trigger, a rule or a row-level security policy of the table skipped a row.")
         .hint("Let it leave the rows of the filter set as they are.")
     }
-}
-
-/// The transaction, if it has written something.
-fn transaction() -> u32 {
-    // SAFETY: within a transaction.
-    unsafe { pg_sys::GetTopTransactionIdIfAny() }.into_inner()
 }
 
 /// Raises 25006 on a standby, where PostgreSQL's own error would be about a lock.

@@ -27,8 +27,7 @@ fn read_all(set: &Set) -> Result<Vec<Filled>> {
         let mut filled = Filled { generation: generation.clone(), rates: Rates::default(), bytes: 0 };
         for first in (0..generation.shards).step_by(MOST_ROWS_AT_ONCE) {
             let end = first.saturating_add(MOST_ROWS_AT_ONCE as u32).min(generation.shards);
-            let row_of =
-                |shard| Wanted { generation: generation.number, shard, shards: generation.shards, items: 0..0 };
+            let row_of = |shard| Wanted::one(generation, shard, 0..0);
             connected(|| {
                 set.read(
                     Sees::CallingQuery,

@@ -17,7 +17,7 @@ use crate::pg::value::array;
 use crate::pg::value::time::{self, Timestamp};
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::{Buffer, memory};
-use pgrx::pg_sys::Datum;
+use pgrx::pg_sys::{self, Datum};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -38,6 +38,8 @@ pub struct Wanted {
     pub shard: u32,
     /// Of how many.
     pub shards: u32,
+    /// When its generation was made.
+    pub since: Timestamp,
     /// The items of a batch that would be in it.
     pub items: Range<usize>,
 }
@@ -46,24 +48,25 @@ impl Wanted {
     /// The rows of a generation in which these items would be, which are in their order.
     pub fn of(generation: &Generation, batch: &[Item]) -> impl Iterator<Item = Wanted> {
         let mut from = 0;
-        let (number, shards) = (generation.number, generation.shards);
-        by_shard(batch, shards).map(move |group| {
+        let generation = generation.clone();
+        by_shard(batch, generation.shards).map(move |group| {
             let items = from..from + group.len();
             from = items.end;
-            Wanted { generation: number, shard: group[0].shard(shards), shards, items }
+            Wanted::one(&generation, group[0].shard(generation.shards), items)
         })
+    }
+
+    /// One row of a generation.
+    pub fn one(generation: &Generation, shard: u32, items: Range<usize>) -> Wanted {
+        let Generation { number, shards, since, .. } = *generation;
+        Wanted { generation: number, shard, shards, since, items }
     }
 
     /// Some rows that are evenly distributed over a generation: at most so many.
     pub fn sample(generation: &Generation, most: u32) -> Vec<Wanted> {
         let (all, some) = (generation.shards, most.min(generation.shards));
         let nth = |i: u32| (u64::from(i) * u64::from(all) / u64::from(some)) as u32;
-        memory::collect((0..some).map(|i| Wanted {
-            generation: generation.number,
-            shard: nth(i),
-            shards: all,
-            items: 0..0,
-        }))
+        memory::collect((0..some).map(|i| Wanted::one(generation, nth(i), 0..0)))
     }
 }
 
@@ -102,7 +105,14 @@ impl Set {
             Ok(())
         })?;
         let list = List::of_rows(rows).map_err(|generation| self.missing(generation, 0))?;
-        let before = self.known.list.replace(Some(list.clone()));
+        let watch = &self.known.watch;
+        if list.newest().number < watch.settled.get() {
+            // Somebody has put other rows there.
+            watch.settled.set(0);
+        }
+        // What this transaction made may go, and others make another with the same number.
+        let remembered = watch.made.get().is_none_or(|(by, _)| by != transaction()).then(|| list.clone());
+        let before = self.known.list.replace(remembered);
         if before.is_some_and(|before| before.newest().number != list.newest().number) {
             // The plans of its statements are for a smaller table.
             self.known.is_current.set(false);
@@ -301,12 +311,12 @@ impl Set {
 
     /// Whether the time of a generation is over.
     pub fn is_due(&self, generation: &Generation) -> bool {
-        self.due(generation).is_some_and(|due| due <= time::now())
+        self.due(generation.since).is_some_and(|due| due <= time::now())
     }
 
-    /// When the time of a generation is over, if the set forgets.
-    pub fn due(&self, generation: &Generation) -> Option<Timestamp> {
-        self.known.growth.as_ref()?.slice.map(|slice| slice.after(generation.since))
+    /// When the time of a generation that was made then is over, if the set forgets.
+    pub fn due(&self, since: Timestamp) -> Option<Timestamp> {
+        self.known.growth.as_ref()?.slice.map(|slice| slice.after(since))
     }
 
     /// Whether the elements of a row are forgotten. The time is that of the first row that is asked about. Elements
@@ -316,8 +326,7 @@ impl Set {
         if parameters.keep.is_none() {
             return false;
         }
-        let generation = list.generations.iter().find(|g| parameters.renews && g.number == of.generation);
-        let due = generation.and_then(|generation| self.due(generation)).unwrap_or(Timestamp::MIN);
+        let due = self.due(of.since).filter(|_| parameters.renews).unwrap_or(Timestamp::MIN);
         row.changed.max(due) <= *cutoff.get_or_insert_with(|| self.cutoff(list).unwrap_or(Timestamp::MIN))
     }
 
@@ -332,12 +341,20 @@ impl Set {
         Lock::of(self.oid, 0).take(Mode::Exclusive);
     }
 
+    /// What messages call a row.
+    fn row_name(&self, generation: i32, shard: u32) -> String {
+        match self.known.growth {
+            None => format!("shard {shard}"),
+            Some(_) => format!("shard {shard} of generation {generation}"),
+        }
+    }
+
     #[cold]
     fn missing(&self, generation: i32, shard: u32) -> Error {
-        let of = self.known.growth.as_ref().map_or(String::new(), |_| format!(" of generation {generation}"));
+        let what = self.row_name(generation, shard);
         Error::new(
             SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("filter set {} has no row for shard {shard}{of}", self.quoted_name()),
+            format!("filter set {} has no row for {what}", self.quoted_name()),
         )
         .detail(format!(
             "All of its{} rows must be visible. If the row was deleted, the elements in it are lost.",
@@ -351,10 +368,10 @@ impl Set {
 
     #[cold]
     fn ambiguous(&self, generation: i32, shard: u32) -> Error {
-        let of = self.known.growth.as_ref().map_or(String::new(), |_| format!(" of generation {generation}"));
+        let what = self.row_name(generation, shard);
         Error::new(
             SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("filter set {} returned a wrong row for shard {shard}{of}", self.quoted_name()),
+            format!("filter set {} returned a wrong row for {what}", self.quoted_name()),
         )
         .detail("Each shard must have exactly one row, also in the tables that inherit from the set.")
         .hint(
@@ -387,6 +404,12 @@ fn row_of(result: &ResultRow, has_generations: bool) -> Result<(i32, u32, u32, R
     let (Some(generation), Some(shards), Some(changed)) = columns else { return Err(null()) };
     let row = Row { filter, changed: changed.value() as Timestamp };
     Ok((generation.value() as i32, shard, shards.value() as u32, row))
+}
+
+/// The transaction, if it has written something.
+pub fn transaction() -> u32 {
+    // SAFETY: within a transaction.
+    unsafe { pg_sys::GetTopTransactionIdIfAny() }.into_inner()
 }
 
 #[cold]

@@ -142,7 +142,11 @@ impl About {
         )?
         .with_index();
         let last_change = Prepared::new(
-            &[b"SELECT pg_catalog.max(s.changed) FROM ", table, b" AS s WHERE s.generation OPERATOR(pg_catalog.=) $1"],
+            &[
+                b"SELECT pg_catalog.max(s.changed) FROM ",
+                table,
+                b" AS s WHERE s.generation OPERATOR(pg_catalog.=) $1 AND s.until IS NULL",
+            ],
             &[pg_sys::INT4OID],
         )?;
         let end = Prepared::new(

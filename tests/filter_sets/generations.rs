@@ -180,6 +180,21 @@ fn an_element_that_came_again_late_in_a_slice_is_remembered_from_then() {
     assert!(!value::<bool>(&mut last, "SELECT bloom_set_contains('s', 1)"));
 }
 
+/// The same to a session that hasn't seen that slice yet.
+#[test]
+fn a_session_that_remembers_older_slices_forgets_no_renewed_element_early() {
+    let mut old = server().database("remembers");
+    run(&mut old, "SELECT bloom_set_create('s', 'integer', 7000, 0.01, '7 hours', true)");
+    assert_eq!(add_all(&mut old, "s", &[1]), [1]);
+    let session = || server().connect("remembers");
+    pass(&mut session(), "61 minutes");
+    assert_eq!(add_all(&mut session(), "s", &[2]), [2]);
+    pass(&mut session(), "50 minutes");
+    assert!(add_all(&mut session(), "s", &[2]).is_empty());
+    pass(&mut session(), "6 hours 55 minutes");
+    assert!(value::<bool>(&mut old, "SELECT bloom_set_contains('s', 2)"));
+}
+
 /// Sessions whose transactions overlap all the time don't keep a set from growing.
 #[test]
 fn a_set_grows_under_transactions_that_overlap() {

@@ -28,17 +28,6 @@ impl Mode {
     }
 }
 
-/// What became of an attempt to take a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// Somebody else has it.
-    No,
-    /// It was taken.
-    Yes,
-    /// The transaction had it already, and has it once more.
-    Again,
-}
-
 impl Lock {
     /// One of a table's locks.
     pub fn of(table: Oid, part: u16) -> Lock {
@@ -61,13 +50,9 @@ impl Lock {
         self.acquire(mode, false);
     }
 
-    /// Takes it if nobody else has it.
-    pub fn try_take(&self, mode: Mode) -> Taken {
-        match self.acquire(mode, true) {
-            pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL => Taken::No,
-            pg_sys::LockAcquireResult::LOCKACQUIRE_OK => Taken::Yes,
-            _ => Taken::Again,
-        }
+    /// Takes it, once more if the transaction has it, unless somebody else does. Returns whether it did.
+    pub fn try_take(&self, mode: Mode) -> bool {
+        self.acquire(mode, true) != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
     }
 
     fn acquire(&self, mode: Mode, is_attempt: bool) -> pg_sys::LockAcquireResult::Type {
