@@ -8,7 +8,7 @@
 
 use super::call::error::{Error, Result, SqlState, raise};
 use super::call::guard::{guard, raw};
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 
@@ -63,6 +63,8 @@ pub enum Sees {
     Now,
     /// All that is committed now, at any level of isolation. The statement must only read.
     Latest,
+    /// What is in the catalogs now, at any level of isolation, and in parallel plans too. The statement must only read.
+    Catalogs,
 }
 
 /// A row that a statement returned.
@@ -87,14 +89,26 @@ impl Prepared {
     /// # Errors
     /// Those of parsing it; XX000 if it can't be executed from a function.
     pub fn new(sql: &[&[u8]], types: &[pg_sys::Oid]) -> Result<Prepared> {
+        Prepared::planned(sql, types, pg_sys::CURSOR_OPT_GENERIC_PLAN)
+    }
+
+    /// The same for a statement that is executed seldom: it is planned each time, for its values. Extensions that plan
+    /// statements themselves, such as Citus, may need these.
+    ///
+    /// # Errors
+    /// As [`Prepared::new`].
+    pub fn seldom(sql: &[&[u8]], types: &[pg_sys::Oid]) -> Result<Prepared> {
+        Prepared::planned(sql, types, pg_sys::CURSOR_OPT_CUSTOM_PLAN)
+    }
+
+    fn planned(sql: &[&[u8]], types: &[pg_sys::Oid], options: u32) -> Result<Prepared> {
         let sql = c_string(sql)?;
         let mut oids = types.to_vec();
         connected(|| {
             // SAFETY: connected; as many types as are given. The plan is kept before the connection ends.
             unsafe {
-                let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
                 let (sql, count, oids) = (sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr());
-                let plan = guard(|| raw::SPI_prepare_cursor(sql, count, oids, options));
+                let plan = guard(|| raw::SPI_prepare_cursor(sql, count, oids, options as i32));
                 if plan.is_null() {
                     return Err(failed(pg_sys::SPI_result));
                 }
@@ -127,8 +141,13 @@ impl Prepared {
         // SAFETY: connected, with as many values as the plan has parameters. The result is the connection's own, and
         // whatever `each` executes has results of its own.
         unsafe {
-            if sees == Sees::Latest {
-                pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
+            let snapshot = match sees {
+                Sees::CallingQuery | Sees::Now => None,
+                Sees::Latest => Some(pg_sys::GetLatestSnapshot()),
+                Sees::Catalogs => Some(pg_sys::GetCatalogSnapshot(Oid::INVALID)),
+            };
+            if let Some(snapshot) = snapshot {
+                pg_sys::PushActiveSnapshot(snapshot);
             }
             let is_read_only = sees != Sees::Now;
             let nulls = std::ptr::null();
@@ -138,7 +157,7 @@ impl Prepared {
             if let Some(level) = settings {
                 pg_sys::AtEOXact_GUC(true, level);
             }
-            if sees == Sees::Latest {
+            if snapshot.is_some() {
                 pg_sys::PopActiveSnapshot();
             }
             check(code)?;
@@ -154,6 +173,20 @@ impl Prepared {
             Ok(rows as u64)
         }
     }
+}
+
+/// Whether the transaction sees all the time what was committed when it began.
+pub fn has_one_snapshot() -> bool {
+    // SAFETY: reads a variable of the session.
+    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
+}
+
+/// How many transactions had ended when the snapshot of the query was taken, since the server started: what a snapshot
+/// sees, all with a greater or equal number see. `None` if that isn't known.
+pub fn age_of_snapshot() -> Option<u64> {
+    // SAFETY: a query that calls a function has a snapshot, if there is one at all.
+    let snapshot = unsafe { pg_sys::ActiveSnapshotSet().then(|| &*pg_sys::GetActiveSnapshot()) };
+    snapshot.map(|snapshot| snapshot.snapXactCompletionCount).filter(|&count| count != 0)
 }
 
 impl Drop for Prepared {

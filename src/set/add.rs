@@ -64,7 +64,8 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
         return check_kind(set, site, operation);
     }
     set.require_rights_to_add();
-    let mut adding = Adding::default();
+    let places = items.iter().map(|item| item.place + 1).max().unwrap_or(0);
+    let mut adding = Adding { was_there: memory::collect((0..places).map(|_| false)), ..Adding::default() };
     let mut rest = items;
     while !rest.is_empty() {
         rest = connected(|| {
@@ -72,7 +73,7 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
             let list = set.list(Sees::Now)?;
             adding.take_part(set, site, &list, rest, operation)?;
             let (batch, later) = rest.split_at(first_batch(rest, &list));
-            let probed = probe(set, site, batch, operation, &mut adding.cutoff)?;
+            let probed = adding.probe(set, site, batch, operation)?;
             if probed.list.newest() != list.newest() {
                 return Ok(rest);
             }
@@ -101,9 +102,25 @@ struct Adding {
     has_made_room: bool,
     /// What changed before is forgotten to this call.
     cutoff: Option<Timestamp>,
+    /// Whether the element at each place of the array was there when this call looked first. It stays so if the time of
+    /// its generation ends while it waits: its rows weren't locked, and may not be once later ones are.
+    was_there: Vec<bool>,
 }
 
 impl Adding {
+    /// Looks for the items of a batch in all generations.
+    fn probe(&mut self, set: &Set, site: &Site, batch: &[Item], operation: &str) -> Result<Probed> {
+        let mut probed = probe(set, site, batch, operation, &mut self.cutoff)?;
+        for (item, found) in batch.iter().zip(&mut probed.found) {
+            let was_there = &mut self.was_there[item.place];
+            *was_there |= found.is_some();
+            if *was_there {
+                *found = found.or(Some(FORGOTTEN));
+            }
+        }
+        Ok(probed)
+    }
+
     /// Takes part in adding to the newest generation, and locks the rows of older ones to which somebody may be adding
     /// the same elements, in the order of their generations and shards. Those before the one in which this call took
     /// part are locked already, or settled.
@@ -119,7 +136,7 @@ impl Adding {
             while !rest.is_empty() {
                 let (batch, later) = rest.split_at(first_batch(rest, list));
                 // What is there already needn't be locked, nor may it, if this call has locks of later rows.
-                let probed = probe(set, site, batch, operation, &mut self.cutoff)?;
+                let probed = self.probe(set, site, batch, operation)?;
                 set.lock_what_is_there(&probed.without(&generation, batch))?;
                 rest = later;
             }
@@ -137,6 +154,9 @@ impl Adding {
         }
     }
 }
+
+/// The number of a generation that there isn't any more.
+const FORGOTTEN: i32 = -1;
 
 /// What was found of a batch, without locks.
 struct Probed {

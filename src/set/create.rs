@@ -151,7 +151,7 @@ fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
             .hint("Say for how long it remembers: keep => '7 days'."));
     };
     let (now, slice) = (time::now(), keep.divided_by(SLICES));
-    if slice.after(now) >= now + SHORTEST && keep.before(now) <= now - SHORTEST {
+    if keep.has_no_negative_part() && slice.after(now) >= now + SHORTEST && keep.before(now) <= now - SHORTEST {
         return Ok(());
     }
     Err(invalid_parameter(format!("a filter set must remember for at least 7 milliseconds, not {}", keep.shown()))

@@ -18,7 +18,7 @@ fn expire(call: &Call) -> Outcome {
         return Err(Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message)
             .detail("Only sets that were made with \"keep\" have something to drop."));
     }
-    refuse_in_recovery();
+    refuse_in_recovery(c"dropping what a filter set has forgotten");
     owner::require(oid, pg_sys::ACL_DELETE);
     let dropped = connected(|| {
         set.dropping().take(Mode::Exclusive);

@@ -5,7 +5,7 @@
 //! its capacity.
 
 use super::list::List;
-use super::rates::{Rates, SAMPLE, sample};
+use super::rates::{Rates, SAMPLE, at_least, sample};
 use super::table::{Growth, Set};
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result, warn};
@@ -45,7 +45,7 @@ fn check_capacity(set: &Set, list: &List, of_batch: Rates, added: u64) -> Result
         if !is_due {
             return Ok(());
         }
-        rates = sample(set, newest)?;
+        rates = sample(set, list, newest)?;
     }
     if !rates.is_overfull(newest.shards, capacity, made_for.fpr) {
         watch.until_sample.set(SELDOM.min(capacity / 256));
@@ -55,31 +55,49 @@ fn check_capacity(set: &Set, list: &List, of_batch: Rates, added: u64) -> Result
     complain(set, describe(set, capacity, rates.mean()))
 }
 
-/// Remembers that the newest generation is full. If it can't end yet, the set is overfull.
+/// Remembers that the newest generation is full. If it can't end yet, the set is overfull; one that forgets and has a
+/// capacity may be so before.
 fn check_generation(set: &Set, growth: &Growth, list: &List, of_batch: Rates, added: u64) -> Result<()> {
     let (watch, newest) = (set.watch(), list.newest());
     let (is_due, made_for) = (is_due(set, added), growth.takes[set.level(growth, newest)]);
     let mut rates = of_batch;
-    if rates.elements_of_all(newest) < NEARLY_FULL * made_for {
+    let may_be_overfull = set.may_hold_too_much(growth, list);
+    if !may_be_overfull && rates.elements_of_all(newest) < NEARLY_FULL * made_for {
         return Ok(());
     }
     if rates.shards < SAMPLE.min(newest.shards) {
         if !is_due {
             return Ok(());
         }
-        rates = sample(set, newest)?;
+        rates = sample(set, list, newest)?;
     }
-    if rates.elements_of_all(newest) < made_for {
+    if rates.elements_of_all(newest) >= made_for {
+        watch.full.set(Some(newest.number));
+    } else {
         watch.until_sample.set((made_for / 256.0) as u64);
-        return Ok(());
     }
-    watch.full.set(Some(newest.number));
-    if set.may_end_early(growth, list) {
+    if may_be_overfull {
+        let rate = rate_of_all(set, list, rates)?;
+        if rate > set.parameters().fpr {
+            watch.until_sample.set(0);
+            return complain(set, describe(set, set.parameters().capacity.unwrap_or(0), rate));
+        }
+    }
+    if watch.full.get() != Some(newest.number) || set.may_end_early(growth, list) {
         return Ok(());
     }
     let capacity = set.parameters().capacity.unwrap_or_else(|| growth.plan.capacities().iter().sum());
     let full = f64::from(growth.plan.most_full() - 1) * growth.plan.fpr();
     complain(set, describe(set, capacity, full + rates.mean()))
+}
+
+/// The sum of the rates of all generations, at least, by some rows of each; those of the newest are at hand.
+fn rate_of_all(set: &Set, list: &List, newest: Rates) -> Result<f64> {
+    let mut all = vec![(newest, list.newest().shards)];
+    for generation in list.generations.iter().rev().skip(1) {
+        all.push((sample(set, list, generation)?, generation.shards));
+    }
+    Ok(at_least(all))
 }
 
 /// Whether enough was added since the session looked at other rows; counts what is added now.

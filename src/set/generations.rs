@@ -19,10 +19,10 @@
 use super::list::{Generation, List};
 use super::rates::sample;
 use super::rows::{Wanted, transaction};
-use super::table::{Growth, Set};
+use super::table::{Growth, Set, changed};
 use crate::pg::call::error::{Error, Result, SqlState, warn};
 use crate::pg::catalog::owner;
-use crate::pg::sql::Sees;
+use crate::pg::sql::{Sees, has_one_snapshot};
 use crate::pg::storage::lock::{Lock, Mode};
 use crate::pg::value::time::Timestamp;
 use crate::pg::value::varlena::PgBuffer;
@@ -30,15 +30,18 @@ use pg_bloom_core::View;
 use pg_bloom_core::filter::build;
 use pg_bloom_core::filter::generations::End;
 use pgrx::pg_sys::{self, Datum};
+use std::ffi::CStr;
 
-/// What a generation may take more than it is made for before a batch gets one of its own, as a share of that.
+/// What a generation may take more than it is made for before a batch gets one of its own, as a share of that: less
+/// where all may be full at once.
 const LITTLE: f64 = 0.125;
+const LITTLE_OF_SLICE: f64 = 0.03;
 
 impl Set {
     /// Refuses who may not add to a set with generations.
     pub fn require_rights_to_add(&self) {
         if self.known.growth.is_some() {
-            refuse_in_recovery();
+            refuse_in_recovery(c"adding to a filter set");
             owner::require(self.oid, pg_sys::ACL_INSERT);
         }
     }
@@ -114,8 +117,8 @@ impl Set {
     fn end_of(&self, growth: &Growth, list: &List) -> Result<Option<End>> {
         let newest = list.newest();
         if self.is_due(newest) {
-            let is_idle = growth.shards.len() > 1
-                && sample(self, newest)?.elements_of_all(newest) < growth.takes[self.level(growth, newest)] / 9.0;
+            let is_idle = growth.plan.follows()
+                && sample(self, list, newest)?.elements_of_all(newest) < growth.takes[self.level(growth, newest)] / 9.0;
             return Ok(Some(if is_idle { End::Idle } else { End::Over }));
         }
         let is_full = self.known.watch.full.get() == Some(newest.number);
@@ -132,9 +135,19 @@ impl Set {
         if growth.slice.is_none() {
             return growth.shards.last() != Some(&list.newest().shards);
         }
+        if !growth.plan.follows() {
+            return list.generations.len() < growth.plan.most_slices();
+        }
         let ended_early = |pair: &&[Generation]| self.due(pair[0].since).is_some_and(|due| pair[1].since < due);
         let full = list.generations.windows(2).filter(ended_early).count() as u32;
         full + 1 < growth.plan.most_full()
+    }
+
+    /// Whether a set that forgets and has a capacity has room for more than comes within its time.
+    pub fn may_hold_too_much(&self, growth: &Growth, list: &List) -> bool {
+        let capacities = growth.plan.capacities();
+        let most = u64::from(growth.plan.most_full()) * capacities[0];
+        !growth.plan.follows() && list.generations.iter().map(|g| capacities[self.level(growth, g)]).sum::<u64>() > most
     }
 
     /// Makes a generation that takes so many new elements, if the newest of these doesn't and a new one would; the
@@ -145,12 +158,13 @@ impl Set {
     pub fn make_room(&self, list: &List, elements: f64) -> Result<bool> {
         let (Some(growth), newest) = (&self.known.growth, list.newest()) else { return Ok(false) };
         let made_for = growth.takes[self.level(growth, newest)];
-        if elements <= made_for * LITTLE || !self.may_end_early(growth, list) {
+        let little = made_for * if growth.plan.follows() { LITTLE } else { LITTLE_OF_SLICE };
+        if elements <= little || !self.may_end_early(growth, list) {
             return Ok(false);
         }
-        let left = made_for - sample(self, newest)?.elements_of_all(newest);
+        let left = made_for - sample(self, list, newest)?.elements_of_all(newest);
         let enough = growth.plan.level_for(elements as u64);
-        if elements <= left + made_for * LITTLE || growth.takes[enough] <= left {
+        if elements <= left + little || growth.takes[enough] <= left {
             return Ok(false);
         }
         // Whoever else makes one makes it for this batch too, if it is large.
@@ -272,31 +286,30 @@ impl Set {
         if latest.newest().number == list.newest().number {
             return Ok(());
         }
-        Err(Error::new(
-            SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE,
-            "could not serialize access due to concurrent change of a filter set",
-        )
-        .detail(format!(
+        Err(changed(format!(
             "Generation {} of filter set {} was made after the transaction's snapshot was taken.",
             latest.newest().number,
             self.quoted_name()
-        ))
-        .hint("Retry the transaction."))
+        )))
     }
 
     /// Deletes the generations that don't count any more, and returns how many these were. Nobody waits for that but
-    /// who does the same.
+    /// who does the same, nor does it wait: rows that somebody has locked stay until the next time.
     ///
     /// # Errors
     /// Those of DELETE.
     pub fn drop_leftover(&self, list: &List) -> Result<usize> {
         if list.leftover > 0 {
             let oldest = list.generations[0].number;
-            self.about()?.drop.execute(&[Datum::from(oldest)], Sees::Now, |_| Ok(()))?;
+            let about = self.about()?;
+            // To lock a row takes the right to change it.
+            let drop = if owner::may(self.oid, pg_sys::ACL_UPDATE) { &about.drop_unlocked } else { &about.drop };
+            let rows = drop.execute(&[Datum::from(oldest)], Sees::Now, |_| Ok(()))?;
             self.forget_list();
             self.check_name()?;
+            return Ok(if rows == 0 { 0 } else { list.leftover });
         }
-        Ok(list.leftover)
+        Ok(0)
     }
 
     /// The same while adding: at most once for each generation, and only by who may, and not while others do it.
@@ -336,13 +349,7 @@ impl Set {
 }
 
 /// Raises 25006 on a standby, where PostgreSQL's own error would be about a lock.
-pub fn refuse_in_recovery() {
+pub fn refuse_in_recovery(what: &CStr) {
     // SAFETY: raises an error or returns.
-    unsafe { pg_sys::PreventCommandDuringRecovery(c"adding to a filter set".as_ptr()) };
-}
-
-/// Whether the transaction sees all the time what was committed when it began.
-fn has_one_snapshot() -> bool {
-    // SAFETY: reads a variable of the session.
-    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
+    unsafe { pg_sys::PreventCommandDuringRecovery(what.as_ptr()) };
 }

@@ -1,14 +1,14 @@
 //! `bloom_set_info`, `bloom_set_generations`: how full a set is.
 
 use super::list::Generation;
-use super::rates::Rates;
+use super::rates::{Rates, at_least};
 use super::rows::{MOST_ROWS_AT_ONCE, Wanted};
 use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::sql::{Prepared, Sees, connected};
 use crate::pg::value::row::{Column, Rows, row};
-use pg_bloom_core::{View, memory};
+use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Datum};
 
 /// What the filters of a generation say.
@@ -34,12 +34,7 @@ fn read_all(set: &Set) -> Result<Vec<Filled>> {
                     |_| memory::collect((first..end).map(row_of)),
                     |wanted, row| {
                         filled.bytes += row.filter.bytes().len() as u64;
-                        if set.is_over(wanted, row, &list, &mut cutoff) {
-                            filled.rates.add_forgotten();
-                            return Ok(());
-                        }
-                        filled.rates.add(&View::parse_trusted(row.filter.bytes())?);
-                        Ok(())
+                        filled.rates.add_row(set, &list, wanted, row, &mut cutoff)
                     },
                 )
             })?;
@@ -58,10 +53,7 @@ fn info(call: &Call) -> Outcome {
     let found_nowhere: f64 = all.iter().map(|filled| 1.0 - filled.rates.mean()).product();
     let is_overfull = made_for.capacity.map(|capacity| match (&all[..], made_for.keep) {
         ([one], None) => one.rates.is_overfull(one.generation.shards, capacity, made_for.fpr),
-        _ => {
-            let at_least = |filled: &Filled| filled.rates.mean() - 6.0 * filled.rates.standard_error(u32::MAX);
-            all.iter().map(at_least).sum::<f64>() > made_for.fpr
-        }
+        _ => at_least(all.iter().map(|filled| (filled.rates, u32::MAX))) > made_for.fpr,
     });
     let columns = [
         Column::Oid(made_for.element),

@@ -1,11 +1,12 @@
 //! What some of the filters of a set say of all of them: shards are alike, so the mean rate of some is that of all,
 //! within its standard error.
 
-use super::list::Generation;
-use super::rows::Wanted;
+use super::list::{Generation, List};
+use super::rows::{Row, Wanted};
 use super::table::Set;
 use crate::pg::call::error::Result;
 use crate::pg::sql::Sees;
+use crate::pg::value::time::Timestamp;
 use pg_bloom_core::filter::{estimate, overfull};
 use pg_bloom_core::{Header, Layout, View};
 
@@ -36,9 +37,24 @@ impl Rates {
         (self.blocks, self.num_hashes) = (filter.header.blocks, filter.header.num_hashes);
     }
 
-    /// Adds a filter that counts as empty: its elements are forgotten.
-    pub fn add_forgotten(&mut self) {
-        self.shards += 1;
+    /// Adds the filter of a row, as an empty one if its elements are forgotten.
+    ///
+    /// # Errors
+    /// XX001 for a damaged filter.
+    pub fn add_row(
+        &mut self,
+        set: &Set,
+        list: &List,
+        wanted: &Wanted,
+        row: &Row<'_>,
+        cutoff: &mut Option<Timestamp>,
+    ) -> Result<()> {
+        if set.is_over(wanted, row, list, cutoff) {
+            self.shards += 1;
+        } else {
+            self.add(&View::parse_trusted(row.filter.bytes())?);
+        }
+        Ok(())
     }
 
     /// Estimated distinct elements of a generation of which these are some filters.
@@ -73,19 +89,27 @@ impl Rates {
     }
 }
 
-/// Reads some rows that are evenly distributed over a generation. While connected.
+/// The sum of the mean rates of several generations, each of so many shards, less six standard errors.
+pub fn at_least(all: impl IntoIterator<Item = (Rates, u32)>) -> f64 {
+    let add = |(sum, variance), (rates, shards): (Rates, u32)| {
+        let error = if rates.shards > 0 { rates.standard_error(shards) } else { 0.0 };
+        (sum + rates.mean(), variance + error * error)
+    };
+    let (sum, variance) = all.into_iter().fold((0.0, 0.0), add);
+    sum - 6.0 * f64::sqrt(variance)
+}
+
+/// Reads some rows that are evenly distributed over a generation of these; what is forgotten counts as empty. While
+/// connected.
 ///
 /// # Errors
 /// Those of reading.
-pub fn sample(set: &Set, generation: &Generation) -> Result<Rates> {
-    let mut rates = Rates::default();
+pub fn sample(set: &Set, list: &List, generation: &Generation) -> Result<Rates> {
+    let (mut rates, mut cutoff) = (Rates::default(), None);
     set.read(
         Sees::Now,
         |_| Wanted::sample(generation, SAMPLE),
-        |_, row| {
-            rates.add(&View::parse_trusted(row.filter.bytes())?);
-            Ok(())
-        },
+        |wanted, row| rates.add_row(set, list, wanted, row, &mut cutoff),
     )?;
     Ok(rates)
 }

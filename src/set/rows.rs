@@ -166,11 +166,8 @@ impl Set {
         sees: Sees,
         each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
     ) -> Result<Option<Error>> {
-        let next = (list.newest().number.saturating_add(1), 0);
-        // Of a set without generations the row after the last: there is one if the snapshot is older than the
-        // constraint.
-        let next = if self.known.growth.is_some() { next } else { (0, list.newest().shards) };
-        let rows = self.numbers_of(wanted, Some(next));
+        let next = self.known.growth.is_some().then(|| (list.newest().number.saturating_add(1), 0));
+        let rows = self.numbers_of(wanted, next);
         self.rows(&self.known.read, &[rows], wanted, sees, each)
     }
 

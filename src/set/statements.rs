@@ -114,6 +114,8 @@ pub struct About {
     pub make: Prepared,
     /// Deletes the generations before one.
     pub drop: Prepared,
+    /// The same, except rows that another transaction has locked.
+    pub drop_unlocked: Prepared,
 }
 
 impl About {
@@ -149,7 +151,7 @@ impl About {
             ],
             &[pg_sys::INT4OID],
         )?;
-        let end = Prepared::new(
+        let end = Prepared::seldom(
             &[
                 b"INSERT INTO ",
                 table,
@@ -157,7 +159,7 @@ impl About {
             ],
             &[pg_sys::INT4OID, pg_sys::INT4OID, pg_sys::TIMESTAMPTZOID, bloom],
         )?;
-        let make = Prepared::new(
+        let make = Prepared::seldom(
             &[
                 b"INSERT INTO ",
                 table,
@@ -167,10 +169,27 @@ impl About {
             ],
             &[pg_sys::INT4OID, pg_sys::INT4OID, pg_sys::INT4OID, pg_sys::TIMESTAMPTZOID, bloom, pg_sys::INT4OID],
         )?;
-        let drop = Prepared::new(
-            &[b"DELETE FROM ", table, b" AS s WHERE s.generation OPERATOR(pg_catalog.<) $1"],
-            &[pg_sys::INT4OID],
-        )?;
-        Ok(About { list, last_change, end, make, drop })
+        let (drop, drop_unlocked) = drop_statements(table)?;
+        Ok(About { list, last_change, end, make, drop, drop_unlocked })
     }
+}
+
+/// Those that delete the generations before one: all of their rows, or those that nobody has locked.
+fn drop_statements(table: &[u8]) -> Result<(Prepared, Prepared)> {
+    let drop = Prepared::seldom(
+        &[b"DELETE FROM ", table, b" AS s WHERE s.generation OPERATOR(pg_catalog.<) $1"],
+        &[pg_sys::INT4OID],
+    )?;
+    let drop_unlocked = Prepared::seldom(
+        &[
+            b"WITH free AS MATERIALIZED (SELECT s.generation, s.shard FROM ",
+            table,
+            b" AS s WHERE s.generation OPERATOR(pg_catalog.<) $1 FOR UPDATE SKIP LOCKED) DELETE FROM ",
+            table,
+            b" AS s USING free WHERE s.generation OPERATOR(pg_catalog.=) free.generation AND s.shard ",
+            b"OPERATOR(pg_catalog.=) free.shard",
+        ],
+        &[pg_sys::INT4OID],
+    )?;
+    Ok((drop, drop_unlocked))
 }

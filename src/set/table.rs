@@ -8,20 +8,21 @@
 use super::list::List;
 use super::statements::{self, About};
 use crate::element::ElementType;
-use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::{Call, Element};
 use crate::pg::catalog::definition::{self, CheckArgument, CheckCall};
 use crate::pg::catalog::invalidation;
 use crate::pg::catalog::owner;
 use crate::pg::catalog::{self, TableColumn};
-use crate::pg::sql::{self, Prepared};
+use crate::pg::sql::{self, Prepared, Sees, connected};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
+use crate::pg::value::array;
 use crate::pg::value::encoding;
 use crate::pg::value::time::Interval;
 use pg_bloom_core::filter::generations::{Plan, SLICES};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::sizing::capacity_of;
-use pg_bloom_core::{Kind, Layout};
+use pg_bloom_core::{Kind, Layout, memory};
 use pgrx::pg_sys::{self, Datum, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -98,6 +99,8 @@ pub struct Known {
     pub about: OnceCell<About>,
     /// The generations, as last read.
     pub list: RefCell<Option<Rc<List>>>,
+    /// Snapshots that are as new as this, or newer, see the constraint that the session knows.
+    pub seen_from: Cell<u64>,
     /// Whether nobody changed the table since.
     pub is_current: Cell<bool>,
     /// What the session has said of it.
@@ -196,10 +199,41 @@ impl Set {
             return Err(renamed(&names));
         }
         let known = KNOWN.with(|all| all.borrow().get(&oid.to_u32()).cloned());
-        match known {
-            Some(known) if known.is_current.get() && known.names == names => Ok(Set { oid, known }),
-            before => Ok(Set { oid, known: learn(call, table.relation(), names, before)? }),
+        let set = match known {
+            Some(known) if known.is_current.get() && known.names == names => Set { oid, known },
+            before => Set { oid, known: learn(call, table.relation(), names, before)? },
+        };
+        // Who adds takes a snapshot after the table was locked, unless the transaction has one.
+        if purpose == Purpose::Ask || sql::has_one_snapshot() {
+            set.check_snapshot_of_constraint()?;
         }
+        Ok(set)
+    }
+
+    /// Whether the snapshot of the query sees the constraint that says what the set was made for: rows of a set that
+    /// was replaced since would be looked up by the wrong numbers.
+    fn check_snapshot_of_constraint(&self) -> Result<()> {
+        const CONSTRAINTS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
+            WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
+        let (seen_from, now) = (&self.known.seen_from, sql::age_of_snapshot());
+        if now.is_some_and(|now| now >= seen_from.get()) {
+            return Ok(());
+        }
+        let constraints = Prepared::new(&[CONSTRAINTS], &[pg_sys::OIDOID])?;
+        let read = |sees| {
+            let mut rows = Vec::new();
+            constraints.execute(&[Datum::from(self.oid)], sees, |row| {
+                rows.push((row.column(1).map(|oid| oid.value()), row.column(2).map(|by| by.value())));
+                Ok(())
+            })?;
+            Ok::<_, Error>(rows)
+        };
+        if connected(|| Ok(read(Sees::CallingQuery)? == read(Sees::Catalogs)?))? {
+            now.into_iter().for_each(|now| seen_from.set(now));
+            return Ok(());
+        }
+        let name = self.quoted_name();
+        Err(changed(format!("The constraints of filter set {name} were changed after the snapshot was taken.")))
     }
 
     /// What it was made for.
@@ -261,6 +295,7 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
         write: OnceCell::new(),
         about: OnceCell::new(),
         list: RefCell::new(parameters.shards.map(|shards| Rc::new(List::of_one(shards)))),
+        seen_from: Cell::new(u64::MAX),
         is_current: Cell::new(true),
         watch: watch.unwrap_or_default(),
     });
@@ -323,7 +358,8 @@ fn check_columns(table: Relation, columns: Vec<TableColumn>, bloom: Oid) -> Resu
     Ok(found)
 }
 
-/// Whether the columns that say which row it is are the primary key.
+/// Whether the columns that say which row it is are the primary key. The constraint and its index are read by one
+/// statement: REINDEX CONCURRENTLY exchanges the index, and says so a moment later.
 fn check_primary_key(table: Relation, columns: &[TableColumn]) -> Result<()> {
     let (key, what): (Vec<&TableColumn>, _) = match columns {
         [generation, shard, _, ..] if generation.name == "generation" => {
@@ -331,7 +367,14 @@ fn check_primary_key(table: Relation, columns: &[TableColumn]) -> Result<()> {
         }
         columns => (columns.iter().take(1).collect(), "Its column \"shard\" is"),
     };
-    if definition::is_primary_key(table, &key) {
+    const PRIMARY_KEY: &[u8] = b"SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_index AS i \
+        ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
+        AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) $2 AND i.indimmediate AND i.indisvalid";
+    let numbers = memory::collect(key.iter().map(|column| Element { datum: Datum::from(column.number) }));
+    let numbers = array::array_of(pg_sys::INT2ARRAYOID, pg_sys::INT2OID, numbers);
+    let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT2ARRAYOID])?;
+    let values = [Datum::from(table.oid()), numbers];
+    if connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1 {
         return Ok(());
     }
     Err(no_set(table, format!("{what} not its primary key, checked at once.")))
@@ -409,4 +452,11 @@ fn renamed(names: &Names) -> Error {
     Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message)
         .detail(format!("Filter set {} was renamed, moved or replaced in the meantime.", encoding::utf8(&names.table)))
         .hint("Retry the transaction.")
+}
+
+/// A snapshot doesn't see what became of a set.
+#[cold]
+pub fn changed(detail: String) -> Error {
+    let message = "could not serialize access due to concurrent change of a filter set";
+    Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message).detail(detail).hint("Retry the transaction.")
 }

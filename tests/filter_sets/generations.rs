@@ -131,7 +131,7 @@ fn an_element_is_not_new_in_two_slices_while_somebody_adds_to_the_first() {
         thread::scope(|scope| {
             let waiting = scope.spawn(|| add_all(&mut second, "s", &[4, 5, 6]));
             wait_for_waiter(&mut third, "second");
-            // Who adds others waits neither for the first nor for who waits.
+            // Who adds others waits neither for the first nor for the one that waits.
             assert_eq!(add_all(&mut third, "s", &[7]), [7]);
             run(&mut first, end);
             assert_eq!(waiting.join().expect("it adds"), got);
@@ -290,4 +290,97 @@ fn copies_have_all_generations() {
     assert_eq!(lost(&mut follower), 0);
     let found = follower.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&more]);
     assert!(found.expect("can ask").get::<_, i32>(0) == 0);
+}
+
+/// Large arrays within the capacity, in few or many slices: the rate is as promised. More than that says so.
+#[test]
+fn large_batches_within_the_capacity_keep_the_rate() {
+    const CAPACITY: i32 = 200_000;
+    let mut client = server().database("batches");
+    for batch in [CAPACITY, CAPACITY / 2, CAPACITY / 3, CAPACITY / 5, CAPACITY / 10, CAPACITY / 24] {
+        run(
+            &mut client,
+            &format!(
+                "DROP TABLE IF EXISTS s; SELECT bloom_set_create('s', 'integer', {CAPACITY}, 0.01, '7 days');
+                 SET pg_bloom.overfill = error"
+            ),
+        );
+        let all: Vec<i32> = (0..CAPACITY).collect();
+        let added: usize = all.chunks(batch as usize).map(|batch| add_all(&mut client, "s", batch).len()).sum();
+        let wrong: i64 = value(
+            &mut client,
+            "SELECT count(*) FROM generate_series(-100000, -1) AS i WHERE bloom_set_contains('s', i)",
+        );
+        println!("batches of {batch}: {added} added, {wrong} of 100000 found that are not there");
+        assert!(wrong as f64 <= 1000.0 + bound(100_000.0, 0.01), "{wrong} in batches of {batch}");
+        assert!(!value::<bool>(&mut client, "SELECT overfull FROM bloom_set_info('s')"), "batches of {batch}");
+        assert!(value::<i64>(&mut client, "SELECT count(*) FROM bloom_set_generations('s')") <= 24);
+    }
+    run(&mut client, "DROP TABLE s; SELECT bloom_set_create('s', 'integer', 1000, 0.01, '7 days')");
+    assert_eq!(sqlstate(&mut client, "SELECT bloom_set_add_all('s', array(SELECT generate_series(1, 5000)))"), "22023");
+}
+
+/// Rows of forgotten generations that somebody has locked are dropped the next time: nobody waits for them.
+#[test]
+fn dropping_waits_for_nobody() {
+    let (mut first, mut second) = full("leftover");
+    add_all(&mut first, "s", &[1]);
+    for x in 2..8 {
+        slice_ends(&mut first);
+        assert_eq!(add_all(&mut first, "s", &[x]), [x]);
+    }
+    slice_ends(&mut first);
+    run(&mut second, "BEGIN; SELECT FROM s WHERE generation = 0 AND shard IN (0, 7) FOR UPDATE");
+    run(&mut first, "SET lock_timeout = '5s'");
+    assert_eq!(add_all(&mut first, "s", &[8]), [8]);
+    assert_eq!(sqlstate(&mut first, "SELECT bloom_set_expire('s')"), "00000");
+    assert_eq!(value::<i64>(&mut first, "SELECT count(*) FROM s WHERE generation = 0"), 2);
+    run(&mut second, "COMMIT");
+    slice_ends(&mut first);
+    assert_eq!(add_all(&mut first, "s", &[12]), [12]);
+    assert_eq!(sqlstate(&mut first, "SELECT bloom_set_expire('s')"), "00000");
+    assert_eq!(value::<i64>(&mut first, "SELECT count(*) FROM s WHERE generation = 0"), 0);
+}
+
+/// An element that was there when a call began isn't looked for again in rows before those that the call has locked, if
+/// its generation is forgotten while the call waits.
+#[test]
+fn single_calls_do_not_deadlock_when_elements_are_forgotten_meanwhile() {
+    let (mut observer, mut adder) = full("forgotten");
+    let shards: i32 = value(&mut observer, "SELECT (bloom_set_info('s')).shards");
+    // Elements of the first shards, five of each.
+    let of = |client: &mut Client, shard: i32| -> Vec<i32> {
+        let sql = "SELECT array_agg(i) FROM (SELECT i FROM generate_series(1, 200000) AS i WHERE bloom_shard(i, $1) = $2 LIMIT 5) AS t";
+        client.query_one(sql, &[&shards, &shard]).expect("there are some").get(0)
+    };
+    let (r1, r5, r9) = (of(&mut observer, 1), of(&mut observer, 5), of(&mut observer, 9));
+    let (r60, r70) = (of(&mut observer, 60), of(&mut observer, 70));
+    add_all(&mut adder, "s", &r1[..1]);
+    slice_ends(&mut observer);
+    add_all(&mut adder, "s", &r60[..1]);
+    let [mut zero, mut one, mut both, mut other] =
+        ["zero", "one", "both", "other"].map(|name| named("forgotten", name));
+    run(&mut zero, "BEGIN");
+    add_all(&mut zero, "s", &r9[..1]);
+    run(&mut one, "BEGIN");
+    add_all(&mut one, "s", &r70[..1]);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| add_all(&mut both, "s", &[r1[0], r5[0], r9[1]]));
+        wait_for_waiter(&mut observer, "both");
+        run(
+            &mut observer,
+            "UPDATE s SET since = since - i, until = until - i, changed = changed - i
+             FROM (SELECT '30 days'::interval AS i) AS t WHERE generation = 0;
+             UPDATE s SET since = since - '2 hours'::interval WHERE generation = 1 AND shard = 0",
+        );
+        let mut fresh = named("forgotten", "fresh");
+        add_all(&mut fresh, "s", &r60[1..2]);
+        assert_eq!(newest(&mut observer), 2);
+        let crossing = scope.spawn(|| add_all(&mut other, "s", &[r1[1], r5[1]]));
+        wait_for_waiter(&mut observer, "other");
+        run(&mut zero, "COMMIT");
+        assert_eq!(waiting.join().expect("it adds"), [r5[0], r9[1]]);
+        run(&mut one, "COMMIT");
+        assert_eq!(crossing.join().expect("it adds"), [r1[1], r5[1]]);
+    });
 }

@@ -1,9 +1,10 @@
 //! Several sessions, step by step: which waits for which, and what each gets.
 
 use crate::common::standby::wait_until;
-use crate::common::{refused, run, sqlstate, state_of, value};
+use crate::common::{plan, refused, run, sqlstate, state_of, value};
 use crate::{add_all, named, server, try_add_all};
 use postgres::{Client, IsolationLevel};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 /// A set `s` for so few elements that each keeps its hash, and elements of different shards, in their order.
@@ -339,9 +340,68 @@ fn a_snapshot_older_than_the_constraint_is_noticed() {
                  INSERT INTO s TABLE {other}; ALTER TABLE s ADD CONSTRAINT filter_set {check}; COMMIT"
             ),
         );
+        // Not only where a row of the new number is missing: an old one may have it.
+        for x in [0, 1, 2, 3, 500] {
+            let mut point = old.savepoint("one").expect("can begin");
+            let asked = point.query_one("SELECT bloom_set_contains('s', $1::integer)", &[&x]);
+            assert_eq!(state_of(&asked.expect_err("its rows are others")), "40001");
+            point.rollback().expect("can end");
+        }
         let asked = old.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&all]);
-        assert_eq!(state_of(&asked.expect_err("its rows are others")), "55000");
+        assert_eq!(state_of(&asked.expect_err("its rows are others")), "40001");
         old.rollback().expect("can end");
         assert!(add_all(&mut first, "s", &all).is_empty());
+    }
+}
+
+/// A set stays one while the index of its primary key is exchanged.
+#[test]
+fn a_set_is_one_while_its_index_is_made_again_concurrently() {
+    let (mut client, elements) = prepare("exchanged");
+    add_all(&mut client, "s", &elements);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for name in ["first", "second", "third"] {
+            let (mut session, is_over, elements) = (named("exchanged", name), &is_over, &elements);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(sqlstate(&mut session, "SELECT bloom_set_info('s')"), "00000");
+                    assert_eq!(sqlstate(&mut session, "SELECT bloom_set_absent('s', ARRAY[1])"), "00000");
+                    assert!(add_all(&mut session, "s", &elements[..3]).is_empty());
+                }
+            });
+        }
+        for _ in 0..500 {
+            run(&mut client, "REINDEX INDEX CONCURRENTLY s_pkey");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A set can be asked in a plan whose other parts run in parallel, also by a session that hasn't seen it before.
+#[test]
+fn a_parallel_plan_can_ask_a_set() {
+    let (mut first, _) = prepare("parallel");
+    add_all(&mut first, "s", &[1, 2, 10_000]);
+    run(
+        &mut first,
+        "CREATE TABLE numbers AS SELECT i FROM generate_series(1, 100000) AS i; ANALYZE numbers;
+         SELECT bloom_set_create('grows', 'integer'); SELECT bloom_set_add_all('grows', ARRAY[1, 2, 10000])",
+    );
+    for set in ["s", "grows"] {
+        let mut client = named("parallel", set);
+        run(
+            &mut client,
+            "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
+        );
+        let sql = format!(
+            "SELECT count(*) FILTER (WHERE bloom_set_contains('{set}', n::integer)),
+                cardinality(bloom_set_present('{set}', array_agg(n::integer)))
+             FROM (SELECT count(*) AS n FROM numbers GROUP BY i % 10) AS t"
+        );
+        let plan = plan(&mut client, "COSTS OFF", &sql);
+        assert!(plan.contains("Gather"), "{plan}");
+        let row = client.query_one(&sql, &[]).expect("a set can be asked");
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i32>(1)), (10, 10));
     }
 }

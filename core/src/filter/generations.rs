@@ -17,18 +17,19 @@
 //! take 18 generations; by four, 3.7 and 10. When a generation is full it is 1.6.
 //!
 //! A set that forgets probes at most eight full slices: elements of the last seven are remembered, and of the eighth
-//! some. A slice also ends when it is full, however little time has passed; then there are more of them, of which
-//! eight may be full. The others have fewer elements than they are made for, and rates fall faster than elements do:
-//! with `e` of what each is made for, eight times `e` in all, the sum of the rates is at most eight times that of one.
+//! some. A slice also ends when it is full, however little time has passed, or when a batch comes that it has no room
+//! for, which gets one of three or nine times the size if it needs that. So there may be more of them, up to 24. They
+//! have the elements of eight full ones together, and rates fall faster than elements do: the sum of the rates is at
+//! most that of eight full ones, however the elements are distributed.
 //!
 //! A set that does both has slices whose capacity follows what came: the next has the level above after one that was
 //! full, and the level below after one that wasn't full to a ninth. In a window of eight slices there are at most eight
 //! that ended by time, with a step down at most each, so eleven and eight steps up: 27 full ones.
 
 use crate::error::Result;
-use crate::filter::header::Header;
-use crate::filter::shards::shards;
-use crate::kind::Kind;
+use crate::filter::header::{Capacity, Header};
+use crate::filter::shards::{shard_capacity, shards};
+use crate::kind::{Kind, Tag};
 
 /// Slices of the time for which a set remembers.
 pub const SLICES: u32 = 7;
@@ -45,6 +46,9 @@ pub struct Plan {
     capacities: Vec<u64>,
     fpr: f64,
     most_full: u32,
+    /// Whether the capacity of a generation follows what came, rather than being the first of the capacities, unless a
+    /// batch needs a larger one.
+    follows: bool,
 }
 
 /// How a generation ended.
@@ -66,10 +70,10 @@ impl Plan {
         let (capacities, most_full) = match (capacity, forgets) {
             (Some(_), false) => return None,
             (None, false) => (grown(), LEVELS),
-            (Some(capacity), true) => (vec![capacity.div_ceil(u64::from(SLICES))], SLICES + 1),
+            (Some(capacity), true) => (slices_of(capacity, fpr / f64::from(SLICES + 1)), SLICES + 1),
             (None, true) => (grown(), LEVELS - 1 + 2 * (SLICES + 1)),
         };
-        Some(Plan { capacities, fpr: fpr / f64::from(most_full), most_full })
+        Some(Plan { capacities, fpr: fpr / f64::from(most_full), most_full, follows: capacity.is_none() })
     }
 
     /// The false positive rate of each generation, at its capacity.
@@ -80,6 +84,16 @@ impl Plan {
     /// How many generations may be full at once, so that their rates add up to no more than the promise.
     pub fn most_full(&self) -> u32 {
         self.most_full
+    }
+
+    /// Whether the capacity of a generation follows what came.
+    pub fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// How many generations there may be at once of a set that forgets and has a capacity.
+    pub fn most_slices(&self) -> usize {
+        3 * self.most_full as usize
     }
 
     /// The capacities that a generation may have, ascending.
@@ -95,6 +109,7 @@ impl Plan {
     /// The level of the generation after one of this level.
     pub fn next(&self, level: usize, end: End) -> usize {
         match end {
+            _ if !self.follows => 0,
             End::Full => (level + 1).min(self.capacities.len() - 1),
             End::Over => level,
             End::Idle => level.saturating_sub(1),
@@ -108,20 +123,38 @@ impl Plan {
             && self.capacities.iter().any(|capacity| header.capacity.elements() == Some(capacity.div_ceil(shards)))
     }
 
-    /// The number of shards and the filters of a generation of this level.
+    /// The number of shards and the filters of a generation of this level. No two levels have the same number, so that
+    /// it says which one it is.
     ///
     /// # Errors
     /// As of [`shards()`].
     pub fn shards<'a>(&self, level: usize, kind: Kind<'a>) -> Result<(u32, Header<'a>)> {
-        shards(self.capacities[level], self.fpr, kind)
+        let capacity = self.capacities[level];
+        let (count, header) = shards(capacity, self.fpr, kind)?;
+        let more = match level.checked_sub(1) {
+            Some(below) => count.max(self.shards(below, kind)?.0 + 1),
+            None => count,
+        };
+        if more == count {
+            return Ok((count, header));
+        }
+        let blocks = (header.blocks * u64::from(count)).div_ceil(u64::from(more));
+        let elements = Capacity::Elements(shard_capacity(capacity, u64::from(more)));
+        Ok((more, Header { blocks, base_blocks: blocks, capacity: elements, ..header }))
     }
+}
+
+/// The capacities of slices: a seventh, and for large batches three and nine times as much, as far as that is possible.
+fn slices_of(capacity: u64, fpr: f64) -> Vec<u64> {
+    let slice = capacity.div_ceil(u64::from(SLICES));
+    let is_possible = |capacity: &u64| shards(*capacity, fpr, Kind::of(Tag::Text)).is_ok();
+    let larger = [GROWTH, GROWTH * GROWTH].into_iter().map(|times| slice.saturating_mul(times)).take_while(is_possible);
+    std::iter::once(slice).chain(larger).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::shards::shards;
-    use crate::kind::Tag;
     use crate::layout::Layout;
     use crate::sizing::rate;
 
@@ -210,6 +243,14 @@ mod tests {
         assert_eq!((both.next(3, End::Over), both.next(3, End::Idle), both.next(0, End::Idle)), (3, 2, 0));
         assert_eq!(both.most_full(), 27);
         assert_eq!(Plan::new(Some(10), 0.01, false), None);
+        for capacity in [1, 7_000, 1_000_000, u64::MAX] {
+            let Some(plan) = Plan::new(Some(capacity), 0.01, true) else { panic!("forgets") };
+            let shards: Vec<u32> = (0..plan.capacities().len())
+                .filter_map(|level| Some(plan.shards(level, Kind::of(Tag::Text)).ok()?.0))
+                .collect();
+            assert!(shards.is_sorted_by(|a, b| a < b), "{shards:?}");
+            assert_eq!(plan.next(2, End::Full), 0);
+        }
         let (shards, header) = both.shards(2, Kind::of(Tag::Text)).expect("possible");
         assert!(both.has(&header, shards) && !both.has(&header, shards + 100));
     }

@@ -1,10 +1,9 @@
-//! What a table consists of: its columns, its primary key, and CHECK constraints that call a function.
+//! What a table consists of: its columns, and CHECK constraints that call a function.
 
 use super::TableColumn;
 use crate::pg::call::nodes::{length, nth};
 use crate::pg::catalog;
 use crate::pg::storage::relation::Relation;
-use crate::pg::version;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -32,14 +31,6 @@ pub fn columns(table: Relation) -> Vec<TableColumn> {
     // SAFETY: an open relation has a descriptor.
     let count = unsafe { (*(*table.raw()).rd_att).natts };
     (1..=count as i16).filter_map(|number| catalog::column(table.oid(), number)).collect()
-}
-
-/// Whether the primary key is these columns, and is checked at once.
-pub fn is_primary_key(table: Relation, columns: &[&TableColumn]) -> bool {
-    // SAFETY: the table is open.
-    let index = unsafe { version::primary_key(table.raw()) };
-    let numbers: Vec<i16> = columns.iter().map(|column| column.number).collect();
-    catalog::is_unique_index_on(index, &numbers)
 }
 
 /// Whether rules, or triggers after the change, may make of an UPDATE something else than it returns. Those of

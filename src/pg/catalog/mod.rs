@@ -174,20 +174,6 @@ pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
     }
 }
 
-/// Whether an index keeps these columns, and nothing else, unique in every row and at any time.
-pub fn is_unique_index_on(index: pg_sys::Oid, columns: &[i16]) -> bool {
-    // SAFETY: a tuple of this cache is a row of pg_index, which has as many columns as it says.
-    let read = |row: *const pg_sys::FormData_pg_index| unsafe {
-        let row = &*row;
-        row.indisunique
-            && row.indimmediate
-            && row.indisvalid
-            && row.indnkeyatts as usize == columns.len()
-            && std::slice::from_raw_parts(row.indkey.values.as_ptr(), columns.len()) == columns
-    };
-    with_row(pg_sys::SysCacheIdentifier::INDEXRELID, index, read).unwrap_or(false)
-}
-
 /// The type of arrays of a type.
 pub fn array_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: reads the catalog.

@@ -41,6 +41,11 @@ impl Interval {
         unsafe { call(pg_sys::interval_div, &[Some(self.datum()), Some(divisor)]).map_or(*self, |d| Interval::of(d)) }
     }
 
+    /// Whether it is one at whatever time it starts: a month less 29 days is nothing in February.
+    pub fn has_no_negative_part(&self) -> bool {
+        self.0.month >= 0 && self.0.day >= 0 && self.0.time >= 0
+    }
+
     /// As the session's settings show it.
     pub fn shown(&self) -> String {
         // SAFETY: the output function of the type, whose result is a C string.
