@@ -14,7 +14,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::expression;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, Shape};
-use crate::pg::value::row_type::version;
+use crate::pg::value::row_type::version_of;
 use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::{Header, Layout, memory};
@@ -118,7 +118,7 @@ impl ElementType {
     /// 0A000 for a type that can no longer be an element.
     #[inline]
     pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
-        if self.rows.iter().all(|&(oid, known)| version(oid) == known) {
+        if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
             return Ok(None);
         }
         let now = ElementType::of_base_type(call, self.oid)?;

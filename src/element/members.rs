@@ -92,7 +92,7 @@ impl Parts {
             match self {
                 Parts::Array(member) => write_array(value.pointer().cast(), member, into),
                 Parts::Row(row, columns) => {
-                    row.each_column(value.pointer().cast(), |i, datum| {
+                    row.each_column(pg_sys::Datum::from(value.pointer()), |i, datum| {
                         if let Some(member) = &columns[i] {
                             member.write(datum, into);
                         }

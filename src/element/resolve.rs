@@ -7,7 +7,7 @@ use crate::pg::call::error::{Error, Result};
 use crate::pg::call::interrupt;
 use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::value::encoding;
-use crate::pg::value::row_type::{RowType, version};
+use crate::pg::value::row_type::{RowType, version_of};
 use pg_bloom_core::kind::{Tag, fit};
 use pgrx::pg_sys::{BuiltinOid, Oid};
 use std::collections::HashMap;
@@ -184,7 +184,7 @@ impl Resolver {
     /// Row types are distinguished by their names and the names and kinds of their columns, in order. Only the name of
     /// a column tells it from another that was dropped, and is kept by a dump.
     fn row(&mut self, oid: Oid) -> Result<Resolved> {
-        self.rows.push((oid, version(oid)));
+        self.rows.push((oid, version_of(oid)));
         let row = RowType::new(oid);
         let (mut members, mut kinds) = (Vec::new(), Vec::new());
         for column in row.columns() {

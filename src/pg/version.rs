@@ -4,6 +4,10 @@
 //! major version gets the newest code: if that lacks a name, it doesn't compile, rather than going on without a check.
 
 use pgrx::pg_sys::{self, Oid};
+use std::ffi::{c_char, c_void};
+use std::mem::transmute;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
 
 /// A relation's file, as PostgreSQL names it.
 #[cfg(feature = "before_pg16")]
@@ -52,20 +56,6 @@ pub unsafe fn count_scan(statistics: *mut pg_sys::PgStat_TableStatus) {
         {
             (*statistics).counts.numscans += 1;
         }
-    }
-}
-
-/// The index of a table's primary key, or an invalid identifier; not one that is checked at the end of a transaction.
-///
-/// # Safety
-/// The table must be open.
-pub unsafe fn primary_key(table: pg_sys::Relation) -> Oid {
-    // SAFETY: promised by the caller.
-    unsafe {
-        #[cfg(feature = "before_pg18")]
-        return pg_sys::RelationGetPrimaryKeyIndex(table);
-        #[cfg(not(feature = "before_pg18"))]
-        return pg_sys::RelationGetPrimaryKeyIndex(table, false);
     }
 }
 
@@ -167,4 +157,29 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
             (*(*scan).instrument).nsearches += 1;
         }
     }
+}
+
+/// The row that a datum is, as functions of PostgreSQL take one: since the minor versions of November 2026 (18.7,
+/// 17.12, 16.16, 15.20) they refuse a row of a type that was altered since, and mark those that were stored before. The
+/// server decides, not what the library was built for: an older one has no such function, and the datum is the row.
+///
+/// # Safety
+/// The datum must be a whole, aligned row.
+pub unsafe fn row(datum: pg_sys::Datum) -> pg_sys::HeapTupleHeader {
+    type Function = unsafe extern "C" fn(pg_sys::Datum) -> pg_sys::HeapTupleHeader;
+    static FUNCTION: OnceLock<Option<Function>> = OnceLock::new();
+    // SAFETY: PostgreSQL's function of this name has these arguments. The datum is promised by the caller.
+    unsafe {
+        let find =
+            || transmute::<*mut c_void, Option<Function>>(dlsym(null_mut(), c"DatumGetHeapTupleHeader".as_ptr()));
+        match *FUNCTION.get_or_init(find) {
+            Some(function) => guarded!(function(datum)),
+            None => datum.cast_mut_ptr(),
+        }
+    }
+}
+
+unsafe extern "C" {
+    /// A function of the program by its name, or null; of all libraries if `library` is null.
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }

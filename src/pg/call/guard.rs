@@ -17,7 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
     use pgrx::pg_sys::{
-        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, FmgrInfo, Oid, SPIPlanPtr, ScanState, TupleTableSlot,
+        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, FmgrInfo, HeapTuple, Oid, SPIPlanPtr, ScanState,
+        TupleDesc, TupleTableSlot,
     };
     use std::ffi::{c_char, c_int, c_long};
 
@@ -36,6 +37,8 @@ pub mod raw {
             next: ExecScanAccessMtd,
             recheck: ExecScanRecheckMtd,
         ) -> *mut TupleTableSlot;
+        /// The values of a row's columns, and which of them are NULL.
+        pub fn heap_deform_tuple(row: HeapTuple, descriptor: TupleDesc, values: *mut Datum, nulls: *mut bool);
         /// Executes a kept plan.
         pub fn SPI_execute_plan(
             plan: SPIPlanPtr,

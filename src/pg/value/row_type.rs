@@ -2,7 +2,9 @@
 
 use super::encoding;
 use crate::pg::call::error::{Error, SqlState, raise};
+use crate::pg::call::guard::{guard, raw};
 use crate::pg::catalog::{self, Storage};
+use crate::pg::version;
 use pgrx::{PgTupleDesc, pg_sys, varatt_is_1b_e, vartag_1b_e};
 
 /// A type of rows as it is at one time.
@@ -28,7 +30,7 @@ pub struct Column {
 impl RowType {
     /// The composite type `oid`.
     pub fn new(oid: pg_sys::Oid) -> RowType {
-        let version = version(oid);
+        let version = version_of(oid);
         // SAFETY: a composite type has a row descriptor. The copy has the defaults of its columns, and is in memory
         // that lives as long as the process.
         let descriptor = unsafe {
@@ -51,9 +53,11 @@ impl RowType {
     ///
     /// # Safety
     /// `row` must be a whole, aligned row of this type.
-    pub unsafe fn each_column(&self, row: pg_sys::HeapTupleHeader, mut work: impl FnMut(usize, Option<pg_sys::Datum>)) {
-        // SAFETY: promised by the caller; both lists have a place for each column.
+    pub unsafe fn each_column(&self, row: pg_sys::Datum, mut work: impl FnMut(usize, Option<pg_sys::Datum>)) {
+        // SAFETY: promised by the caller; both lists have a place for each column. The row is freed if it is a copy.
         unsafe {
+            let given = row.cast_mut_ptr();
+            let row = version::row(row);
             let count = (*self.descriptor).natts as usize;
             let (mut values, mut nulls) = (vec![pg_sys::Datum::null(); count], vec![true; count]);
             let mut tuple = pg_sys::HeapTupleData {
@@ -61,9 +65,13 @@ impl RowType {
                 t_data: row,
                 ..Default::default()
             };
-            pg_sys::heap_deform_tuple(&mut tuple, self.descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+            let (to_values, to_nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+            guard(|| raw::heap_deform_tuple(&mut tuple, self.descriptor, to_values, to_nulls));
             for (i, (value, is_null)) in values.into_iter().zip(nulls).enumerate() {
                 work(i, (!is_null).then_some(value));
+            }
+            if row != given {
+                pg_sys::pfree(row.cast());
             }
         }
     }
@@ -131,7 +139,7 @@ impl Column {
 }
 
 /// A number that is another one whenever a composite type was altered.
-pub fn version(oid: pg_sys::Oid) -> u64 {
+pub fn version_of(oid: pg_sys::Oid) -> u64 {
     // SAFETY: entries of the type cache live as long as the process.
     unsafe { (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc_identifier }
 }
