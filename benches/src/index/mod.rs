@@ -134,6 +134,7 @@ impl Bench {
         rows.extend(self.lookups());
         rows.extend(self.anti_join());
         rows.extend(self.partitions());
+        rows.extend(self.small_partitions());
         // Last, since each of them misses the rows that went into another.
         rows.extend(self.inserts());
         (self.comparison(), rows)

@@ -40,17 +40,17 @@ struct Shape {
     pages_per_range: f64,
     tiles: f64,
     expected: Expectation,
-    /// Distinct elements of a range, in the mean.
+    /// Distinct elements of a range, in the mean; one row is in one range, however many there are.
     elements: Option<f64>,
 }
 
 /// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
-    let Shape { pages_per_range, tiles, expected, elements } = shape(planned);
     let (pages, rows) = (planned.table_pages().max(1.0), planned.table_rows().max(1.0));
     let searches = planned.searches();
-    let ranges = (pages / pages_per_range).ceil();
     let matches = matching_rows(planned, rows);
+    let Shape { pages_per_range, tiles, expected, elements } = shape(planned, matches > 1.0);
+    let ranges = (pages / pages_per_range).ceil();
     // The share of a key's rows of which each is the first in its range.
     let first = elements.map_or(1.0, |elements| (elements * ranges / planned.index_rows().max(1.0)).min(1.0));
     let having = (matches * first).max(matches.min(1.0)).min(ranges);
@@ -98,7 +98,7 @@ pub fn rows_on(read: f64, pages: f64) -> f64 {
 
 /// What is known of the index. A damaged one must not keep the table's queries from being planned: the scan says what
 /// is wrong.
-fn shape(planned: &Planned) -> Shape {
+fn shape(planned: &Planned, with_elements: bool) -> Shape {
     let opened = planned.index();
     let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
     let directory = index.as_ref().and_then(|index| index.directory().ok());
@@ -107,7 +107,7 @@ fn shape(planned: &Planned) -> Shape {
             pages_per_range: f64::from(directory.options.pages_per_range),
             tiles: f64::from(directory.tiles(Level::Zero)).max(1.0),
             expected: directory.expectation(),
-            elements: directory.elements_per_range(&mut index.pages()).ok().flatten(),
+            elements: with_elements.then(|| directory.elements_per_range(&mut index.pages()).ok().flatten()).flatten(),
         },
         None => Shape {
             pages_per_range: 8.0,

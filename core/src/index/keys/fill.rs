@@ -24,6 +24,41 @@ pub struct Fill {
     rates: [f64; MAX_WIDTH as usize],
 }
 
+/// The bits of a byte as eight counters of a byte each.
+const SPREAD: [u64; 256] = {
+    let mut spread = [0; 256];
+    let mut bit = 0;
+    while bit < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            spread[byte] |= (byte as u64 >> bit & 1) << (8 * bit);
+            byte += 1;
+        }
+        bit += 1;
+    }
+    spread
+};
+
+/// How many bits of each slot are set in a block, in rows of so many bytes.
+fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
+    let mut ones = [0u16; MAX_WIDTH as usize];
+    // A counter of a byte has room for so many rows.
+    for rows in block.chunks(usize::from(u8::MAX) * bytes) {
+        let mut counters = [0u64; MAX_WIDTH as usize / 8];
+        for row in rows.chunks_exact(bytes) {
+            for (counter, &byte) in counters.iter_mut().zip(row) {
+                *counter += SPREAD[usize::from(byte)];
+            }
+        }
+        for (ones, counts) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {
+            for (ones, count) in ones.iter_mut().zip(counts.to_le_bytes()) {
+                *ones += u16::from(count);
+            }
+        }
+    }
+    ones
+}
+
 /// An estimate of the distinct elements of a slot of which `ones` of `bits` bits are set. If all are, it is only a
 /// lower bound.
 pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -> f64 {
@@ -62,14 +97,7 @@ impl Fill {
         self.blocks += u64::from(self.shape.width.blocks_per_page());
         let slots = self.shape.width.slots() as usize;
         for block in payload.unwrap_or(&[]).chunks_exact(self.size.block_bits() as usize * bytes) {
-            let mut ones = [0u16; MAX_WIDTH as usize];
-            for row in block.chunks_exact(bytes) {
-                for (byte, ones) in row.iter().zip(ones.as_chunks_mut::<8>().0) {
-                    for (bit, ones) in ones.iter_mut().enumerate() {
-                        *ones += u16::from(byte >> bit & 1);
-                    }
-                }
-            }
+            let ones = ones_of(block, bytes);
             for ((&ones, sum), rate) in ones.iter().zip(&mut self.ones).zip(&mut self.rates).take(slots) {
                 *sum += u64::from(ones);
                 let fill = f64::from(ones) / f64::from(self.size.block_bits());
@@ -105,5 +133,27 @@ impl Fill {
     /// An estimate of the elements of each slot.
     pub fn loads(&self) -> Vec<f64> {
         (0..self.shape.width.slots()).map(|slot| self.elements(slot as u8)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_a_block_are_counted_slot_by_slot() {
+        for bytes in [1, 4, 16] {
+            let block: Vec<u8> = (0..510 * bytes).map(|i| (i * i + i / 7) as u8 | u8::from(i % bytes == 0)).collect();
+            let counted = ones_of(&block, bytes);
+            for (slot, &ones) in counted.iter().enumerate() {
+                let of_slot = |row: &[u8]| row.get(slot / 8).is_some_and(|byte| byte >> (slot % 8) & 1 == 1);
+                assert_eq!(
+                    usize::from(ones),
+                    block.chunks(bytes).filter(|row| of_slot(row)).count(),
+                    "{bytes}, {slot}"
+                );
+            }
+            assert_eq!(counted[0], 510);
+        }
     }
 }
