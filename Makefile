@@ -20,10 +20,14 @@ CARGO_FEATURES = $(if $(filter-out pg15,$(PG_FEATURE)),--no-default-features --f
 TARGET_DIR = $(or $(shell cargo metadata --no-deps --format-version 1 2>/dev/null | \
 	sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),$(CARGO_TARGET_DIR),target)
 LIBRARY = $(TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/libpg_bloom.so
+# The PostgreSQL that the library was built for. Cargo doesn't notice when its headers become those of another minor version.
+BUILT_FOR = $(dir $(LIBRARY))built-for-$(PG_FEATURE)
 pkglibdir = $(DESTDIR)$(shell $(PG_CONFIG) --pkglibdir)
 extensiondir = $(DESTDIR)$(shell $(PG_CONFIG) --sharedir)/extension
 EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" pg_bloom.control)
 UPGRADES = $(wildcard sql/pg_bloom--*--*.sql)
+# Debugging symbols are three quarters of the library. KEEP_SYMBOLS=yes installs them.
+KEEP_SYMBOLS ?=
 
 PG_REGRESS = $(dir $(shell $(PG_CONFIG) --pgxs))../test/regress/pg_regress
 REGRESS_ALL = $(sort $(basename $(notdir $(wildcard tests/pg_regress/sql/*.sql))))
@@ -31,14 +35,21 @@ REGRESS ?= $(REGRESS_ALL)
 REGRESS_OUTPUT ?= $(TARGET_DIR)/pg_regress
 
 all: ## build the library (the default)
+	@scripts/setup --check rust
+	@test ! -e '$(LIBRARY)' || test "$$(cat '$(BUILT_FOR)' 2>/dev/null)" = '$(PG_VERSION)' || \
+		cargo clean --profile $(PROFILE) --package pgrx-pg-sys
 	cargo build --profile $(PROFILE) $(CARGO_FEATURES)
+	@echo '$(PG_VERSION)' >'$(BUILT_FOR)'
 
-install: ## copy the built library, control file and SQL into PostgreSQL (DESTDIR is honoured)
+install: ## copy the built library, control file and SQL into PostgreSQL without symbols (DESTDIR is honoured; KEEP_SYMBOLS=yes)
 	@lib='$(LIBRARY)'; test -f "$$lib" || { echo "$$lib is not there: run make first" >&2; exit 1; }; \
 	newer=$$(find Cargo.toml Cargo.lock src core/src -newer "$$lib" -type f 2>/dev/null | head -n 1); \
-	test -z "$$newer" || echo "warning: $$newer is newer than the library: run make to rebuild it" >&2
+	test -z "$$newer" || echo "warning: $$newer is newer than the library: run make to rebuild it" >&2; \
+	test ! -e '$(BUILT_FOR)' || test "$$(cat '$(BUILT_FOR)')" = '$(PG_VERSION)' || \
+		echo "warning: the library is for $$(cat '$(BUILT_FOR)'), not $(PG_VERSION): run make to rebuild it" >&2
 	install -d '$(pkglibdir)' '$(extensiondir)'
 	install -m 755 '$(LIBRARY)' '$(pkglibdir)/pg_bloom.so'
+	$(if $(KEEP_SYMBOLS),,! command -v strip >/dev/null || strip --strip-unneeded '$(pkglibdir)/pg_bloom.so')
 	install -m 644 pg_bloom.control $(UPGRADES) '$(extensiondir)/'
 	install -m 644 sql/pg_bloom.sql '$(extensiondir)/pg_bloom--$(EXTVERSION).sql'
 
@@ -115,6 +126,11 @@ sharding: ## measure a set of 200000000 elements as 64 filters and as one; ROWS=
 	$(MAKE) all
 	scripts/sharding
 
+citus: ## compare queries on Citus with local ones; CITUS_DIR names where Citus is installed, / for the system
+	scripts/setup
+	$(MAKE) all
+	scripts/citus
+
 clean: ## delete everything built
 	cargo clean
 
@@ -122,4 +138,4 @@ help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 .PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests upgrade-test lint bench fuzz soak \
-	figures sharding clean help
+	figures sharding citus clean help

@@ -1,21 +1,71 @@
-//! What the scripts say when something is missing.
+//! What the scripts say when something is missing, and what those that make a release make.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A path that nothing is at, for a script to make.
+fn fresh(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if path.exists() {
+        fs::remove_dir_all(&path).expect("the directory of an earlier run can be deleted");
+    }
+    path
+}
+
+fn pg_config(option: &str) -> String {
+    let program = std::env::var("PG_CONFIG").unwrap_or_else(|_| "pg_config".to_owned());
+    stdout(Command::new(program).arg(option)).trim().to_owned()
+}
+
+/// What a command that must succeed prints.
+fn stdout(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("the output is UTF-8")
+}
+
+/// What a command that must fail says.
+fn refusal(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(!output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stderr).expect("the output is UTF-8")
+}
+
+fn script(name: &str) -> Command {
+    Command::new(root().join("scripts").join(name))
+}
+
+/// A make of its own: one that runs the tests may have been given variables, which it would hand on.
+fn make() -> Command {
+    let mut make = Command::new("make");
+    for inherited in ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL"] {
+        make.env_remove(inherited);
+    }
+    make.current_dir(root());
+    make
+}
+
+/// Makes a script that can be executed.
+fn write_script(path: &Path, text: &str) {
+    fs::write(path, text).expect("a script can be written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a script can be made executable");
+}
 
 /// Runs a script where a package is not installed, whatever this machine has.
 fn without_package(script: &str, arguments: &[&str], package: &str) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("without-{package}"));
     fs::create_dir_all(&directory).expect("a directory can be made");
     let query = directory.join("dpkg-query");
     let answer = format!("#!/bin/sh\ncase \"$*\" in *' {package}') exit 1 ;; esac\necho installed 1\n");
-    fs::write(&query, answer).expect("a script can be written");
-    fs::set_permissions(&query, fs::Permissions::from_mode(0o755)).expect("a script can be made executable");
+    write_script(&query, &answer);
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").expect("there is a PATH"));
-    let mut command = Command::new(root.join("scripts").join(script));
+    let mut command = self::script(script);
     command.args(arguments).env("PATH", path).env("MATRIX_DIR", directory.join("matrix"));
     command.output().expect("the script runs")
 }
@@ -28,5 +78,175 @@ fn building_postgresql_says_what_is_missing_and_what_installs_it() {
         assert!(!output.status.success(), "{said}");
         assert!(said.contains(&format!("these packages are missing: {package}\n")), "{said}");
         assert!(said.contains("scripts/setup matrix installs them"), "{said}");
+    }
+}
+
+#[test]
+fn without_citus_the_script_says_where_to_get_it() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/citus");
+    let empty = Path::new(env!("CARGO_TARGET_TMPDIR")).join("without-citus");
+    fs::create_dir_all(&empty).expect("a directory can be made");
+    for directory in [None, Some(&empty)] {
+        let mut command = Command::new(&script);
+        command.env_remove("CITUS_DIR").envs(directory.map(|directory| ("CITUS_DIR", directory)));
+        let output = command.output().expect("the script runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("https://github.com/citusdata/citus"), "{said}");
+        assert!(said.contains("/citus.so"), "{said}");
+        assert!(output.stdout.is_empty(), "it went on");
+    }
+}
+
+/// In a path that has no cargo, and one that is too old.
+#[test]
+fn make_says_which_rust_is_needed() {
+    let directory = fresh("old-rust");
+    fs::create_dir_all(&directory).expect("a directory can be made");
+    let postgresql = format!("{}/pg_config", pg_config("--bindir"));
+    let refused = |path: &str| {
+        refusal(make().env("PATH", path).env("HOME", &directory).env("PG_CONFIG", &postgresql))
+    };
+    let wanted = env!("CARGO_PKG_RUST_VERSION");
+    // A machine may have a cargo there.
+    if !["/usr/bin/cargo", "/bin/cargo"].iter().any(|cargo| Path::new(cargo).exists()) {
+        let said = refused("/usr/bin:/bin");
+        assert!(
+            said.contains(&format!("cargo is missing; install Rust {wanted} or later from https://rustup.rs")),
+            "{said}"
+        );
+    }
+    let cargo = directory.join("cargo");
+    write_script(&cargo, "#!/bin/sh\necho 'cargo 1.63.0'\n");
+    let said = refused(&format!("{}:/usr/bin:/bin", directory.display()));
+    assert!(said.contains(&format!("Rust 1.63.0 is too old; {wanted} or later is needed")), "{said}");
+}
+
+/// Cargo doesn't: what was read from the headers of the old version would be used for the new one.
+#[test]
+fn make_notices_a_new_minor_version_of_postgresql() {
+    let directory = fresh("minor-version");
+    fs::create_dir_all(directory.join("target/release")).expect("a directory can be made");
+    let log = directory.join("log");
+    let cargo = format!(
+        "#!/bin/sh\ncase $1 in --version) echo cargo 99.0.0;; metadata) exit 1;; *) echo $1 >>{};; esac\n\
+         case $1 in build) touch {}/target/release/libpg_bloom.so;; esac\n",
+        log.display(),
+        directory.display()
+    );
+    write_script(&directory.join("cargo"), &cargo);
+    let did = |version: &str| {
+        write_script(&directory.join("pg_config"), &format!("#!/bin/sh\necho 'PostgreSQL {version}'\n"));
+        let path = format!("{}:/usr/bin:/bin", directory.display());
+        let mut make = make();
+        make.env("PATH", path).env("PG_CONFIG", directory.join("pg_config"));
+        stdout(make.env("PROFILE", "release").env("CARGO_TARGET_DIR", directory.join("target")));
+        let commands = fs::read_to_string(&log).expect("cargo was called");
+        fs::remove_file(&log).expect("the log can be deleted");
+        commands
+    };
+    assert_eq!(did("15.19 (Debian 15.19-1)"), "build\n");
+    assert_eq!(did("15.19 (Debian 15.19-1)"), "build\n");
+    assert_eq!(did("15.20 (Debian 15.20-1)"), "clean\nbuild\n");
+    assert_eq!(did("15.20 (Debian 15.20-1)"), "build\n");
+}
+
+/// A package has a stripped library and needs the minor version that it was built for; scripts/check-deb tries it, and
+/// notices what is wrong with one.
+#[test]
+fn a_package_works_and_needs_its_minor_version() {
+    let directory = fresh("package");
+    let mut deb = script("deb");
+    deb.arg(&directory);
+    let library = pg_config("--pkglibdir");
+    if !library.starts_with("/usr/lib/postgresql/") {
+        let said = refusal(&mut deb);
+        assert!(said.contains("is not one of Debian's"), "{said}");
+        return;
+    }
+    stdout(&mut deb);
+    let entries = fs::read_dir(&directory).expect("the directory was made");
+    let packages: Vec<PathBuf> = entries.map(|entry| entry.expect("the directory can be read").path()).collect();
+    let [package] = &packages[..] else { panic!("{packages:?}") };
+
+    let version = pg_config("--version");
+    let minor = version.split(' ').nth(1).expect("PostgreSQL has a version");
+    let major = minor.split('.').next().expect("a split has a first part");
+    let depends = stdout(Command::new("dpkg-deb").arg("--field").arg(package).arg("Depends"));
+    if !minor.contains(char::is_alphabetic) {
+        assert!(depends.contains(&format!("postgresql-{major} (>= {minor}), ")), "{depends}");
+    }
+
+    let said = stdout(script("check-deb").arg("--unpack").arg(package));
+    for answer in ["lead somewhere", "CREATE EXTENSION", "no false negative", "finds a row", "bloom_set_create"] {
+        assert!(said.contains(answer), "{answer}: {said}");
+    }
+
+    // Without a document that others link to, and for a minor version that nobody has.
+    let unpacked = directory.join("unpacked");
+    stdout(Command::new("dpkg-deb").arg("-R").arg(package).arg(&unpacked));
+    let object = fs::read(unpacked.join(&library[1..]).join("pg_bloom.so")).expect("the library is in the package");
+    assert!(!object.windows(8).any(|bytes| bytes == b".symtab\0"), "the library has its symbols");
+    let repack = |name: &str| {
+        let to = directory.join(name);
+        stdout(Command::new("dpkg-deb").args(["--root-owner-group", "-Znone", "-b"]).arg(&unpacked).arg(&to));
+        refusal(script("check-deb").arg("--unpack").arg(to))
+    };
+    let documents = unpacked.join(format!("usr/share/doc/postgresql-{major}-pg-bloom"));
+    fs::rename(documents.join("docs/glossary.md"), directory.join("glossary.md")).expect("the glossary is there");
+    let said = repack("broken.deb");
+    assert!(said.contains("lead nowhere") && said.contains("README.md: docs/glossary.md"), "{said}");
+    fs::rename(directory.join("glossary.md"), documents.join("docs/glossary.md")).expect("a file can be moved back");
+    let control = unpacked.join("DEBIAN/control");
+    let fields = fs::read_to_string(&control).expect("a package has a control file");
+    let newer = format!("(>= {major}.9999)");
+    fs::write(&control, fields.replace(&format!("(>= {minor})"), &newer)).expect("the control file can be written");
+    let said = repack("newer.deb");
+    assert!(said.contains(&format!("needs PostgreSQL {major}.9999, and this is {minor}")), "{said}");
+    fs::write(&control, fields.replace(&format!(" (>= {minor})"), "")).expect("the control file can be written");
+    let said = repack("any.deb");
+    assert!(said.contains("does not name the minor version that it needs"), "{said}");
+}
+
+/// A library is installed without its symbols, except where they are asked for.
+#[test]
+fn make_install_keeps_symbols_only_when_told_to() {
+    let size = |keep: &str| {
+        let directory = fresh(&format!("symbols-{keep}"));
+        let mut make = make();
+        make.args(["--silent", "install", &format!("KEEP_SYMBOLS={keep}")]);
+        stdout(make.arg(format!("DESTDIR={}", directory.display())));
+        let library = directory.join(&pg_config("--pkglibdir")[1..]).join("pg_bloom.so");
+        fs::metadata(library).expect("the library was installed").len()
+    };
+    assert!(size("") * 2 < size("yes"));
+}
+
+#[test]
+fn only_the_tag_of_the_version_is_released() {
+    let said = refusal(script("release").arg("v0.0.1"));
+    assert!(said.contains(concat!("that of this version is v", env!("CARGO_PKG_VERSION"))), "{said}");
+}
+
+/// The scripts that text names.
+fn scripts(text: &str) -> Vec<&str> {
+    let names = text.split("scripts/").skip(1);
+    names.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next()).collect()
+}
+
+#[test]
+fn workflows_call_scripts_that_are_there() {
+    for (workflow, called) in
+        [("ci.yml", &["setup"][..]), ("release.yml", &["check-deb", "deb", "image", "release", "setup"])]
+    {
+        let text = fs::read_to_string(root().join(".github/workflows").join(workflow)).expect("the workflow is there");
+        let mut names = scripts(&text);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names, called, "{workflow}");
+        for name in names {
+            let script = fs::metadata(root().join("scripts").join(name)).expect(name);
+            assert!(script.permissions().mode() & 0o111 != 0, "{name} can't be executed");
+        }
     }
 }

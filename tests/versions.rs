@@ -38,6 +38,13 @@ fn versions_agree() {
 #[test]
 fn versions_of_rust_agree() {
     assert_eq!(between(&read("Dockerfile"), "\nARG RUST_VERSION=", "\n"), [env!("CARGO_PKG_RUST_VERSION")]);
+    for (workflow, before) in [("ci.yml", "rustup default "), ("release.yml", "--default-toolchain ")] {
+        let versions = between(&read(&format!(".github/workflows/{workflow}")), before, "\n");
+        assert!(!versions.is_empty(), "{workflow} installs no Rust");
+        for version in versions {
+            assert_eq!(version, concat!(env!("CARGO_PKG_RUST_VERSION"), ".0"), "{workflow}");
+        }
+    }
 }
 
 /// A new version without a way to get there could not be installed over an old one.

@@ -241,7 +241,7 @@ pub fn sqlstate(client: &mut Client, sql: &str) -> String {
 }
 
 /// The SQLSTATE that a statement ends with that may run for so long. The limit ends with the statement: PostgreSQL
-/// tells of one that is over while a session waits for a command too, as an answer to the next command. So it
+/// reports one that is over while a session waits for a command too, as an answer to the next command. So it
 /// does of one that is over at the very moment that the statement ends: something is asked next for that.
 pub fn sqlstate_within(client: &mut Client, milliseconds: usize, sql: &str) -> String {
     let state = sqlstate(client, &format!("SET LOCAL statement_timeout = {milliseconds}; {sql}"));
