@@ -104,9 +104,7 @@ fn make_says_which_rust_is_needed() {
     let directory = fresh("old-rust");
     fs::create_dir_all(&directory).expect("a directory can be made");
     let postgresql = format!("{}/pg_config", pg_config("--bindir"));
-    let refused = |path: &str| {
-        refusal(make().env("PATH", path).env("HOME", &directory).env("PG_CONFIG", &postgresql))
-    };
+    let refused = |path: &str| refusal(make().env("PATH", path).env("HOME", &directory).env("PG_CONFIG", &postgresql));
     let wanted = env!("CARGO_PKG_RUST_VERSION");
     // A machine may have a cargo there.
     if !["/usr/bin/cargo", "/bin/cargo"].iter().any(|cargo| Path::new(cargo).exists()) {

@@ -1,19 +1,19 @@
 //! `bloom_set_add`, `bloom_set_add_all`: adding, and which elements were new.
 //!
 //! ```text
-//! part     of those who add to the newest generation; only of sets that grow or forget
+//! part     share the lock of the newest generation; only in sets that grow or forget
 //! read     the rows of the batch, of all generations, without locks
-//! turn     large batches wait for each other here, before they hold the lock of any row
+//! turn     large batches wait for each other here, before they lock any row
 //! lock     the rows of the newest generation that lack an element, in the order of their shards
 //! compute  from the locked rows: what is new, and their filters with it
 //! change   these rows by one UPDATE, which must return what was written
 //! ```
 //!
-//! An element is new if the locked row does not have it. The row is then this transaction's until it ends, so of
-//! sessions that add an element at once one gets it: the others wait for its commit, and look again.
+//! An element is new if the locked row does not have it. The row stays locked until the transaction ends, so only one
+//! of the sessions that add an element at the same time gets it: the others wait for its commit, and look again.
 //!
-//! Nothing is retried. An UPDATE of unlocked rows that tried again those that had changed in the meantime would take
-//! its locks in a second order, and three sessions of one call each could deadlock.
+//! Nothing is retried. An UPDATE of unlocked rows that retried those changed in the meantime would take its locks in a
+//! second order, and three sessions with one call each could deadlock.
 
 use super::fill;
 use super::items::{Item, check_often, chosen, distinct_items, item};
@@ -94,16 +94,16 @@ fn insert(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_new: i
 /// What a call has done so far for the elements that are still to be added.
 #[derive(Default)]
 struct Adding {
-    /// The generation that it takes part in.
+    /// The generation whose lock it shares.
     part: Option<i32>,
-    /// Whether it has locks of rows: who has one could be waited for by who has the turn.
+    /// Whether it has locked rows. Then it must not wait for its turn: the session whose turn it is may wait for them.
     has_locks: bool,
     has_turn: bool,
     has_made_room: bool,
-    /// What changed before is forgotten to this call.
+    /// Rows whose last change is at or before this time are forgotten, for all of the call.
     cutoff: Option<Timestamp>,
-    /// Whether the element at each place of the array was there when this call looked first. It stays so if the time of
-    /// its generation ends while it waits: its rows weren't locked, and may not be once later ones are.
+    /// Whether the element at each place of the array was there when the call first looked. That stays so if its
+    /// generation is forgotten while the call waits: its rows weren't locked, and may not be locked after later ones.
     was_there: Vec<bool>,
 }
 
@@ -121,9 +121,9 @@ impl Adding {
         Ok(probed)
     }
 
-    /// Takes part in adding to the newest generation, and locks the rows of older ones to which somebody may be adding
-    /// the same elements, in the order of their generations and shards. Those before the one in which this call took
-    /// part are locked already, or settled.
+    /// Shares the lock of the newest generation, and locks the rows of older ones to which other sessions may be adding
+    /// the same elements, in the order of their generations and shards. Rows of generations before the one whose lock
+    /// this call already shares are locked or settled.
     fn take_part(&mut self, set: &Set, site: &Site, list: &List, items: &[Item], operation: &str) -> Result<()> {
         let newest = list.newest();
         if self.part == Some(newest.number) {
@@ -131,11 +131,12 @@ impl Adding {
         }
         set.take_part(newest);
         for generation in set.unsettled(list, self.part.unwrap_or(0)) {
-            // Not in turn: one old transaction would make all wait for each other.
+            // Not in turn: one old transaction would make all sessions wait for each other.
             let mut rest = items;
             while !rest.is_empty() {
                 let (batch, later) = rest.split_at(first_batch(rest, list));
-                // What is there already needn't be locked, nor may it, if this call has locks of later rows.
+                // Rows of elements that are there needn't be locked, nor may they be if this call has locked later
+                // ones.
                 let probed = self.probe(set, site, batch, operation)?;
                 set.lock_what_is_there(&probed.without(&generation, batch))?;
                 rest = later;
@@ -146,7 +147,7 @@ impl Adding {
         Ok(())
     }
 
-    /// Waits for the turn of this call, if it changes so many rows that another of its size would have some in common.
+    /// Waits for the turn of this call, if it changes so many rows that another call of its size would share some.
     fn take_turn(&mut self, set: &Set, rows: usize, list: &List) {
         let wants_turn = Set::are_shared_by_two_of(rows as u64, list.newest().shards);
         if wants_turn && !self.has_locks && !std::mem::replace(&mut self.has_turn, true) {
@@ -155,16 +156,16 @@ impl Adding {
     }
 }
 
-/// The number of a generation that there isn't any more.
+/// Stands for a generation that is forgotten.
 const FORGOTTEN: i32 = -1;
 
-/// What was found of a batch, without locks.
+/// The elements of a batch that were found, without locks.
 struct Probed {
     /// The generations of the set.
     list: Rc<List>,
-    /// The newest generation that has each item.
+    /// The newest generation that has each item, or `None`.
     found: Vec<Option<i32>>,
-    /// What changed before is forgotten to this call.
+    /// As in [`Adding`].
     cutoff: Option<Timestamp>,
 }
 
@@ -174,7 +175,7 @@ impl Probed {
         self.found.iter().filter(|found| found.is_none()).count()
     }
 
-    /// The rows of the newest generation that lack an item of the batch, or are to be changed because one comes again.
+    /// The rows of the newest generation that lack an item of the batch, or must be changed to renew one.
     fn lacking(&self, set: &Set, batch: &[Item]) -> Vec<Wanted> {
         let newest = self.list.newest();
         let (renews, touches) = (set.parameters().renews, self.touches(set));
@@ -183,13 +184,14 @@ impl Probed {
         memory::collect(lacking)
     }
 
-    /// The rows of a generation in which items would be that no generation has.
+    /// The rows of a generation to which items belong that no generation has.
     fn without(&self, generation: &Generation, batch: &[Item]) -> Vec<Wanted> {
         let is_new = |row: &Wanted| self.found[row.items.clone()].iter().any(Option::is_none);
         memory::collect(Wanted::of(generation, batch).filter(is_new))
     }
 
-    /// Whether rows remember when their elements came again: after the time of the generation they must.
+    /// Whether adding an element again must change the time of its row: so in a set that renews, once the time of the
+    /// newest generation is over.
     fn touches(&self, set: &Set) -> bool {
         set.parameters().renews && set.is_due(self.list.newest())
     }
@@ -217,9 +219,9 @@ fn probe(set: &Set, site: &Site, batch: &[Item], operation: &str, cutoff: &mut O
     Ok(Probed { list, found, cutoff: *cutoff })
 }
 
-/// Locks these rows of the newest generation, and adds to them the items that no generation has. Returns false, and has
-/// done nothing, if it isn't the newest any more. Without rows the statement still asks for the right to UPDATE, which
-/// must not depend on what is in the set.
+/// Locks these rows of the newest generation, and adds the items that no generation has. Returns false without a change
+/// if there is a newer generation. Even without rows it executes the statement that locks them: it requires the right
+/// to UPDATE, which must not depend on what is in the set.
 fn insert_into(
     set: &Set,
     site: &Site,
@@ -237,7 +239,7 @@ fn insert_into(
     set.lock(rows, |wanted, row| {
         let view = View::parse_trusted(row.filter.bytes())?;
         let kind = site.element.key(&view.header, operation)?.kind;
-        // What is forgotten makes room.
+        // A row whose elements are forgotten starts empty.
         let is_over = set.is_over(wanted, row, &probed.list, &mut cutoff);
         let emptied = is_over.then(|| build::empty::<PgBuffer>(&view.header));
         let view = emptied.as_ref().map_or(Ok(view), |empty| View::parse_trusted(empty.bytes()))?;
@@ -275,7 +277,7 @@ fn insert_into(
     Ok(true)
 }
 
-/// Refuses elements of another kind than the set has, even if there are none.
+/// Checks the kind of the elements although there are none.
 fn check_kind(set: &Set, site: &Site, operation: &str) -> Result<()> {
     connected(|| {
         let first = |list: &List| Wanted::sample(list.newest(), 1);

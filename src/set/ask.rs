@@ -1,4 +1,4 @@
-//! `bloom_set_contains`, `bloom_set_present`, `bloom_set_absent`: asking, as of the snapshot of the query.
+//! `bloom_set_contains`, `bloom_set_present`, `bloom_set_absent`: probing with the snapshot of the query.
 
 use super::items::{Item, check_often, chosen, item, items};
 use super::list::List;
@@ -48,7 +48,7 @@ fn absent(call: &Call) -> Outcome {
 
 /// Calls `is_there` for those items that may be in the set.
 fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there: impl FnMut(&Item)) -> Result<()> {
-    // Elements of another kind are refused even if there are none.
+    // The kind is checked even if there are no elements.
     let nothing = [Item { shard_hash: 0, hash: 0, place: 0 }];
     let mut rest = if items.is_empty() { &nothing } else { items };
     while !rest.is_empty() {

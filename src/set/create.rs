@@ -1,4 +1,4 @@
-//! `bloom_set_create`, and `bloom_set_check`, which every row of a set meets.
+//! `bloom_set_create`, and `bloom_set_check`, the constraint of every row of a set.
 
 use super::statements::BOTH_NUMBERS;
 use crate::element::ElementType;
@@ -17,7 +17,7 @@ use pg_bloom_core::sizing::{self, limits};
 use pg_bloom_core::{Header, Layout, View};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-/// Half of each page is free at first: as much as its rows take once more, for their next versions.
+/// Half of each page is free at first, for the next versions of its rows.
 const FILLFACTOR: u32 = 50;
 /// The shortest slice of the time for which a set remembers, in microseconds.
 const SHORTEST: Timestamp = 1000;
@@ -117,7 +117,7 @@ impl NewSet {
             ],
             &[],
         )?;
-        execute(&[b"CREATE UNIQUE INDEX ON ", &table, b" ((", BOTH_NUMBERS, b"))"], &[])?;
+        execute(&[b"CREATE UNIQUE INDEX ON ", &table, b" ((", BOTH_NUMBERS.as_bytes(), b"))"], &[])?;
         let (empty, last) = self.rows(shards, header);
         execute(
             &[
@@ -141,7 +141,7 @@ impl NewSet {
     }
 }
 
-/// The time for which a set remembers must be one that can be cut into slices.
+/// Checks that the time for which a set remembers can be cut into slices.
 fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
     let Some(keep) = keep else {
         if !renews {

@@ -1,4 +1,4 @@
-//! `bloom_set_expire`: what a set has forgotten goes.
+//! `bloom_set_expire`: drops what a set has forgotten.
 
 use super::generations::refuse_in_recovery;
 use super::table::{Purpose, Set};
@@ -9,7 +9,7 @@ use crate::pg::sql::{Sees, connected};
 use crate::pg::storage::lock::Mode;
 use pgrx::pg_sys::{self, Datum};
 
-/// `bloom_set_expire(set)`: how many generations it dropped.
+/// `bloom_set_expire(set)`: returns how many generations it dropped.
 fn expire(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else { return Ok(None) };
     let set = Set::open(call, oid, Purpose::Add)?;

@@ -1,8 +1,8 @@
-//! How full a set is, as far as the rows say that a call has at hand, and what follows from it: the newest generation
-//! of a set that grows is to end, another set is overfull, and says so.
+//! Estimates from the rows of a batch how full a set is. A full generation of a set that grows or forgets is to end;
+//! for another overfull set there is a warning or an error.
 //!
-//! A set is overfull if the mean rate of some shards less six standard errors is still above what chance explains at
-//! its capacity.
+//! A set is overfull if the mean rate of some shards, less six standard errors, is higher than that of a set at its
+//! capacity, beyond random variation.
 
 use super::list::List;
 use super::rates::{Rates, SAMPLE, at_least, sample};
@@ -11,13 +11,12 @@ use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result, warn};
 use crate::settings::{self, Overfill};
 
-/// Elements that a session adds before it reads rows that these are not in again; a smaller share of the capacity in
-/// small sets.
+/// How many elements a session adds before it samples other rows than those of its batches again; fewer in small sets.
 const SELDOM: u64 = 64;
-/// A generation may be full if the shards at hand hold this share of what they are made for.
+/// A generation may be full if the shards of the batch hold this share of their capacity.
 const NEARLY_FULL: f64 = 0.85;
 
-/// Looks how full the set is once filters with these rates are stored, to which `added` elements were added.
+/// Checks how full the set will be once filters with these rates are stored, to which `added` elements were added.
 ///
 /// # Errors
 /// 22023 for an overfull set when `pg_bloom.overfill` is `error`.
@@ -28,7 +27,7 @@ pub fn check(set: &Set, list: &List, of_batch: Rates, added: u64) -> Result<()> 
     }
 }
 
-/// Warns, once in a session, about a set that is overfull; or fails.
+/// Warns about an overfull set, once in a session, or fails.
 fn check_capacity(set: &Set, list: &List, of_batch: Rates, added: u64) -> Result<()> {
     let (overfill, watch) = (settings::overfill(), set.watch());
     if overfill == Overfill::Ignore || (overfill == Overfill::Warn && watch.warned.get()) {
@@ -55,8 +54,8 @@ fn check_capacity(set: &Set, list: &List, of_batch: Rates, added: u64) -> Result
     complain(set, describe(set, capacity, rates.mean()))
 }
 
-/// Remembers that the newest generation is full. If it can't end yet, the set is overfull; one that forgets and has a
-/// capacity may be so before.
+/// Remembers whether the newest generation is full. The set is overfull if that generation can't end; a set that
+/// forgets and has a capacity may be overfull before.
 fn check_generation(set: &Set, growth: &Growth, list: &List, of_batch: Rates, added: u64) -> Result<()> {
     let (watch, newest) = (set.watch(), list.newest());
     let (is_due, made_for) = (is_due(set, added), growth.takes[set.level(growth, newest)]);
@@ -91,7 +90,7 @@ fn check_generation(set: &Set, growth: &Growth, list: &List, of_batch: Rates, ad
     complain(set, describe(set, capacity, full + rates.mean()))
 }
 
-/// The sum of the rates of all generations, at least, by some rows of each; those of the newest are at hand.
+/// A lower bound for the sum of the rates of all generations, from a sample of each; that of the newest is given.
 fn rate_of_all(set: &Set, list: &List, newest: Rates) -> Result<f64> {
     let mut all = vec![(newest, list.newest().shards)];
     for generation in list.generations.iter().rev().skip(1) {
@@ -100,7 +99,7 @@ fn rate_of_all(set: &Set, list: &List, newest: Rates) -> Result<f64> {
     Ok(at_least(all))
 }
 
-/// Whether enough was added since the session looked at other rows; counts what is added now.
+/// Whether enough elements were added since the session last sampled other rows. Counts those added now.
 fn is_due(set: &Set, added: u64) -> bool {
     let until = &set.watch().until_sample;
     let is_due = until.get() == 0;
@@ -108,7 +107,7 @@ fn is_due(set: &Set, added: u64) -> bool {
     is_due
 }
 
-/// Warns, once in a session, or fails.
+/// Warns once in a session, or fails, by `pg_bloom.overfill`.
 fn complain(set: &Set, what: Error) -> Result<()> {
     match settings::overfill() {
         Overfill::Error => return Err(what),

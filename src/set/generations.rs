@@ -1,20 +1,20 @@
-//! How a generation ends and the next is made, and how generations that are over go.
+//! How a generation ends and the next is made, and how forgotten generations are dropped.
 //!
-//! An element must not be new in an old generation and in the next at the same time, to transactions that don't see
-//! each other. Nobody waits for that until nobody adds to the old one, which may never be. Instead:
+//! Two transactions that don't see each other must not both find an element new, one in an old generation and the other
+//! in the next. Waiting until nobody adds to the old one could take forever. Instead:
 //!
 //! ```text
-//! who adds     shares the lock of the newest generation G until its transaction ends
-//!              locks the rows of older generations that are not settled: somebody else has their lock
-//!              probes all, locks the rows of G, looks whether G is the newest still: else begins again
-//!              adds
-//! who ends G   makes the rows of G + 1; others don't see them before it commits, and go on adding to G
+//! adding to G    shares the lock of the newest generation G until the transaction ends;
+//!                locks the rows of older generations that are not settled: other transactions share their locks;
+//!                probes all generations, locks the rows of G, and starts again unless G is still the newest;
+//!                adds
+//! ending G       makes the rows of G + 1. Other transactions go on adding to G until this one commits
 //! ```
 //!
-//! So whoever adds to G has locked its rows before it looked, and found no G + 1: who adds to G + 1 afterwards waits
-//! for these rows, and finds what was added. Who comes to the rows of G later finds G + 1. Rows are locked in the order
-//! of their generations and shards. A transaction with one snapshot locks the rows of all generations, since what was
-//! added there after it was taken is an error, 40001.
+//! A transaction that adds to G locks the rows of G before it checks that there is no G + 1. So a transaction that adds
+//! to G + 1 waits for these rows, and then finds what was added. One that locks rows of G later finds G + 1 and starts
+//! again. Rows are locked in the order of their generations and shards. A transaction with one snapshot (REPEATABLE
+//! READ and SERIALIZABLE) locks the rows of all generations: what was added after its snapshot is then an error, 40001.
 
 use super::list::{Generation, List};
 use super::rates::sample;
@@ -32,13 +32,13 @@ use pg_bloom_core::filter::generations::End;
 use pgrx::pg_sys::{self, Datum};
 use std::ffi::CStr;
 
-/// What a generation may take more than it is made for before a batch gets one of its own, as a share of that: less
-/// where all may be full at once.
+/// How much a batch may overfill a generation before it gets one of its own, as a share of the generation's capacity.
 const LITTLE: f64 = 0.125;
+/// The same for sets that forget and have a capacity, all of whose slices may be full at once.
 const LITTLE_OF_SLICE: f64 = 0.03;
 
 impl Set {
-    /// Refuses who may not add to a set with generations.
+    /// Raises an error if the caller may not add to a set with generations.
     pub fn require_rights_to_add(&self) {
         if self.known.growth.is_some() {
             refuse_in_recovery(c"adding to a filter set");
@@ -46,15 +46,15 @@ impl Set {
         }
     }
 
-    /// Takes part in adding to a generation until the transaction ends.
+    /// Shares the lock of a generation until the transaction ends.
     pub fn take_part(&self, generation: &Generation) {
         if self.known.growth.is_some() {
             self.part(generation).take(Mode::Shared);
         }
     }
 
-    /// Those of the generations from this one on, and before the newest, to which a transaction may have added that
-    /// isn't seen; to one with one snapshot that may be any.
+    /// The generations from number `from` on, except the newest, to which a transaction may have added elements that
+    /// this one doesn't see. With one snapshot those are all.
     pub fn unsettled(&self, list: &List, from: i32) -> Vec<Generation> {
         let watch = &self.known.watch;
         let newest = list.newest().number;
@@ -62,7 +62,7 @@ impl Set {
         if has_one_snapshot() {
             return older().cloned().collect();
         }
-        // Others don't see what this transaction made, and may still come to the one before.
+        // Other transactions don't see the generations made by this one, and may still add to the one before.
         let made = watch.made.get().filter(|&(by, _)| by == transaction()).map(|(_, first)| first);
         let is_unsettled = |g: &&Generation| {
             if made.is_some_and(|first| g.number >= first - 1) {
@@ -83,22 +83,23 @@ impl Set {
         unsettled
     }
 
-    /// The lock of a generation. Some that are far from each other share one.
+    /// The lock that transactions which add to a generation share. Numbers far apart have the same lock.
     fn part(&self, generation: &Generation) -> Lock {
         Lock::of(self.oid, 16 + (generation.number % 65_000) as u16)
     }
 
-    /// The lock of who makes a generation.
+    /// The lock for making a generation.
     fn making(&self) -> Lock {
         Lock::of(self.oid, 1)
     }
 
-    /// The lock of those who drop generations.
+    /// The lock for dropping generations.
     pub fn dropping(&self) -> Lock {
         Lock::of(self.oid, 2)
     }
 
-    /// Ends a generation whose time is over or that is full, and makes the next, unless somebody else does.
+    /// Ends the newest generation if its time is over or it is full, and makes the next, unless another session is
+    /// doing so.
     ///
     /// # Errors
     /// As [`Set::end`].
@@ -113,7 +114,7 @@ impl Set {
         Ok(())
     }
 
-    /// Whether the newest generation is to end, and why.
+    /// Why the newest generation is to end, or `None`.
     fn end_of(&self, growth: &Growth, list: &List) -> Result<Option<End>> {
         let newest = list.newest();
         if self.is_due(newest) {
@@ -130,7 +131,7 @@ impl Set {
         growth.shards.iter().position(|&shards| shards == generation.shards).unwrap_or(0)
     }
 
-    /// Whether the rates of the generations that are full leave room for one more.
+    /// Whether one more full generation keeps the promised rate.
     pub fn may_end_early(&self, growth: &Growth, list: &List) -> bool {
         if growth.slice.is_none() {
             return growth.shards.last() != Some(&list.newest().shards);
@@ -143,15 +144,15 @@ impl Set {
         full + 1 < growth.plan.most_full()
     }
 
-    /// Whether a set that forgets and has a capacity has room for more than comes within its time.
+    /// Whether the generations of a set that forgets and has a capacity take more elements together than it promises.
     pub fn may_hold_too_much(&self, growth: &Growth, list: &List) -> bool {
         let capacities = growth.plan.capacities();
         let most = u64::from(growth.plan.most_full()) * capacities[0];
         !growth.plan.follows() && list.generations.iter().map(|g| capacities[self.level(growth, g)]).sum::<u64>() > most
     }
 
-    /// Makes a generation that takes so many new elements, if the newest of these doesn't and a new one would; the
-    /// caller must not have added anything. Returns whether the generations may be others now.
+    /// Makes a generation for so many new elements if the newest has no room for them and a new one would have. The
+    /// caller must not have added anything yet. Returns whether the generations may have changed.
     ///
     /// # Errors
     /// As [`Set::end`].
@@ -167,14 +168,14 @@ impl Set {
         if elements <= left + little || growth.takes[enough] <= left {
             return Ok(false);
         }
-        // Whoever else makes one makes it for this batch too, if it is large.
+        // If another session is making one, that may have room for this batch too.
         self.making().take(Mode::Exclusive);
         self.end(growth, list, |level| growth.plan.next(level, End::Full).max(enough))?;
         Ok(true)
     }
 
-    /// Makes the generation after the newest of these, whose level `next` says from that of the newest. The caller has
-    /// the lock of who makes one, and keeps it until the transaction ends if it does.
+    /// Makes the next generation; `next` computes its level from that of the newest. The caller has the lock for making
+    /// one. It is kept until the transaction ends, or released if another session was first.
     ///
     /// # Errors
     /// Those of the statements; 40001 if the newest isn't that of the transaction's snapshot.
@@ -183,14 +184,14 @@ impl Set {
         let list = self.read_list(Sees::Now)?;
         self.check_snapshot(&list)?;
         if list.newest().number != before {
-            // Somebody else was first.
+            // Another session was first.
             self.making().give_back(Mode::Exclusive);
             return Ok(());
         }
         self.make_next(growth, &list, next(self.level(growth, list.newest())))
     }
 
-    /// Makes the generation after these.
+    /// Makes the generation after these, of this level.
     fn make_next(&self, growth: &Growth, list: &List, level: usize) -> Result<()> {
         let (newest, now) = (list.newest(), self.now(list));
         let oldest = self.oldest_to_count(list)?;
@@ -229,8 +230,8 @@ impl Set {
         Ok(())
     }
 
-    /// The first of these generations, or the one after them, that still counts when the next is made: those before it
-    /// are settled, and all of their elements forgotten.
+    /// The oldest generation that still counts when the next is made. Those before it are settled, and all of their
+    /// elements are forgotten.
     fn oldest_to_count(&self, list: &List) -> Result<i32> {
         let mut oldest = list.generations[0].number;
         let Some(cutoff) = self.cutoff(list).filter(|_| !has_one_snapshot()) else { return Ok(oldest) };
@@ -240,7 +241,7 @@ impl Set {
                 break;
             }
             if generation == list.newest() {
-                // Nobody can add to it now. Others wait until the transaction ends, and find the next.
+                // With its lock nobody can add to it: others wait until this transaction ends, and find the next.
                 let is_settled = self.part(generation).try_take(Mode::Exclusive);
                 if !is_settled || self.last_change(generation)? > cutoff {
                     break;
@@ -251,7 +252,7 @@ impl Set {
         Ok(oldest)
     }
 
-    /// When something was added to a generation last, as far as that is seen.
+    /// When an element was last added to a generation, as far as the transaction sees.
     fn last_change(&self, generation: &Generation) -> Result<Timestamp> {
         let mut last = Timestamp::MAX;
         self.about()?.last_change.execute(&[Datum::from(generation.number)], Sees::Now, |row| {
@@ -262,7 +263,7 @@ impl Set {
         Ok(due.map_or(last, |due| last.max(due)))
     }
 
-    /// Whether the newest of these generations is the newest still, after the rows to be changed were locked.
+    /// Whether the newest of these generations is still the newest. Called after the rows to be changed were locked.
     ///
     /// # Errors
     /// 40001 if it isn't, and the transaction has one snapshot.
@@ -276,7 +277,7 @@ impl Set {
         self.agrees(list)
     }
 
-    /// Whether the newest of these generations is the newest of all, for a transaction with one snapshot.
+    /// Raises 40001 if the transaction has one snapshot and a newer generation was made since.
     fn check_snapshot(&self, list: &List) -> Result<()> {
         if !has_one_snapshot() {
             return Ok(());
@@ -293,8 +294,8 @@ impl Set {
         )))
     }
 
-    /// Deletes the generations that don't count any more, and returns how many these were. Nobody waits for that but
-    /// who does the same, nor does it wait: rows that somebody has locked stay until the next time.
+    /// Deletes the generations that no longer count, and returns how many these were. Only other sessions that drop
+    /// generations wait for this, and it waits for nobody: rows that are locked stay until the next time.
     ///
     /// # Errors
     /// Those of DELETE.
@@ -302,7 +303,7 @@ impl Set {
         if list.leftover > 0 {
             let oldest = list.generations[0].number;
             let about = self.about()?;
-            // To lock a row takes the right to change it.
+            // Locking rows needs the right to UPDATE.
             let drop = if owner::may(self.oid, pg_sys::ACL_UPDATE) { &about.drop_unlocked } else { &about.drop };
             let rows = drop.execute(&[Datum::from(oldest)], Sees::Now, |_| Ok(()))?;
             self.forget_list();
@@ -312,7 +313,8 @@ impl Set {
         Ok(0)
     }
 
-    /// The same while adding: at most once for each generation, and only by who may, and not while others do it.
+    /// The same while adding: at most once for each generation, and only if the caller has the right to DELETE and no
+    /// other session is dropping generations.
     ///
     /// # Errors
     /// As [`Set::drop_leftover`].
@@ -327,7 +329,7 @@ impl Set {
             warn(
                 Error::new(SqlState::ERRCODE_WARNING, message)
                     .detail("They are not found any more, but take space: dropping them needs the right to DELETE.")
-                    .hint("Let somebody with that right call bloom_set_expire now and then, or grant it to who adds."),
+                    .hint("Let somebody with that right call bloom_set_expire now and then, or grant it to roles that add."),
             );
             return Ok(());
         }
@@ -348,7 +350,7 @@ impl Set {
     }
 }
 
-/// Raises 25006 on a standby, where PostgreSQL's own error would be about a lock.
+/// Raises 25006 on a standby. PostgreSQL's own error would be about a lock.
 pub fn refuse_in_recovery(what: &CStr) {
     // SAFETY: raises an error or returns.
     unsafe { pg_sys::PreventCommandDuringRecovery(what.as_ptr()) };

@@ -11,7 +11,7 @@ use crate::pg::value::row::{Column, Rows, row};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Datum};
 
-/// What the filters of a generation say.
+/// How full a generation is.
 struct Filled {
     generation: Generation,
     rates: Rates,
@@ -19,7 +19,7 @@ struct Filled {
     bytes: u64,
 }
 
-/// Reads all filters of a set, of the generations that count; those that are forgotten count as empty.
+/// Reads all filters of the generations that count; forgotten ones count as empty.
 fn read_all(set: &Set) -> Result<Vec<Filled>> {
     let list = connected(|| set.current_list(Sees::CallingQuery))?;
     let mut cutoff = None;
@@ -68,7 +68,7 @@ fn info(call: &Call) -> Outcome {
     Ok(Some(row(call, &columns)))
 }
 
-/// Bytes of a set on disk, with its indexes, and of all partitions.
+/// Bytes on disk of a set with its indexes and partitions.
 fn bytes(set: &Set) -> Result<i64> {
     const SIZE: &[u8] = b"SELECT COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)) \
         FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";

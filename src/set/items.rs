@@ -1,5 +1,4 @@
-//! Elements by their shards: in the order in which rows are locked, so that no two batches wait for each other in a
-//! circle.
+//! Elements in the order of their shards, in which rows are locked, so that no two batches deadlock.
 
 use super::table::Site;
 use crate::pg::call::Element;
@@ -9,28 +8,28 @@ use pg_bloom_core::{Layout, hash, memory};
 /// An element of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
-    /// What places it among shards, however many there are.
+    /// The hash that gives its shard, whatever their number.
     pub shard_hash: u64,
     /// Its hash.
     pub hash: u64,
-    /// Its place in the batch.
+    /// Its place in the array.
     pub place: usize,
 }
 
 impl Item {
-    /// The row it belongs to, of so many.
+    /// Its shard of `shards`.
     pub fn shard(&self, shards: u32) -> u32 {
         hash::shard_of(self.shard_hash, shards)
     }
 }
 
-/// One element.
+/// The item of one element; `None` for NULL.
 pub fn item(site: &Site, element: Element) -> Option<Item> {
     let hash = site.element.hasher(Layout::Blocked).hash(element)?;
     Some(Item { shard_hash: hash::shard_hash(hash), hash, place: 0 })
 }
 
-/// Elements in the order of their shards; equal ones as they were.
+/// Elements in the order of their shards, equal ones in their own order.
 pub fn items(site: &Site, elements: &[Element]) -> Vec<Item> {
     let hasher = site.element.hasher(Layout::Blocked);
     let mut items = memory::list(elements.len());
@@ -49,7 +48,7 @@ pub fn items(site: &Site, elements: &[Element]) -> Vec<Item> {
     items
 }
 
-/// Lets the user cancel, once in a while.
+/// Checks for interrupts now and then.
 #[inline]
 pub fn check_often(count: usize) {
     if count.is_multiple_of(1 << 16) {
@@ -57,19 +56,19 @@ pub fn check_often(count: usize) {
     }
 }
 
-/// The same, of equal elements the first only.
+/// The same, with only the first of equal elements.
 pub fn distinct_items(site: &Site, elements: &[Element]) -> Vec<Item> {
     let mut items = items(site, elements);
     items.dedup_by_key(|item| item.hash);
     items
 }
 
-/// The groups of one shard each.
+/// Groups of items with the same shard.
 pub fn by_shard(items: &[Item], shards: u32) -> impl Iterator<Item = &[Item]> {
     items.chunk_by(move |a, b| a.shard(shards) == b.shard(shards))
 }
 
-/// Those of the elements for whose place `wanted` says so, in their order.
+/// The elements whose places are `wanted`, in their order.
 pub fn chosen(elements: Vec<Element>, wanted: &[bool]) -> Vec<Element> {
     let mut chosen = elements;
     let mut wanted = wanted.iter();

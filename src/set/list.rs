@@ -1,9 +1,9 @@
-//! The generations of a set: which there are, and since when.
+//! The list of a set's generations.
 
 use crate::pg::value::time::Timestamp;
 use std::rc::Rc;
 
-/// A generation, as its first row says.
+/// A generation, as described by its first row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
     /// Its number.
@@ -12,27 +12,27 @@ pub struct Generation {
     pub shards: u32,
     /// When it was made.
     pub since: Timestamp,
-    /// When it ended: nothing was added to it later.
+    /// When it ended; nothing was added to it later.
     pub until: Option<Timestamp>,
 }
 
 /// The generations that count, oldest first; at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
-    /// They themselves.
+    /// The generations.
     pub generations: Vec<Generation>,
-    /// How many others there are that don't count any more.
+    /// How many older ones there are that no longer count.
     pub leftover: usize,
 }
 
 impl List {
-    /// That of a set which neither grows nor forgets.
+    /// The list of a set without generations: one with number 0.
     pub fn of_one(shards: u32) -> List {
         List { generations: vec![Generation { number: 0, shards, since: 0, until: None }], leftover: 0 }
     }
 
-    /// The list that first rows say, which ascend: each with the oldest generation that counted when it was made. `Err`
-    /// has the number of one that is missing.
+    /// The list from the first rows of all generations, oldest first, each with the oldest generation that counted when
+    /// it was made. `Err` has the number of a missing one.
     pub fn of_rows(rows: Vec<(Generation, i32)>) -> Result<Rc<List>, i32> {
         let Some(&(Generation { number: newest, until, .. }, oldest)) = rows.last() else { return Err(0) };
         if until.is_some() {

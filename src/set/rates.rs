@@ -1,4 +1,4 @@
-//! What some of the filters of a set say of all of them: shards are alike, so the mean rate of some is that of all,
+//! Estimates for a whole set from some of its filters. Shards are alike, so the mean rate of some is that of all,
 //! within its standard error.
 
 use super::list::{Generation, List};
@@ -10,10 +10,10 @@ use crate::pg::value::time::Timestamp;
 use pg_bloom_core::filter::{estimate, overfull};
 use pg_bloom_core::{Header, Layout, View};
 
-/// So many rows are enough to know how full a set is to some percent.
+/// Rows of a sample: enough to know to a few percent how full a set is.
 pub const SAMPLE: u32 = 50;
 
-/// What some of the filters of a set say together.
+/// Sums over some of the filters of a set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
     /// Estimated distinct elements.
@@ -37,7 +37,7 @@ impl Rates {
         (self.blocks, self.num_hashes) = (filter.header.blocks, filter.header.num_hashes);
     }
 
-    /// Adds the filter of a row, as an empty one if its elements are forgotten.
+    /// Adds the filter of a row; it counts as empty if its elements are forgotten.
     ///
     /// # Errors
     /// XX001 for a damaged filter.
@@ -57,7 +57,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Estimated distinct elements of a generation of which these are some filters.
+    /// Estimated distinct elements of the generation of which these are some filters.
     pub fn elements_of_all(&self, generation: &Generation) -> f64 {
         self.elements / f64::from(self.shards.max(1)) * f64::from(generation.shards)
     }
@@ -67,7 +67,7 @@ impl Rates {
         self.sum / f64::from(self.shards.max(1))
     }
 
-    /// The standard error of the mean, as that of all shards.
+    /// The standard error of the mean as an estimate for all `shards` shards.
     pub fn standard_error(&self, shards: u32) -> f64 {
         let n = f64::from(self.shards);
         let variance = (self.squares / n - self.mean().powi(2)).max(0.0);
@@ -89,7 +89,7 @@ impl Rates {
     }
 }
 
-/// The sum of the mean rates of several generations, each of so many shards, less six standard errors.
+/// The sum of the mean rates of several generations, each with its number of shards, less six standard errors.
 pub fn at_least(all: impl IntoIterator<Item = (Rates, u32)>) -> f64 {
     let add = |(sum, variance), (rates, shards): (Rates, u32)| {
         let error = if rates.shards > 0 { rates.standard_error(shards) } else { 0.0 };
@@ -99,8 +99,7 @@ pub fn at_least(all: impl IntoIterator<Item = (Rates, u32)>) -> f64 {
     sum - 6.0 * f64::sqrt(variance)
 }
 
-/// Reads some rows that are evenly distributed over a generation of these; what is forgotten counts as empty. While
-/// connected.
+/// Reads rows that are evenly distributed over a generation; forgotten ones count as empty. While connected.
 ///
 /// # Errors
 /// Those of reading.

@@ -1,8 +1,8 @@
 //! Reading and changing the rows of a set.
 //!
-//! What a session remembers of the generations is tried first. That it is still so is seen from the rows that come
-//! back: each says of how many shards its generation is, and one more row is asked for, the first of the generation
-//! after the newest, which must not be there.
+//! The generations that the session remembers are tried first. The rows that come back show whether they are still
+//! right: each row has the number of shards of its generation, and one more row is looked up, the first of the
+//! generation after the newest, which must not exist.
 
 use super::items::{Item, by_shard};
 use super::list::{Generation, List};
@@ -25,27 +25,27 @@ use std::rc::Rc;
 pub struct Row<'a> {
     /// Its filter.
     pub filter: Value<'a>,
-    /// When that changed last, in a set with generations.
+    /// When the filter last changed, in a set with generations.
     pub changed: Timestamp,
 }
 
-/// A row that is wanted.
+/// A row to be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The number of its generation.
     pub generation: i32,
     /// Its shard.
     pub shard: u32,
-    /// Of how many.
+    /// The number of shards of its generation.
     pub shards: u32,
     /// When its generation was made.
     pub since: Timestamp,
-    /// The items of a batch that would be in it.
+    /// The items of a batch that belong to it.
     pub items: Range<usize>,
 }
 
 impl Wanted {
-    /// The rows of a generation in which these items would be, which are in their order.
+    /// The rows of a generation to which these items belong, in the items' order.
     pub fn of(generation: &Generation, batch: &[Item]) -> impl Iterator<Item = Wanted> {
         let mut from = 0;
         let generation = generation.clone();
@@ -62,7 +62,7 @@ impl Wanted {
         Wanted { generation: number, shard, shards, since, items }
     }
 
-    /// Some rows that are evenly distributed over a generation: at most so many.
+    /// Rows that are evenly distributed over a generation, at most `most`.
     pub fn sample(generation: &Generation, most: u32) -> Vec<Wanted> {
         let (all, some) = (generation.shards, most.min(generation.shards));
         let nth = |i: u32| (u64::from(i) * u64::from(all) / u64::from(some)) as u32;
@@ -70,10 +70,10 @@ impl Wanted {
     }
 }
 
-/// The most rows that are in memory at once: some megabytes, whatever the size of an array.
+/// The most rows in memory at once: a few megabytes, whatever the size of an array.
 pub const MOST_ROWS_AT_ONCE: usize = 1024;
 
-/// How many items to take at once, so that their rows are no more than that.
+/// How many of the items to take at once, so that they have at most [`MOST_ROWS_AT_ONCE`] rows.
 pub fn first_batch(items: &[Item], list: &List) -> usize {
     let most = (MOST_ROWS_AT_ONCE / list.generations.len()).max(1);
     by_shard(items, list.newest().shards).take(most).map(<[Item]>::len).sum()
@@ -136,11 +136,11 @@ impl Set {
         }
     }
 
-    /// Calls `each` with every row that `wanted` wants of these generations, in any order, while connected; if they
-    /// turn out not to be those of the set any more, once more with those that are. Returns the right ones.
+    /// Calls `each` with every row that `wanted` asks for, in any order, while connected. If the set has other
+    /// generations than the session remembers, it does so again with the present ones. Returns those it was right with.
     ///
     /// # Errors
-    /// 55000 for a row that is not there; those of reading and of `each`.
+    /// 55000 for a missing row; those of reading and of `each`.
     pub fn read(
         &self,
         sees: Sees,
@@ -158,7 +158,7 @@ impl Set {
         self.try_read(&list, &wanted(&list), sees, &mut each)?.map_or(Ok(list), Err)
     }
 
-    /// Reads rows, which ascend. The result is an error if the set is otherwise than these generations say.
+    /// Reads rows, given in ascending order. Returns an error if the set has other generations than these.
     fn try_read(
         &self,
         list: &List,
@@ -179,8 +179,8 @@ impl Set {
         Ok(self.try_read(list, &[], Sees::Now, |_, _| Ok(()))?.is_none())
     }
 
-    /// Locks rows, which ascend, in their order until the transaction ends, while connected; those that aren't there
-    /// any more, because they were forgotten, are left out.
+    /// Locks rows, given in ascending order, until the transaction ends, while connected. Rows that were dropped in the
+    /// meantime, because they were forgotten, are left out.
     ///
     /// # Errors
     /// Those of locking; 40001 under REPEATABLE READ for a row that changed since the transaction began.
@@ -189,8 +189,8 @@ impl Set {
         self.rows(lock, &[self.numbers_of(wanted, None)], wanted, Sees::Now, |_, _| Ok(())).map(drop)
     }
 
-    /// Locks rows of one generation, which ascend, in their order until the transaction ends, and then calls `each`
-    /// with the newest version of each, while connected.
+    /// Locks rows of one generation, given in ascending order, until the transaction ends, and calls `each` with the
+    /// newest version of each, while connected.
     ///
     /// # Errors
     /// As [`Set::read`]; 40001 under REPEATABLE READ for a row that changed since the transaction began.
@@ -199,7 +199,7 @@ impl Set {
         self.rows(lock, &[self.numbers_of(wanted, None)], wanted, Sees::Now, each)?.map_or(Ok(()), Err)
     }
 
-    /// Changes the filters of rows of one generation, which ascend, while connected.
+    /// Changes the filters of rows of one generation, given in ascending order, while connected.
     ///
     /// # Errors
     /// 55000 and 27000 if a trigger, a rule or a policy left out a row or stored something else; those of UPDATE.
@@ -225,22 +225,22 @@ impl Set {
         self.read(Sees::Now, |_| wanted.clone(), as_written).map(drop)
     }
 
-    /// What statements look rows up by, as an array, and one more.
+    /// The array of numbers by which the statements look up these rows and one more: their shards, in a set without
+    /// generations, whose number is then 0.
     fn numbers_of(&self, wanted: &[Wanted], more: Option<(i32, u32)>) -> Datum {
-        if self.known.growth.is_none() {
-            let mut shards = memory::list(wanted.len() + 1);
-            wanted.iter().for_each(|wanted| memory::push(&mut shards, wanted.shard));
-            more.into_iter().for_each(|(_, shard)| memory::push(&mut shards, shard));
-            return statements::numbers(shards.into_iter());
+        let mut numbers = memory::list(wanted.len() + 1);
+        for (generation, shard) in wanted.iter().map(|wanted| (wanted.generation, wanted.shard)).chain(more) {
+            let both = (i64::from(generation) << 32) | i64::from(shard);
+            memory::push(&mut numbers, Element { datum: Datum::from(both) });
         }
-        let mut rows = memory::list(wanted.len() + 1);
-        wanted.iter().for_each(|wanted| memory::push(&mut rows, (wanted.generation, wanted.shard)));
-        more.into_iter().for_each(|row| memory::push(&mut rows, row));
-        statements::both_numbers(rows.into_iter())
+        match self.known.growth {
+            None => array::array_of(pg_sys::INT4ARRAYOID, pg_sys::INT4OID, numbers),
+            Some(_) => array::array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, numbers),
+        }
     }
 
-    /// Executes a statement that returns these rows, which ascend, each once. The result is an error if one is missing,
-    /// or if there are others.
+    /// Executes a statement that must return each of these rows once; they are given in ascending order. Returns an
+    /// error if a row is missing, or if there are others.
     fn rows(
         &self,
         statement: &Prepared,
@@ -279,11 +279,8 @@ impl Set {
         if let Some(statements) = self.known.write.get() {
             return Ok(statements);
         }
-        let (table, filters) = (&self.known.names.table, catalog::array_type(self.known.bloom));
-        let statements = match self.known.growth {
-            None => statements::write(table, filters)?,
-            Some(_) => statements::write_generation(table, filters)?,
-        };
+        let filters = catalog::array_type(self.known.bloom);
+        let statements = statements::write(&self.known.names.table, filters, self.known.growth.is_some())?;
         Ok(self.known.write.get_or_init(|| statements))
     }
 
@@ -301,7 +298,7 @@ impl Set {
         time::now().max(list.newest().since)
     }
 
-    /// The time since when a row must have changed not to be over, if the set forgets.
+    /// Rows whose last change is at or before this time are forgotten, if the set forgets.
     pub fn cutoff(&self, list: &List) -> Option<Timestamp> {
         self.known.parameters.keep.map(|keep| keep.before(self.now(list)))
     }
@@ -311,13 +308,14 @@ impl Set {
         self.due(generation.since).is_some_and(|due| due <= time::now())
     }
 
-    /// When the time of a generation that was made then is over, if the set forgets.
+    /// When the time of a generation made at `since` is over, if the set forgets.
     pub fn due(&self, since: Timestamp) -> Option<Timestamp> {
         self.known.growth.as_ref()?.slice.map(|slice| slice.after(since))
     }
 
-    /// Whether the elements of a row are forgotten. The time is that of the first row that is asked about. Elements
-    /// that are renewed may have come again, without a change, until the time of their generation was over.
+    /// Whether the elements of a row are forgotten. `cutoff` is set by the first row, so that all rows of a call are
+    /// judged by one time. In a set that renews, an element may have been added again, without a change of its row,
+    /// until the time of its generation was over.
     pub fn is_over(&self, of: &Wanted, row: &Row<'_>, list: &List, cutoff: &mut Option<Timestamp>) -> bool {
         let parameters = &self.known.parameters;
         if parameters.keep.is_none() {
@@ -327,13 +325,13 @@ impl Set {
         row.changed.max(due) <= *cutoff.get_or_insert_with(|| self.cutoff(list).unwrap_or(Timestamp::MIN))
     }
 
-    /// Whether two batches that change so many rows of so many each have some in common, in 98 of 100 cases or more.
+    /// Whether two batches that change `rows` of `shards` rows each have a row in common in at least 98 of 100 cases.
     pub fn are_shared_by_two_of(rows: u64, shards: u32) -> bool {
         rows * rows > 4 * u64::from(shards)
     }
 
-    /// Waits for other transactions that called this for the same set, and makes those that call it later wait for the
-    /// end of this one. It is in the way of nothing else: not of VACUUM, nor of other statements.
+    /// Waits for other transactions that called this for the same set, and makes later callers wait for the end of this
+    /// one. It blocks nothing else, neither VACUUM nor other statements.
     pub fn take_turn(&self) {
         Lock::of(self.oid, 0).take(Mode::Exclusive);
     }
@@ -403,7 +401,7 @@ fn row_of(result: &ResultRow, has_generations: bool) -> Result<(i32, u32, u32, R
     Ok((generation.value() as i32, shard, shards.value() as u32, row))
 }
 
-/// The transaction, if it has written something.
+/// The identifier of the transaction, or 0 if it hasn't written anything.
 pub fn transaction() -> u32 {
     // SAFETY: within a transaction.
     unsafe { pg_sys::GetTopTransactionIdIfAny() }.into_inner()

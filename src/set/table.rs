@@ -1,9 +1,10 @@
-//! Opening a set: which table is one, what it was made for, and the statements that read and change its rows.
+//! Opening a set: checks that the table is one, reads what it was made for, and prepares its statements.
 //!
-//! A session remembers a set until PostgreSQL reports a change of its table. The statements name the table, and
-//! PostgreSQL resolves the name when it plans them; the set is given by its identifier. So that both are one table, the
-//! name is read before and after the table is locked, and again after each statement: a table that was renamed while
-//! the call waited for it, as when two tables are swapped, is an error that a retry resolves.
+//! A session remembers a set until PostgreSQL reports a change of its table. Functions are given the table's
+//! identifier, but statements name the table, and PostgreSQL resolves the name when it plans them. To make sure that
+//! both mean the same table, the name is read before and after the table is locked, and again after each statement. If
+//! the table was renamed while the call waited for it, as when two tables are swapped, the call fails with an error
+//! that a retry resolves.
 
 use super::list::List;
 use super::statements::{self, About};
@@ -37,7 +38,7 @@ const MOST_REMEMBERED: usize = 256;
 pub struct Parameters {
     /// The type of its elements, as given then.
     pub element: Oid,
-    /// Distinct elements; nothing for a set that grows.
+    /// Distinct elements; `None` for a set that grows.
     pub capacity: Option<u64>,
     /// The rate at that capacity.
     pub fpr: f64,
@@ -45,19 +46,20 @@ pub struct Parameters {
     pub keep: Option<Interval>,
     /// Whether elements that are added again are remembered from then on.
     pub renews: bool,
-    /// Rows of a set that neither grows nor forgets.
+    /// The number of rows of a set without generations.
     pub shards: Option<u32>,
 }
 
 /// How the generations of a set are made.
 pub struct Growth {
-    /// What they are made for.
+    /// Their capacities and rates.
     pub plan: Plan,
-    /// The rows of one of each level.
+    /// The number of rows of a generation of each level.
     pub shards: Vec<u32>,
-    /// With how many elements one of each level reaches its rate: a few more than the capacity, since rows are whole.
+    /// The number of elements with which a generation of each level reaches its rate: slightly more than its capacity,
+    /// since rows have whole blocks.
     pub takes: Vec<f64>,
-    /// How long one lasts, if the set forgets.
+    /// How long a generation lasts, if the set forgets.
     pub slice: Option<Interval>,
 }
 
@@ -74,14 +76,14 @@ pub struct Set {
 pub enum Purpose {
     /// To read it.
     Ask,
-    /// To add to it. The table has the lock of UPDATE from the start: whoever read an index first, and then waited for
-    /// REINDEX to release the table, would have what that waits for.
+    /// To add to it. The table is locked as for UPDATE from the start: a session that first read an index, and then
+    /// waited for REINDEX to release the table, would hold what REINDEX waits for.
     Add,
 }
 
 /// What a session remembers of a set.
 pub struct Known {
-    /// The names of the table and of the extension's schema that the statements have.
+    /// The names of the table and of the extension's schema in the statements.
     pub names: Names,
     /// What it was made for.
     pub parameters: Parameters,
@@ -89,43 +91,43 @@ pub struct Known {
     pub growth: Option<Growth>,
     /// The type `bloom`.
     pub bloom: Oid,
-    /// Whether what an UPDATE returns may not be what is in the table afterwards.
+    /// Whether the table may have other values after an UPDATE than that returned.
     pub is_changed_after: bool,
     /// The statement that reads rows.
     pub read: Prepared,
-    /// Those that lock rows and change them.
+    /// The statements that lock rows and change them.
     pub write: OnceCell<(Prepared, Prepared)>,
-    /// Those about generations.
+    /// The statements about generations.
     pub about: OnceCell<About>,
     /// The generations, as last read.
     pub list: RefCell<Option<Rc<List>>>,
-    /// Snapshots that are as new as this, or newer, see the constraint that the session knows.
+    /// Snapshots of this age or newer see the constraint that the session knows.
     pub seen_from: Cell<u64>,
-    /// Whether nobody changed the table since.
+    /// Whether the table hasn't changed since.
     pub is_current: Cell<bool>,
-    /// What the session has said of it.
+    /// What the session has observed.
     pub watch: Rc<Watch>,
 }
 
-/// What a session has said, and looked at, of how full a set is.
+/// What a session has observed of how full a set is, and of its generations.
 #[derive(Default)]
 pub struct Watch {
     /// Whether it has warned that the set is overfull.
     pub warned: Cell<bool>,
-    /// Elements that it may add before it looks again at rows that these are not in; none if it hasn't yet, or if the
-    /// set was overfull.
+    /// How many elements it may add before it samples other rows than those of its batches; 0 if it hasn't sampled yet,
+    /// or if the set was overfull.
     pub until_sample: Cell<u64>,
-    /// The generation that was full.
+    /// The generation that was found full.
     pub full: Cell<Option<i32>>,
     /// The last transaction that made a generation, and the first that it made.
     pub made: Cell<Option<(u32, i32)>>,
-    /// The generations before this one are settled.
+    /// Generations before this one are settled.
     pub settled: Cell<i32>,
-    /// The generation in whose time the session has looked for what is to be dropped.
+    /// The newest generation when the session last dropped old ones.
     pub dropped: Cell<Option<i32>>,
 }
 
-/// The names that statements have.
+/// The names in the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// The table, qualified.
@@ -134,7 +136,7 @@ pub struct Names {
 }
 
 thread_local! {
-    /// The sets that this session has used. Not dropped when the process ends: PostgreSQL is gone by then.
+    /// The sets that this session has used. Not dropped when the process ends, since PostgreSQL is gone by then.
     static KNOWN: ManuallyDrop<RefCell<HashMap<u32, Rc<Known>>>> = ManuallyDrop::new(RefCell::default());
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
@@ -143,12 +145,12 @@ thread_local! {
 pub struct Site {
     /// The type of the elements.
     pub element: ElementType,
-    /// The type of the array that they are in, and of its elements.
+    /// The type of the array that has them, and of its elements.
     pub array: (Oid, Oid),
 }
 
 impl Site {
-    /// A call whose argument 1 is one element.
+    /// The site of a call whose argument 1 is an element.
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element.
@@ -161,7 +163,7 @@ impl Site {
         Ok(site)
     }
 
-    /// A call whose argument 1 is an array of elements.
+    /// The site of a call whose argument 1 is an array of elements.
     ///
     /// # Errors
     /// As [`Site::of_element`].
@@ -177,7 +179,7 @@ impl Site {
 }
 
 impl Set {
-    /// The set that is the table `oid`.
+    /// Opens the set whose table is `oid`.
     ///
     /// # Errors
     /// 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is no set,
@@ -203,15 +205,15 @@ impl Set {
             Some(known) if known.is_current.get() && known.names == names => Set { oid, known },
             before => Set { oid, known: learn(call, table.relation(), names, before)? },
         };
-        // Who adds takes a snapshot after the table was locked, unless the transaction has one.
+        // Adding takes a snapshot after the table was locked, unless the transaction has one.
         if purpose == Purpose::Ask || sql::has_one_snapshot() {
             set.check_snapshot_of_constraint()?;
         }
         Ok(set)
     }
 
-    /// Whether the snapshot of the query sees the constraint that says what the set was made for: rows of a set that
-    /// was replaced since would be looked up by the wrong numbers.
+    /// Raises 40001 if the snapshot of the query doesn't see the present constraint: rows of a set that was replaced
+    /// since would be looked up by wrong numbers.
     fn check_snapshot_of_constraint(&self) -> Result<()> {
         const CONSTRAINTS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
             WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
@@ -241,7 +243,7 @@ impl Set {
         &self.known.parameters
     }
 
-    /// What the session has said of it.
+    /// What the session has observed.
     pub fn watch(&self) -> &Watch {
         &self.known.watch
     }
@@ -251,7 +253,7 @@ impl Set {
         format!("\"{}\"", name_of(self.oid))
     }
 
-    /// Whether the statements were still about the table that the caller means.
+    /// Checks that the statements still name the table that the caller means.
     ///
     /// # Errors
     /// 40001 if it was renamed.
@@ -263,7 +265,7 @@ impl Set {
     }
 }
 
-/// Finds out what a set was made for, and prepares to read it.
+/// Reads what a set was made for, and prepares the statement that reads it.
 fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
     if !IS_WATCHED.replace(true) {
         invalidation::watch_relations(forget);
@@ -300,7 +302,7 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
         watch: watch.unwrap_or_default(),
     });
     let oid = table.oid().to_u32();
-    // What is forgotten is dropped when nothing is borrowed any more.
+    // Forgotten sets are dropped after the borrow ends.
     let _forgotten = KNOWN.with(|all| {
         let mut all = all.borrow_mut();
         let most = if all.len() >= MOST_REMEMBERED { std::mem::take(&mut *all) } else { HashMap::new() };
@@ -309,7 +311,7 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
     Ok(known)
 }
 
-/// PostgreSQL reports that a table changed, or with an invalid identifier that any may have.
+/// Called by PostgreSQL when a table changed, or with an invalid identifier when any table may have.
 fn forget(oid: Oid) {
     KNOWN.with(|all| {
         let all = all.borrow();
@@ -321,11 +323,11 @@ fn forget(oid: Oid) {
     });
 }
 
-/// The columns of a set that neither grows nor forgets.
+/// The columns of a set without generations: their names, types (an invalid one stands for `bloom`), and whether they
+/// must be NOT NULL.
 const COLUMNS: [(&str, Oid, bool); 2] = [("shard", pg_sys::INT4OID, true), ("filter", Oid::INVALID, true)];
 
-/// The columns of one with generations: their names, types (none is the type of filters), and whether they are NOT
-/// NULL.
+/// The columns of a set with generations, likewise.
 const COLUMNS_OF_GENERATIONS: [(&str, Oid, bool); 8] = [
     ("generation", pg_sys::INT4OID, true),
     ("shard", pg_sys::INT4OID, true),
@@ -337,7 +339,7 @@ const COLUMNS_OF_GENERATIONS: [(&str, Oid, bool); 8] = [
     ("oldest", pg_sys::INT4OID, false),
 ];
 
-/// The columns that a set has, in this order, if the table has these and no other.
+/// The columns of a set in the order of [`COLUMNS`], if the table has exactly these.
 fn check_columns(table: Relation, columns: Vec<TableColumn>, bloom: Oid) -> Result<Vec<TableColumn>> {
     let has_generations = columns.iter().any(|column| column.name == "generation");
     let wanted = if has_generations { &COLUMNS_OF_GENERATIONS[..] } else { &COLUMNS[..] };
@@ -358,8 +360,8 @@ fn check_columns(table: Relation, columns: Vec<TableColumn>, bloom: Oid) -> Resu
     Ok(found)
 }
 
-/// Whether the columns that say which row it is are the primary key. The constraint and its index are read by one
-/// statement: REINDEX CONCURRENTLY exchanges the index, and says so a moment later.
+/// Checks that the columns that identify a row are the primary key. One statement reads the constraint and its index:
+/// REINDEX CONCURRENTLY exchanges the index, and reports that a moment later.
 fn check_primary_key(table: Relation, columns: &[TableColumn]) -> Result<()> {
     let (key, what): (Vec<&TableColumn>, _) = match columns {
         [generation, shard, _, ..] if generation.name == "generation" => {
@@ -380,12 +382,12 @@ fn check_primary_key(table: Relation, columns: &[TableColumn]) -> Result<()> {
     Err(no_set(table, format!("{what} not its primary key, checked at once.")))
 }
 
-/// Whether a constraint calls the function of this extension.
+/// Whether a constraint calls this extension's `bloom_set_check`.
 fn is_check(call: &Call, check: &CheckCall) -> bool {
     call.function().is_ok_and(|own| catalog::is_beside(check.function, own, c"bloom_set_check"))
 }
 
-/// What the arguments of `bloom_set_check` say, if they are what `bloom_set_create` writes for these columns.
+/// The parameters in the arguments of `bloom_set_check`, if they have the form that `bloom_set_create` writes.
 fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Parameters> {
     use CheckArgument::{Column, Constant, Null};
     let are = |given: &[&CheckArgument], names: &[&str]| {
@@ -426,7 +428,7 @@ fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Pa
 }
 
 impl Parameters {
-    /// How its generations are made, if it has any.
+    /// How generations are made, if the set has any.
     fn growth(&self) -> Result<Option<Growth>> {
         let Some(plan) = Plan::new(self.capacity, self.fpr, self.keep.is_some()) else { return Ok(None) };
         let (mut all_shards, mut takes) = (Vec::new(), Vec::new());
@@ -454,7 +456,7 @@ fn renamed(names: &Names) -> Error {
         .hint("Retry the transaction.")
 }
 
-/// A snapshot doesn't see what became of a set.
+/// The error when a snapshot doesn't see the present state of a set.
 #[cold]
 pub fn changed(detail: String) -> Error {
     let message = "could not serialize access due to concurrent change of a filter set";
