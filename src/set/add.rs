@@ -239,7 +239,7 @@ fn insert_into(
     set.lock(rows, |wanted, row| {
         let view = View::parse_trusted(row.filter.bytes())?;
         let kind = site.element.key(&view.header, operation)?.kind;
-        // A row whose elements are forgotten starts empty.
+        // A forgotten row starts empty.
         let is_over = set.is_over(wanted, row, &probed.list, &mut cutoff);
         let emptied = is_over.then(|| build::empty::<PgBuffer>(&view.header));
         let view = emptied.as_ref().map_or(Ok(view), |empty| View::parse_trusted(empty.bytes()))?;

@@ -203,6 +203,7 @@ fn check_generation(call: &Call) -> Outcome {
     let header = View::parse_trusted(filter.bytes())?.header;
     let plan = Plan::new(capacity, fpr, call.datum(7).is_some());
     let belongs = (0..i32::MAX).contains(&generation)
+        && shards > 0
         && (0..=shards).contains(&shard)
         && header.layout == Layout::Blocked
         && !header.kind.is_none()

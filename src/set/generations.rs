@@ -106,24 +106,30 @@ impl Set {
     pub fn end_if_due(&self) -> Result<()> {
         let Some(growth) = &self.known.growth else { return Ok(()) };
         let list = self.list(Sees::Now)?;
-        if let Some(end) = self.end_of(growth, &list)?
-            && self.making().try_take(Mode::Exclusive)
-        {
-            self.end(growth, &list, |level| growth.plan.next(level, end))?;
+        let is_full = self.known.watch.full.get() == Some(list.newest().number);
+        if !self.is_due(list.newest()) && !(is_full && self.may_end_early(growth, &list)) {
+            return Ok(());
+        }
+        if self.making().try_take(Mode::Exclusive) {
+            self.end(growth, &list, |list| self.level_after(growth, list))?;
         }
         Ok(())
     }
 
-    /// Why the newest generation is to end, or `None`.
-    fn end_of(&self, growth: &Growth, list: &List) -> Result<Option<End>> {
+    /// The level of the generation that follows the newest, whose time is over or which is full.
+    fn level_after(&self, growth: &Growth, list: &List) -> Result<usize> {
         let newest = list.newest();
-        if self.is_due(newest) {
-            let is_idle = growth.plan.follows()
-                && sample(self, list, newest)?.elements_of_all(newest) < growth.takes[self.level(growth, newest)] / 9.0;
-            return Ok(Some(if is_idle { End::Idle } else { End::Over }));
-        }
-        let is_full = self.known.watch.full.get() == Some(newest.number);
-        Ok((is_full && self.may_end_early(growth, list)).then_some(End::Full))
+        let level = self.level(growth, newest);
+        let end = if !self.is_due(newest) {
+            End::Full
+        } else if growth.plan.follows()
+            && sample(self, list, newest)?.elements_of_all(newest) < growth.takes[level] / 9.0
+        {
+            End::Idle
+        } else {
+            End::Over
+        };
+        Ok(growth.plan.next(level, end))
     }
 
     /// The level of a generation.
@@ -170,16 +176,17 @@ impl Set {
         }
         // If another session is making one, that may have room for this batch too.
         self.making().take(Mode::Exclusive);
-        self.end(growth, list, |level| growth.plan.next(level, End::Full).max(enough))?;
+        let next = |list: &List| growth.plan.next(self.level(growth, list.newest()), End::Full);
+        self.end(growth, list, |list| Ok(next(list).max(enough)))?;
         Ok(true)
     }
 
-    /// Makes the next generation; `next` computes its level from that of the newest. The caller has the lock for making
+    /// Makes the next generation; `next` computes its level from the present ones. The caller has the lock for making
     /// one. It is kept until the transaction ends, or released if another session was first.
     ///
     /// # Errors
     /// Those of the statements; 40001 if the newest isn't that of the transaction's snapshot.
-    fn end(&self, growth: &Growth, list: &List, next: impl FnOnce(usize) -> usize) -> Result<()> {
+    fn end(&self, growth: &Growth, list: &List, next: impl FnOnce(&List) -> Result<usize>) -> Result<()> {
         let before = list.newest().number;
         let list = self.read_list(Sees::Now)?;
         self.check_snapshot(&list)?;
@@ -188,7 +195,7 @@ impl Set {
             self.making().give_back(Mode::Exclusive);
             return Ok(());
         }
-        self.make_next(growth, &list, next(self.level(growth, list.newest())))
+        self.make_next(growth, &list, next(&list)?)
     }
 
     /// Makes the generation after these, of this level.

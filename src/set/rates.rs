@@ -105,9 +105,11 @@ pub fn at_least(all: impl IntoIterator<Item = (Rates, u32)>) -> f64 {
 /// Those of reading.
 pub fn sample(set: &Set, list: &List, generation: &Generation) -> Result<Rates> {
     let (mut rates, mut cutoff) = (Rates::default(), None);
+    // Another session may have dropped the generation in the meantime.
+    let still = |list: &List| list.generations.contains(generation);
     set.read(
         Sees::Now,
-        |_| Wanted::sample(generation, SAMPLE),
+        |list| if still(list) { Wanted::sample(generation, SAMPLE) } else { Vec::new() },
         |wanted, row| rates.add_row(set, list, wanted, row, &mut cutoff),
     )?;
     Ok(rates)

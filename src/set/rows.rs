@@ -136,8 +136,8 @@ impl Set {
         }
     }
 
-    /// Calls `each` with every row that `wanted` asks for, in any order, while connected. If the set has other
-    /// generations than the session remembers, it does so again with the present ones. Returns those it was right with.
+    /// Calls `each` with every row that `wanted` asks for, in any order, while connected. If it turns out that the set
+    /// has other generations, starts again with these. Returns the right ones.
     ///
     /// # Errors
     /// 55000 for a missing row; those of reading and of `each`.
@@ -147,15 +147,19 @@ impl Set {
         wanted: impl Fn(&List) -> Vec<Wanted>,
         mut each: impl FnMut(&Wanted, &Row<'_>) -> Result<()>,
     ) -> Result<Rc<List>> {
-        let remembered = self.list(sees)?;
-        let Some(error) = self.try_read(&remembered, &wanted(&remembered), sees, &mut each)? else {
-            return Ok(remembered);
-        };
-        if self.known.growth.is_none() {
-            return Err(error);
+        let mut list = self.list(sees)?;
+        while let Some(error) = self.try_read(&list, &wanted(&list), sees, &mut each)? {
+            if self.known.growth.is_none() {
+                return Err(error);
+            }
+            // Each time there are others, since a session made one after the list was read.
+            let now = self.read_list(sees)?;
+            if now == list {
+                return Err(error);
+            }
+            list = now;
         }
-        let list = self.read_list(sees)?;
-        self.try_read(&list, &wanted(&list), sees, &mut each)?.map_or(Ok(list), Err)
+        Ok(list)
     }
 
     /// Reads rows, given in ascending order. Returns an error if the set has other generations than these.

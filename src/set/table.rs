@@ -56,7 +56,7 @@ pub struct Growth {
     pub plan: Plan,
     /// The number of rows of a generation of each level.
     pub shards: Vec<u32>,
-    /// The number of elements with which a generation of each level reaches its rate: slightly more than its capacity,
+    /// The number of elements with which a generation of each level reaches its rate: slightly above its capacity,
     /// since rows have whole blocks.
     pub takes: Vec<f64>,
     /// How long a generation lasts, if the set forgets.

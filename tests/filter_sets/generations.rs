@@ -384,3 +384,27 @@ fn single_calls_do_not_deadlock_when_elements_are_forgotten_meanwhile() {
         assert_eq!(crossing.join().expect("it adds"), [r1[1], r5[1]]);
     });
 }
+
+/// A session that was idle until all generations that it remembers were forgotten and dropped goes on with the present
+/// ones, whether slices follow what comes or not.
+#[test]
+fn a_session_that_was_idle_for_longer_than_the_set_remembers_goes_on() {
+    let mut client = server().database("idle");
+    for capacity in ["NULL", "1000"] {
+        run(&mut client, &format!("SELECT bloom_set_create('s', 'integer', {capacity}, 0.01, '7 days')"));
+        let mut idle = [named("idle", "adds"), named("idle", "asks"), named("idle", "expires")];
+        for (x, session) in idle.iter_mut().enumerate() {
+            assert_eq!(add_all(session, "s", &[x as i32]), [x as i32]);
+        }
+        for x in 100..110 {
+            pass(&mut client, "25 hours");
+            // A session of its own remembers nothing.
+            assert_eq!(add_all(&mut server().connect("idle"), "s", &[x]), [x]);
+        }
+        let [adds, asks, expires] = &mut idle;
+        assert_eq!(add_all(adds, "s", &[0, 3, 109]), [0, 3]);
+        assert_eq!(value::<Vec<i32>>(asks, "SELECT bloom_set_present('s', ARRAY[0, 1, 3, 109])"), [0, 3, 109]);
+        assert_eq!(value::<i32>(expires, "SELECT bloom_set_expire('s')"), 0);
+        run(&mut client, "DROP TABLE s");
+    }
+}

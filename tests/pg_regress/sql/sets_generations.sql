@@ -119,7 +119,7 @@ SELECT change, state FROM unnest(ARRAY[
     $$INSERT INTO grows SELECT 7, 92, 91, now(), filter FROM grows WHERE generation = 0 AND shard = 0$$,
     $$INSERT INTO grows SELECT 7, 0, 80, now(), filter FROM grows WHERE generation = 0 AND shard = 0$$,
     $$UPDATE grows SET filter = bloom_empty(100) WHERE shard = 0$$,
-    $$UPDATE grows SET shards = NULL$$
+    $$UPDATE grows SET shards = NULL$$, $$UPDATE grows SET shards = 0 WHERE shard = 0$$
 ]) AS change, failure(change);
 
 -- What is lost is missed: one row, a generation in the middle, the newest.
