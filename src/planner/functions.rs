@@ -33,8 +33,7 @@
 
 use super::cost::{StoredColumn, cost_request};
 use super::index_condition::index_condition;
-use super::statistics::Column;
-use super::statistics::{Clause, Side, clause};
+use super::statistics::{Clause, Column, Side, clause};
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
@@ -55,12 +54,13 @@ const SHORT_PAGES: f64 = 2.0;
 
 /// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or
 /// not for the rows of the statistics.
-fn selectivity<S: FilterType>(call: &Call, filter: Side) -> f64 {
-    match clause(call, filter, S::NAME, |column| share::<S>(call, column)) {
+fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
+    let share = match clause(call, filter, S::NAME, |column| share::<S>(call, column)) {
         Clause::Unknown => DEFAULT,
         Clause::Null => 0.0,
         Clause::Known(share) => share,
-    }
+    };
+    Ok(Some(Datum::from(share.to_bits())))
 }
 
 /// The share of a column's rows whose element may be in the filter; `None` if it can't be asked for such elements.
@@ -85,35 +85,6 @@ fn share<S: FilterType>(call: &Call, column: &Column<'_>) -> Option<f64> {
         None => unknown,
     };
     Some((common_found + (1.0 - column.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
-}
-
-/// `bloom_contains_selectivity`, of `filter @> element`.
-fn contains(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<Bloom>(call, Side::Left))))
-}
-
-/// `bloom_contained_selectivity`, of `element <@ filter`.
-fn contained(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<Bloom>(call, Side::Right))))
-}
-
-/// `counting_bloom_contains_selectivity`, of `filter @> element`.
-fn counting_contains(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<CountingBloom>(call, Side::Left))))
-}
-
-/// `counting_bloom_contained_selectivity`, of `element <@ filter`.
-fn counting_contained(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<CountingBloom>(call, Side::Right))))
-}
-
-/// `bloom_join_selectivity`, where both come from tables.
-fn join(_: &Call) -> Outcome {
-    Ok(Some(result(DEFAULT)))
-}
-
-fn result(share: f64) -> Datum {
-    Datum::from(share.to_bits())
 }
 
 /// The cost of fetching a whole value of this many pages.
@@ -145,22 +116,12 @@ fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     Ok(Some(request.answer(function * operator + fetch(pages))))
 }
 
-/// `bloom_probe_support`, for functions that probe for one element.
-fn probe_support(call: &Call) -> Outcome {
-    cost(call, slices)
-}
-
-/// `bloom_whole_support`, for functions that may read a whole filter.
-fn whole_support(call: &Call) -> Outcome {
-    cost(call, whole_value)
-}
-
 pg_functions! {
-    bloom_contains_selectivity => contains;
-    bloom_contained_selectivity => contained;
-    counting_bloom_contains_selectivity => counting_contains;
-    counting_bloom_contained_selectivity => counting_contained;
-    bloom_join_selectivity => join;
-    bloom_probe_support => probe_support;
-    bloom_whole_support => whole_support;
+    bloom_contains_selectivity => |call| selectivity::<Bloom>(call, Side::Left);
+    bloom_contained_selectivity => |call| selectivity::<Bloom>(call, Side::Right);
+    counting_bloom_contains_selectivity => |call| selectivity::<CountingBloom>(call, Side::Left);
+    counting_bloom_contained_selectivity => |call| selectivity::<CountingBloom>(call, Side::Right);
+    bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
+    bloom_probe_support => |call| cost(call, slices);
+    bloom_whole_support => |call| cost(call, whole_value);
 }
