@@ -21,8 +21,7 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
-use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::page::SPECIAL_BYTES;
+use pg_bloom_core::index::page::{RowId, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 

@@ -27,7 +27,7 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
         Sought::Value(element) => vec![element],
         Sought::AnyOf(elements) => elements,
     };
-    if asked == index.key_type() {
+    if asked == index.kind().key {
         // SAFETY: the elements are of that type, which is of variable length.
         let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
         return memory::try_collect(elements.into_iter().map(parse));

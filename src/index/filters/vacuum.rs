@@ -11,7 +11,6 @@ use crate::pg::method::vacuum::{self, Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::filters::RowPage;
-use pg_bloom_core::index::page::Pages;
 use pg_bloom_core::index::page::RowId;
 
 /// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
@@ -26,8 +25,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
         for page in directory.row_pages(number) {
             vacuum::delay();
             let mut rows: Vec<(u16, RowId)> = Vec::new();
-            let read = index.pages().with(page.page, |bytes| page.rows(bytes, |slot, _, row| rows.push((slot, row))));
-            read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(relation))?;
+            index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
             let all = rows.len();
             rows.retain(|&(_, row)| dead.has(row.page, row.line));
             counts.rows += (all - rows.len()) as f64;
@@ -63,7 +61,8 @@ fn free(index: &Index, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
     Ok(())
 }
 
-/// What is said of the index at the end, if nothing was removed.
-pub fn cleanup(vacuum: &Vacuum) -> Counts {
-    Counts { pages: vacuum.index().pages(), rows: vacuum.table_rows(), is_estimate: true, removed: 0.0 }
+/// What is said of the index at the end, if there was no pass.
+pub fn cleanup(vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
+    let counts = Counts { pages: vacuum.index.pages(), rows: vacuum.table_rows, is_estimate: true, removed: 0.0 };
+    (!had_pass).then_some(counts)
 }

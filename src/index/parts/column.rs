@@ -31,10 +31,11 @@ const MOST_PARTS: usize = 256;
 /// A column of values with parts.
 pub struct PartsColumn {
     /// Which parts they have.
-    class: Class,
+    pub class: Class,
     /// For arrays.
     array: Option<ArrayColumn>,
-    encoding: Encoding,
+    /// What the bytes of texts are.
+    pub encoding: Encoding,
 }
 
 /// A column of arrays: how one is hashed as a whole, and a member of it.
@@ -74,16 +75,6 @@ impl PartsColumn {
         };
         let encoding = if encoding::is_utf8() { Encoding::Utf8 } else { Encoding::Other };
         Ok(PartsColumn { class, array, encoding })
-    }
-
-    /// Which parts the values have.
-    pub fn class(&self) -> Class {
-        self.class
-    }
-
-    /// What the bytes of texts are.
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
     }
 
     /// Calls `visit` with the hash of each part of a value, as often as the value has it.
