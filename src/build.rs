@@ -49,11 +49,8 @@ fn add(call: &Call) -> Outcome {
     if build::contains(&view, hash) {
         return Ok(call.datum(0));
     }
-    overfull::finish::<Bloom>(
-        call,
-        overfull::ADDED,
-        build::add(&view, key.kind, &[hash], settings::max_filter_bytes()).during("bloom_add")?,
-    )
+    let added = build::add(&view, key.kind, &[hash], settings::max_filter_bytes()).during("bloom_add")?;
+    overfull::finish::<Bloom>(call, overfull::ADDED, added)
 }
 
 /// `bloom_add_all(filter, elements)`.
@@ -65,11 +62,8 @@ fn add_all(call: &Call) -> Outcome {
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
-    overfull::finish::<Bloom>(
-        call,
-        overfull::ADDED,
-        build::add(&view, key.kind, &hashes, settings::max_filter_bytes()).during("bloom_add_all")?,
-    )
+    let added = build::add(&view, key.kind, &hashes, settings::max_filter_bytes()).during("bloom_add_all")?;
+    overfull::finish::<Bloom>(call, overfull::ADDED, added)
 }
 
 /// `bloom_shard(element, shards)`.

@@ -8,7 +8,7 @@ use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState};
 use crate::pg::value::encoding;
-use crate::pg::value::varlena::{PgBuffer, c_string};
+use crate::pg::value::varlena::{PgBuffer, hex_string};
 use pg_bloom_core::{Buffer, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
@@ -53,19 +53,7 @@ fn decode(text: &[u8]) -> Option<PgBuffer> {
 
 /// `bloom_out(bloom)`.
 fn output(call: &Call) -> Outcome {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    let bytes = filter.bytes();
-    Ok(Some(c_string(2 + bytes.len() * 2, |text| {
-        text[..2].copy_from_slice(b"\\x");
-        let pairs = text[2..].as_chunks_mut::<2>().0;
-        for (pairs, bytes) in pairs.chunks_mut(interrupt::STRIDE).zip(bytes.chunks(interrupt::STRIDE)) {
-            for (pair, byte) in pairs.iter_mut().zip(bytes) {
-                *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-            }
-            interrupt::check();
-        }
-    })))
+    Ok(call.value(0).map(|filter| hex_string(&filter)))
 }
 
 /// `bloom_recv(internal)`.

@@ -12,11 +12,8 @@ use pg_bloom_core::sizing;
 /// `bloom_union(filter, filter)`, `filter | filter`.
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (argument::<Bloom>(call, 0)?, argument::<Bloom>(call, 1)?) else { return Ok(None) };
-    overfull::finish::<Bloom>(
-        call,
-        overfull::MERGED,
-        merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?,
-    )
+    let merged = merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?;
+    overfull::finish::<Bloom>(call, overfull::MERGED, merged)
 }
 
 /// `bloom_intersection(filter, filter)`, `filter & filter`.

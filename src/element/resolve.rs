@@ -76,7 +76,8 @@ pub struct Resolver {
     /// What is known so far, so that the time taken depends on the number of types rather than on how they are
     /// combined; nothing yet of a type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
-    rows: Vec<(Oid, u64)>,
+    /// The types of rows that were found, and their versions.
+    pub rows: Vec<(Oid, u64)>,
 }
 
 impl Resolver {
@@ -89,11 +90,6 @@ impl Resolver {
     /// The same for what never leaves its database: text is taken as it is, even where it has no form in UTF-8.
     pub fn without_conversion(self) -> Resolver {
         Resolver { convert: false, ..self }
-    }
-
-    /// The types of rows that were found, and their versions.
-    pub fn rows(self) -> Vec<(Oid, u64)> {
-        self.rows
     }
 
     /// What a type is.

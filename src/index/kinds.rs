@@ -13,7 +13,8 @@ use pgrx::pg_sys::Oid;
 /// The kind of an index.
 #[inline]
 pub fn of(index: Relation) -> &'static IndexKind {
-    kind(index.has_support_function(KEY_OF_ELEMENT), index.has_support_function(PARTS))
+    let has = |number| index.support_function(number) != Oid::INVALID;
+    kind(has(KEY_OF_ELEMENT), has(PARTS))
 }
 
 /// The kind of an index that the planner considers.

@@ -31,7 +31,7 @@
 //! µs, one of 12 MB 4.5 to 7 ms, so 3 to 4.5 µs per page, where PostgreSQL's cheapest operators, which cost
 //! `cpu_operator_cost`, take 25 ns.
 
-use super::cost::{StoredColumn, cost_request};
+use super::cost::{self, StoredColumn};
 use super::index_condition::index_condition;
 use super::statistics::{Clause, Column, Side, clause};
 use crate::element::ElementType;
@@ -67,7 +67,7 @@ fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
 fn share<S: FilterType>(call: &Call, column: &Column<'_>) -> Option<f64> {
     let filter = S::whole(column.filter).ok()?;
     let element = ElementType::of_type(call, column.element).ok()?;
-    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher();
+    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
     let contains = |element| hasher.hash(element).is_some_and(|hash| S::contains(&filter, hash));
 
     let distinct = column.distinct();
@@ -106,14 +106,13 @@ fn slices(pages: f64) -> f64 {
 
 /// Answers the planner's question what a function costs that fetches values at the cost of `fetch`.
 fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
-    if let Some(condition) = index_condition(call) {
-        return Ok(Some(condition));
-    }
-    let Some(request) = cost_request(call) else { return Ok(Some(Datum::null())) };
-    let Some(StoredColumn { pages, function }) = request.column() else { return Ok(Some(Datum::null())) };
-    // SAFETY: reading a setting of the process.
-    let operator = unsafe { pg_sys::cpu_operator_cost };
-    Ok(Some(request.answer(function * operator + fetch(pages))))
+    let cost = |column: StoredColumn| {
+        // SAFETY: reading a setting of the process.
+        let operator = unsafe { pg_sys::cpu_operator_cost };
+        column.function * operator + fetch(column.pages)
+    };
+    let answer = index_condition(call).or_else(|| cost::answer(call, cost));
+    Ok(Some(answer.unwrap_or(Datum::null())))
 }
 
 pg_functions! {

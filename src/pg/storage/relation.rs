@@ -1,6 +1,6 @@
 //! Relations: indexes and tables that PostgreSQL opened, and those that are opened here.
 
-use crate::pg::value::encoding::utf8;
+use crate::pg::value::encoding::utf8_of;
 use crate::pg::version::{self, attribute};
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -68,7 +68,7 @@ impl Relation {
     /// Its name, without the schema.
     pub fn name(self) -> String {
         // SAFETY: a name ends in a zero byte.
-        utf8(unsafe { CStr::from_ptr(self.class().relname.data.as_ptr()) }.to_bytes())
+        unsafe { utf8_of(self.class().relname.data.as_ptr()) }.unwrap_or_default()
     }
 
     /// Who owns it.
@@ -223,12 +223,6 @@ impl Relation {
         self.data().rd_amhandler
     }
 
-    /// Whether the operator class of an index's first column has a support function of this number, which the access
-    /// method must have.
-    pub fn has_support_function(self, number: i16) -> bool {
-        self.support_function(number) != pg_sys::InvalidOid
-    }
-
     /// The support function of this number of the operator class of an index's first column; invalid if it has none.
     pub fn support_function(self, number: i16) -> pg_sys::Oid {
         let functions = self.data().rd_support;
@@ -274,10 +268,7 @@ pub fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
 /// The name of a relation, or its identifier if there is none.
 pub fn name_of(relation: pg_sys::Oid) -> String {
     // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
-    unsafe {
-        let name = pg_sys::get_rel_name(relation);
-        if name.is_null() { relation.to_u32().to_string() } else { utf8(CStr::from_ptr(name).to_bytes()) }
-    }
+    unsafe { utf8_of(pg_sys::get_rel_name(relation)) }.unwrap_or_else(|| relation.to_u32().to_string())
 }
 
 /// A relation opened here, closed at the end; its lock is kept until the end of the transaction.
