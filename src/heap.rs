@@ -19,7 +19,8 @@
 //! read field by field, and only what follows them is ever a slice.
 
 use crate::pg::call::Element;
-use crate::pg::storage::buffer::{CACHE_LINE, Pin, Shared, approach};
+use crate::pg::memory::CACHE_LINE;
+use crate::pg::storage::buffer::{Pin, Shared, approach};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::version::{self, attribute};
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varsize_any};

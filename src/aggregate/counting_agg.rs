@@ -3,8 +3,8 @@
 
 use super::counting_state::CountingState;
 use super::parameters::SharedParams;
-use super::site::{Aggregate, ElementState, same_parameters, transition};
-use crate::arguments::{Arguments, counting_header, empty_counting};
+use super::site::{Aggregate, ElementState, deserialise, finish, same_parameters, transition};
+use crate::arguments::{Arguments, counting_header};
 use crate::filter_type::{CountingBloom, argument};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
@@ -67,28 +67,12 @@ fn serialise(call: &Call) -> Outcome {
     Ok(CountingState::argument(call, 0)?.map(|mut state| state.filter()))
 }
 
-/// `counting_bloom_agg_deserialise(bytes, internal)`.
-fn deserialise(call: &Call) -> Outcome {
-    let Some(bytes) = call.value(0) else { return Ok(None) };
-    let shared = call.remembered(|| Ok(SharedParams::short_lived()))?;
-    Ok(Some(CountingState::borrowed(call, shared, bytes)?.into_datum()))
-}
-
-/// `counting_bloom_agg_final(state)`.
-fn finish(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    match CountingState::argument(call, 0)? {
-        Some(mut state) => state.finish(call).map(Some),
-        None => empty_counting().map(Some),
-    }
-}
-
 pg_functions! {
     counting_bloom_agg_transition => transition::<CountingBloomAgg>;
     counting_bloom_agg_combine => |call| combine(call, "counting_bloom_agg", true);
     counting_bloom_agg_serialise => serialise;
-    counting_bloom_agg_deserialise => deserialise;
-    counting_bloom_agg_final => finish;
+    counting_bloom_agg_deserialise => deserialise::<CountingState>;
+    counting_bloom_agg_final => finish::<CountingState>;
     counting_bloom_union_agg_transition => union_transition;
     counting_bloom_union_agg_combine => |call| combine(call, "counting_bloom_union_agg", false);
 }

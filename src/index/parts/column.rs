@@ -112,8 +112,8 @@ impl PartsColumn {
     /// # Errors
     /// As [`PartsColumn::each_part`]; XX000 for a strategy that the operator class doesn't have.
     pub fn condition(&self, key: &Key) -> Result<Condition> {
-        let strategy = self.class.strategy(key.strategy()).ok_or_else(|| {
-            let message = format!("strategy {} is none of the operator class", key.strategy());
+        let strategy = self.class.strategy(key.strategy).ok_or_else(|| {
+            let message = format!("strategy {} is none of the operator class", key.strategy);
             Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
         })?;
         match key.sought() {

@@ -126,7 +126,8 @@ impl Planned {
             let asked: *mut pg_sys::Const = asked.cast();
             let strategy = pg_sys::get_op_opfamily_strategy(operator, *self.info().opfamily) as i16;
             let value = (!(*asked).constisnull).then_some((*asked).constvalue);
-            Some(Key::planned(strategy, value, is_array))
+            let (asked_type, collation) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            Some(Key { strategy, asked_type, collation, is_array, value })
         }
     }
 
