@@ -12,9 +12,6 @@
 //!                                                       ▲ a multiple of 8 bytes from where the row begins
 //! ```
 //!
-//! This is what PostgreSQL does for each row that a scan looks at, without asking who may see the row. It is for tables
-//! of PostgreSQL's own kind only.
-//!
 //! While a page is locked for sharing, others set hint bits in the headers of rows, and nothing else: so headers are
 //! read field by field, and only what follows them is ever a slice.
 

@@ -148,7 +148,7 @@ impl ElementType {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
         if let Some(form) = other_form(self.resolved.tag, kind.tag) {
-            return Ok(Key { kind, hasher: Hasher::new(self.resolved.reader.clone(), form) });
+            return Ok(Key { kind, hasher: Hasher { reader: self.resolved.reader.clone(), form } });
         }
         let kind = meet_kind(kind, own).during(function)?;
         Ok(Key { kind, hasher: self.hasher(filter.layout) })
@@ -161,7 +161,7 @@ impl ElementType {
             Tag::ParquetFloat => Form::Float32,
             _ => Form::General,
         };
-        Hasher::new(self.resolved.reader.clone(), form)
+        Hasher { reader: self.resolved.reader.clone(), form }
     }
 
     /// This type, of what a key of an index scan is compared by.
@@ -175,7 +175,8 @@ impl ElementType {
 
     /// What any filter can be asked with for an element; or, without one, what has no element that a filter may have.
     pub fn probe_key(&self, element: Option<Element>) -> ProbeKey {
-        let hash = |form| element.and_then(|element| Hasher::new(self.resolved.reader.clone(), form).hash(element));
+        let hash =
+            |form| element.and_then(|element| Hasher { reader: self.resolved.reader.clone(), form }.hash(element));
         let general = hash(Form::General);
         let Resolved { tag, parquet, ref name, .. } = self.resolved;
         let (int32, float32) = match tag {

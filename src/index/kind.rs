@@ -1,4 +1,4 @@
-//! The kinds of index as tables of functions: over the keys of rows, over what is in values, and over a column of filters.
+//! The kinds of index as tables of functions: over the keys of rows, over what is in values, over a column of filters.
 
 use super::opened::Named;
 use crate::pg::call::error::Result;

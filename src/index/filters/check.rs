@@ -5,8 +5,7 @@ use crate::index::opened::Named;
 use crate::index::page::{Failure, missed};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
-use crate::pg::method::snapshot::Latest;
-use crate::pg::method::table::{Row, scan_for_check};
+use crate::pg::method::table::{Latest, Row, scan_for_check};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
@@ -117,7 +116,7 @@ fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bit
             let offset = usize::from(offset);
             Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
         });
-        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation()))? {
+        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation))? {
             return Ok(false);
         }
     }

@@ -38,7 +38,7 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
             "Use the operator class bloom_ops.",
         ));
     }
-    let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation)?;
+    let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
     Ok(memory::collect(elements.into_iter().map(|element| element_type.probe_key(Some(element)))))
 }
 

@@ -1,8 +1,8 @@
 //! VACUUM: slots of rows that are gone become free. Their blocks stay, and are written over by the next that has the
 //! slot.
 //!
-//! A lookup that has read the blocks before, and reads whose the slot is after another row got it, may take the new
-//! row for a match by the old blocks, or for none: but it began before that row was inserted, and can't see it.
+//! A lookup may read the blocks of a slot before another row gets it, and the slot's owner after that. Then it may take
+//! the new row for a match by the old blocks, or for none; but it began before that row was inserted, and can't see it.
 
 use super::column::Index;
 use crate::index::page::damaged;
@@ -46,7 +46,7 @@ const MOST_FREED: usize = 64;
 /// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
 /// other row before.
 fn free(index: &Index, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
-    let relation = index.relation();
+    let relation = index.relation;
     let mut pin = index.pages().existing(page.page, page.page + 1);
     let mut locked = pin.exclusive();
     let mut bytes = Vec::with_capacity(rows.len());

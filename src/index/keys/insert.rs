@@ -24,7 +24,7 @@ use std::rc::Rc;
 /// XX002 for damage; 54000 if there are no numbers left for pages or ranges.
 pub fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
-    let hash = index.column().hasher().hash(Element { datum: value }).ok_or_else(unhashed)?;
+    let hash = index.column().hasher.hash(Element { datum: value }).ok_or_else(unhashed)?;
     let mut directory = index.known_directory();
     let range = row.page / directory.options.pages_per_range;
     let places = places(&index, &mut directory, range, hash)?;
@@ -60,7 +60,7 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     }
     for slot in &mut missing {
         if let Some((mark, pin)) = slot
-            && is_set(index.relation(), mark, &pin.shared())?
+            && is_set(index.relation, mark, &pin.shared())?
         {
             *slot = None;
         }
@@ -69,8 +69,8 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     for (slot, missing) in locked.iter_mut().zip(&mut missing) {
         if let Some((mark, pin)) = missing {
             let mut page = pin.exclusive();
-            prepare(index.relation(), mark.special(), mark.page(), &mut page)?;
-            let deltas = mark.deltas(&page).map_err(|damage| damaged(index.relation(), &damage))?;
+            prepare(index.relation, mark.special(), mark.page(), &mut page)?;
+            let deltas = mark.deltas(&page).map_err(|damage| damaged(index.relation, &damage))?;
             *slot = Some((deltas, page));
         }
     }
@@ -78,9 +78,9 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     let mut edits = edits.map(|(deltas, page)| Edit::new(page, Change::Bytes(deltas.bytes())));
     // A record without an array of any length: most rows have all of their pages, or one.
     match [edits.next(), edits.next(), edits.next()] {
-        [Some(a), Some(b), Some(c)] => wal::change(index.relation(), &mut [a, b, c]),
-        [Some(a), Some(b), None] => wal::change(index.relation(), &mut [a, b]),
-        [Some(a), None, _] => wal::change(index.relation(), &mut [a]),
+        [Some(a), Some(b), Some(c)] => wal::change(index.relation, &mut [a, b, c]),
+        [Some(a), Some(b), None] => wal::change(index.relation, &mut [a, b]),
+        [Some(a), None, _] => wal::change(index.relation, &mut [a]),
         [None, ..] => {}
     }
     Ok(())
@@ -89,7 +89,7 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
 /// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime.
 #[cold]
 fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -> Result<Rc<Directory>> {
-    let relation = index.relation();
+    let relation = index.relation;
     let mut meta_pin = index.meta()?;
     let mut meta = meta_pin.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;

@@ -110,7 +110,7 @@ fn look_up(index: &Index, directory: &Directory, key: &Key) -> Result<(Vec<u64>,
     for &hash in &hashes {
         interrupt::check_for_interrupts();
         let found = directory.search(&mut pages, hash, |range| ranges.add(range));
-        found.map_err(|failure| failure.of(index.relation()))?;
+        found.map_err(|failure| failure.of(index.relation))?;
     }
     Ok((hashes, ranges))
 }

@@ -86,7 +86,7 @@ impl PartsColumn {
     /// The value must be of the column's type.
     pub unsafe fn each_part(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
         if let Some(array) = &self.array {
-            visit(array.whole.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?);
+            visit(array.whole.hasher.hash(Element { datum: value }).ok_or_else(unhashed)?);
             // SAFETY: promised by the caller.
             return unsafe { array.each_member(value, |hash| hash.into_iter().for_each(&mut visit)) };
         }
@@ -166,7 +166,7 @@ impl ArrayColumn {
     /// The value must be an array of such members.
     unsafe fn each_member(&self, value: Datum, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
         let mut failed = false;
-        let hasher = self.member.hasher();
+        let hasher = &self.member.hasher;
         let member = |_: &mut (), member: Option<Datum>| match member.map(|datum| hasher.hash(Element { datum })) {
             None => visit(None),
             Some(Some(hash)) => visit(Some(parts::member(hash))),
@@ -184,7 +184,7 @@ impl ArrayColumn {
     /// What the parts of an array must be for which an operator holds with this one.
     fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
         if strategy == Strategy::Equal {
-            return Ok(Condition::Has(self.whole.hasher().hash(asked).ok_or_else(unhashed)?));
+            return Ok(Condition::Has(self.whole.hasher.hash(asked).ok_or_else(unhashed)?));
         }
         let (mut hashes, mut has_null) = (Vec::new(), false);
         // SAFETY: both sides of the operators are arrays of one type.

@@ -94,7 +94,7 @@ fn add(index: &Index, directory: &Rc<Directory>, mut marks: Vec<Mark>) -> Result
             let shared = pin.shared();
             let mut missing = Vec::new();
             for mark in of_page {
-                if !is_set(index.relation(), mark, &shared)? {
+                if !is_set(index.relation, mark, &shared)? {
                     memory::push(&mut missing, *mark);
                 }
             }
@@ -113,7 +113,7 @@ fn add(index: &Index, directory: &Rc<Directory>, mut marks: Vec<Mark>) -> Result
 
 /// Sets bits of pages, all of which are locked at once. Another session may have set some in the meantime.
 fn set(index: &Index, lacking: &mut [Lacking]) -> Result<()> {
-    let relation = index.relation();
+    let relation = index.relation;
     let mut locked: Vec<(Exclusive<'_>, Vec<(u16, u8)>)> = memory::list(lacking.len());
     for (pin, marks) in lacking {
         let mut page = pin.exclusive();

@@ -111,15 +111,10 @@ impl Relation {
         is_permanent && (is_wal_complete || (data.rd_createSubid, new_file) == (0, 0))
     }
 
-    /// How many pages a fork has now.
-    pub fn pages_of(self, fork: Fork) -> u32 {
-        // SAFETY: asks for the size of the file.
-        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, fork.number()) }
-    }
-
     /// How many pages it has now.
     pub fn pages(self) -> u32 {
-        self.pages_of(Fork::Main)
+        // SAFETY: asks for the size of the file.
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, Fork::Main.number()) }
     }
 
     /// Which file it is kept in.
@@ -136,12 +131,7 @@ impl Relation {
     /// The storage manager's handle, for this moment.
     pub(in crate::pg) fn storage(self) -> pg_sys::SMgrRelation {
         // SAFETY: finds or makes the entry for the relation's file.
-        unsafe { pg_sys::smgropen(self.locator(), self.storage_owner()) }
-    }
-
-    /// The process whose temporary relation it is, by PostgreSQL's number of it; -1 for others.
-    pub(in crate::pg) fn storage_owner(self) -> i32 {
-        self.data().rd_backend
+        unsafe { pg_sys::smgropen(self.locator(), self.data().rd_backend) }
     }
 
     /// Counts a scan in the statistics of an index.
