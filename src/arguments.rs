@@ -23,11 +23,6 @@ impl Arguments {
         Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.word(first + 2) }
     }
 
-    /// The capacity.
-    pub fn capacity(&self) -> Option<i64> {
-        self.capacity
-    }
-
     /// The arguments from number `first` on of a function without a capacity.
     pub fn without_capacity(call: &Call, first: usize) -> Arguments {
         Arguments { capacity: None, fpr: call.f64(first), layout: call.word(first + 1) }
@@ -94,7 +89,7 @@ pub fn empty_bloom() -> Result<Datum> {
 /// # Errors
 /// 22023 for an invalid capacity or rate, or no capacity; 54000 for a filter that would be too large.
 pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
-    let capacity = counting::check_capacity(arguments.capacity())?;
+    let capacity = counting::check_capacity(arguments.capacity)?;
     let fpr = request(arguments)?.fpr;
     Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
 }

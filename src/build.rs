@@ -4,7 +4,7 @@
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, hash_to_add, hashes};
 use crate::error::{During, invalid_parameter};
-use crate::filter_type::{Bloom, FilterArguments};
+use crate::filter_type::{Bloom, argument};
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
 use crate::pg::value::array::elements;
@@ -18,11 +18,6 @@ use pgrx::pg_sys::Datum;
 fn empty(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 0))?.header(settings::max_filter_bytes())?;
     Ok(Some(build::empty::<PgBuffer>(&header).into_datum()))
-}
-
-/// `bloom_empty(capacity, fpr, layout)` with a rate.
-fn empty_at_fpr(call: &Call) -> Outcome {
-    at_fpr(call, 1, empty)
 }
 
 /// `bloom_from_array(elements, capacity, fpr, layout)`.
@@ -44,14 +39,9 @@ fn from_array(call: &Call) -> Outcome {
     }
 }
 
-/// `bloom_from_array(elements, capacity, fpr, layout)` with a rate.
-fn from_array_at_fpr(call: &Call) -> Outcome {
-    at_fpr(call, 2, from_array)
-}
-
 /// `bloom_add(filter, element)`, `filter || element`.
 fn add(call: &Call) -> Outcome {
-    let Some(view) = call.view(0)? else { return Ok(None) };
+    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let type_of_element = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let key = type_of_element.key(&view.header, "bloom_add")?;
@@ -59,27 +49,21 @@ fn add(call: &Call) -> Outcome {
     if build::contains(&view, hash) {
         return Ok(call.datum(0));
     }
-    overfull::finish::<Bloom>(
-        call,
-        overfull::ADDED,
-        build::add(&view, key.kind, &[hash], settings::max_filter_bytes()).during("bloom_add")?,
-    )
+    let added = build::add(&view, key.kind, &[hash], settings::max_filter_bytes()).during("bloom_add")?;
+    overfull::finish::<Bloom>(call, overfull::ADDED, added)
 }
 
 /// `bloom_add_all(filter, elements)`.
 fn add_all(call: &Call) -> Outcome {
-    let Some(view) = call.view(0)? else { return Ok(None) };
+    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let (element, oid) = ElementType::remembered_of_array(call, 1)?;
     let key = element.key(&view.header, "bloom_add_all")?;
     let hashes = hashes(&elements(call, 1, *oid), &key)?;
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
-    overfull::finish::<Bloom>(
-        call,
-        overfull::ADDED,
-        build::add(&view, key.kind, &hashes, settings::max_filter_bytes()).during("bloom_add_all")?,
-    )
+    let added = build::add(&view, key.kind, &hashes, settings::max_filter_bytes()).during("bloom_add_all")?;
+    overfull::finish::<Bloom>(call, overfull::ADDED, added)
 }
 
 /// `bloom_shard(element, shards)`.
@@ -97,9 +81,9 @@ fn shard(call: &Call) -> Outcome {
 pg_functions! {
     bloom_shard => shard;
     bloom_empty => empty;
-    bloom_empty_at_fpr => empty_at_fpr;
+    bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
     bloom_from_array => from_array;
-    bloom_from_array_at_fpr => from_array_at_fpr;
+    bloom_from_array_at_fpr => |call| at_fpr(call, 2, from_array);
     bloom_add => add;
     bloom_add_all => add_all;
 }

@@ -7,7 +7,7 @@
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{ElementType, Key, hash_to_add};
 use crate::error::During;
-use crate::filter_type::{CountingBloom, FilterArguments};
+use crate::filter_type::{CountingBloom, argument};
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
@@ -32,14 +32,9 @@ fn empty(call: &Call) -> Outcome {
     Ok(Some(counting::empty::<PgBuffer>(&counting_header(&Arguments::of(call, 0))?).into_datum()))
 }
 
-/// `counting_bloom_empty(capacity, fpr)` with a rate.
-fn empty_at_fpr(call: &Call) -> Outcome {
-    at_fpr(call, 1, empty)
-}
-
 /// `counting_bloom_add(filter, element)`, `filter || element`.
 fn add(call: &Call) -> Outcome {
-    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let key = element_type.key(&counting.header, "counting_bloom_add")?;
@@ -48,7 +43,7 @@ fn add(call: &Call) -> Outcome {
 
 /// `counting_bloom_remove(filter, element)`.
 fn remove(call: &Call) -> Outcome {
-    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let hash = element_type.key(&counting.header, "counting_bloom_remove")?.hash(element);
@@ -70,7 +65,7 @@ fn array_hashes<'a>(
 
 /// `counting_bloom_add_all(filter, elements)`.
 fn add_all(call: &Call) -> Outcome {
-    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let types = ElementType::remembered_of_array(call, 1)?;
     let (kind, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_add_all")?;
     if hashes.is_empty() {
@@ -81,7 +76,7 @@ fn add_all(call: &Call) -> Outcome {
 
 /// `counting_bloom_remove_all(filter, elements)`.
 fn remove_all(call: &Call) -> Outcome {
-    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let types = ElementType::remembered_of_array(call, 1)?;
     let (_, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_remove_all")?;
     let removed: Option<PgBuffer> = counting.remove(&hashes);
@@ -90,25 +85,27 @@ fn remove_all(call: &Call) -> Outcome {
 
 /// `counting_bloom_union(filter, filter)`, `filter + filter`.
 fn union(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (call.counting(0)?, call.counting(1)?) else { return Ok(None) };
+    let (Some(a), Some(b)) = (argument::<CountingBloom>(call, 0)?, argument::<CountingBloom>(call, 1)?) else {
+        return Ok(None);
+    };
     finish(call, counting::sum(&a, &b).during("counting_bloom_union")?)
 }
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
 fn to_bloom(call: &Call) -> Outcome {
-    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     Ok(Some(counting.to_bloom::<PgBuffer>().into_datum()))
 }
 
 /// `counting_bloom_cardinality(filter)`.
 fn cardinality(call: &Call) -> Outcome {
-    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     Ok(Some(Datum::from(counting.cardinality().to_bits())))
 }
 
 /// `counting_bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
-    let Some(counting) = call.counting(0)? else { return Ok(None) };
+    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let (h, found) = (&counting.header, counting.info());
     let set = found.tally.set as f64;
     let columns = [
@@ -131,7 +128,7 @@ fn info(call: &Call) -> Outcome {
 
 pg_functions! {
     counting_bloom_empty => empty;
-    counting_bloom_empty_at_fpr => empty_at_fpr;
+    counting_bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
     counting_bloom_add => add;
     counting_bloom_add_all => add_all;
     counting_bloom_remove => remove;

@@ -8,7 +8,7 @@ use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState};
 use crate::pg::value::encoding;
-use crate::pg::value::varlena::{PgBuffer, Value, c_string};
+use crate::pg::value::varlena::{PgBuffer, hex_string};
 use pg_bloom_core::{Buffer, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
@@ -53,19 +53,7 @@ fn decode(text: &[u8]) -> Option<PgBuffer> {
 
 /// `bloom_out(bloom)`.
 fn output(call: &Call) -> Outcome {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let Some(filter) = call.value(0) else { return Ok(None) };
-    let bytes = filter.bytes();
-    Ok(Some(c_string(2 + bytes.len() * 2, |text| {
-        text[..2].copy_from_slice(b"\\x");
-        let pairs = text[2..].as_chunks_mut::<2>().0;
-        for (pairs, bytes) in pairs.chunks_mut(interrupt::STRIDE).zip(bytes.chunks(interrupt::STRIDE)) {
-            for (pair, byte) in pairs.iter_mut().zip(bytes) {
-                *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-            }
-            interrupt::check();
-        }
-    })))
+    Ok(call.value(0).map(|filter| hex_string(&filter)))
 }
 
 /// `bloom_recv(internal)`.
@@ -75,10 +63,7 @@ fn receive<T: FilterType>(call: &Call) -> Outcome {
 
 /// `bloom(bytea)`: the cast from `bytea`.
 fn from_bytea<T: FilterType>(call: &Call) -> Outcome {
-    match call.value(0) {
-        Some(bytes) => validated::<T>(bytes.bytes()),
-        None => Ok(None),
-    }
+    call.value(0).map_or(Ok(None), |bytes| validated::<T>(bytes.bytes()))
 }
 
 fn validated<T: FilterType>(bytes: &[u8]) -> Outcome {
@@ -94,17 +79,13 @@ fn to_bytea(call: &Call) -> Outcome {
 /// Compares two filters by their stored bytes: equal if and only if they are the same filter.
 fn compare(call: &Call) -> Result<Option<Ordering>> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
-    Ok(Some(compare_bytes(a, b)))
-}
-
-fn compare_bytes(a: Value<'_>, b: Value<'_>) -> Ordering {
     let (a, b) = (a.bytes(), b.bytes());
     let strides = a.chunks(interrupt::STRIDE).zip(b.chunks(interrupt::STRIDE));
     let mut orderings = strides.map(|(a, b)| {
         interrupt::check();
         a.cmp(b)
     });
-    orderings.find(|ordering| ordering.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+    Ok(Some(orderings.find(|ordering| ordering.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))))
 }
 
 /// `bloom_cmp(bloom, bloom)`, for btree.
@@ -112,28 +93,9 @@ fn order(call: &Call) -> Outcome {
     Ok(compare(call)?.map(|ordering| Datum::from(ordering as i32)))
 }
 
-fn equal(call: &Call) -> Outcome {
-    Ok(compare(call)?.map(|o| Datum::from(o.is_eq())))
-}
-
-fn not_equal(call: &Call) -> Outcome {
-    Ok(compare(call)?.map(|o| Datum::from(o.is_ne())))
-}
-
-fn less(call: &Call) -> Outcome {
-    Ok(compare(call)?.map(|o| Datum::from(o.is_lt())))
-}
-
-fn less_or_equal(call: &Call) -> Outcome {
-    Ok(compare(call)?.map(|o| Datum::from(o.is_le())))
-}
-
-fn greater(call: &Call) -> Outcome {
-    Ok(compare(call)?.map(|o| Datum::from(o.is_gt())))
-}
-
-fn greater_or_equal(call: &Call) -> Outcome {
-    Ok(compare(call)?.map(|o| Datum::from(o.is_ge())))
+/// Whether the order of two filters is one of those that an operator holds for.
+fn compared(call: &Call, holds: fn(Ordering) -> bool) -> Outcome {
+    Ok(compare(call)?.map(|ordering| Datum::from(holds(ordering))))
 }
 
 /// `bloom_hash(bloom)`, for hash joins and grouping.
@@ -161,12 +123,12 @@ pg_functions! {
     counting_bloom_from_bytea => from_bytea::<CountingBloom>;
     bloom_to_bytea => to_bytea;
     bloom_cmp => order;
-    bloom_eq => equal;
-    bloom_ne => not_equal;
-    bloom_lt => less;
-    bloom_le => less_or_equal;
-    bloom_gt => greater;
-    bloom_ge => greater_or_equal;
+    bloom_eq => |call| compared(call, Ordering::is_eq);
+    bloom_ne => |call| compared(call, Ordering::is_ne);
+    bloom_lt => |call| compared(call, Ordering::is_lt);
+    bloom_le => |call| compared(call, Ordering::is_le);
+    bloom_gt => |call| compared(call, Ordering::is_gt);
+    bloom_ge => |call| compared(call, Ordering::is_ge);
     bloom_hash => hash_32;
     bloom_hash_extended => hash_64;
 }

@@ -37,25 +37,14 @@ impl From<pg_bloom_core::Error> for Error {
     }
 }
 
-/// Message, detail and hint.
-type Words = (String, Option<String>, Option<String>);
-
 #[cold]
 fn describe(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
-    let (sqlstate, (message, detail, hint)) = match error.problem() {
-        Problem::InvalidBinary(problem) => (SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, damaged(problem)),
-        Problem::KindMismatch(problem) => (SqlState::ERRCODE_DATATYPE_MISMATCH, of_other_kind(problem, function)),
-        Problem::InvalidParameter(problem) => (SqlState::ERRCODE_INVALID_PARAMETER_VALUE, invalid(problem, function)),
-        Problem::TooLarge(problem) => (SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, too_large(problem)),
-    };
-    let mut described = Error::new(sqlstate, message);
-    if let Some(detail) = detail {
-        described = described.detail(detail);
+    match error.problem() {
+        Problem::InvalidBinary(problem) => damaged(problem),
+        Problem::KindMismatch(problem) => of_other_kind(problem, function),
+        Problem::InvalidParameter(problem) => invalid(problem, function),
+        Problem::TooLarge(problem) => too_large(problem),
     }
-    if let Some(hint) = hint {
-        described = described.hint(hint);
-    }
-    described
 }
 
 /// What the call did, for a message: `cannot …`.
@@ -63,57 +52,44 @@ fn using(function: Option<&str>, otherwise: &str) -> String {
     function.map_or_else(|| otherwise.into(), |function| format!("use {function} with"))
 }
 
-fn damaged(problem: &InvalidBinary) -> Words {
+fn damaged(problem: &InvalidBinary) -> Error {
+    let error = |message: &str| Error::new(SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, message);
     match problem {
-        InvalidBinary::UnknownVersion { found, known } => (
-            format!("bloom filter has format version {found}, which is unknown"),
-            Some(format!("This version of pg_bloom reads version {known}.")),
-            Some(
-                "If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter."
-                    .into(),
-            ),
-        ),
-        InvalidBinary::Counters { representation } => (
-            "value is a counting bloom filter, not a bloom filter".into(),
-            Some(format!("Its representation is {representation}: counters.")),
-            Some("Read it as counting_bloom, and cast that to bloom.".into()),
-        ),
-        InvalidBinary::NoCounters { representation } => (
-            "value is a bloom filter, not a counting bloom filter".into(),
-            Some(format!("Its representation is {representation}: there are no counters.")),
-            Some(
-                "Read it as bloom. Counters cannot be had from bits: build the filter with counting_bloom_agg.".into(),
-            ),
-        ),
-        InvalidBinary::Parquet { what } => (
-            "invalid Parquet bloom filter".into(),
-            Some(what.clone()),
-            Some(
-                "It is the header and the bits: bloom_filter_length bytes of a file from bloom_filter_offset on."
-                    .into(),
-            ),
-        ),
+        InvalidBinary::UnknownVersion { found, known } => {
+            error(&format!("bloom filter has format version {found}, which is unknown"))
+                .detail(format!("This version of pg_bloom reads version {known}."))
+                .hint(
+                    "If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter.",
+                )
+        }
+        InvalidBinary::Counters { representation } => error("value is a counting bloom filter, not a bloom filter")
+            .detail(format!("Its representation is {representation}: counters."))
+            .hint("Read it as counting_bloom, and cast that to bloom."),
+        InvalidBinary::NoCounters { representation } => error("value is a bloom filter, not a counting bloom filter")
+            .detail(format!("Its representation is {representation}: there are no counters."))
+            .hint("Read it as bloom. Counters cannot be had from bits: build the filter with counting_bloom_agg."),
+        InvalidBinary::Parquet { what } => error("invalid Parquet bloom filter")
+            .detail(what)
+            .hint("It is the header and the bits: bloom_filter_length bytes of a file from bloom_filter_offset on."),
         InvalidBinary::Damaged { what } => {
-            ("invalid bloom filter".into(), Some(format!("The value is damaged: {what}.")), None)
+            error("invalid bloom filter").detail(format!("The value is damaged: {what}."))
         }
     }
 }
 
-fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Words {
+fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Error {
+    let error = |message| Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message);
     match problem {
-        KindMismatch::Element { filter, element } => (
-            format!(
-                "cannot {} a bloom filter of kind {filter} and an element of kind {element}",
-                using(function, "use together")
-            ),
-            Some("An element of another kind would never be found.".into()),
-            Some(advice_on_kinds(filter, element, function)),
-        ),
-        KindMismatch::Filters { a, b } => (
-            format!("cannot {} bloom filters of different key kinds {a} and {b}", using(function, "merge")),
-            None,
-            Some("Build both filters from elements of one type, with a cast where they differ.".into()),
-        ),
+        KindMismatch::Element { filter, element } => error(format!(
+            "cannot {} a bloom filter of kind {filter} and an element of kind {element}",
+            using(function, "use together")
+        ))
+        .detail("An element of another kind would never be found.")
+        .hint(advice_on_kinds(filter, element, function)),
+        KindMismatch::Filters { a, b } => {
+            error(format!("cannot {} bloom filters of different key kinds {a} and {b}", using(function, "merge")))
+                .hint("Build both filters from elements of one type, with a cast where they differ.")
+        }
     }
 }
 
@@ -140,70 +116,64 @@ fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> Strin
     }
 }
 
-fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Words {
+fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Error {
     match problem {
         InvalidParameter::Mismatch { why, a, b, larger } => mismatch(*why, [a, b], larger, function),
         InvalidParameter::Rate { fpr, layout } => rate(*fpr, *layout),
-        InvalidParameter::IndexRate { fpr, least, greatest } => (
-            format!("false positive rate of an index must be from {least} to {greatest}, not {fpr}"),
-            None,
-            Some("It is the share of all ranges that are read unnecessarily for an absent key.".into()),
-        ),
-        InvalidParameter::Capacity { capacity } => (
-            format!("capacity of a bloom filter must be at least 1, not {capacity}"),
-            None,
-            Some(
-                "The capacity is the number of distinct elements expected; NULL sizes the filter for what it sees."
-                    .into(),
-            ),
-        ),
+        InvalidParameter::IndexRate { fpr, least, greatest } => {
+            invalid_parameter(format!("false positive rate of an index must be from {least} to {greatest}, not {fpr}"))
+                .hint("It is the share of all ranges that are read unnecessarily for an absent key.")
+        }
+        InvalidParameter::Capacity { capacity } => invalid_parameter(format!(
+            "capacity of a bloom filter must be at least 1, not {capacity}"
+        ))
+        .hint("The capacity is the number of distinct elements expected; NULL sizes the filter for what it sees."),
         InvalidParameter::CountingCapacity { capacity } => counting_capacity(*capacity),
-        InvalidParameter::NoCountersYet => (
-            format!("cannot {} a counting bloom filter of no size", using(function, "add elements to")),
-            None,
-            Some("Make the filter with a capacity: counting_bloom_empty(capacity).".into()),
-        ),
-        InvalidParameter::TooFewBytes { bytes, least } => (
-            format!("no bloom filter fits in {bytes} bytes"),
-            None,
-            Some(format!("The smallest with this rate and layout has {least} bytes.")),
-        ),
-        InvalidParameter::ResizeNeedsCapacity => (
-            "a dense bloom filter cannot be resized without a capacity".into(),
-            Some("Its bits don't tell how many elements it has.".into()),
-            Some("Give the number of distinct elements to make room for.".into()),
-        ),
+        InvalidParameter::NoCountersYet => invalid_parameter(format!(
+            "cannot {} a counting bloom filter of no size",
+            using(function, "add elements to")
+        ))
+        .hint("Make the filter with a capacity: counting_bloom_empty(capacity)."),
+        InvalidParameter::TooFewBytes { bytes, least } => {
+            invalid_parameter(format!("no bloom filter fits in {bytes} bytes"))
+                .hint(format!("The smallest with this rate and layout has {least} bytes."))
+        }
+        InvalidParameter::ResizeNeedsCapacity => {
+            invalid_parameter("a dense bloom filter cannot be resized without a capacity")
+                .detail("Its bits don't tell how many elements it has.")
+                .hint("Give the number of distinct elements to make room for.")
+        }
         InvalidParameter::ResizeDoesNotDivide { own, capacity, blocks, possible } => {
             does_not_divide(own, *capacity, *blocks, *possible)
         }
-        InvalidParameter::LayoutNotOfParquet { layout } => (
-            format!("bloom filter of layout \"{}\" cannot be written to Parquet", layout.name()),
-            Some("Parquet has filters of layout \"parquet\" only.".into()),
-            Some("Build it with layout 'parquet', for instance bloom_agg(x, capacity, fpr, 'parquet').".into()),
-        ),
-        InvalidParameter::KindNotReadFromParquet { kind } => (
-            format!("bloom filters of Parquet files have no elements of kind {kind}"),
-            Some("No writer of Parquet hashes elements of this kind as pg_bloom does.".into()),
-            Some("Name the type of the Parquet column, for instance text or bigint.".into()),
-        ),
-        InvalidParameter::KindNotWrittenToParquet { kind } => (
-            format!("bloom filter of kind {kind} cannot be written to Parquet"),
-            Some("No reader of Parquet hashes elements of this kind as pg_bloom does.".into()),
-            Some("Cast the elements to the type of the Parquet column, for instance text or bigint.".into()),
-        ),
+        InvalidParameter::LayoutNotOfParquet { layout } => {
+            invalid_parameter(format!("bloom filter of layout \"{}\" cannot be written to Parquet", layout.name()))
+                .detail("Parquet has filters of layout \"parquet\" only.")
+                .hint("Build it with layout 'parquet', for instance bloom_agg(x, capacity, fpr, 'parquet').")
+        }
+        InvalidParameter::KindNotReadFromParquet { kind } => {
+            invalid_parameter(format!("bloom filters of Parquet files have no elements of kind {kind}"))
+                .detail("No writer of Parquet hashes elements of this kind as pg_bloom does.")
+                .hint("Name the type of the Parquet column, for instance text or bigint.")
+        }
+        InvalidParameter::KindNotWrittenToParquet { kind } => {
+            invalid_parameter(format!("bloom filter of kind {kind} cannot be written to Parquet"))
+                .detail("No reader of Parquet hashes elements of this kind as pg_bloom does.")
+                .hint("Cast the elements to the type of the Parquet column, for instance text or bigint.")
+        }
     }
 }
 
-fn counting_capacity(capacity: Option<i64>) -> Words {
+fn counting_capacity(capacity: Option<i64>) -> Error {
     let message = match capacity {
         Some(capacity) => format!("capacity of a counting bloom filter must be at least 1, not {capacity}"),
         None => "a counting bloom filter needs a capacity".into(),
     };
-    let hint = "Give the number of distinct elements that it will have at a time: counters cannot be resized later.";
-    (message, None, Some(hint.into()))
+    invalid_parameter(message)
+        .hint("Give the number of distinct elements that it will have at a time: counters cannot be resized later.")
 }
 
-fn mismatch(why: Mismatch, both: [&Parameters; 2], larger: &Parameters, function: Option<&str>) -> Words {
+fn mismatch(why: Mismatch, both: [&Parameters; 2], larger: &Parameters, function: Option<&str>) -> Error {
     let [a, b] = both.map(|own| {
         let bits = own.blocks * own.layout.block_bits();
         let layout = own.layout.name();
@@ -218,19 +188,17 @@ fn mismatch(why: Mismatch, both: [&Parameters; 2], larger: &Parameters, function
         Mismatch::Sizes => "The larger size must be a multiple of the smaller.",
         Mismatch::Counters => "Only filters with equally many counters can be added.",
     };
-    (
-        format!("cannot {} bloom filters of different parameters", using(function, "merge")),
-        Some(format!("{a} against {b}. {reason}")),
-        Some(format!(
+    invalid_parameter(format!("cannot {} bloom filters of different parameters", using(function, "merge")))
+        .detail(format!("{a} against {b}. {reason}"))
+        .hint(format!(
             "Build both with the same capacity, rate and layout, for instance capacity {}, rate {} and layout \"{}\".",
             larger.capacity,
             larger.fpr,
             larger.layout.name()
-        )),
-    )
+        ))
 }
 
-fn rate(fpr: f64, layout: Layout) -> Words {
+fn rate(fpr: f64, layout: Layout) -> Error {
     let shown = if fpr != 0.0 && fpr.abs() < 1e-4 { format!("{fpr:e}") } else { fpr.to_string() };
     let possible = |layout| format!("from {:e} to {GREATEST_FPR}", least_fpr(layout));
     let elsewhere = is_possible_fpr(Layout::Blocked, fpr);
@@ -246,77 +214,65 @@ fn rate(fpr: f64, layout: Layout) -> Words {
     } else {
         "A rate of 0.01 means that one in a hundred absent elements is reported as present."
     };
-    (message, None, Some(hint.into()))
+    invalid_parameter(message).hint(hint)
 }
 
-fn does_not_divide(own: &Parameters, capacity: u64, blocks: u64, possible: Option<u64>) -> Words {
+fn does_not_divide(own: &Parameters, capacity: u64, blocks: u64, possible: Option<u64>) -> Error {
     let unit = if own.layout.block_bits() == 1 { "bits" } else { "blocks" };
     let hint = match possible {
         Some(possible) => format!("Use capacity {possible}, or build the filter from its elements."),
         None => "Build the filter from its elements.".into(),
     };
-    (
-        format!("cannot resize a dense bloom filter to capacity {capacity}"),
-        Some(format!(
+    invalid_parameter(format!("cannot resize a dense bloom filter to capacity {capacity}"))
+        .detail(format!(
             "It has {} {unit}, and that capacity at rate {} has {blocks}: neither is a multiple of the other.",
             own.blocks, own.fpr
-        )),
-        Some(hint),
-    )
+        ))
+        .hint(hint)
 }
 
-fn too_large(problem: &TooLarge) -> Words {
+fn too_large(problem: &TooLarge) -> Error {
+    let error = |message: String| Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message);
+    let too_many_bytes =
+        |bytes: u64, limit: u64| error(format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"));
     match problem {
         TooLarge::Bytes { bytes, limit, own } => {
             // Beyond the largest value of the setting nothing is gained by raising it.
             let raise = if *bytes <= MAX_STORED_BYTES { ", raise pg_bloom.max_filter_size" } else { "" };
-            (
-                format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"),
-                Some(format!(
+            too_many_bytes(*bytes, *limit)
+                .detail(format!(
                     "Capacity {} at a false positive rate of {} in layout \"{}\".",
                     own.capacity,
                     own.fpr,
                     own.layout.name()
-                )),
-                Some(format!(
+                ))
+                .hint(format!(
                     "Use a smaller capacity or a higher rate{raise}, or spread the elements over several filters with bloom_shard."
-                )),
-            )
+                ))
         }
-        TooLarge::ParquetBytes { bytes, limit, payload } => (
-            format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes"),
-            Some(format!("It has {payload} bytes of bits.")),
-            Some(if *bytes <= MAX_STORED_BYTES {
-                "Raise pg_bloom.max_filter_size.".into()
+        TooLarge::ParquetBytes { bytes, limit, payload } => too_many_bytes(*bytes, *limit)
+            .detail(format!("It has {payload} bytes of bits."))
+            .hint(if *bytes <= MAX_STORED_BYTES {
+                "Raise pg_bloom.max_filter_size."
             } else {
-                "Ask each file's own filter, or have the files written with smaller ones.".into()
+                "Ask each file's own filter, or have the files written with smaller ones."
             }),
-        ),
-        TooLarge::Bits { capacity, fpr } => (
-            format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"),
-            None,
-            Some("Use a smaller capacity.".into()),
-        ),
-        TooLarge::Shards { capacity, fpr, shards, most } => (
-            format!("a set for {capacity} elements at a false positive rate of {fpr} has too many filters"),
-            Some(format!("It would have {shards}; there can be at most {most}.")),
-            Some("Use a smaller capacity or a higher rate.".into()),
-        ),
-        TooLarge::Sizes { bytes } => (
-            "bloom filters of too many sizes to be merged in parallel".into(),
-            Some(format!("They take {bytes} bytes.")),
-            Some(
-                "Build filters that will be merged with the same capacity, or merge them without parallel workers."
-                    .into(),
-            ),
-        ),
-        TooLarge::IndexPages { pages } => (
-            format!("index of {pages} pages is too large"),
-            None,
-            Some("Use more pages per range, or a higher false positive rate.".into()),
-        ),
+        TooLarge::Bits { capacity, fpr } => {
+            error(format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"))
+                .hint("Use a smaller capacity.")
+        }
+        TooLarge::Shards { capacity, fpr, shards, most } => {
+            error(format!("a set for {capacity} elements at a false positive rate of {fpr} has too many filters"))
+                .detail(format!("It would have {shards}; there can be at most {most}."))
+                .hint("Use a smaller capacity or a higher rate.")
+        }
+        TooLarge::Sizes { bytes } => error("bloom filters of too many sizes to be merged in parallel".into())
+            .detail(format!("They take {bytes} bytes."))
+            .hint("Build filters that will be merged with the same capacity, or merge them without parallel workers."),
+        TooLarge::IndexPages { pages } => error(format!("index of {pages} pages is too large"))
+            .hint("Use more pages per range, or a higher false positive rate."),
         TooLarge::IndexRanges { ranges } => {
-            (format!("an index cannot have {ranges} ranges"), None, Some("Use more pages per range.".into()))
+            error(format!("an index cannot have {ranges} ranges")).hint("Use more pages per range.")
         }
     }
 }

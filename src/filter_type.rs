@@ -191,32 +191,11 @@ impl FilterType for CountingBloom {
     }
 }
 
-/// Arguments that are filters.
-pub trait FilterArguments {
-    /// Argument `i`, a `bloom`, whole; `None` when it is NULL.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged one.
-    fn view(&self, i: usize) -> Result<Option<View<'_>>>;
-
-    /// Argument `i`, a `counting_bloom`, whole; `None` when it is NULL.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged one.
-    fn counting(&self, i: usize) -> Result<Option<Counting<'_>>>;
-}
-
-impl FilterArguments for Call {
-    fn view(&self, i: usize) -> Result<Option<View<'_>>> {
-        whole::<Bloom>(self, i)
-    }
-
-    fn counting(&self, i: usize) -> Result<Option<Counting<'_>>> {
-        whole::<CountingBloom>(self, i)
-    }
-}
-
+/// Argument `i`, a filter, whole; `None` when it is NULL.
+///
+/// # Errors
+/// 22P03 for a damaged one.
 #[inline(always)]
-fn whole<T: FilterType>(call: &Call, i: usize) -> Result<Option<T::Whole<'_>>> {
+pub fn argument<T: FilterType>(call: &Call, i: usize) -> Result<Option<T::Whole<'_>>> {
     Ok(call.value(i).map(|value| T::whole(value.into_bytes())).transpose()?)
 }

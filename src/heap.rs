@@ -12,14 +12,12 @@
 //!                                                       ▲ a multiple of 8 bytes from where the row begins
 //! ```
 //!
-//! This is what PostgreSQL does for each row that a scan looks at, without asking who may see the row. It is for tables
-//! of PostgreSQL's own kind only.
-//!
 //! While a page is locked for sharing, others set hint bits in the headers of rows, and nothing else: so headers are
 //! read field by field, and only what follows them is ever a slice.
 
 use crate::pg::call::Element;
-use crate::pg::storage::buffer::{CACHE_LINE, Pin, Shared, approach};
+use crate::pg::memory::CACHE_LINE;
+use crate::pg::storage::buffer::{Pin, Shared, approach};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::version::{self, attribute};
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varsize_any};

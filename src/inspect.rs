@@ -2,52 +2,31 @@
 //! filters together.
 
 use crate::error::During;
-use crate::filter_type::FilterArguments;
+use crate::filter_type::{Bloom, argument};
 use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::error::Outcome;
 use crate::pg::value::row::{Column, row};
-use crate::probe::start;
+use crate::pg::value::varlena::Value;
 use pg_bloom_core::filter::estimate;
-use pg_bloom_core::{Body, Header, filter};
-use pgrx::pg_sys::Datum;
+use pg_bloom_core::filter::slices::{START_BYTES, Start};
+use pg_bloom_core::{Body, Header, View, filter};
+use pgrx::pg_sys::{self, Datum};
 
 fn float(value: f64) -> Option<Datum> {
     Some(Datum::from(value.to_bits()))
 }
 
-/// `bloom_cardinality(filter)`.
-fn cardinality(call: &Call) -> Outcome {
-    let Some(view) = call.view(0)? else { return Ok(None) };
-    Ok(float(estimate::cardinality(&view)))
+/// An estimate from one filter.
+fn of_one(call: &Call, estimate: fn(&View<'_>) -> f64) -> Outcome {
+    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
+    Ok(float(estimate(&view)))
 }
 
-/// `bloom_fpr(filter)`.
-fn fpr(call: &Call) -> Outcome {
-    let Some(view) = call.view(0)? else { return Ok(None) };
-    Ok(float(estimate::current_fpr(&view)))
-}
-
-/// The estimated cardinalities of two filters and of their union.
-fn cardinalities(call: &Call, function: &str) -> Result<Option<(f64, f64, f64)>> {
-    let (Some(a), Some(b)) = (call.view(0)?, call.view(1)?) else { return Ok(None) };
+/// An estimate from the cardinalities of two filters and of their union.
+fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Outcome {
+    let (Some(a), Some(b)) = (argument::<Bloom>(call, 0)?, argument::<Bloom>(call, 1)?) else { return Ok(None) };
     let union = estimate::union_cardinality(&a, &b).during(function)?;
-    Ok(Some((estimate::cardinality(&a), estimate::cardinality(&b), union)))
-}
-
-/// `bloom_union_cardinality(filter, filter)`.
-fn union_cardinality(call: &Call) -> Outcome {
-    Ok(cardinalities(call, "bloom_union_cardinality")?.and_then(|(_, _, union)| float(union)))
-}
-
-/// `bloom_intersection_cardinality(filter, filter)`.
-fn intersection_cardinality(call: &Call) -> Outcome {
-    Ok(cardinalities(call, "bloom_intersection_cardinality")?
-        .and_then(|(a, b, union)| float(estimate::intersection_cardinality(a, b, union))))
-}
-
-/// `bloom_jaccard(filter, filter)`.
-fn jaccard(call: &Call) -> Outcome {
-    Ok(cardinalities(call, "bloom_jaccard")?.and_then(|(a, b, union)| float(estimate::jaccard(a, b, union))))
+    Ok(float(estimate(estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
 
 /// The columns that header and length tell, except for the length.
@@ -64,19 +43,32 @@ fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<Column> {
     ]
 }
 
-/// `bloom_header(filter)`: what needs no more than the start of the value.
+/// `bloom_header(filter)`: what needs no more than the start of the value. Of a value out of line only the first slice
+/// is fetched, of a compressed one only the start is made.
 fn header(call: &Call) -> Outcome {
-    let columns = start(call, 0, |start, length| {
-        let mut columns = header_columns(&start.header, start.is_sparse());
-        columns.push(Column::I64(length as i64));
-        columns
-    })?;
-    Ok(columns.map(|columns| row(call, &columns)))
+    let Some(datum) = call.datum(0) else { return Ok(None) };
+    // SAFETY: by declaration the argument is of variable length; a slice is a copy in the memory of this call.
+    let (value, length) = unsafe {
+        match Value::in_place(datum) {
+            Some(value) => {
+                let length = value.len();
+                (value, length)
+            }
+            None => {
+                let slice = pg_sys::pg_detoast_datum_slice(datum.cast_mut_ptr(), 0, START_BYTES as i32);
+                (Value::owned(slice), pg_sys::toast_raw_datum_size(datum).saturating_sub(size_of::<u32>()))
+            }
+        }
+    };
+    let start = Start::parse(value.bytes(), length)?;
+    let mut columns = header_columns(&start.header, start.is_sparse());
+    columns.push(Column::I64(length as i64));
+    Ok(Some(row(call, &columns)))
 }
 
 /// `bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
-    let Some(view) = call.view(0)? else { return Ok(None) };
+    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let found = estimate::info(&view);
     let mut columns = header_columns(&view.header, matches!(view.body, Body::Sparse(_)));
     columns.extend([
@@ -91,11 +83,12 @@ fn info(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_cardinality => cardinality;
-    bloom_fpr => fpr;
-    bloom_union_cardinality => union_cardinality;
-    bloom_intersection_cardinality => intersection_cardinality;
-    bloom_jaccard => jaccard;
+    bloom_cardinality => |call| of_one(call, estimate::cardinality);
+    bloom_fpr => |call| of_one(call, estimate::current_fpr);
+    bloom_union_cardinality => |call| of_two(call, "bloom_union_cardinality", |_, _, union| union);
+    bloom_intersection_cardinality =>
+        |call| of_two(call, "bloom_intersection_cardinality", estimate::intersection_cardinality);
+    bloom_jaccard => |call| of_two(call, "bloom_jaccard", estimate::jaccard);
     bloom_info => info;
     bloom_header => header;
 }

@@ -8,7 +8,7 @@ use crate::pg::call::error::Outcome;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
-use crate::pg::value::varlena::PgBuffer;
+use crate::pg::value::varlena::{PgBuffer, hex_string};
 use crate::probe::FilterCache;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
@@ -20,14 +20,7 @@ fn input(_: &Call) -> Outcome {
 
 /// `bloom_key_out(bloom_key)`: the bytes.
 fn output(call: &Call) -> Outcome {
-    let Some(value) = call.value(0) else { return Ok(None) };
-    let bytes = value.bytes();
-    Ok(Some(crate::pg::value::varlena::c_string(2 + 2 * bytes.len(), |text| {
-        text[..2].copy_from_slice(b"\\x");
-        for (digits, byte) in text[2..].chunks_exact_mut(2).zip(bytes) {
-            digits.copy_from_slice(format!("{byte:02x}").as_bytes());
-        }
-    })))
+    Ok(call.value(0).map(|value| hex_string(&value)))
 }
 
 /// `bloom_key(element)`.
@@ -58,11 +51,8 @@ fn contains(call: &Call) -> Outcome {
     let Some(key) = call.value(1) else { return Ok(None) };
     let key = ProbeKey::parse(key.bytes())?;
     let Some(mut filter) = filters.filter(call, 0, 1)? else { return Ok(None) };
-    let found = match key.hash_for(filter.header())? {
-        Some(hash) => filter.contains(hash)?,
-        None => false,
-    };
-    Ok(Some(Datum::from(found)))
+    let hash = key.hash_for(filter.header())?;
+    Ok(Some(Datum::from(filter.contains(hash)?)))
 }
 
 pg_functions! {

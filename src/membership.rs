@@ -2,7 +2,7 @@
 //! `bloom_present`, `bloom_absent`, `bloom_query`.
 
 use crate::element::ElementType;
-use crate::filter_type::{Bloom, CountingBloom, FilterArguments, FilterType};
+use crate::filter_type::{Bloom, CountingBloom, FilterType, argument};
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
@@ -33,68 +33,55 @@ struct ArrayProbeSite {
     filters: FilterCache<Bloom>,
 }
 
-/// An array that was probed for.
-struct Probed {
-    /// Type of the array.
-    array: Oid,
-    /// Type of its elements.
-    oid: Oid,
-    elements: Vec<Element>,
-    /// Whether each may be in the filter, as far as that was needed.
-    answers: Vec<bool>,
+impl ArrayProbeSite {
+    /// That of this call, whose argument 1 is the array.
+    #[allow(clippy::mut_from_ref, reason = "as for `Call::remembered`")]
+    fn of(call: &Call) -> Result<&mut ArrayProbeSite> {
+        let site = call.remembered(|| {
+            let (element, oid) = ElementType::of_array(call, 1)?;
+            let array = catalog::base_type(call.argument_type(1)?);
+            Ok(ArrayProbeSite { element, array, oid, filters: FilterCache::default() })
+        })?;
+        site.element.refresh(call)?;
+        Ok(site)
+    }
 }
 
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument
 /// 0; `until` is an answer after which the others aren't needed. `None` if the filter is NULL.
-fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<Probed>> {
-    let site = call.remembered(|| {
-        let (element, oid) = ElementType::of_array(call, 1)?;
-        let array = catalog::base_type(call.argument_type(1)?);
-        Ok(ArrayProbeSite { element, array, oid, filters: FilterCache::default() })
-    })?;
-    site.element.refresh(call)?;
+fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
+    let site = ArrayProbeSite::of(call)?;
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
     let key = site.element.key(filter.header(), Bloom::CONTAINS)?;
     let hashes = memory::collect(elements.iter().map(|&element| key.hash(element)));
     let answers = filter.contains_each(&hashes, until)?;
-    Ok(Some(Probed { array: site.array, oid: site.oid, elements, answers }))
+    Ok(Some((elements, answers)))
 }
 
 /// `bloom_contains_any(filter, elements)`.
 fn contains_any(call: &Call) -> Outcome {
-    Ok(probe_array(call, Some(true))?.map(|probed| Datum::from(probed.answers.contains(&true))))
+    Ok(probe_array(call, Some(true))?.map(|(_, answers)| Datum::from(answers.contains(&true))))
 }
 
 /// `bloom_contains_all(filter, elements)`.
 fn contains_all(call: &Call) -> Outcome {
-    Ok(probe_array(call, Some(false))?.map(|probed| Datum::from(!probed.answers.contains(&false))))
+    Ok(probe_array(call, Some(false))?.map(|(_, answers)| Datum::from(!answers.contains(&false))))
 }
 
 /// The elements of an array for which the filter gives this answer, in their order.
 fn elements_answered(call: &Call, wanted: bool) -> Outcome {
-    Ok(probe_array(call, None)?.map(|Probed { array, oid, elements, answers }| {
-        let mut chosen = elements;
-        let mut answers = answers.into_iter();
-        chosen.retain(|_| answers.next() == Some(wanted));
-        array_of(array, oid, chosen)
-    }))
-}
-
-/// `bloom_present(filter, elements)`: those that may be in the filter.
-fn present(call: &Call) -> Outcome {
-    elements_answered(call, true)
-}
-
-/// `bloom_absent(filter, elements)`: those that surely are not in the filter.
-fn absent(call: &Call) -> Outcome {
-    elements_answered(call, false)
+    let Some((mut elements, answers)) = probe_array(call, None)? else { return Ok(None) };
+    let mut answers = answers.into_iter();
+    elements.retain(|_| answers.next() == Some(wanted));
+    let site = ArrayProbeSite::of(call)?;
+    Ok(Some(array_of(site.array, site.oid, elements)))
 }
 
 /// `bloom_query(filter, element)`.
 fn query(call: &Call) -> Outcome {
     let Some(yes) = probe::<Bloom>(call, 0, 1)? else { return Ok(None) };
-    let Some(view) = call.view(0)? else { return Ok(None) };
+    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
     Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
 }
@@ -106,7 +93,7 @@ pg_functions! {
     counting_bloom_contained => contained::<CountingBloom>;
     bloom_contains_any => contains_any;
     bloom_contains_all => contains_all;
-    bloom_present => present;
-    bloom_absent => absent;
+    bloom_present => |call| elements_answered(call, true);
+    bloom_absent => |call| elements_answered(call, false);
     bloom_query => query;
 }

@@ -1,7 +1,7 @@
 //! Exchange with Parquet files: `bloom_to_parquet`, `bloom_from_parquet`.
 
 use crate::element::parquet_tag;
-use crate::filter_type::FilterArguments;
+use crate::filter_type::{Bloom, argument};
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
 use crate::pg::value::varlena::PgBuffer;
@@ -10,7 +10,7 @@ use pg_bloom_core::parquet;
 
 /// `bloom_to_parquet(filter)`: header and bits as a Parquet file has them.
 fn to_parquet(call: &Call) -> Outcome {
-    let Some(view) = call.view(0)? else { return Ok(None) };
+    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let bytes: PgBuffer = parquet::export(&view, settings::max_filter_bytes())?;
     Ok(Some(bytes.into_datum()))
 }

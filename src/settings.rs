@@ -69,16 +69,8 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );
-    reserve_prefix();
-}
-
-/// Reserves the names that begin with this for this library.
-fn reserve_prefix() {
-    const PREFIX: *const std::ffi::c_char = c"pg_bloom".as_ptr();
     // SAFETY: the name is a C string; PostgreSQL copies it.
-    unsafe {
-        pgrx::pg_sys::MarkGUCPrefixReserved(PREFIX);
-    }
+    unsafe { pgrx::pg_sys::MarkGUCPrefixReserved(c"pg_bloom".as_ptr()) };
 }
 
 /// The rate of filters for which none is given.

@@ -50,11 +50,6 @@ fn parameters(call: &Call) -> Outcome {
     Ok(Some(row(call, &columns)))
 }
 
-/// `bloom_parameters(capacity, fpr, layout)` with a rate.
-fn parameters_at_fpr(call: &Call) -> Outcome {
-    at_fpr(call, 1, parameters)
-}
-
 /// `bloom_capacity(bytes, fpr, layout)`.
 fn capacity(call: &Call) -> Outcome {
     let Some(bytes) = call.i64(0) else { return Ok(None) };
@@ -63,11 +58,6 @@ fn capacity(call: &Call) -> Outcome {
         invalid_parameter(format!("a bloom filter cannot have {bytes} bytes")).hint("Give a positive size.")
     })?;
     Ok(Some(Datum::from(filter::capacity_for_bytes(request.layout, bytes, request.fpr)? as i64)))
-}
-
-/// `bloom_capacity(bytes, fpr, layout)` with a rate.
-fn capacity_at_fpr(call: &Call) -> Outcome {
-    at_fpr(call, 1, capacity)
 }
 
 /// `bloom_expected_fpr(elements, num_bits, num_hashes, layout)`.
@@ -97,8 +87,8 @@ pg_functions! {
     bloom_best_practices => best_practices;
     bloom_sizing_table => sizing_table;
     bloom_parameters => parameters;
-    bloom_parameters_at_fpr => parameters_at_fpr;
+    bloom_parameters_at_fpr => |call| at_fpr(call, 1, parameters);
     bloom_capacity => capacity;
-    bloom_capacity_at_fpr => capacity_at_fpr;
+    bloom_capacity_at_fpr => |call| at_fpr(call, 1, capacity);
     bloom_expected_fpr => expected_fpr;
 }

@@ -5,9 +5,9 @@
 //! ```
 
 use super::parameters::SharedParams;
-use super::site::{Aggregate, CallSite, ElementState, same_parameters, transition};
+use super::site::{Aggregate, CallSite, ElementState, deserialise, finish, same_parameters, transition};
 use super::state::State;
-use crate::arguments::{Arguments, empty_bloom, request};
+use crate::arguments::{Arguments, request};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::settings;
@@ -55,26 +55,10 @@ fn serialise(call: &Call) -> Outcome {
     State::argument(call, 0)?.map(|mut state| state.serialise()).transpose()
 }
 
-/// `bloom_agg_deserialise(bytes, internal)`.
-fn deserialise(call: &Call) -> Outcome {
-    let Some(bytes) = call.value(0) else { return Ok(None) };
-    let shared = call.remembered(|| Ok(SharedParams::short_lived()))?;
-    Ok(Some(State::deserialised(call, shared, bytes)?.into_datum()))
-}
-
-/// `bloom_agg_final(state)`.
-fn finish(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    match State::argument(call, 0)? {
-        Some(mut state) => state.finish(call).map(Some),
-        None => empty_bloom().map(Some),
-    }
-}
-
 pg_functions! {
     bloom_agg_transition => transition::<BloomAgg>, first another_row;
     bloom_agg_combine => combine;
     bloom_agg_serialise => serialise;
-    bloom_agg_deserialise => deserialise;
-    bloom_agg_final => finish;
+    bloom_agg_deserialise => deserialise::<State>;
+    bloom_agg_final => finish::<State>;
 }

@@ -3,9 +3,9 @@
 
 use super::counting_state::CountingState;
 use super::parameters::SharedParams;
-use super::site::{Aggregate, ElementState, same_parameters, transition};
-use crate::arguments::{Arguments, counting_header, empty_counting};
-use crate::filter_type::FilterArguments;
+use super::site::{Aggregate, ElementState, deserialise, finish, same_parameters, transition};
+use crate::arguments::{Arguments, counting_header};
+use crate::filter_type::{CountingBloom, argument};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use pg_bloom_core::Header;
@@ -28,7 +28,7 @@ fn union_transition(call: &Call) -> Outcome {
     if state.is_none() {
         call.require_aggregate()?;
     }
-    let Some(filter) = call.counting(1)? else {
+    let Some(filter) = argument::<CountingBloom>(call, 1)? else {
         return Ok(state.map(CountingState::into_datum));
     };
     let shared = call.remembered(|| Ok(SharedParams::new()))?;
@@ -40,7 +40,8 @@ fn union_transition(call: &Call) -> Outcome {
     Ok(Some(state.into_datum()))
 }
 
-fn combine_states(call: &Call, aggregate: &str, same: bool) -> Outcome {
+/// Adds two states, whose parameters must be the same if `same`.
+fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
     call.require_aggregate()?;
     let (first, second) = (CountingState::argument(call, 0)?, CountingState::argument(call, 1)?);
     let Some(second) = second else {
@@ -60,44 +61,18 @@ fn combine_states(call: &Call, aggregate: &str, same: bool) -> Outcome {
     Ok(Some(first.into_datum()))
 }
 
-/// `counting_bloom_agg_combine(state, state)`.
-fn combine(call: &Call) -> Outcome {
-    combine_states(call, "counting_bloom_agg", true)
-}
-
-/// `counting_bloom_union_agg_combine(state, state)`.
-fn union_combine(call: &Call) -> Outcome {
-    combine_states(call, "counting_bloom_union_agg", false)
-}
-
 /// `counting_bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
     Ok(CountingState::argument(call, 0)?.map(|mut state| state.filter()))
 }
 
-/// `counting_bloom_agg_deserialise(bytes, internal)`.
-fn deserialise(call: &Call) -> Outcome {
-    let Some(bytes) = call.value(0) else { return Ok(None) };
-    let shared = call.remembered(|| Ok(SharedParams::short_lived()))?;
-    Ok(Some(CountingState::borrowed(call, shared, bytes)?.into_datum()))
-}
-
-/// `counting_bloom_agg_final(state)`.
-fn finish(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    match CountingState::argument(call, 0)? {
-        Some(mut state) => state.finish(call).map(Some),
-        None => empty_counting().map(Some),
-    }
-}
-
 pg_functions! {
     counting_bloom_agg_transition => transition::<CountingBloomAgg>;
-    counting_bloom_agg_combine => combine;
+    counting_bloom_agg_combine => |call| combine(call, "counting_bloom_agg", true);
     counting_bloom_agg_serialise => serialise;
-    counting_bloom_agg_deserialise => deserialise;
-    counting_bloom_agg_final => finish;
+    counting_bloom_agg_deserialise => deserialise::<CountingState>;
+    counting_bloom_agg_final => finish::<CountingState>;
     counting_bloom_union_agg_transition => union_transition;
-    counting_bloom_union_agg_combine => union_combine;
+    counting_bloom_union_agg_combine => |call| combine(call, "counting_bloom_union_agg", false);
 }

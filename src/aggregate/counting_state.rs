@@ -10,6 +10,7 @@
 use super::parameters::{Params, SharedParams};
 use super::site::ElementState;
 use super::tag::{Tag, nothing_of_its_own, state_argument};
+use crate::arguments::empty_counting;
 use crate::error::During;
 use crate::filter_type::CountingBloom;
 use crate::overfull;
@@ -92,14 +93,8 @@ impl ElementState for CountingState {
     fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.head)
     }
-}
 
-impl CountingState {
-    /// A state that another process serialised, which is read in place: `value` must outlive it.
-    ///
-    /// # Errors
-    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    pub fn borrowed(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<CountingState> {
+    fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<CountingState> {
         let filter = Counting::parse(value.bytes())?;
         let mut state = CountingState::new(call, shared, &filter.header)?;
         if !filter.header.kind.is_none() {
@@ -109,6 +104,21 @@ impl CountingState {
         Ok(state)
     }
 
+    fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+        let datum = self.filter();
+        // SAFETY: a value of variable length that was just made.
+        let value = unsafe { Value::detoast(datum) };
+        let filter = Counting::parse_trusted(value.bytes())?;
+        overfull::check::<CountingBloom>(call, overfull::COUNTING, &filter)?;
+        Ok(datum)
+    }
+
+    fn empty() -> Result<pg_sys::Datum> {
+        empty_counting()
+    }
+}
+
+impl CountingState {
     #[inline(always)]
     fn head(&self) -> &Head {
         // SAFETY: the state is alive, and borrowed.
@@ -233,18 +243,5 @@ impl CountingState {
         }
         counting::rewrite(&header, self.value_mut());
         self.head().value.into()
-    }
-
-    /// The finished filter.
-    ///
-    /// # Errors
-    /// 22023 for one that is overfull, if the setting says so.
-    pub fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
-        let datum = self.filter();
-        // SAFETY: a value of variable length that was just made.
-        let value = unsafe { Value::detoast(datum) };
-        let filter = Counting::parse_trusted(value.bytes())?;
-        overfull::check::<CountingBloom>(call, overfull::COUNTING, &filter)?;
-        Ok(datum)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::set_state::SetState;
 use crate::arguments::empty_bloom;
-use crate::filter_type::{Bloom, FilterArguments};
+use crate::filter_type::{Bloom, argument};
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
@@ -12,25 +12,12 @@ use pg_bloom_core::filter::set::Operation;
 fn transition(call: &Call, operation: Operation) -> Outcome {
     let state = SetState::argument(call, 0)?;
     call.require_aggregate()?;
-    let Some(view) = call.view(1)? else {
+    let Some(view) = argument::<Bloom>(call, 1)? else {
         return Ok(state.map(SetState::into_datum));
     };
-    let mut state = match state {
-        Some(state) => state,
-        None => SetState::new(call, operation)?,
-    };
+    let mut state = state.map_or_else(|| SetState::new(call, operation), Ok)?;
     state.take(call, &view)?;
     Ok(Some(state.into_datum()))
-}
-
-/// `bloom_union_agg_transition(state, filter)`.
-fn union(call: &Call) -> Outcome {
-    transition(call, Operation::Union)
-}
-
-/// `bloom_intersection_agg_transition(state, filter)`.
-fn intersection(call: &Call) -> Outcome {
-    transition(call, Operation::Intersection)
 }
 
 fn combine(call: &Call, operation: Operation) -> Outcome {
@@ -39,22 +26,9 @@ fn combine(call: &Call, operation: Operation) -> Outcome {
     let Some(second) = second else {
         return Ok(first.map(SetState::into_datum));
     };
-    let mut state = match first {
-        Some(state) => state,
-        None => SetState::new(call, operation)?,
-    };
+    let mut state = first.map_or_else(|| SetState::new(call, operation), Ok)?;
     state.take_state(call, second)?;
     Ok(Some(state.into_datum()))
-}
-
-/// `bloom_union_agg_combine(state, state)`.
-fn combine_unions(call: &Call) -> Outcome {
-    combine(call, Operation::Union)
-}
-
-/// `bloom_intersection_agg_combine(state, state)`.
-fn combine_intersections(call: &Call) -> Outcome {
-    combine(call, Operation::Intersection)
 }
 
 /// `bloom_merge_agg_serialise(state)`.
@@ -86,11 +60,11 @@ fn finish_intersection(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_union_agg_transition => union;
-    bloom_union_agg_combine => combine_unions;
+    bloom_union_agg_transition => |call| transition(call, Operation::Union);
+    bloom_union_agg_combine => |call| combine(call, Operation::Union);
     bloom_union_agg_final => finish_union;
-    bloom_intersection_agg_transition => intersection;
-    bloom_intersection_agg_combine => combine_intersections;
+    bloom_intersection_agg_transition => |call| transition(call, Operation::Intersection);
+    bloom_intersection_agg_combine => |call| combine(call, Operation::Intersection);
     bloom_intersection_agg_final => finish_intersection;
     bloom_merge_agg_serialise => serialise;
     bloom_merge_agg_deserialise => deserialise;

@@ -2,8 +2,8 @@
 //!
 //! Nobody knows how many processes an unsized build has, or how many elements they have in total: workers that were
 //! planned may not start, and one process may hand over many states. So what a process hands over is exact, regardless
-//! of the others have: its hashes, or, where they would take more bytes, the bits of the largest filter that may be
-//! made. Whoever combines states keeps hashes until it is given bits; those are folded to the size that the elements
+//! of what the others have: its hashes, or, where they would take more bytes, the bits of the largest filter that may
+//! be made. Whoever combines states keeps hashes until it is given bits; those are folded to the size that the elements
 //! need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::parameters::SharedParams;
@@ -22,7 +22,7 @@ use crate::settings;
 use pg_bloom_core::filter::build::{from_hashes, largest, settle, settle_dense};
 use pg_bloom_core::filter::merge::{merged_header, or_into};
 use pg_bloom_core::filter::{estimate, sparse};
-use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, Partial, View, interrupt, sizing};
+use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 use pgrx::pg_sys;
 
 /// Hashes that are added between two checks for interrupts.
@@ -157,18 +157,6 @@ impl State {
         Ok(())
     }
 
-    /// A state that was serialised, read in place: `value` must outlive it.
-    ///
-    /// # Errors
-    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    pub fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<State> {
-        let partial = Partial::parse(&value)?;
-        let mut state = State::new(call, shared, &partial.view().header)?;
-        let head = state.head_mut();
-        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
-        Ok(state)
-    }
-
     /// The state as bytes, for an aggregate that combines states. The state can still be read.
     ///
     /// # Errors
@@ -242,11 +230,11 @@ impl State {
         View { header: self.header(), body: Body::Dense(self.payload()) }.to_buffer::<PgBuffer>().into_datum()
     }
 
-    /// The finished filter. The state stays as it is, except that its hashes may be sorted.
+    /// The finished filter, as [`ElementState::finish`] says.
     ///
     /// # Errors
-    /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.
-    pub fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+    /// As [`ElementState::finish`].
+    pub fn finished(&mut self, call: &Call) -> Result<pg_sys::Datum> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
         let datum = if self.is_dense() && header.is_to_be_sized() {

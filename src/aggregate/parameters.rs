@@ -68,9 +68,3 @@ impl SharedParams {
         Ok(if self.short_lived { unsafe { pg_sys::CurrentMemoryContext } } else { aggregate })
     }
 }
-
-impl Default for SharedParams {
-    fn default() -> Self {
-        SharedParams::new()
-    }
-}

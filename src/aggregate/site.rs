@@ -7,6 +7,7 @@ use crate::error::{During, invalid_parameter};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result};
 use crate::pg::call::expression;
+use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::build::meet_kind;
 use pgrx::pg_sys;
@@ -51,6 +52,24 @@ pub trait ElementState: Sized {
 
     /// The state as the result of a support function.
     fn into_datum(self) -> pg_sys::Datum;
+
+    /// A state that another process serialised, which is read in place: `value` must outlive it.
+    ///
+    /// # Errors
+    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
+    fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<Self>;
+
+    /// The finished filter. The state stays as it is, except that its hashes may be sorted.
+    ///
+    /// # Errors
+    /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.
+    fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum>;
+
+    /// What the aggregate gives for no rows.
+    ///
+    /// # Errors
+    /// 22023 if the default rate is invalid.
+    fn empty() -> Result<pg_sys::Datum>;
 }
 
 /// The transition function of an aggregate over elements: its arguments are a state, an element, and what [`Arguments`]
@@ -72,6 +91,20 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
         state.push(call, hash)?;
     }
     Ok(Some(state.into_datum()))
+}
+
+/// The function of an aggregate that reads what another process serialised: its first argument.
+pub fn deserialise<S: ElementState>(call: &Call) -> Outcome {
+    let Some(bytes) = call.value(0) else { return Ok(None) };
+    let shared = call.remembered(|| Ok(SharedParams::short_lived()))?;
+    Ok(Some(S::deserialised(call, shared, bytes)?.into_datum()))
+}
+
+/// The final function of an aggregate.
+pub fn finish<S: ElementState>(call: &Call) -> Outcome {
+    call.require_aggregate()?;
+    let filter = S::argument(call, 0)?.map_or_else(S::empty, |mut state| state.finish(call))?;
+    Ok(Some(filter))
 }
 
 /// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.

@@ -17,6 +17,7 @@ use super::payload::Payload;
 use super::site::ElementState;
 use super::spill::{Spill, with_entries};
 use super::tag::{Tag, state_argument};
+use crate::arguments::empty_bloom;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::value::varlena::Value;
@@ -115,6 +116,22 @@ impl ElementState for State {
     #[inline(always)]
     fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.head)
+    }
+
+    fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<State> {
+        let partial = Partial::parse(&value)?;
+        let mut state = State::new(call, shared, &partial.view().header)?;
+        let head = state.head_mut();
+        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        Ok(state)
+    }
+
+    fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+        self.finished(call)
+    }
+
+    fn empty() -> Result<pg_sys::Datum> {
+        empty_bloom()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which aggregate a state is of.
 //!
-//! PostgreSQL hands states around as pointers of type `internal`, which say nothing about what they point to, and who
-//! may create aggregates with such a state may mix the functions of several. So every state begins with a byte that
+//! PostgreSQL hands states around as pointers of type `internal`, which say nothing about what they point to. A user
+//! who creates aggregates with such a state may mix the functions of several. So every state begins with a byte that
 //! says whose it is. The bytes are odd: what other aggregates keep begins with an aligned pointer, or with a number of
 //! a few bits.
 

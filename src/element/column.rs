@@ -24,7 +24,8 @@ use pgrx::pg_sys::{OIDVECTOROID, Oid};
 /// A column of an index, or what it is compared with.
 #[derive(Clone)]
 pub struct Column {
-    hasher: Hasher,
+    /// How its elements are hashed.
+    pub hasher: Hasher,
     tag: Tag,
     /// The name of the kind, for those that have one; for enums the type.
     name: String,
@@ -50,12 +51,7 @@ impl Column {
             *scalar = by_oid;
             (tag, name) = (Tag::Other, catalog::qualified_name(whole));
         }
-        Ok(Column { hasher: Hasher::new(reader, Form::General), tag, name })
-    }
-
-    /// How its elements are hashed.
-    pub fn hasher(&self) -> &Hasher {
-        &self.hasher
+        Ok(Column { hasher: Hasher { reader, form: Form::General }, tag, name })
     }
 
     /// Whether equal elements of both have the same hash.

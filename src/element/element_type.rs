@@ -6,7 +6,6 @@
 //! of these.
 
 use super::hasher::{Form, Hasher};
-use super::members::Reader;
 use super::probe_key::{ProbeKey, other_form};
 use super::resolve::{Resolved, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
@@ -23,12 +22,7 @@ use pgrx::pg_sys::Oid;
 /// A type of elements, resolved once for a call site.
 pub struct ElementType {
     oid: Oid,
-    reader: Reader,
-    tag: Tag,
-    /// The kind in a filter of the `parquet` layout.
-    parquet: Tag,
-    /// The name of the kind, for those that have one.
-    name: String,
+    resolved: Resolved,
     /// The types of rows that the elements are made of, and their versions.
     rows: Vec<(Oid, u64)>,
 }
@@ -38,16 +32,11 @@ pub struct ElementType {
 pub struct Key<'a> {
     /// The kind that the filter has, or gets.
     pub kind: Kind<'a>,
-    hasher: Hasher,
+    /// How the elements are hashed.
+    pub hasher: Hasher,
 }
 
 impl Key<'_> {
-    /// How the elements are hashed.
-    #[inline(always)]
-    pub fn hasher(self) -> Hasher {
-        self.hasher
-    }
-
     /// The hash of an element; `None` if no filter of this kind can hold it.
     #[inline(always)]
     pub fn hash(&self, element: Element) -> Option<u64> {
@@ -81,7 +70,7 @@ impl ElementType {
         check_existence(oid)?;
         let base = catalog::base_type(oid);
         check_collation(call, base, catalog::collation(oid))?;
-        ElementType::of_base_type(call, base)
+        ElementType::new(call.function()?, base)
     }
 
     /// The type of the elements of argument `i`, an array, and its object identifier.
@@ -96,14 +85,14 @@ impl ElementType {
         Ok((resolve(call, i, element)?, element))
     }
 
-    /// Elements of a type that is not a domain.
+    /// Elements of a type that is not a domain, for a function of the extension.
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element.
-    fn of_base_type(call: &Call, oid: Oid) -> Result<ElementType> {
-        let mut resolver = Resolver::new(call.function()?, oid);
-        let Resolved { reader, tag, parquet, name } = resolver.part(oid)?;
-        Ok(ElementType { oid, reader, tag, parquet, name, rows: resolver.rows() })
+    fn new(function: Oid, oid: Oid) -> Result<ElementType> {
+        let mut resolver = Resolver::new(function, oid);
+        let resolved = resolver.part(oid)?;
+        Ok(ElementType { oid, resolved, rows: resolver.rows })
     }
 
     /// Whether what these elements are made of can be altered.
@@ -121,7 +110,7 @@ impl ElementType {
         if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
             return Ok(None);
         }
-        let now = ElementType::of_base_type(call, self.oid)?;
+        let now = ElementType::new(call.function()?, self.oid)?;
         Ok(Some(std::mem::replace(self, now)))
     }
 
@@ -147,8 +136,8 @@ impl ElementType {
 
     /// The kind that elements of this type have in a new filter.
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
-        let tag = if layout == Layout::Parquet { self.parquet } else { self.tag };
-        Kind { tag, name: &self.name }
+        let tag = if layout == Layout::Parquet { self.resolved.parquet } else { self.resolved.tag };
+        Kind { tag, name: &self.resolved.name }
     }
 
     /// How elements of this type go into, or are looked for in, a filter by this SQL function.
@@ -158,8 +147,8 @@ impl ElementType {
     pub fn key<'a>(&'a self, filter: &Header<'a>, function: &str) -> Result<Key<'a>> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
-        if let Some(form) = self.other_form(kind.tag) {
-            return Ok(Key { kind, hasher: Hasher::new(self.reader.clone(), form) });
+        if let Some(form) = other_form(self.resolved.tag, kind.tag) {
+            return Ok(Key { kind, hasher: Hasher { reader: self.resolved.reader.clone(), form } });
         }
         let kind = meet_kind(kind, own).during(function)?;
         Ok(Key { kind, hasher: self.hasher(filter.layout) })
@@ -172,12 +161,7 @@ impl ElementType {
             Tag::ParquetFloat => Form::Float32,
             _ => Form::General,
         };
-        Hasher::new(self.reader.clone(), form)
-    }
-
-    /// Kinds of the `parquet` layout that are not this type's own but compare with it.
-    fn other_form(&self, tag: Tag) -> Option<Form> {
-        other_form(self.tag, tag)
+        Hasher { reader: self.resolved.reader.clone(), form }
     }
 
     /// This type, of what a key of an index scan is compared by.
@@ -185,24 +169,22 @@ impl ElementType {
     /// # Errors
     /// 0A000 for a type that can't be an element, and for a collation that does not compare bytes.
     pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
-        if collation != Oid::INVALID {
-            require_deterministic(collation)?;
-        }
-        let mut resolver = Resolver::new(function, oid);
-        let Resolved { reader, tag, parquet, name } = resolver.part(oid)?;
-        Ok(ElementType { oid, reader, tag, parquet, name, rows: resolver.rows() })
+        require_deterministic(collation)?;
+        ElementType::new(function, oid)
     }
 
     /// What any filter can be asked with for an element; or, without one, what has no element that a filter may have.
     pub fn probe_key(&self, element: Option<Element>) -> ProbeKey {
-        let hash = |form| element.and_then(|element| Hasher::new(self.reader.clone(), form).hash(element));
+        let hash =
+            |form| element.and_then(|element| Hasher { reader: self.resolved.reader.clone(), form }.hash(element));
         let general = hash(Form::General);
-        let (int32, float32) = match self.tag {
+        let Resolved { tag, parquet, ref name, .. } = self.resolved;
+        let (int32, float32) = match tag {
             Tag::Integer => (hash(Form::Int32), None),
             Tag::Float => (None, hash(Form::Float32)),
             _ => (None, None),
         };
-        ProbeKey::new(self.tag, self.parquet, self.name.clone(), [general, int32, float32])
+        ProbeKey { tag, parquet, name: name.clone(), hashes: [general, int32, float32] }
     }
 }
 
@@ -250,7 +232,7 @@ fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
     for collation in expression::collations(call, i) {
         check_collation(call, oid, collation)?;
     }
-    ElementType::of_base_type(call, oid)
+    ElementType::new(call.function()?, oid)
 }
 
 /// Refuses elements of type `oid` with a collation that does not compare bytes.
@@ -258,7 +240,7 @@ fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
 /// # Errors
 /// 0A000 for such a collation; 42P22 for none, unless the function is called without an expression that could have one.
 fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
-    if call.is_prepared() && catalog::is_collatable(oid) && collation == Oid::INVALID {
+    if call.is_prepared() && catalog::collation(oid) != Oid::INVALID && collation == Oid::INVALID {
         let message = "could not determine which collation to use for elements of a bloom filter";
         return Err(Error::new(SqlState::ERRCODE_INDETERMINATE_COLLATION, message)
             .hint("Use the COLLATE clause on the element."));

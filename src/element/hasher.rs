@@ -20,16 +20,13 @@ pub enum Form {
 /// How elements of one type are hashed for one key kind.
 #[derive(Clone, PartialEq)]
 pub struct Hasher {
-    reader: Reader,
-    form: Form,
+    /// How they are read.
+    pub reader: Reader,
+    /// The width of numbers.
+    pub form: Form,
 }
 
 impl Hasher {
-    /// For elements that are read like this.
-    pub fn new(reader: Reader, form: Form) -> Hasher {
-        Hasher { reader, form }
-    }
-
     /// The hash of an element; `None` for a number that a narrow form doesn't have, which no filter of that form holds.
     ///
     /// The element must be of the type that the reader was made for: it comes from that argument.

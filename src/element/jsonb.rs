@@ -122,18 +122,13 @@ fn members(container: &[u8]) -> (Option<Entries<'_>>, Entries<'_>) {
 
 /// Opens a container.
 fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into: &mut impl Sink) {
-    let header = word(container, 0);
-    let count = (header & COUNT) as usize;
-    let (opening, closing, members): (&[u8], &[u8], _) = if header & IS_OBJECT != 0 {
-        (b"{", b"}", Members::of_object(container, count, convert))
-    } else {
-        let elements = Entries { container, entries: count, next: 0, until: count, at: 0 };
-        let is_scalar = header & IS_SCALAR != 0;
-        (if is_scalar { b"" } else { b"[" }, if is_scalar { b"" } else { b"]" }, Members::Array(elements))
+    let (opening, closing, members): (&[u8], &[u8], _) = match members(container) {
+        (Some(keys), values) => (b"{", b"}", Members::of_object(keys, values, convert)),
+        (None, elements) if word(container, 0) & IS_SCALAR != 0 => (b"", b"", Members::Array(elements)),
+        (None, elements) => (b"[", b"]", Members::Array(elements)),
     };
     into.write(opening);
-    let level = Level { closing, is_started: false, members };
-    memory::push(open, level);
+    memory::push(open, Level { closing, is_started: false, members });
 }
 
 /// A container, with some of its members written.
@@ -153,17 +148,12 @@ enum Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn of_object(container: &'a [u8], count: usize, convert: bool) -> Members<'a> {
-        let keys = Entries { container, entries: 2 * count, next: 0, until: count, at: 0 };
-        let mut passed = keys.clone();
-        let is_ascii = passed.by_ref().all(|key| matches!(key, Item::String(bytes) if bytes.is_ascii()));
-        passed.by_ref().for_each(drop);
-        let values = Entries { until: 2 * count, ..passed };
-        if !convert || is_ascii {
+    fn of_object(keys: Entries<'a>, values: Entries<'a>, convert: bool) -> Members<'a> {
+        if !convert || keys.clone().all(|key| key.string().is_ascii()) {
             return Members::Object(keys, values, convert);
         }
         // Keys are stored in the order of their bytes, which is another in UTF-8.
-        let mut members = memory::list(count);
+        let mut members = memory::list(keys.until);
         members.extend(keys.map(|key| Text { bytes: key.string(), convert }).zip(values));
         members.sort_by(|(a, _), (b, _)| a.with(|a| b.with(|b| json::key_order(a, b))));
         Members::Sorted(members.into_iter())

@@ -34,11 +34,6 @@ impl PartialEq for Reader {
 }
 
 impl Reader {
-    /// For elements that are made of others.
-    pub fn composite(parts: Parts) -> Reader {
-        Reader::Composite(Rc::new(parts))
-    }
-
     /// Writes an element that is a member of another.
     fn write_member(&self, element: Element, into: &mut Stream) {
         match self {
@@ -69,14 +64,18 @@ pub enum Parts {
 
 /// Members of one type.
 pub struct Member {
-    reader: Reader,
-    storage: Storage,
+    /// How they are read.
+    pub reader: Reader,
+    /// How they are kept.
+    pub storage: Storage,
 }
 
 /// A type of ranges.
 pub struct RangeType {
-    entry: RangeEntry,
-    bound: Member,
+    /// The type.
+    pub entry: RangeEntry,
+    /// Its bounds.
+    pub bound: Member,
 }
 
 impl Parts {
@@ -107,11 +106,6 @@ impl Parts {
 }
 
 impl Member {
-    /// Members that are read like this and kept like that.
-    pub fn new(reader: Reader, storage: Storage) -> Member {
-        Member { reader, storage }
-    }
-
     /// Writes a member; `None` is NULL.
     fn write(&self, datum: Option<pg_sys::Datum>, into: &mut Stream) {
         match datum {
@@ -134,11 +128,6 @@ unsafe fn write_array(array: *const pg_sys::ArrayType, member: &Member, into: &m
 }
 
 impl RangeType {
-    /// The type `oid` of ranges with such bounds.
-    pub fn of_range(oid: pg_sys::Oid, bound: Member) -> RangeType {
-        RangeType { entry: RangeEntry::of(oid), bound }
-    }
-
     /// Writes the canonical bytes of a range.
     ///
     /// # Safety

@@ -22,12 +22,12 @@ const HEADER_BYTES: usize = 32;
 /// An element that filters are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeKey {
-    tag: Tag,
+    pub(super) tag: Tag,
     /// The kind in a filter of the `parquet` layout.
-    parquet: Tag,
-    name: String,
+    pub(super) parquet: Tag,
+    pub(super) name: String,
     /// In the forms general, INT32 and FLOAT; nothing for a number that a form doesn't have.
-    hashes: [Option<u64>; 3],
+    pub(super) hashes: [Option<u64>; 3],
 }
 
 /// Kinds of the `parquet` layout that are not a type's own but compare with it.
@@ -41,11 +41,6 @@ pub(super) fn other_form(own: Tag, tag: Tag) -> Option<Form> {
 }
 
 impl ProbeKey {
-    /// Of an element whose type has these kinds.
-    pub(super) fn new(tag: Tag, parquet: Tag, name: String, hashes: [Option<u64>; 3]) -> ProbeKey {
-        ProbeKey { tag, parquet, name, hashes }
-    }
-
     fn in_form(&self, form: Form) -> Option<u64> {
         match form {
             Form::General => self.hashes[0],

@@ -7,10 +7,12 @@ use crate::pg::call::error::{Error, Result};
 use crate::pg::call::interrupt;
 use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::value::encoding;
+use crate::pg::value::range::RangeEntry;
 use crate::pg::value::row_type::{RowType, version_of};
 use pg_bloom_core::kind::{Tag, fit};
 use pgrx::pg_sys::{BuiltinOid, Oid};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// How each type that is not "other" is read, and its kinds: in general, and in the `parquet` layout.
 pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
@@ -56,7 +58,7 @@ pub struct Resolved {
 impl Resolved {
     /// Of a type that is made of others.
     fn composite(parts: Parts, tag: Tag, name: String) -> Resolved {
-        Resolved { reader: Reader::composite(parts), tag, parquet: tag, name: fit(name) }
+        Resolved { reader: Reader::Composite(Rc::new(parts)), tag, parquet: tag, name: fit(name) }
     }
 
     /// What the kind is called.
@@ -76,7 +78,8 @@ pub struct Resolver {
     /// What is known so far, so that the time taken depends on the number of types rather than on how they are
     /// combined; nothing yet of a type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
-    rows: Vec<(Oid, u64)>,
+    /// The types of rows that were found, and their versions.
+    pub rows: Vec<(Oid, u64)>,
 }
 
 impl Resolver {
@@ -89,11 +92,6 @@ impl Resolver {
     /// The same for what never leaves its database: text is taken as it is, even where it has no form in UTF-8.
     pub fn without_conversion(self) -> Resolver {
         Resolver { convert: false, ..self }
-    }
-
-    /// The types of rows that were found, and their versions.
-    pub fn rows(self) -> Vec<(Oid, u64)> {
-        self.rows
     }
 
     /// What a type is.
@@ -162,7 +160,7 @@ impl Resolver {
     /// The kind of members of a type, and how they are read when they are kept like this.
     fn member(&mut self, oid: Oid, storage: Storage) -> Result<(String, Member)> {
         let resolved = self.part(oid)?;
-        Ok((resolved.kind().to_owned(), Member::new(resolved.reader, storage)))
+        Ok((resolved.kind().to_owned(), Member { reader: resolved.reader, storage }))
     }
 
     /// The kind of the bounds of a range type, and how it is read.
@@ -178,7 +176,7 @@ impl Resolver {
             )));
         }
         let (kind, bound) = self.member(subtype, catalog::storage(subtype))?;
-        Ok((kind, RangeType::of_range(oid, bound)))
+        Ok((kind, RangeType { entry: RangeEntry::of(oid), bound }))
     }
 
     /// Row types are distinguished by their names and the names and kinds of their columns, in order. Only the name of

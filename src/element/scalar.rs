@@ -114,7 +114,9 @@ impl ScalarReader {
             }
             Source::Name => self.with_c_string(datum.cast_mut_ptr(), work),
             Source::Enum => {
-                let label = output(pg_sys::enum_out, datum);
+                // SAFETY: the output function of enums needs no more than the datum.
+                let label = unsafe { pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]) };
+                let label: *mut std::ffi::c_char = label.expect("every value has a label").cast_mut_ptr();
                 let result = self.with_c_string(label, work);
                 // SAFETY: the output function allocated it for this call.
                 unsafe { pg_sys::pfree(label.cast()) };
@@ -215,16 +217,4 @@ pub fn with_value<T>(element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
     let result = work(value.bytes());
     value.free();
     result
-}
-
-/// The text of a value, by its type's output function.
-fn output(
-    function: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
-    datum: pg_sys::Datum,
-) -> *mut std::ffi::c_char {
-    // SAFETY: the function is the output function of the datum's type and needs no more than the datum.
-    unsafe {
-        pgrx::direct_function_call_as_datum(function, &[Some(datum)])
-            .map_or(c"".as_ptr().cast_mut(), |d| d.cast_mut_ptr())
-    }
 }

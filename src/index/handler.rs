@@ -62,7 +62,7 @@ unsafe extern "C-unwind" fn ambuild(
         // SAFETY: as above; the result is new memory.
         unsafe {
             let (table, index) = (Relation::new(table), Relation::new(index));
-            let built = or_raise(kinds::of(index).build(table, index, info));
+            let built = or_raise((kinds::of(index).build)(table, index, info));
             let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
             (*result).heap_tuples = built.table_rows;
             (*result).index_tuples = built.index_rows;
@@ -76,7 +76,7 @@ unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     enter(|| {
         // SAFETY: as above.
         let index = unsafe { Relation::new(index) };
-        or_raise(kinds::of(index).build_empty(index));
+        or_raise((kinds::of(index).build_empty)(index));
     })
 }
 
@@ -97,7 +97,7 @@ unsafe extern "C-unwind" fn aminsert(
         unsafe {
             if !*nulls {
                 let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
-                or_raise(kinds::of(index).insert(index, *values, row));
+                or_raise((kinds::of(index).insert)(index, *values, row));
             }
         }
         // This means nothing: it is about uniqueness.
@@ -115,8 +115,8 @@ unsafe extern "C-unwind" fn ambulkdelete(
     enter(|| {
         // SAFETY: as above.
         unsafe {
-            let (index, dead) = (Vacuum::new(&*info).index(), DeadRows::new(is_dead, state));
-            or_raise(kinds::of(index).bulk_delete(index, &dead)).write(known)
+            let (index, dead) = (Relation::new((*info).index), DeadRows::new(is_dead, state));
+            or_raise((kinds::of(index).bulk_delete)(index, &dead)).write(known)
         }
     })
 }
@@ -129,11 +129,11 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
     enter(|| {
         // SAFETY: as above.
         unsafe {
-            let vacuum = Vacuum::new(&*info);
-            if vacuum.is_analyze() {
+            if (*info).analyze_only {
                 return known;
             }
-            let counts = kinds::of(vacuum.index()).cleanup(&vacuum, !known.is_null());
+            let vacuum = Vacuum::new(&*info);
+            let counts = (kinds::of(vacuum.index).cleanup)(&vacuum, !known.is_null());
             counts.map_or(known, |counts| counts.write(known))
         }
     })
@@ -155,12 +155,12 @@ unsafe extern "C-unwind" fn amcostestimate(
         // SAFETY: as above; all results have a place.
         unsafe {
             let planned = Planned::new(root, path, loops);
-            let estimate = kinds::of_planned(&planned).estimate(&planned);
+            let estimate = (kinds::of_planned(&planned).estimate)(&planned);
             *startup = estimate.startup;
             *total = estimate.total;
             *selectivity = estimate.selectivity;
             *correlation = 0.0;
-            *pages = planned.index_pages();
+            *pages = planned.index_pages;
         }
     })
 }
@@ -207,7 +207,7 @@ unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mu
             version::count_search(scan);
             let mut bitmap = Bitmap::new(bitmap);
             let index = Relation::new((*scan).indexRelation);
-            or_raise(kinds::of(index).bitmap(index, &keys(scan), &mut bitmap))
+            or_raise((kinds::of(index).bitmap)(index, &keys(scan), &mut bitmap))
         }
     })
 }

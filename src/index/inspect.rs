@@ -11,14 +11,14 @@ use pgrx::pg_sys::Datum;
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
     let named = Named::argument(call)?.valid()?;
-    let info = kinds::of(named.index()).info(&named)?;
+    let info = (kinds::of(named.index()).info)(&named)?;
     Ok(Some(row(call, &columns(&named, &info))))
 }
 
 /// `bloom_index_check(index regclass) → bigint`
 fn check(call: &Call) -> Outcome {
     let named = Named::argument(call)?.valid()?;
-    Ok(Some(Datum::from(kinds::of(named.index()).check(&named)?)))
+    Ok(Some(Datum::from((kinds::of(named.index()).check)(&named)?)))
 }
 
 fn columns(named: &Named, info: &Info) -> [Column; 17] {

@@ -1,4 +1,4 @@
-//! The kinds of index behind one trait: over the keys of rows, over what is in values, and over a column of filters.
+//! The kinds of index as tables of functions: over the keys of rows, over what is in values, over a column of filters.
 
 use super::opened::Named;
 use crate::pg::call::error::Result;
@@ -11,57 +11,27 @@ use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::{self, Datum};
 
 /// What PostgreSQL's verbs do for a kind of index. Damage is an error of class XX002 in all of them.
-pub trait IndexKind {
-    /// CREATE INDEX, REINDEX.
-    ///
-    /// # Errors
-    /// 0A000 for a column that can't be in such an index; 54000 for too many pages.
-    fn build(&self, table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built>;
-
-    /// Writes what an unlogged index is after a crash: one without rows.
-    ///
-    /// # Errors
-    /// 0A000 for a column that can't be in such an index.
-    fn build_empty(&self, index: Relation) -> Result<()>;
-
-    /// Adds a row with this value, which is not NULL.
-    ///
-    /// # Errors
-    /// 54000 for too many pages.
-    ///
-    /// # Safety
-    /// The value must be of the type of the index's column.
-    unsafe fn insert(&self, index: Relation, value: Datum, row: RowId) -> Result<()>;
-
-    /// Adds the rows that may match all of these keys to a bitmap. Returns how many.
-    ///
-    /// # Errors
-    /// 0A000 for a comparison that the index can't answer.
-    fn bitmap(&self, index: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64>;
-
+pub struct IndexKind {
+    /// CREATE INDEX, REINDEX. 0A000 for a column that can't be in such an index; 54000 for too many pages.
+    pub build: fn(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built>,
+    /// Writes what an unlogged index is after a crash: one without rows. 0A000 as for `build`.
+    pub build_empty: fn(index: Relation) -> Result<()>,
+    /// Adds a row with this value, which is not NULL and must be of the type of the index's column. 54000 for too many
+    /// pages.
+    pub insert: unsafe fn(index: Relation, value: Datum, row: RowId) -> Result<()>,
+    /// Adds the rows that may match all of these keys to a bitmap. Returns how many. 0A000 for a comparison that the
+    /// index can't answer.
+    pub bitmap: fn(index: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64>,
     /// A pass of VACUUM; CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
-    ///
-    /// # Errors
-    /// Those of reading the index.
-    fn bulk_delete(&self, index: Relation, dead: &DeadRows) -> Result<Counts>;
-
+    pub bulk_delete: fn(index: Relation, dead: &DeadRows) -> Result<Counts>,
     /// What is said of the index at the end of VACUUM; `None` leaves what a pass has said.
-    fn cleanup(&self, vacuum: &Vacuum, had_pass: bool) -> Option<Counts>;
-
+    pub cleanup: fn(vacuum: &Vacuum, had_pass: bool) -> Option<Counts>,
     /// What a scan costs.
-    fn estimate(&self, planned: &Planned) -> Cost;
-
-    /// Looks for every row of the table. Returns how many there are.
-    ///
-    /// # Errors
-    /// XX002 with the first one that is missed.
-    fn check(&self, named: &Named) -> Result<i64>;
-
+    pub estimate: fn(planned: &Planned) -> Cost,
+    /// Looks for every row of the table. Returns how many there are. XX002 with the first one that is missed.
+    pub check: fn(named: &Named) -> Result<i64>,
     /// What the index is made for, and what it holds.
-    ///
-    /// # Errors
-    /// Those of reading the index.
-    fn info(&self, named: &Named) -> Result<Info>;
+    pub info: fn(named: &Named) -> Result<Info>,
 }
 
 /// What a scan costs, for the planner.

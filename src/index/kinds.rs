@@ -1,9 +1,9 @@
 //! Of which kind an index is: its operator class says it.
 
-use super::filters::Filters;
-use super::keys::Keys;
+use super::filters::FILTERS;
+use super::keys::KEYS;
 use super::kind::IndexKind;
-use super::parts::{self, Parts};
+use super::parts;
 use super::validate::{self, KEY_OF_ELEMENT, PARTS};
 use crate::pg::catalog::operators;
 use crate::pg::method::planning::Planned;
@@ -12,12 +12,13 @@ use pgrx::pg_sys::Oid;
 
 /// The kind of an index.
 #[inline]
-pub fn of(index: Relation) -> &'static dyn IndexKind {
-    kind(index.has_support_function(KEY_OF_ELEMENT), index.has_support_function(PARTS))
+pub fn of(index: Relation) -> &'static IndexKind {
+    let has = |number| index.support_function(number) != Oid::INVALID;
+    kind(has(KEY_OF_ELEMENT), has(PARTS))
 }
 
 /// The kind of an index that the planner considers.
-pub fn of_planned(planned: &Planned) -> &'static dyn IndexKind {
+pub fn of_planned(planned: &Planned) -> &'static IndexKind {
     kind(planned.has_support_function(KEY_OF_ELEMENT), planned.has_support_function(PARTS))
 }
 
@@ -36,10 +37,10 @@ pub fn validate(class: Oid) -> bool {
 
 /// Operator classes over filters and over parts have support functions of their own, those over keys have none.
 #[inline]
-fn kind(is_over_filters: bool, is_over_parts: bool) -> &'static dyn IndexKind {
+fn kind(is_over_filters: bool, is_over_parts: bool) -> &'static IndexKind {
     match (is_over_filters, is_over_parts) {
-        (true, _) => &Filters,
-        (false, true) => &Parts,
-        (false, false) => &Keys,
+        (true, _) => &FILTERS,
+        (false, true) => &parts::PARTS,
+        (false, false) => &KEYS,
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::error::invalid_parameter;
 use crate::pg::call::error::Result;
-use crate::pg::method::reloptions::{self, Entry, Kind, OptionType};
+use crate::pg::method::reloptions::{self, Entry, Kind};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::keys::{MAX_FPR, MAX_PART_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum};
@@ -58,8 +58,8 @@ pub fn define() {
 /// 22023 for an invalid rate.
 pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     let entries = [
-        Entry::new(c"fpr", OptionType::Real, std::mem::offset_of!(Stored, fpr)),
-        Entry::new(c"pages_per_range", OptionType::Integer, std::mem::offset_of!(Stored, pages_per_range)),
+        Entry::real(c"fpr", std::mem::offset_of!(Stored, fpr)),
+        Entry::integer(c"pages_per_range", std::mem::offset_of!(Stored, pages_per_range)),
     ];
     let kind = KIND.with(|kind| kind.get().copied());
     let Some(kind) = kind else { return Ok(std::ptr::null_mut()) };

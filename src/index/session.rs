@@ -90,7 +90,8 @@ struct Kept<K: Kind> {
 
 /// An index in use.
 pub struct Index<K: Kind> {
-    relation: Relation,
+    /// The relation.
+    pub relation: Relation,
     kept: Rc<Kept<K>>,
 }
 
@@ -133,11 +134,6 @@ impl<K: Kind> Index<K> {
         });
         relation.set_cached_number(number);
         Ok(Index { relation, kept })
-    }
-
-    /// The relation.
-    pub fn relation(&self) -> Relation {
-        self.relation
     }
 
     /// What is known of its column.

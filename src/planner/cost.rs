@@ -7,12 +7,6 @@ use crate::pg::call::nodes::argument;
 use crate::pg::catalog;
 use pgrx::pg_sys;
 
-/// What the planner wants to know the cost of.
-pub struct CostRequest<'a> {
-    call: &'a Call,
-    request: *mut pg_sys::SupportRequestCost,
-}
-
 /// A column of filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredColumn {
@@ -22,56 +16,44 @@ pub struct StoredColumn {
     pub function: f64,
 }
 
-/// The planner's question, if argument 0 of a support function is that for a cost.
-pub fn cost_request(call: &Call) -> Option<CostRequest<'_>> {
+/// Answers the planner's question what a call costs, if argument 0 of a support function is that and the filter comes
+/// from a column of a table whose filters are out of line: as `per_call` says.
+pub fn answer(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option<pg_sys::Datum> {
     let request = call.internal::<pg_sys::SupportRequestCost>(0)?;
-    // SAFETY: the planner passes a node, which is read as what its tag says.
-    let is_cost = unsafe { (*request).type_ == pg_sys::NodeTag::T_SupportRequestCost };
-    is_cost.then_some(CostRequest { call, request })
+    // SAFETY: the planner passes a node, which is read as what its tag says, with the query's root, null outside of
+    // one, and the call, null if it isn't known. The request is the answer as well.
+    unsafe {
+        if (*request).type_ != pg_sys::NodeTag::T_SupportRequestCost {
+            return None;
+        }
+        let (root, node) = ((*request).root, (*request).node);
+        if root.is_null() || node.is_null() {
+            return None;
+        }
+        let variable = (0..2).find_map(|i| filter_variable(call, argument(node, i)?))?;
+        let function = catalog::function_cost((*request).funcid);
+        (*request).per_tuple = per_call(StoredColumn { pages: toast_pages(root, variable)?, function });
+        (*request).startup = 0.0;
+        Some(pg_sys::Datum::from(request))
+    }
 }
 
-impl CostRequest<'_> {
-    /// The column that the filter comes from, if it is one of a table whose filters are out of line.
-    pub fn column(&self) -> Option<StoredColumn> {
-        // SAFETY: the planner passes the query's root, null outside of one, and the call, null if it isn't known.
-        unsafe {
-            let (root, node) = ((*self.request).root, (*self.request).node);
-            if root.is_null() || node.is_null() {
-                return None;
-            }
-            let variable = (0..2).find_map(|i| self.filter_variable(argument(node, i)?))?;
-            let function = catalog::function_cost((*self.request).funcid);
-            Some(StoredColumn { pages: toast_pages(root, variable)?, function })
+/// The column that an expression is, if that has filters.
+///
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn filter_variable(call: &Call, mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
+    // SAFETY: promised by the caller; each node is read as what its tag says.
+    unsafe {
+        while (*node).type_ == pg_sys::NodeTag::T_RelabelType {
+            node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
         }
-    }
-
-    /// Answers: this for each call.
-    pub fn answer(self, per_call: f64) -> pg_sys::Datum {
-        // SAFETY: the planner's request, which is the answer as well.
-        unsafe {
-            (*self.request).startup = 0.0;
-            (*self.request).per_tuple = per_call;
+        if (*node).type_ != pg_sys::NodeTag::T_Var {
+            return None;
         }
-        pg_sys::Datum::from(self.request)
-    }
-
-    /// The column that an expression is, if that has filters.
-    ///
-    /// # Safety
-    /// `node` must be a valid expression.
-    unsafe fn filter_variable(&self, mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
-        // SAFETY: promised by the caller; each node is read as what its tag says.
-        unsafe {
-            while (*node).type_ == pg_sys::NodeTag::T_RelabelType {
-                node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
-            }
-            if (*node).type_ != pg_sys::NodeTag::T_Var {
-                return None;
-            }
-            let variable: *mut pg_sys::Var = node.cast();
-            let is_filter = |name| statistics::is_own(self.call, (*variable).vartype, name);
-            (is_filter(Bloom::NAME) || is_filter(CountingBloom::NAME)).then_some(variable)
-        }
+        let variable: *mut pg_sys::Var = node.cast();
+        let is_filter = |name| statistics::is_own(call, (*variable).vartype, name);
+        (is_filter(Bloom::NAME) || is_filter(CountingBloom::NAME)).then_some(variable)
     }
 }
 

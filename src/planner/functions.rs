@@ -31,10 +31,9 @@
 //! µs, one of 12 MB 4.5 to 7 ms, so 3 to 4.5 µs per page, where PostgreSQL's cheapest operators, which cost
 //! `cpu_operator_cost`, take 25 ns.
 
-use super::cost::{StoredColumn, cost_request};
+use super::cost::{self, StoredColumn};
 use super::index_condition::index_condition;
-use super::statistics::Column;
-use super::statistics::{Clause, Side, clause};
+use super::statistics::{Clause, Column, Side, clause};
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
@@ -55,19 +54,20 @@ const SHORT_PAGES: f64 = 2.0;
 
 /// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or
 /// not for the rows of the statistics.
-fn selectivity<S: FilterType>(call: &Call, filter: Side) -> f64 {
-    match clause(call, filter, S::NAME, |column| share::<S>(call, column)) {
+fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
+    let share = match clause(call, filter, S::NAME, |column| share::<S>(call, column)) {
         Clause::Unknown => DEFAULT,
         Clause::Null => 0.0,
         Clause::Known(share) => share,
-    }
+    };
+    Ok(Some(Datum::from(share.to_bits())))
 }
 
 /// The share of a column's rows whose element may be in the filter; `None` if it can't be asked for such elements.
 fn share<S: FilterType>(call: &Call, column: &Column<'_>) -> Option<f64> {
     let filter = S::whole(column.filter).ok()?;
     let element = ElementType::of_type(call, column.element).ok()?;
-    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher();
+    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
     let contains = |element| hasher.hash(element).is_some_and(|hash| S::contains(&filter, hash));
 
     let distinct = column.distinct();
@@ -85,35 +85,6 @@ fn share<S: FilterType>(call: &Call, column: &Column<'_>) -> Option<f64> {
         None => unknown,
     };
     Some((common_found + (1.0 - column.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
-}
-
-/// `bloom_contains_selectivity`, of `filter @> element`.
-fn contains(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<Bloom>(call, Side::Left))))
-}
-
-/// `bloom_contained_selectivity`, of `element <@ filter`.
-fn contained(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<Bloom>(call, Side::Right))))
-}
-
-/// `counting_bloom_contains_selectivity`, of `filter @> element`.
-fn counting_contains(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<CountingBloom>(call, Side::Left))))
-}
-
-/// `counting_bloom_contained_selectivity`, of `element <@ filter`.
-fn counting_contained(call: &Call) -> Outcome {
-    Ok(Some(result(selectivity::<CountingBloom>(call, Side::Right))))
-}
-
-/// `bloom_join_selectivity`, where both come from tables.
-fn join(_: &Call) -> Outcome {
-    Ok(Some(result(DEFAULT)))
-}
-
-fn result(share: f64) -> Datum {
-    Datum::from(share.to_bits())
 }
 
 /// The cost of fetching a whole value of this many pages.
@@ -135,32 +106,21 @@ fn slices(pages: f64) -> f64 {
 
 /// Answers the planner's question what a function costs that fetches values at the cost of `fetch`.
 fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
-    if let Some(condition) = index_condition(call) {
-        return Ok(Some(condition));
-    }
-    let Some(request) = cost_request(call) else { return Ok(Some(Datum::null())) };
-    let Some(StoredColumn { pages, function }) = request.column() else { return Ok(Some(Datum::null())) };
-    // SAFETY: reading a setting of the process.
-    let operator = unsafe { pg_sys::cpu_operator_cost };
-    Ok(Some(request.answer(function * operator + fetch(pages))))
-}
-
-/// `bloom_probe_support`, for functions that probe for one element.
-fn probe_support(call: &Call) -> Outcome {
-    cost(call, slices)
-}
-
-/// `bloom_whole_support`, for functions that may read a whole filter.
-fn whole_support(call: &Call) -> Outcome {
-    cost(call, whole_value)
+    let cost = |column: StoredColumn| {
+        // SAFETY: reading a setting of the process.
+        let operator = unsafe { pg_sys::cpu_operator_cost };
+        column.function * operator + fetch(column.pages)
+    };
+    let answer = index_condition(call).or_else(|| cost::answer(call, cost));
+    Ok(Some(answer.unwrap_or(Datum::null())))
 }
 
 pg_functions! {
-    bloom_contains_selectivity => contains;
-    bloom_contained_selectivity => contained;
-    counting_bloom_contains_selectivity => counting_contains;
-    counting_bloom_contained_selectivity => counting_contained;
-    bloom_join_selectivity => join;
-    bloom_probe_support => probe_support;
-    bloom_whole_support => whole_support;
+    bloom_contains_selectivity => |call| selectivity::<Bloom>(call, Side::Left);
+    bloom_contained_selectivity => |call| selectivity::<Bloom>(call, Side::Right);
+    counting_bloom_contains_selectivity => |call| selectivity::<CountingBloom>(call, Side::Left);
+    counting_bloom_contained_selectivity => |call| selectivity::<CountingBloom>(call, Side::Right);
+    bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
+    bloom_probe_support => |call| cost(call, slices);
+    bloom_whole_support => |call| cost(call, whole_value);
 }

@@ -23,8 +23,8 @@ const ASKS: i16 = 2;
 const KEY_OF_ELEMENT: i16 = 1;
 const KEY_OF_ARRAY: i16 = 2;
 
-/// Of an array whose elements must all be there, how many are asked for. What the index finds for these is asked for
-/// the others by the condition itself.
+/// How many elements of an array are looked up if all of them must be there. The condition itself probes for the
+/// others in what the index finds.
 const MOST_OF_ALL: usize = 4;
 
 /// What a call asks a filter for.

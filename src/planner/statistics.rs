@@ -180,12 +180,8 @@ impl Column<'_> {
         if row.is_null() {
             return 0.0;
         }
-        // SAFETY: a row of `pg_statistic`; the fixed columns follow the tuple's header.
-        unsafe {
-            let data = (*row).t_data;
-            let fixed: *const pg_sys::FormData_pg_statistic = data.cast::<u8>().add(usize::from((*data).t_hoff)).cast();
-            f64::from((*fixed).stanullfrac)
-        }
+        // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
+        unsafe { f64::from((*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac) }
     }
 
     /// Distinct values, if that is known.

@@ -100,8 +100,7 @@ impl<'a, S: FilterType> Filter<'a, S> {
         !matches!(self, Filter::Passed(_))
     }
 
-    /// For each of these hashes in turn, whether the filter may have its element; `None` stands for one that it can't
-    /// have. Ends after the answer `until`.
+    /// [`Filter::contains`] for each of these hashes in turn. Ends after the answer `until`.
     ///
     /// # Errors
     /// 22P03 for a damaged value.
@@ -111,10 +110,7 @@ impl<'a, S: FilterType> Filter<'a, S> {
             if let Some(&Some(ahead)) = hashes.get(i + AHEAD) {
                 self.prefetch(ahead);
             }
-            let answer = match hash {
-                Some(hash) => self.contains(hash)?,
-                None => false,
-            };
+            let answer = self.contains(hash)?;
             answers.push(answer);
             if until == Some(answer) {
                 break;
@@ -136,12 +132,13 @@ impl<'a, S: FilterType> Filter<'a, S> {
         }
     }
 
-    /// Whether the element with this hash may be in the filter.
+    /// Whether the element with this hash may be in the filter; `None` stands for one that it can't have.
     ///
     /// # Errors
     /// 22P03 for a damaged value.
     #[inline(always)]
-    pub fn contains(&mut self, hash: u64) -> Result<bool> {
+    pub fn contains(&mut self, hash: Option<u64>) -> Result<bool> {
+        let Some(hash) = hash else { return Ok(false) };
         match self {
             Filter::Passed(view) => Ok(S::contains(view, hash)),
             Filter::Whole(view) => Ok(S::contains(view, hash)),

@@ -4,12 +4,9 @@
 //! |---|---|
 //! | `cache` | the filters that a call site asks, remembered between its calls |
 //! | `site` | a call site, or a scan, that asks a filter for elements |
-//! | `start` | the start of a filter: enough to read its header |
 
 mod cache;
 mod site;
-mod start;
 
 pub use cache::FilterCache;
 pub use site::{MOST_AT_ONCE, probe, probe_each};
-pub use start::start;

@@ -59,7 +59,7 @@ fn probe_any<S: FilterType>(
     let Some(element) = call.element(element) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
     type_of_element.refresh(call)?;
-    let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher();
+    let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher;
     let hash = match constant {
         Some((known, hash)) if *known == hasher => *hash,
         _ => {
@@ -70,10 +70,7 @@ fn probe_any<S: FilterType>(
             hash
         }
     };
-    let found = match hash {
-        Some(hash) => filter.contains(hash)?,
-        None => false,
-    };
+    let found = filter.contains(hash)?;
     if filter.is_remembered() {
         filters.remember_hasher(hasher);
     }
@@ -96,7 +93,7 @@ pub fn probe_each<S: FilterType, const FILTER: usize>(
         return Ok(());
     };
     site.element.refresh(call)?;
-    let hasher = site.element.key(filter.header(), S::CONTAINS)?.hasher();
+    let hasher = site.element.key(filter.header(), S::CONTAINS)?.hasher;
     let mut hashes = [None; MOST_AT_ONCE];
     for (hash, &element) in hashes.iter_mut().zip(elements) {
         *hash = hasher.hash(element);
@@ -105,10 +102,7 @@ pub fn probe_each<S: FilterType, const FILTER: usize>(
         }
     }
     for (answer, hash) in answers.iter_mut().zip(hashes) {
-        *answer = match hash {
-            Some(hash) => filter.contains(hash)?,
-            None => false,
-        };
+        *answer = filter.contains(hash)?;
     }
     Ok(())
 }

@@ -5,14 +5,12 @@ use crate::index::opened::Named;
 use crate::index::page::{Failure, missed};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
-use crate::pg::method::snapshot::Latest;
-use crate::pg::method::table::{Row, scan_for_check};
+use crate::pg::method::table::{Latest, Row, scan_for_check};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
-use pg_bloom_core::index::page::Pages;
-use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::{Pages, RowId};
 use std::collections::HashMap;
 
 /// The slots of all rows.
@@ -48,13 +46,11 @@ fn all_slots(index: &Index, directory: &Directory) -> Result<Slots> {
     let mut slots = Slots::new();
     for (number, _) in directory.groups() {
         for page in directory.row_pages(number) {
-            let found = |slot, state, row| {
+            index.each_slot(page, |slot, state, row| {
                 if state == State::Used {
                     slots.entry(row).or_default().push((*page, slot));
                 }
-            };
-            let read = index.pages().with(page.page, |bytes| page.rows(bytes, found));
-            read.and_then(|read| read.map_err(Failure::from)).map_err(|failure| failure.of(index.relation()))?;
+            })?;
         }
     }
     Ok(slots)
@@ -120,7 +116,7 @@ fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bit
             let offset = usize::from(offset);
             Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
         });
-        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation()))? {
+        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation))? {
             return Ok(false);
         }
     }

@@ -6,7 +6,8 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog;
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::filters::Directory;
+use pg_bloom_core::index::filters::{Directory, RowPage, State};
+use pg_bloom_core::index::page::{Pages, RowId};
 use pgrx::pg_sys::{self, Oid};
 
 /// An index over filters in use.
@@ -15,7 +16,7 @@ pub type Index = session::Index<Filters>;
 /// A column of filters.
 pub struct Filters {
     /// The type `bloom_key`.
-    key: Oid,
+    pub key: Oid,
 }
 
 impl Kind for Filters {
@@ -27,9 +28,13 @@ impl Kind for Filters {
 }
 
 impl Index {
-    /// The type `bloom_key`.
-    pub fn key_type(&self) -> Oid {
-        self.kind().key
+    /// Calls `visit` with each slot of a row page that has a row, its state and the row.
+    ///
+    /// # Errors
+    /// XX002 for damage.
+    pub fn each_slot(&self, page: &RowPage, visit: impl FnMut(u16, State, RowId)) -> Result<()> {
+        let read = self.pages().with(page.page, |bytes| page.rows(bytes, visit));
+        read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(self.relation))
     }
 }
 

@@ -21,8 +21,7 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
-use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::page::SPECIAL_BYTES;
+use pg_bloom_core::index::page::{RowId, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -71,7 +70,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 
 /// Claims a slot of one row page, if it has a free one.
 fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
-    let relation = index.relation();
+    let relation = index.relation;
     let failed = |damage| damaged(relation, &damage);
     let mut pin = index.pages().existing(page.page, page.page + 1);
     if page.first_free(Some(&pin.shared())).map_err(failed)?.is_none() {
@@ -92,7 +91,7 @@ fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) ->
 
 /// Writes the blocks of a slot.
 fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
-    let relation = index.relation();
+    let relation = index.relation;
     let pages = index.pages();
     let mut chunks = slot.chunks(directory.size, group, bits).peekable();
     while chunks.peek().is_some() {
@@ -119,7 +118,7 @@ const EXTENDED: u32 = 256;
 
 /// Lets lookups find a row whose blocks are written.
 fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
-    let relation = index.relation();
+    let relation = index.relation;
     let mut pin = index.pages().existing(page.page, page.page + 1);
     let mut locked = pin.exclusive();
     let found = page.slot(&locked, slot.number).map_err(|damage| damaged(relation, &damage))?;
@@ -135,7 +134,7 @@ fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> 
 /// Adds a tile for a group, if nobody else added one in the meantime.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
-    let relation = index.relation();
+    let relation = index.relation;
     let mut meta_pin = index.meta()?;
     let mut meta = meta_pin.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;

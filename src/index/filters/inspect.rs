@@ -3,10 +3,8 @@
 use super::column::Index;
 use crate::index::kind::Info;
 use crate::index::opened::Named;
-use crate::index::page::Failure;
 use crate::pg::call::error::Result;
 use pg_bloom_core::index::filters::{Holds, State};
-use pg_bloom_core::index::page::Pages;
 
 /// What it holds.
 ///
@@ -19,9 +17,7 @@ pub fn info(named: &Named) -> Result<Info> {
     for (number, group) in directory.groups() {
         for page in directory.row_pages(number) {
             let mut used = 0;
-            let count = |_, state, _| used += i64::from(state == State::Used);
-            let read = index.pages().with(page.page, |bytes| page.rows(bytes, count));
-            read.and_then(|read| read.map_err(Failure::from)).map_err(|failure| failure.of(named.index()))?;
+            index.each_slot(page, |_, state, _| used += i64::from(state == State::Used))?;
             filters += used;
             slots += i64::from(page.slots);
             always += if group.holds == Holds::Nothing { used } else { 0 };

@@ -21,13 +21,13 @@ pub fn keys(index: &Index, keys: &[Key]) -> Result<Vec<Vec<ProbeKey>>> {
 }
 
 fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
-    let asked = key.asked_type();
+    let asked = key.asked_type;
     let elements = match key.sought() {
         Sought::Nothing => Vec::new(),
         Sought::Value(element) => vec![element],
         Sought::AnyOf(elements) => elements,
     };
-    if asked == index.key_type() {
+    if asked == index.kind().key {
         // SAFETY: the elements are of that type, which is of variable length.
         let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
         return memory::try_collect(elements.into_iter().map(parse));
@@ -38,7 +38,7 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
             "Use the operator class bloom_ops.",
         ));
     }
-    let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation())?;
+    let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
     Ok(memory::collect(elements.into_iter().map(|element| element_type.probe_key(Some(element)))))
 }
 

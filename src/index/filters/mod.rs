@@ -38,55 +38,17 @@ mod key;
 mod scan;
 mod vacuum;
 
-use crate::index::kind::{Cost, IndexKind, Info};
-use crate::index::opened::Named;
-use crate::pg::call::error::Result;
-use crate::pg::method::planning::Planned;
-use crate::pg::method::scan::{Bitmap, Key};
-use crate::pg::method::table::Built;
-use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
-use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::page::RowId;
-use pgrx::pg_sys::{self, Datum};
+use crate::index::kind::IndexKind;
 
 /// The index over a column of filters.
-pub struct Filters;
-
-impl IndexKind for Filters {
-    fn build(&self, table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
-        build::build(table, index, info)
-    }
-
-    fn build_empty(&self, index: Relation) -> Result<()> {
-        build::build_empty(index)
-    }
-
-    unsafe fn insert(&self, index: Relation, value: Datum, row: RowId) -> Result<()> {
-        // SAFETY: promised by the caller.
-        unsafe { insert::insert(index, value, row) }
-    }
-
-    fn bitmap(&self, index: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64> {
-        scan::bitmap(index, keys, bitmap)
-    }
-
-    fn bulk_delete(&self, index: Relation, dead: &DeadRows) -> Result<Counts> {
-        self::vacuum::bulk_delete(index, dead)
-    }
-
-    fn cleanup(&self, vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
-        (!had_pass).then(|| self::vacuum::cleanup(vacuum))
-    }
-
-    fn estimate(&self, planned: &Planned) -> Cost {
-        cost::estimate(planned)
-    }
-
-    fn check(&self, named: &Named) -> Result<i64> {
-        check::check(named)
-    }
-
-    fn info(&self, named: &Named) -> Result<Info> {
-        inspect::info(named)
-    }
-}
+pub static FILTERS: IndexKind = IndexKind {
+    build: build::build,
+    build_empty: build::build_empty,
+    insert: insert::insert,
+    bitmap: scan::bitmap,
+    bulk_delete: vacuum::bulk_delete,
+    cleanup: vacuum::cleanup,
+    estimate: cost::estimate,
+    check: check::check,
+    info: inspect::info,
+};

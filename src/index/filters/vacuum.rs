@@ -1,8 +1,8 @@
 //! VACUUM: slots of rows that are gone become free. Their blocks stay, and are written over by the next that has the
 //! slot.
 //!
-//! A lookup that has read the blocks before, and reads whose the slot is after another row got it, may take the new
-//! row for a match by the old blocks, or for none: but it began before that row was inserted, and can't see it.
+//! A lookup may read the blocks of a slot before another row gets it, and the slot's owner after that. Then it may take
+//! the new row for a match by the old blocks, or for none; but it began before that row was inserted, and can't see it.
 
 use super::column::Index;
 use crate::index::page::damaged;
@@ -11,7 +11,6 @@ use crate::pg::method::vacuum::{self, Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::filters::RowPage;
-use pg_bloom_core::index::page::Pages;
 use pg_bloom_core::index::page::RowId;
 
 /// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
@@ -26,8 +25,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
         for page in directory.row_pages(number) {
             vacuum::delay();
             let mut rows: Vec<(u16, RowId)> = Vec::new();
-            let read = index.pages().with(page.page, |bytes| page.rows(bytes, |slot, _, row| rows.push((slot, row))));
-            read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(relation))?;
+            index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
             let all = rows.len();
             rows.retain(|&(_, row)| dead.has(row.page, row.line));
             counts.rows += (all - rows.len()) as f64;
@@ -48,7 +46,7 @@ const MOST_FREED: usize = 64;
 /// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
 /// other row before.
 fn free(index: &Index, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
-    let relation = index.relation();
+    let relation = index.relation;
     let mut pin = index.pages().existing(page.page, page.page + 1);
     let mut locked = pin.exclusive();
     let mut bytes = Vec::with_capacity(rows.len());
@@ -63,7 +61,8 @@ fn free(index: &Index, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
     Ok(())
 }
 
-/// What is said of the index at the end, if nothing was removed.
-pub fn cleanup(vacuum: &Vacuum) -> Counts {
-    Counts { pages: vacuum.index().pages(), rows: vacuum.table_rows(), is_estimate: true, removed: 0.0 }
+/// What is said of the index at the end, if there was no pass.
+pub fn cleanup(vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
+    let counts = Counts { pages: vacuum.index.pages(), rows: vacuum.table_rows, is_estimate: true, removed: 0.0 };
+    (!had_pass).then_some(counts)
 }

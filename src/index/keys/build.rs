@@ -50,7 +50,7 @@ struct Elements {
 
 impl Gather for Elements {
     unsafe fn add(&mut self, value: Datum) -> Result<usize> {
-        let hash = self.column.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?;
+        let hash = self.column.hasher.hash(Element { datum: value }).ok_or_else(unhashed)?;
         memory::push(&mut self.hashes, hash);
         Ok(1)
     }

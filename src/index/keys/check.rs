@@ -10,8 +10,7 @@ use crate::index::page::{missed, unhashed};
 use crate::index::session::{self, Kind};
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
-use crate::pg::method::snapshot::Latest;
-use crate::pg::method::table::{Row, scan_for_check};
+use crate::pg::method::table::{Latest, Row, scan_for_check};
 use pg_bloom_core::index::keys::{Directory, Pages};
 use pg_bloom_core::memory;
 
@@ -33,7 +32,7 @@ pub fn check(named: &Named) -> Result<i64> {
     scan_for_check(named.table(), named.index(), &snapshot, |row| {
         // One that is NULL is never looked for.
         let Some(datum) = row.value else { return Ok(()) };
-        let hash = index.column().hasher().hash(Element { datum }).ok_or_else(unhashed)?;
+        let hash = index.column().hasher.hash(Element { datum }).ok_or_else(unhashed)?;
         if !has(&index, &directory, row.page, hash)? {
             return require(Some(row));
         }
@@ -84,7 +83,7 @@ pub fn has<K: Kind>(index: &session::Index<K>, directory: &Directory, table_page
     let Some(places) = directory.places(range, hash) else { return Ok(false) };
     for mark in places.in_lock_order() {
         let is_set = index.pages().with(mark.page(), |page| mark.is_set(page));
-        let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation()))?;
+        let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation))?;
         if !is_set {
             return Ok(false);
         }

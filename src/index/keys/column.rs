@@ -42,20 +42,20 @@ impl Index {
     /// # Errors
     /// 0A000 for a comparison whose equality the hash does not follow.
     pub fn hasher_of(&self, asked: Oid) -> Result<Hasher> {
-        let (family, declared, collation) = self.relation().column_class();
+        let (family, declared, collation) = self.relation.column_class();
         if asked == Oid::INVALID || asked == declared {
-            return Ok(self.column().hasher().clone());
+            return Ok(self.column().hasher.clone());
         }
         let others = &self.kind().others;
         let known = others.borrow().get(&asked.to_u32()).cloned();
         if let Some(other) = known {
-            return Ok(other.hasher().clone());
+            return Ok(other.hasher.clone());
         }
-        let other = Column::new(self.relation().handler(), asked, collation)?;
+        let other = Column::new(self.relation.handler(), asked, collation)?;
         if !other.compares_with(self.column()) || !validate::is_usual_equality(family, declared, asked) {
             return Err(validate::refuse_comparison(declared, asked));
         }
-        let hasher = other.hasher().clone();
+        let hasher = other.hasher.clone();
         others.borrow_mut().insert(asked.to_u32(), Rc::new(other));
         Ok(hasher)
     }

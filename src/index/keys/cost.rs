@@ -46,20 +46,19 @@ struct Shape {
 
 /// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
-    let (pages, rows) = (planned.table_pages().max(1.0), planned.table_rows().max(1.0));
-    let searches = planned.searches();
+    let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
+    let searches = planned.searches;
     let matches = matching_rows(planned, rows);
     let Shape { pages_per_range, tiles, expected, elements } = shape(planned, matches > 1.0);
     let ranges = (pages / pages_per_range).ceil();
     // The share of a key's rows of which each is the first in its range.
-    let first = elements.map_or(1.0, |elements| (elements * ranges / planned.index_rows().max(1.0)).min(1.0));
+    let first = elements.map_or(1.0, |elements| (elements * ranges / planned.index_rows.max(1.0)).min(1.0));
     let having = (matches * first).max(matches.min(1.0)).min(ranges);
     let read = having + having.min(tiles) * expected.beside_present + ranges * expected.fpr * searches;
     let pages_read = (read.min(ranges) * pages_per_range).clamp(1.0, pages);
 
     let lookups = expected.pages - 1.0 + (having / searches).min(tiles);
-    let scans = searches * planned.loops();
-    let fetched = if scans > 1.0 { planned.index_pages_read(lookups * scans) / planned.loops() } else { lookups };
+    let fetched = planned.index_pages_read(lookups, searches * planned.loops);
 
     let startup = planned.keys_cost();
     let mut total = startup
@@ -72,28 +71,29 @@ pub fn estimate(planned: &Planned) -> Cost {
     } else {
         (rows_read.max(matches), pages_read)
     };
-    let charged = given.min(rows_on(pages_given, pages));
-    total += (given - charged).max(0.0) * planned.row_cost();
-    Cost { startup, total, selectivity: (charged / rows).min(1.0) }
+    cost_of_rows(planned, startup, total, given, pages_given)
 }
 
 /// How many rows match: by the column's statistics, or a handful for each key without them.
 fn matching_rows(planned: &Planned, rows: f64) -> f64 {
-    let matches = planned.selectivity() * rows;
-    if planned.has_statistics() { matches } else { matches.min(HANDFUL * planned.searches()) }
+    let matches = planned.selectivity * rows;
+    if planned.has_statistics() { matches } else { matches.min(HANDFUL * planned.searches) }
 }
 
 /// What it costs to read so many pages of the table in ranges.
 fn cost_of_reading(planned: &Planned, pages: f64, pages_per_range: f64) -> f64 {
-    let loops = planned.loops();
-    let fetched = if loops > 1.0 { planned.table_pages_read(pages * loops) / loops } else { pages };
+    let fetched = planned.table_pages_read(pages);
     let (random, next) = planned.table_page_costs();
     fetched * (random + (pages_per_range - 1.0) * next) / pages_per_range
 }
 
-/// How many rows at random are on so many of a table's pages, by the formula that PostgreSQL inverts.
-pub fn rows_on(read: f64, pages: f64) -> f64 {
-    2.0 * pages * read / (2.0 * pages - read)
+/// The cost of a scan after which PostgreSQL compares so many rows, on so many pages of the table.
+pub fn cost_of_rows(planned: &Planned, startup: f64, total: f64, rows: f64, pages: f64) -> Cost {
+    let (all_pages, all_rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
+    // How many rows at random are on so many pages, by the formula that PostgreSQL inverts.
+    let charged = rows.min(2.0 * all_pages * pages / (2.0 * all_pages - pages));
+    let total = total + (rows - charged).max(0.0) * planned.row_cost();
+    Cost { startup, total, selectivity: (charged / all_rows).min(1.0) }
 }
 
 /// What is known of the index. A damaged one must not keep the table's queries from being planned: the scan says what

@@ -46,8 +46,8 @@ impl HeapFilter {
         if !settings::heap_filter() {
             return None;
         }
-        let column = RowColumn::of_index(index.relation(), table)?;
-        Some(HeapFilter { table, column, hasher: index.column().hasher().clone() })
+        let column = RowColumn::of_index(index.relation, table)?;
+        Some(HeapFilter { table, column, hasher: index.column().hasher.clone() })
     }
 
     /// Adds the rows of a page, which the table must have, that may have one of the hashes of each key. These ascend.

@@ -14,6 +14,7 @@ use crate::pg::storage::buffer::{Exclusive, Pin};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::keys::{Deltas, Directory, Level, Mark, Places, SPECIAL_BYTES};
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -21,21 +22,34 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// XX002 for damage; 54000 if there are no numbers left for pages or ranges.
-pub fn insert(relation: Relation, value: Datum, table_page: u32) -> Result<()> {
+pub fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
-    let hash = index.column().hasher().hash(Element { datum: value }).ok_or_else(unhashed)?;
+    let hash = index.column().hasher.hash(Element { datum: value }).ok_or_else(unhashed)?;
     let mut directory = index.known_directory();
-    let range = table_page / directory.options.pages_per_range;
-    let places = loop {
-        match directory.places(range, hash) {
-            Some(places) => break places,
-            None => directory = grow(&index, range)?,
-        }
-    };
+    let range = row.page / directory.options.pages_per_range;
+    let places = places(&index, &mut directory, range, hash)?;
     add(&index, &directory, &places)
 }
 
-/// Sets the bits of an element that are not set yet.
+/// Where an element of a range belongs. Adds tiles if the range has none, which needs a newer directory.
+///
+/// # Errors
+/// As [`insert`].
+pub fn places<K: Kind<Directory = Directory>>(
+    index: &session::Index<K>,
+    directory: &mut Rc<Directory>,
+    range: u32,
+    hash: u64,
+) -> Result<Places> {
+    loop {
+        match directory.places(range, hash) {
+            Some(places) => return Ok(places),
+            None => *directory = grow(index, range)?,
+        }
+    }
+}
+
+/// Sets the bits of an element that are not set yet. Another session may set some of them in the meantime.
 fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     let pages = index.pages();
     let mut missing: [Option<(&Mark, Pin)>; Places::MOST] = Default::default();
@@ -46,7 +60,7 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     }
     for slot in &mut missing {
         if let Some((mark, pin)) = slot
-            && is_set(index.relation(), mark, &pin.shared())?
+            && is_set(index.relation, mark, &pin.shared())?
         {
             *slot = None;
         }
@@ -55,34 +69,27 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
     for (slot, missing) in locked.iter_mut().zip(&mut missing) {
         if let Some((mark, pin)) = missing {
             let mut page = pin.exclusive();
-            prepare(index.relation(), mark.special(), mark.page(), &mut page)?;
-            *slot = Some((deltas(index, mark, &page)?, page));
+            prepare(index.relation, mark.special(), mark.page(), &mut page)?;
+            let deltas = mark.deltas(&page).map_err(|damage| damaged(index.relation, &damage))?;
+            *slot = Some((deltas, page));
         }
     }
     let edits = locked.iter_mut().flatten();
     let mut edits = edits.map(|(deltas, page)| Edit::new(page, Change::Bytes(deltas.bytes())));
     // A record without an array of any length: most rows have all of their pages, or one.
     match [edits.next(), edits.next(), edits.next()] {
-        [Some(a), Some(b), Some(c)] => wal::change(index.relation(), &mut [a, b, c]),
-        [Some(a), Some(b), None] => wal::change(index.relation(), &mut [a, b]),
-        [Some(a), None, _] => wal::change(index.relation(), &mut [a]),
+        [Some(a), Some(b), Some(c)] => wal::change(index.relation, &mut [a, b, c]),
+        [Some(a), Some(b), None] => wal::change(index.relation, &mut [a, b]),
+        [Some(a), None, _] => wal::change(index.relation, &mut [a]),
         [None, ..] => {}
     }
     Ok(())
 }
 
-/// Bytes of a page to set. Another session may have set them in the meantime: then there are none.
-fn deltas(index: &Index, mark: &Mark, page: &Exclusive<'_>) -> Result<Deltas> {
-    mark.deltas(page).map_err(|damage| damaged(index.relation(), &damage))
-}
-
 /// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime.
-///
-/// # Errors
-/// As [`insert`].
 #[cold]
-pub fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -> Result<Rc<Directory>> {
-    let relation = index.relation();
+fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -> Result<Rc<Directory>> {
+    let relation = index.relation;
     let mut meta_pin = index.meta()?;
     let mut meta = meta_pin.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;

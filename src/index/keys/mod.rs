@@ -19,63 +19,27 @@ pub mod cost;
 mod given;
 mod heap_filter;
 mod insert;
-pub mod inspect;
+mod inspect;
 mod scan;
 pub mod vacuum;
 
 pub use build::{Gather, build_of};
 pub use check::has;
 pub use column::check_type_of_column;
-pub use insert::grow;
+pub use insert::places;
+pub use inspect::info_of;
 
-use crate::index::kind::{Cost, IndexKind, Info};
-use crate::index::opened::Named;
-use crate::pg::call::error::Result;
-use crate::pg::method::planning::Planned;
-use crate::pg::method::scan::{Bitmap, Key};
-use crate::pg::method::table::Built;
-use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
-use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::page::RowId;
-use pgrx::pg_sys::{self, Datum};
+use crate::index::kind::IndexKind;
 
 /// The index over the keys of rows.
-pub struct Keys;
-
-impl IndexKind for Keys {
-    fn build(&self, table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
-        build::build(table, index, info)
-    }
-
-    fn build_empty(&self, index: Relation) -> Result<()> {
-        build::build_empty(index)
-    }
-
-    unsafe fn insert(&self, index: Relation, value: Datum, row: RowId) -> Result<()> {
-        insert::insert(index, value, row.page)
-    }
-
-    fn bitmap(&self, index: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64> {
-        scan::bitmap(index, keys, bitmap)
-    }
-
-    fn bulk_delete(&self, index: Relation, dead: &DeadRows) -> Result<Counts> {
-        Ok(self::vacuum::bulk_delete(index, dead))
-    }
-
-    fn cleanup(&self, vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
-        Some(self::vacuum::cleanup(vacuum))
-    }
-
-    fn estimate(&self, planned: &Planned) -> Cost {
-        cost::estimate(planned)
-    }
-
-    fn check(&self, named: &Named) -> Result<i64> {
-        check::check(named)
-    }
-
-    fn info(&self, named: &Named) -> Result<Info> {
-        inspect::info(named)
-    }
-}
+pub static KEYS: IndexKind = IndexKind {
+    build: build::build,
+    build_empty: build::build_empty,
+    insert: insert::insert,
+    bitmap: scan::bitmap,
+    bulk_delete: vacuum::bulk_delete,
+    cleanup: vacuum::cleanup,
+    estimate: cost::estimate,
+    check: check::check,
+    info: inspect::info,
+};

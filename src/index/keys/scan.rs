@@ -90,8 +90,8 @@ impl Candidates {
 /// The hashes of which an element must have one to match a key, and the ranges that may have these. Both ascend.
 fn look_up(index: &Index, directory: &Directory, key: &Key) -> Result<(Vec<u64>, Ranges)> {
     // A nested loop asks again and again.
-    let _scratch = key.is_array().then(Scratch::new);
-    let hasher = index.hasher_of(key.asked_type())?;
+    let _scratch = key.is_array.then(Scratch::new);
+    let hasher = index.hasher_of(key.asked_type)?;
     let hash_of = |element| hasher.hash(element).ok_or_else(unhashed);
     let mut hashes = Vec::new();
     match key.sought() {
@@ -110,7 +110,7 @@ fn look_up(index: &Index, directory: &Directory, key: &Key) -> Result<(Vec<u64>,
     for &hash in &hashes {
         interrupt::check_for_interrupts();
         let found = directory.search(&mut pages, hash, |range| ranges.add(range));
-        found.map_err(|failure| failure.of(index.relation()))?;
+        found.map_err(|failure| failure.of(index.relation))?;
     }
     Ok((hashes, ranges))
 }

@@ -2,23 +2,23 @@
 //! they make lookups slower and never wrong.
 
 use super::given;
+use crate::pg::call::error::Result;
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 
 /// What a pass over the index found: no dead row. CREATE INDEX CONCURRENTLY asks in this way what the index has.
-pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Counts {
+pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     given::tell(index, dead);
-    Counts::default()
+    Ok(Counts::default())
 }
 
 /// What is said of the index at the end.
-pub fn cleanup(vacuum: &Vacuum) -> Counts {
-    let index = vacuum.index();
-    Counts {
-        pages: index.pages(),
-        rows: vacuum.table_rows(),
+pub fn cleanup(vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
+    Some(Counts {
+        pages: vacuum.index.pages(),
+        rows: vacuum.table_rows,
         // How many of the table's rows a partial index has is known from its build only.
-        is_estimate: vacuum.is_estimate() || index.is_partial(),
+        is_estimate: vacuum.is_estimate || vacuum.index.is_partial(),
         removed: 0.0,
-    }
+    })
 }

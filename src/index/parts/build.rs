@@ -35,7 +35,7 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
 /// an element; the other classes look at the column's own type in any case.
 fn column_of_new(index: Relation) -> Result<PartsColumn> {
     let column = PartsColumn::new(index)?;
-    if column.class() == Class::Text {
+    if column.class == Class::Text {
         check_type_of_column(index)?;
     }
     Ok(column)
@@ -43,7 +43,7 @@ fn column_of_new(index: Relation) -> Result<PartsColumn> {
 
 /// What an index is made with, on a table of so many pages.
 fn core_options(column: &PartsColumn, index: Relation, table_pages: u32) -> Result<Options> {
-    let is_flat = column.class() == Class::Text;
+    let is_flat = column.class == Class::Text;
     let (fpr, pages_per_range) = if is_flat { WINDOWS } else { OTHERS };
     let options = options::of(index);
     let fpr = options.fpr.unwrap_or(fpr);

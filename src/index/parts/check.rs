@@ -5,8 +5,7 @@ use crate::index::keys::has;
 use crate::index::opened::Named;
 use crate::index::page::missed;
 use crate::pg::call::error::Result;
-use crate::pg::method::snapshot::Latest;
-use crate::pg::method::table::scan_for_check;
+use crate::pg::method::table::{Latest, scan_for_check};
 use pg_bloom_core::memory;
 use std::collections::HashSet;
 

@@ -31,10 +31,11 @@ const MOST_PARTS: usize = 256;
 /// A column of values with parts.
 pub struct PartsColumn {
     /// Which parts they have.
-    class: Class,
+    pub class: Class,
     /// For arrays.
     array: Option<ArrayColumn>,
-    encoding: Encoding,
+    /// What the bytes of texts are.
+    pub encoding: Encoding,
 }
 
 /// A column of arrays: how one is hashed as a whole, and a member of it.
@@ -76,16 +77,6 @@ impl PartsColumn {
         Ok(PartsColumn { class, array, encoding })
     }
 
-    /// Which parts the values have.
-    pub fn class(&self) -> Class {
-        self.class
-    }
-
-    /// What the bytes of texts are.
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
-    }
-
     /// Calls `visit` with the hash of each part of a value, as often as the value has it.
     ///
     /// # Errors
@@ -95,7 +86,7 @@ impl PartsColumn {
     /// The value must be of the column's type.
     pub unsafe fn each_part(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
         if let Some(array) = &self.array {
-            visit(array.whole.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?);
+            visit(array.whole.hasher.hash(Element { datum: value }).ok_or_else(unhashed)?);
             // SAFETY: promised by the caller.
             return unsafe { array.each_member(value, |hash| hash.into_iter().for_each(&mut visit)) };
         }
@@ -121,8 +112,8 @@ impl PartsColumn {
     /// # Errors
     /// As [`PartsColumn::each_part`]; XX000 for a strategy that the operator class doesn't have.
     pub fn condition(&self, key: &Key) -> Result<Condition> {
-        let strategy = self.class.strategy(key.strategy()).ok_or_else(|| {
-            let message = format!("strategy {} is none of the operator class", key.strategy());
+        let strategy = self.class.strategy(key.strategy).ok_or_else(|| {
+            let message = format!("strategy {} is none of the operator class", key.strategy);
             Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
         })?;
         match key.sought() {
@@ -175,7 +166,7 @@ impl ArrayColumn {
     /// The value must be an array of such members.
     unsafe fn each_member(&self, value: Datum, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
         let mut failed = false;
-        let hasher = self.member.hasher();
+        let hasher = &self.member.hasher;
         let member = |_: &mut (), member: Option<Datum>| match member.map(|datum| hasher.hash(Element { datum })) {
             None => visit(None),
             Some(Some(hash)) => visit(Some(parts::member(hash))),
@@ -193,7 +184,7 @@ impl ArrayColumn {
     /// What the parts of an array must be for which an operator holds with this one.
     fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
         if strategy == Strategy::Equal {
-            return Ok(Condition::Has(self.whole.hasher().hash(asked).ok_or_else(unhashed)?));
+            return Ok(Condition::Has(self.whole.hasher.hash(asked).ok_or_else(unhashed)?));
         }
         let (mut hashes, mut has_null) = (Vec::new(), false);
         // SAFETY: both sides of the operators are arrays of one type.

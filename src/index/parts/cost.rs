@@ -7,7 +7,7 @@
 
 use super::column::Index;
 use super::scan;
-use crate::index::keys::cost::rows_on;
+use crate::index::keys::cost::cost_of_rows;
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
 use pg_bloom_core::index::keys::Level;
@@ -34,7 +34,7 @@ struct Expected {
 
 /// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
-    let (pages, rows) = (planned.table_pages().max(1.0), planned.table_rows().max(1.0));
+    let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let opened = planned.index();
     let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
     let condition = index.as_ref().and_then(|index| scan::condition(index, &planned.known_keys()?).ok());
@@ -43,19 +43,16 @@ pub fn estimate(planned: &Planned) -> Cost {
         let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();
         return Cost { startup, total, selectivity: 1.0 };
     }
-    let matches = planned.selectivity() * rows;
-    let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches()) }.max(1.0);
+    let matches = planned.selectivity * rows;
+    let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches) }.max(1.0);
     let (pages_per_range, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
     let pages_read = (ranges * pages_per_range).clamp(1.0, pages);
-    let scans = planned.loops();
-    let fetched = if scans > 1.0 { planned.index_pages_read(lookups * scans) / scans } else { lookups };
+    let fetched = planned.index_pages_read(lookups, planned.loops);
     let rows_read = (pages_read * rows / pages).max(matches.min(rows));
-    let charged = rows_read.min(rows_on(pages_read, pages));
     let total = startup
-        + fetched.min(planned.index_pages()) * planned.random_page_cost()
-        + lookups * OPERATORS_PER_PAGE * planned.operator_cost()
-        + (rows_read - charged).max(0.0) * planned.row_cost();
-    Cost { startup, total, selectivity: (charged / rows).min(1.0) }
+        + fetched.min(planned.index_pages) * planned.random_page_cost()
+        + lookups * OPERATORS_PER_PAGE * planned.operator_cost();
+    cost_of_rows(planned, startup, total, rows_read, pages_read)
 }
 
 /// Pages per range, and what a lookup reads. A damaged index must not keep the table's queries from being planned: the

@@ -26,7 +26,7 @@ pub struct Gathered<'c> {
 impl<'c> Gathered<'c> {
     /// None yet.
     pub fn new(column: &'c PartsColumn) -> Gathered<'c> {
-        let windows = (column.class() == Class::Text).then(Windows::new);
+        let windows = (column.class == Class::Text).then(Windows::new);
         Gathered { column, windows, hashes: Vec::new(), distinct: 0 }
     }
 
@@ -42,7 +42,7 @@ impl Gather for Gathered<'_> {
         if let Some(windows) = &mut self.windows {
             // SAFETY: a text is of variable length.
             let text = unsafe { Value::detoast(value) };
-            let count = windows.add(&text, self.column.encoding());
+            let count = windows.add(&text, self.column.encoding);
             text.free();
             return Ok(count);
         }

@@ -7,7 +7,7 @@
 use super::class::Class;
 use super::column::{Index, PartsColumn};
 use super::gather::Gathered;
-use crate::index::keys::{Gather, grow};
+use crate::index::keys::{Gather, places};
 use crate::index::page::{damaged, is_set, prepare};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
@@ -16,6 +16,7 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::index::keys::{Directory, Mark, changes};
+use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use pg_bloom_core::parts::text;
 use pgrx::pg_sys::Datum;
@@ -33,21 +34,16 @@ const MANY_WINDOWS: usize = 1 << 16;
 ///
 /// # Safety
 /// The value must be of the type of the index's column.
-pub unsafe fn insert(relation: Relation, value: Datum, table_page: u32) -> Result<()> {
+pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
     // SAFETY: promised by the caller.
     let hashes = unsafe { distinct_parts(index.kind(), value)? };
     let mut directory = index.known_directory();
-    let range = table_page / directory.options.pages_per_range;
+    let range = row.page / directory.options.pages_per_range;
     for hashes in hashes.chunks(AT_ONCE) {
         let mut marks = Vec::new();
         for &hash in hashes {
-            let places = loop {
-                match directory.places(range, hash) {
-                    Some(places) => break places,
-                    None => directory = grow(&index, range)?,
-                }
-            };
+            let places = places(&index, &mut directory, range, hash)?;
             places.in_lock_order().for_each(|&mark| memory::push(&mut marks, mark));
         }
         add(&index, &directory, marks)?;
@@ -60,7 +56,7 @@ pub unsafe fn insert(relation: Relation, value: Datum, table_page: u32) -> Resul
 /// # Safety
 /// The value must be of the column's type.
 unsafe fn distinct_parts(column: &PartsColumn, value: Datum) -> Result<Vec<u64>> {
-    if column.class() != Class::Text {
+    if column.class != Class::Text {
         let mut hashes = Vec::new();
         // SAFETY: promised by the caller.
         unsafe { column.each_part(value, |hash| memory::push(&mut hashes, hash))? };
@@ -77,7 +73,7 @@ unsafe fn distinct_parts(column: &PartsColumn, value: Datum) -> Result<Vec<u64>>
         return Ok(gathered.take());
     }
     let mut windows = memory::list(text.len());
-    text::each_window(&text, column.encoding(), |window| memory::push(&mut windows, window));
+    text::each_window(&text, column.encoding, |window| memory::push(&mut windows, window));
     text.free();
     windows.sort_unstable();
     windows.dedup();
@@ -98,7 +94,7 @@ fn add(index: &Index, directory: &Rc<Directory>, mut marks: Vec<Mark>) -> Result
             let shared = pin.shared();
             let mut missing = Vec::new();
             for mark in of_page {
-                if !is_set(index.relation(), mark, &shared)? {
+                if !is_set(index.relation, mark, &shared)? {
                     memory::push(&mut missing, *mark);
                 }
             }
@@ -117,7 +113,7 @@ fn add(index: &Index, directory: &Rc<Directory>, mut marks: Vec<Mark>) -> Result
 
 /// Sets bits of pages, all of which are locked at once. Another session may have set some in the meantime.
 fn set(index: &Index, lacking: &mut [Lacking]) -> Result<()> {
-    let relation = index.relation();
+    let relation = index.relation;
     let mut locked: Vec<(Exclusive<'_>, Vec<(u16, u8)>)> = memory::list(lacking.len());
     for (pin, marks) in lacking {
         let mut page = pin.exclusive();

@@ -1,7 +1,7 @@
 //! What the expression of a call shows about its arguments.
 
 use super::Call;
-use super::nodes::{argument, length, nth};
+use super::nodes::{argument, items, length, nth};
 use crate::pg::catalog;
 use pgrx::pg_sys;
 
@@ -105,9 +105,7 @@ unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, 
         else {
             return Vec::new();
         };
-        let functions = (*window).funcs;
-        (0..length(functions))
-            .filter_map(|n| nth(functions, n))
+        items((*window).funcs)
             .map(|state| (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc)
             .filter(|&wanted| catalog::is_function_of_aggregate(function, (*wanted).winfnoid))
             .filter_map(|wanted| nth((*wanted).args, i_of_aggregate))

@@ -5,13 +5,33 @@
 //! sound is that PostgreSQL calls a C function with the arguments that `sql/pg_bloom.sql` declares: whoever may create
 //! C functions may do anything already.
 
-/// Defines the C symbols of functions: `pg_functions! { name => path; }`.
+use super::Call;
+use super::error::Outcome;
+use super::guard::enter;
+use pgrx::pg_sys::{Datum, FunctionCallInfo};
+
+/// Runs a function of the extension.
 ///
-/// `name => path, first quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so many
+/// # Safety
+/// `fcinfo` must be what PostgreSQL passed, as [`Call::new`] wants it.
+#[inline(always)]
+pub unsafe fn run(fcinfo: FunctionCallInfo, function: impl FnOnce(&Call) -> Outcome) -> Datum {
+    enter(|| {
+        // SAFETY: promised by the caller.
+        let call = unsafe { Call::new(fcinfo) };
+        let result = function(&call);
+        call.finish(result)
+    })
+}
+
+/// Defines the C symbols of functions: `pg_functions! { name => function; }`, with a `fn(&Call) -> Outcome` or a
+/// closure like that.
+///
+/// `name => function, first quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so many
 /// and so short that the guard against panics would take a good part of their time. It runs without that, so it must
-/// not panic, nor call PostgreSQL, which may raise an error; with `None` it leaves a call to `path`.
+/// not panic, nor call PostgreSQL, which may raise an error; with `None` it leaves a call to `function`.
 macro_rules! pg_functions {
-    ($($name:ident => $function:path $(, first $quick:path)?;)*) => {
+    ($($name:ident => $function:expr $(, first $quick:path)?;)*) => {
         /// The C symbols of this file's functions.
         #[allow(
             missing_docs,
@@ -33,29 +53,21 @@ macro_rules! pg_functions {
             )*
         }
     };
-    (@symbol $name:ident => $function:path) => {
+    (@symbol $name:ident => $function:expr) => {
         #[unsafe(no_mangle)]
         #[pgrx::pg_guard]
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            $crate::pg::call::guard::enter(|| {
-                // SAFETY: PostgreSQL passes the information about this call.
-                let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
-                let result = $function(&call);
-                call.finish(result)
-            })
+            // SAFETY: PostgreSQL passes the information about this call.
+            unsafe { $crate::pg::call::functions::run(fcinfo, $function) }
         }
     };
-    (@symbol $name:ident => $function:path, $quick:path) => {
+    (@symbol $name:ident => $function:expr, $quick:path) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
             #[pgrx::pg_guard]
             unsafe extern "C-unwind" fn guarded(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-                $crate::pg::call::guard::enter(|| {
-                    // SAFETY: as below.
-                    let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
-                    let result = $function(&call);
-                    call.finish(result)
-                })
+                // SAFETY: as below.
+                unsafe { $crate::pg::call::functions::run(fcinfo, $function) }
             }
             // SAFETY: PostgreSQL passes the information about this call.
             let call = unsafe { $crate::pg::call::Call::new(fcinfo) };

@@ -188,23 +188,21 @@ impl Call {
         (!node.is_null()).then_some(node)
     }
 
+    /// The node for which the function is called, if it has this tag.
+    fn context(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
+        let context: *mut pg_sys::Node = self.info().context;
+        // SAFETY: null, or a node.
+        unsafe { !context.is_null() && (*context).type_ == tag }.then_some(context)
+    }
+
     /// The state of the window whose function this call is for, if it is for one.
     pub fn window(&self) -> Option<*mut pg_sys::WindowAggState> {
-        let context = self.info().context;
-        // SAFETY: null, or a node whose tag says what it is.
-        let is_window = unsafe {
-            !context.is_null() && (*context.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_WindowAggState
-        };
-        is_window.then_some(context.cast())
+        self.context(pg_sys::NodeTag::T_WindowAggState).map(|context| context.cast())
     }
 
     /// The state of the aggregate whose function this call is for, if it is for one and no window.
     pub fn aggregate_state(&self) -> Option<*mut pg_sys::AggState> {
-        let context = self.info().context;
-        // SAFETY: null, or a node whose tag says what it is.
-        let is_aggregate =
-            unsafe { !context.is_null() && (*context.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_AggState };
-        is_aggregate.then_some(context.cast())
+        self.context(pg_sys::NodeTag::T_AggState).map(|context| context.cast())
     }
 
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared

@@ -1,7 +1,7 @@
 //! What a table consists of: its columns, and CHECK constraints that call a function.
 
 use super::TableColumn;
-use crate::pg::call::nodes::{length, nth};
+use crate::pg::call::nodes::items;
 use crate::pg::catalog;
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
@@ -69,8 +69,7 @@ fn call_of(expression: &CStr) -> Option<CheckCall> {
             return None;
         }
         let call = node.cast::<pg_sys::FuncExpr>();
-        let list = (*call).args;
-        let arguments = (0..length(list)).map(|i| argument(nth(list, i)?, false)).collect::<Option<Vec<_>>>()?;
+        let arguments = items((*call).args).map(|node| argument(node, false)).collect::<Option<Vec<_>>>()?;
         Some(CheckCall { function: (*call).funcid, arguments })
     }
 }
@@ -112,7 +111,7 @@ unsafe fn is_cast_constant(node: *mut pg_sys::Node) -> bool {
             pg_sys::NodeTag::T_FuncExpr => {
                 let call = &*node.cast::<pg_sys::FuncExpr>();
                 let is_own = call.funcid.to_u32() < pg_sys::FirstNormalObjectId;
-                is_own && (0..length(call.args)).all(|i| nth(call.args, i).is_some_and(|node| is_cast_constant(node)))
+                is_own && items(call.args).all(|node| is_cast_constant(node))
             }
             _ => false,
         }

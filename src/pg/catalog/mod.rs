@@ -12,7 +12,7 @@ pub mod invalidation;
 pub mod operators;
 pub mod owner;
 
-use super::value::encoding::utf8;
+use super::value::encoding::utf8_of;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -140,14 +140,13 @@ fn with_row<Row, T>(
     key: pg_sys::Oid,
     read: impl FnOnce(*const Row) -> T,
 ) -> Option<T> {
-    // SAFETY: reads the catalog; the fixed columns follow the tuple's header.
+    // SAFETY: reads the catalog; a tuple begins with its fixed columns.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(cache as i32, pg_sys::Datum::from(key));
         if tuple.is_null() {
             return None;
         }
-        let data = (*tuple).t_data;
-        let result = read(data.cast::<u8>().add(usize::from((*data).t_hoff)).cast());
+        let result = read(pg_sys::GETSTRUCT(tuple).cast());
         pg_sys::ReleaseSysCache(tuple);
         Some(result)
     }
@@ -165,7 +164,7 @@ pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
         let row: *const pg_sys::FormData_pg_attribute = pg_sys::GETSTRUCT(tuple).cast();
         let column = (!(*row).attisdropped).then(|| TableColumn {
             number,
-            name: utf8(CStr::from_ptr((*row).attname.data.as_ptr()).to_bytes()),
+            name: utf8_of((*row).attname.data.as_ptr()).unwrap_or_default(),
             oid: (*row).atttypid,
             not_null: (*row).attnotnull,
         });
@@ -217,7 +216,7 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
     }
 }
 
-pub fn is_foreign_string(oid: pg_sys::Oid) -> bool {
+fn is_foreign_string(oid: pg_sys::Oid) -> bool {
     let (mut category, mut preferred) = (0, false);
     // SAFETY: the function fills in both, or raises an error for an unknown type.
     unsafe { pg_sys::get_type_category_preferred(oid, &mut category, &mut preferred) };
@@ -242,12 +241,6 @@ fn is_object_name(oid: pg_sys::Oid) -> bool {
     .contains(&oid)
 }
 
-/// Whether values of a type compare by a collation.
-pub fn is_collatable(oid: pg_sys::Oid) -> bool {
-    // SAFETY: reads the catalog.
-    unsafe { pg_sys::get_typcollation(oid) != pg_sys::InvalidOid }
-}
-
 /// The entry of a range type in the type cache, with what is needed to read its values. It lives as long as the
 /// process.
 pub fn range_entry(oid: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
@@ -269,26 +262,22 @@ pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool 
 /// The schema-qualified name of a type, in UTF-8, as SQL writes names: what is not of lower-case letters, digits and
 /// underscores is quoted. Which words are reserved doesn't matter, nor what the type is called in SQL.
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: reads the catalog; the results are C strings in the memory of this call. The type is there, or the first
-    // call raises an error.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::TYPEOID as i32, pg_sys::Datum::from(oid));
-        if tuple.is_null() {
-            return oid.to_u32().to_string();
-        }
-        let form: *const pg_sys::FormData_pg_type = pg_sys::GETSTRUCT(tuple).cast();
-        let name = utf8(CStr::from_ptr((*form).typname.data.as_ptr()).to_bytes());
-        let schema = pg_sys::get_namespace_name((*form).typnamespace);
-        let schema = if pg_sys::isAnyTempNamespace((*form).typnamespace) {
+    // SAFETY: a tuple of this cache is a row of pg_type, whose name ends in a zero byte.
+    let read = |row: *const pg_sys::FormData_pg_type| unsafe {
+        (utf8_of((*row).typname.data.as_ptr()).unwrap_or_default(), (*row).typnamespace)
+    };
+    let Some((name, schema)) = with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, read) else {
+        return oid.to_u32().to_string();
+    };
+    // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.
+    let schema = unsafe {
+        if pg_sys::isAnyTempNamespace(schema) {
             "pg_temp".into()
-        } else if schema.is_null() {
-            String::new()
         } else {
-            utf8(CStr::from_ptr(schema).to_bytes())
-        };
-        pg_sys::ReleaseSysCache(tuple);
-        format!("{}.{}", quoted(&schema), quoted(&name))
-    }
+            utf8_of(pg_sys::get_namespace_name(schema)).unwrap_or_default()
+        }
+    };
+    format!("{}.{}", quoted(&schema), quoted(&name))
 }
 
 /// A name as SQL writes it.
@@ -301,8 +290,7 @@ pub fn quoted(name: &str) -> String {
 /// The name of a type as users write it.
 pub fn display_name(oid: pg_sys::Oid) -> String {
     // SAFETY: the result is a C string in the memory of this call.
-    let name = unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) };
-    utf8(name.to_bytes())
+    unsafe { utf8_of(pg_sys::format_type_be(oid)) }.unwrap_or_default()
 }
 
 /// The function that gives a type's 64-bit extended hash, if it has one.
@@ -337,7 +325,7 @@ pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool
     is_named && namespace_of_function(function) == namespace_of_function(other)
 }
 
-/// The collation that a type has by itself.
+/// The collation that a type has by itself; invalid if its values don't compare by one.
 pub fn collation(oid: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: reads the catalog.
     unsafe { pg_sys::get_typcollation(oid) }
@@ -347,12 +335,11 @@ pub fn collation(oid: pg_sys::Oid) -> pg_sys::Oid {
 pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     // SAFETY: reads the catalog; the name is a C string.
     unsafe {
-        let namespace = pg_sys::get_func_namespace(function);
         pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
             pg_sys::Anum_pg_type_oid as pg_sys::AttrNumber,
             pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(namespace),
+            pg_sys::Datum::from(namespace_of_function(function)),
             pg_sys::Datum::from(0),
             pg_sys::Datum::from(0),
         )

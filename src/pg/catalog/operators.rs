@@ -1,6 +1,7 @@
 //! Operator classes and families, as the catalogs have them.
 
 use crate::pg::catalog;
+use crate::pg::value::encoding::utf8_of;
 use pgrx::pg_sys::{self, Oid};
 
 /// An operator of an operator family.
@@ -81,13 +82,7 @@ pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
 /// The name of an operator as users write it, with the types that it compares.
 pub fn display(operator: &FamilyOperator) -> String {
     // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
-    let name = unsafe {
-        let name = pg_sys::get_opname(operator.operator);
-        if name.is_null() {
-            operator.operator.to_u32().to_string()
-        } else {
-            crate::pg::value::encoding::utf8(std::ffi::CStr::from_ptr(name).to_bytes())
-        }
-    };
+    let name = unsafe { utf8_of(pg_sys::get_opname(operator.operator)) };
+    let name = name.unwrap_or_else(|| operator.operator.to_u32().to_string());
     format!("{name} ({}, {})", catalog::display_name(operator.left), catalog::display_name(operator.right))
 }

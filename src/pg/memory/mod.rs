@@ -12,8 +12,8 @@ pub mod temporary_file;
 
 use pgrx::pg_sys;
 
-/// Bytes of a cache line.
-const CACHE_LINE_BYTES: usize = 64;
+/// Bytes of a cache line, which a processor reads at once.
+pub const CACHE_LINE: usize = 64;
 
 /// `len` bytes in a memory context, not written yet; more than a gigabyte is refused with an error.
 pub fn allocate(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
@@ -26,8 +26,8 @@ pub fn allocate(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
 pub fn allocate_aligned(context: pg_sys::MemoryContext, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
     // SAFETY: as in `allocate`; the first byte is less than an alignment from the start, and `len` bytes follow it.
     unsafe {
-        let memory: *mut u8 = pg_sys::MemoryContextAlloc(context, len + CACHE_LINE_BYTES).cast();
-        let first = memory.add(memory.wrapping_add(prefix).align_offset(CACHE_LINE_BYTES));
+        let memory: *mut u8 = pg_sys::MemoryContextAlloc(context, len + CACHE_LINE).cast();
+        let first = memory.add(memory.wrapping_add(prefix).align_offset(CACHE_LINE));
         (memory, first)
     }
 }

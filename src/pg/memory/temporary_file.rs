@@ -66,8 +66,8 @@ impl Temporary {
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
         let bytes = hashes.as_flattened();
-        // SAFETY: the file is open as long as it is used; it is given these bytes to read. Hasher nothing writes what
-        // is buffered: then nothing is left that closing could fail to write.
+        // SAFETY: the file is open as long as it is used; it is given these bytes to read. Reading zero bytes flushes
+        // the buffer: then nothing is left that closing could fail to write.
         unsafe {
             pg_sys::BufFileWrite(self.file, bytes.as_ptr().cast_mut().cast(), bytes.len());
             pg_sys::BufFileRead(self.file, std::ptr::null_mut(), 0);

@@ -6,13 +6,11 @@
 //! | [`scan`] | index scans as PostgreSQL asks for them |
 //! | [`vacuum`], [`planning`] | what VACUUM and the planner ask of an index |
 //! | [`reloptions`] | options of relations |
-//! | [`snapshot`] | what is visible to everybody who begins now |
 //! | [`hooks`] | transactions that fail |
 
 pub mod hooks;
 pub mod planning;
 pub mod reloptions;
 pub mod scan;
-pub mod snapshot;
 pub mod table;
 pub mod vacuum;

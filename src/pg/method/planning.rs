@@ -1,6 +1,7 @@
 //! What the planner asks an access method about a path, and knows about it.
 
 use super::scan::Key;
+use crate::pg::call::nodes::{argument, items};
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Opened;
 use pgrx::pg_sys;
@@ -9,8 +10,20 @@ use pgrx::pg_sys;
 pub struct Planned {
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
-    loops: f64,
-    generic: pg_sys::GenericCosts,
+    /// Pages of the index.
+    pub index_pages: f64,
+    /// Rows that the index has: those that its condition leaves, if it is partial.
+    pub index_rows: f64,
+    /// Pages of the table.
+    pub table_pages: f64,
+    /// Rows of the table.
+    pub table_rows: f64,
+    /// The share of the table's rows that match.
+    pub selectivity: f64,
+    /// How many keys are looked for in one scan.
+    pub searches: f64,
+    /// How often the scan is repeated, with other keys.
+    pub loops: f64,
 }
 
 impl Planned {
@@ -18,9 +31,22 @@ impl Planned {
     /// These must be what PostgreSQL passes to amcostestimate.
     pub unsafe fn new(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath, loops: f64) -> Planned {
         let mut generic = pg_sys::GenericCosts::default();
-        // SAFETY: promised by the caller.
-        unsafe { pg_sys::genericcostestimate(root, path, loops, &mut generic) };
-        Planned { root, path, loops, generic }
+        // SAFETY: promised by the caller; the table of the index is known.
+        let (index, table) = unsafe {
+            pg_sys::genericcostestimate(root, path, loops, &mut generic);
+            (&*(*path).indexinfo, &*(*(*path).indexinfo).rel)
+        };
+        Planned {
+            root,
+            path,
+            index_pages: f64::from(index.pages),
+            index_rows: index.tuples,
+            table_pages: f64::from(table.pages),
+            table_rows: table.tuples,
+            selectivity: generic.indexSelectivity,
+            searches: generic.num_sa_scans.max(1.0),
+            loops: loops.max(1.0),
+        }
     }
 
     fn info(&self) -> &pg_sys::IndexOptInfo {
@@ -52,31 +78,6 @@ impl Planned {
         unsafe { *self.info().indexkeys > 0 }
     }
 
-    /// Pages of the index.
-    pub fn index_pages(&self) -> f64 {
-        f64::from(self.info().pages)
-    }
-
-    /// Pages of the table.
-    pub fn table_pages(&self) -> f64 {
-        f64::from(self.table().pages)
-    }
-
-    /// Rows of the table.
-    pub fn table_rows(&self) -> f64 {
-        self.table().tuples
-    }
-
-    /// The share of the table's rows that match.
-    pub fn selectivity(&self) -> f64 {
-        self.generic.indexSelectivity
-    }
-
-    /// Rows that the index has: those that its condition leaves, if it is partial.
-    pub fn index_rows(&self) -> f64 {
-        self.info().tuples
-    }
-
     /// Whether there are statistics of the index's column or expression. Without them PostgreSQL takes each value for
     /// one of 200.
     pub fn has_statistics(&self) -> bool {
@@ -93,14 +94,18 @@ impl Planned {
         }
     }
 
+    /// The conditions of the path.
+    fn conditions(&self) -> *mut pg_sys::List {
+        // SAFETY: as `new` was promised.
+        unsafe { pg_sys::get_quals_from_indexclauses((*self.path).indexclauses) }
+    }
+
     /// What the index's column is compared with, if all of that is known now or can be computed.
     pub fn known_keys(&self) -> Option<Vec<Key>> {
-        // SAFETY: the clauses are those of the path: each compares the index's column with something else.
+        // SAFETY: each condition compares the index's column with something else.
         unsafe {
-            let clauses = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
-            let count = if clauses.is_null() { 0 } else { (*clauses).length as usize };
-            let clause = |i| -> *mut pg_sys::RestrictInfo { (*(*clauses).elements.add(i)).ptr_value.cast() };
-            (0..count).map(|i| self.known_key((*clause(i)).clause.cast())).collect()
+            let clause = |condition: *mut pg_sys::Node| (*condition.cast::<pg_sys::RestrictInfo>()).clause;
+            items(self.conditions()).map(|condition| self.known_key(clause(condition).cast())).collect()
         }
     }
 
@@ -109,51 +114,42 @@ impl Planned {
     unsafe fn known_key(&self, clause: *mut pg_sys::Node) -> Option<Key> {
         // SAFETY: promised by the caller. Both kinds of clauses have two arguments.
         unsafe {
-            let (operator, arguments, is_array) = match (*clause).type_ {
-                pg_sys::NodeTag::T_OpExpr => {
-                    let clause: *mut pg_sys::OpExpr = clause.cast();
-                    ((*clause).opno, (*clause).args, false)
-                }
-                pg_sys::NodeTag::T_ScalarArrayOpExpr => {
-                    let clause: *mut pg_sys::ScalarArrayOpExpr = clause.cast();
-                    ((*clause).opno, (*clause).args, true)
-                }
+            let (operator, is_array) = match (*clause).type_ {
+                pg_sys::NodeTag::T_OpExpr => ((*clause.cast::<pg_sys::OpExpr>()).opno, false),
+                pg_sys::NodeTag::T_ScalarArrayOpExpr => ((*clause.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true),
                 _ => return None,
             };
-            let asked = pg_sys::estimate_expression_value(self.root, (*(*arguments).elements.add(1)).ptr_value.cast());
+            let asked = pg_sys::estimate_expression_value(self.root, argument(clause, 1)?);
             if (*asked).type_ != pg_sys::NodeTag::T_Const {
                 return None;
             }
             let asked: *mut pg_sys::Const = asked.cast();
             let strategy = pg_sys::get_op_opfamily_strategy(operator, *self.info().opfamily) as i16;
             let value = (!(*asked).constisnull).then_some((*asked).constvalue);
-            Some(Key::planned(strategy, value, is_array))
+            let (asked_type, collation) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            Some(Key { strategy, asked_type, collation, is_array, value })
         }
     }
 
-    /// How many keys are looked for in one scan.
-    pub fn searches(&self) -> f64 {
-        self.generic.num_sa_scans.max(1.0)
+    /// Pages of the index that are read from disk for each loop, if each of so many scans reads `pages` random ones:
+    /// some are cached then.
+    pub fn index_pages_read(&self, pages: f64, scans: f64) -> f64 {
+        self.pages_read(pages, scans, self.index_pages)
     }
 
-    /// How often the scan is repeated, with other keys.
-    pub fn loops(&self) -> f64 {
-        self.loops.max(1.0)
+    /// The same for pages of the table, which each loop reads.
+    pub fn table_pages_read(&self, pages: f64) -> f64 {
+        self.pages_read(pages, self.loops, self.table_pages)
     }
 
-    /// How many pages of the index are read from disk by so many reads of random ones, some of which are cached.
-    pub fn index_pages_read(&self, reads: f64) -> f64 {
-        self.pages_read(reads, self.info().pages)
-    }
-
-    /// The same for pages of the table.
-    pub fn table_pages_read(&self, reads: f64) -> f64 {
-        self.pages_read(reads, self.table().pages)
-    }
-
-    fn pages_read(&self, reads: f64, pages: u32) -> f64 {
+    fn pages_read(&self, pages: f64, scans: f64, of: f64) -> f64 {
+        if scans <= 1.0 {
+            return pages;
+        }
         // SAFETY: asks for the size of the cache and what else the query reads.
-        unsafe { pg_sys::index_pages_fetched(reads, pages.max(1), self.index_pages(), self.root) }
+        let read =
+            unsafe { pg_sys::index_pages_fetched(pages * scans, (of as u32).max(1), self.index_pages, self.root) };
+        read / self.loops
     }
 
     /// What reading a random page of the index costs.
@@ -169,10 +165,7 @@ impl Planned {
     /// What computing the keys costs.
     pub fn keys_cost(&self) -> f64 {
         // SAFETY: the clauses are those of the path.
-        unsafe {
-            let quals = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
-            pg_sys::index_other_operands_eval_cost(self.root, quals)
-        }
+        unsafe { pg_sys::index_other_operands_eval_cost(self.root, self.conditions()) }
     }
 
     /// What comparing a row with the keys costs, and looking at it.
@@ -180,8 +173,7 @@ impl Planned {
         let mut cost = pg_sys::QualCost::default();
         // SAFETY: the clauses are those of the path.
         unsafe {
-            let quals = pg_sys::get_quals_from_indexclauses((*self.path).indexclauses);
-            pg_sys::cost_qual_eval(&mut cost, quals, self.root);
+            pg_sys::cost_qual_eval(&mut cost, self.conditions(), self.root);
             pg_sys::cpu_tuple_cost + cost.per_tuple
         }
     }

@@ -8,15 +8,6 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Copy)]
 pub struct Kind(pg_sys::relopt_kind::Type);
 
-/// What an option is.
-#[derive(Clone, Copy)]
-pub enum OptionType {
-    /// A number.
-    Real,
-    /// A whole number.
-    Integer,
-}
-
 /// Where an option is kept.
 pub struct Entry(pg_sys::relopt_parse_elt);
 
@@ -48,12 +39,17 @@ impl Kind {
 }
 
 impl Entry {
-    /// An option that is so many bytes from the start of the struct that keeps them.
-    pub fn new(name: &'static CStr, kind: OptionType, offset: usize) -> Entry {
-        let opttype = match kind {
-            OptionType::Real => pg_sys::relopt_type::RELOPT_TYPE_REAL,
-            OptionType::Integer => pg_sys::relopt_type::RELOPT_TYPE_INT,
-        };
+    /// A number that is so many bytes from the start of the struct that keeps the options.
+    pub fn real(name: &'static CStr, offset: usize) -> Entry {
+        Entry::new(name, pg_sys::relopt_type::RELOPT_TYPE_REAL, offset)
+    }
+
+    /// The same of a whole number.
+    pub fn integer(name: &'static CStr, offset: usize) -> Entry {
+        Entry::new(name, pg_sys::relopt_type::RELOPT_TYPE_INT, offset)
+    }
+
+    fn new(name: &'static CStr, opttype: pg_sys::relopt_type::Type, offset: usize) -> Entry {
         // Newer versions have a field more, which may be zero.
         let mut entry = pg_sys::relopt_parse_elt::default();
         (entry.optname, entry.opttype, entry.offset) = (name.as_ptr(), opttype, offset as i32);

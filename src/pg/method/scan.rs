@@ -6,7 +6,18 @@ use crate::pg::value::array;
 use pgrx::pg_sys;
 
 /// What a column is compared with.
-pub struct Key(pg_sys::ScanKeyData);
+pub struct Key {
+    /// Which comparison of the operator class it is.
+    pub strategy: i16,
+    /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
+    pub asked_type: pg_sys::Oid,
+    /// The collation of the comparison.
+    pub collation: pg_sys::Oid,
+    /// Whether it looks for elements of an array.
+    pub is_array: bool,
+    /// The value or the array; `None` is NULL.
+    pub(in crate::pg) value: Option<pg_sys::Datum>,
+}
 
 /// What a key looks for.
 pub enum Sought {
@@ -21,45 +32,12 @@ pub enum Sought {
 impl Key {
     /// What to look for: elements of an array are in memory of the current context.
     pub fn sought(&self) -> Sought {
-        let flags = self.0.sk_flags.cast_unsigned();
-        if flags & pg_sys::SK_ISNULL != 0 {
-            Sought::Nothing
-        } else if self.is_array() {
+        match self.value {
+            None => Sought::Nothing,
             // SAFETY: the argument of such a key is an array.
-            Sought::AnyOf(unsafe { array::elements_of(self.0.sk_argument) })
-        } else {
-            Sought::Value(Element { datum: self.0.sk_argument })
+            Some(array) if self.is_array => Sought::AnyOf(unsafe { array::elements_of(array) }),
+            Some(datum) => Sought::Value(Element { datum }),
         }
-    }
-
-    /// Whether it looks for elements of an array.
-    pub fn is_array(&self) -> bool {
-        self.0.sk_flags.cast_unsigned() & pg_sys::SK_SEARCHARRAY != 0
-    }
-
-    /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
-    pub fn asked_type(&self) -> pg_sys::Oid {
-        self.0.sk_subtype
-    }
-
-    /// Which comparison of the operator class it is.
-    pub fn strategy(&self) -> i16 {
-        self.0.sk_strategy.cast_signed()
-    }
-
-    /// One that the planner knows: a value or an array of them; `None` is NULL.
-    pub fn planned(strategy: i16, value: Option<pg_sys::Datum>, is_array: bool) -> Key {
-        let mut key = pg_sys::ScanKeyData { sk_strategy: strategy.cast_unsigned(), ..Default::default() };
-        let null = if value.is_none() { pg_sys::SK_ISNULL } else { 0 };
-        let array = if is_array { pg_sys::SK_SEARCHARRAY } else { 0 };
-        key.sk_flags = (null | array).cast_signed();
-        key.sk_argument = value.unwrap_or(pg_sys::Datum::null());
-        Key(key)
-    }
-
-    /// The collation of the comparison.
-    pub fn collation(&self) -> pg_sys::Oid {
-        self.0.sk_collation
     }
 }
 
@@ -68,8 +46,18 @@ impl Key {
 /// # Safety
 /// The scan must be one that is under way.
 pub unsafe fn keys(scan: pg_sys::IndexScanDesc) -> Vec<Key> {
+    let key = |key: &pg_sys::ScanKeyData| {
+        let has = |flag| key.sk_flags.cast_unsigned() & flag != 0;
+        Key {
+            strategy: key.sk_strategy.cast_signed(),
+            asked_type: key.sk_subtype,
+            collation: key.sk_collation,
+            is_array: has(pg_sys::SK_SEARCHARRAY),
+            value: (!has(pg_sys::SK_ISNULL)).then_some(key.sk_argument),
+        }
+    };
     // SAFETY: a scan has as many keys as it says.
-    unsafe { (0..(*scan).numberOfKeys as usize).map(|i| Key(*(*scan).keyData.add(i))).collect() }
+    unsafe { (0..(*scan).numberOfKeys as usize).map(|i| key(&*(*scan).keyData.add(i))).collect() }
 }
 
 /// The pages and rows that a bitmap scan will look at.

@@ -1,6 +1,5 @@
 //! Scans of tables.
 
-use super::snapshot::Latest;
 use crate::pg::call::error::{Result, raise};
 use crate::pg::call::guard::enter;
 use crate::pg::storage::relation::{Opened, Relation};
@@ -48,6 +47,27 @@ pub fn is_concurrent(info: *mut pg_sys::IndexInfo) -> bool {
     unsafe { (*info).ii_Concurrent }
 }
 
+/// What is visible to all that begin now: a snapshot, kept while it is in use.
+pub struct Latest(pg_sys::Snapshot);
+
+impl Latest {
+    /// Takes one.
+    pub fn take() -> Latest {
+        // SAFETY: there is a transaction, since a statement is running.
+        Latest(unsafe { pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot()) })
+    }
+}
+
+impl Drop for Latest {
+    fn drop(&mut self) {
+        // After an error PostgreSQL gives it back itself.
+        if !std::thread::panicking() {
+            // SAFETY: registered by `take`, once.
+            unsafe { pg_sys::UnregisterSnapshot(self.0) };
+        }
+    }
+}
+
 /// Calls `found` with each row that an index must have for those who begin now.
 ///
 /// # Errors
@@ -68,7 +88,7 @@ pub fn scan_for_check(
         (*info).ii_Concurrent = true;
         let begin = (*(*table.raw()).rd_tableam).scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let rows = guarded!(begin(table.raw(), snapshot.raw(), 0, no_keys, not_parallel, flags));
+        let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
         scan(table, index, info, rows, &mut found).map(drop)
     }
 }

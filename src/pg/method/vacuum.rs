@@ -6,7 +6,14 @@ use pgrx::pg_sys;
 use std::ffi::c_void;
 
 /// A VACUUM under way.
-pub struct Vacuum(pg_sys::IndexVacuumInfo);
+pub struct Vacuum {
+    /// The index.
+    pub index: Relation,
+    /// Rows of the table.
+    pub table_rows: f64,
+    /// Whether that is an estimate.
+    pub is_estimate: bool,
+}
 
 /// Lets the user cancel, and waits as the cost-based delay of VACUUM says: for each page that it reads.
 pub fn delay() {
@@ -54,28 +61,9 @@ impl Vacuum {
     /// # Safety
     /// The index must be open.
     pub unsafe fn new(info: &pg_sys::IndexVacuumInfo) -> Vacuum {
-        Vacuum(*info)
-    }
-
-    /// The index.
-    pub fn index(&self) -> Relation {
-        // SAFETY: as `new` was promised.
-        unsafe { Relation::new(self.0.index) }
-    }
-
-    /// Whether this is an ANALYZE.
-    pub fn is_analyze(&self) -> bool {
-        self.0.analyze_only
-    }
-
-    /// Rows of the table.
-    pub fn table_rows(&self) -> f64 {
-        self.0.num_heap_tuples
-    }
-
-    /// Whether that is an estimate.
-    pub fn is_estimate(&self) -> bool {
-        self.0.estimated_count
+        // SAFETY: promised by the caller.
+        let index = unsafe { Relation::new(info.index) };
+        Vacuum { index, table_rows: info.num_heap_tuples, is_estimate: info.estimated_count }
     }
 }
 

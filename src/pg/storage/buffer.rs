@@ -11,12 +11,10 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{Fork, PAGE_BYTES, Relation};
+use crate::pg::memory::CACHE_LINE;
 use pgrx::pg_sys;
 use std::ops::Deref;
 use std::thread::panicking;
-
-/// Bytes that a processor reads at once.
-pub(crate) const CACHE_LINE: usize = 64;
 
 /// A page that is kept in its buffer.
 pub struct Pin(pg_sys::Buffer);

@@ -1,6 +1,6 @@
 //! Relations: indexes and tables that PostgreSQL opened, and those that are opened here.
 
-use crate::pg::value::encoding::utf8;
+use crate::pg::value::encoding::utf8_of;
 use crate::pg::version::{self, attribute};
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -68,7 +68,7 @@ impl Relation {
     /// Its name, without the schema.
     pub fn name(self) -> String {
         // SAFETY: a name ends in a zero byte.
-        utf8(unsafe { CStr::from_ptr(self.class().relname.data.as_ptr()) }.to_bytes())
+        unsafe { utf8_of(self.class().relname.data.as_ptr()) }.unwrap_or_default()
     }
 
     /// Who owns it.
@@ -111,15 +111,10 @@ impl Relation {
         is_permanent && (is_wal_complete || (data.rd_createSubid, new_file) == (0, 0))
     }
 
-    /// How many pages a fork has now.
-    pub fn pages_of(self, fork: Fork) -> u32 {
-        // SAFETY: asks for the size of the file.
-        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, fork.number()) }
-    }
-
     /// How many pages it has now.
     pub fn pages(self) -> u32 {
-        self.pages_of(Fork::Main)
+        // SAFETY: asks for the size of the file.
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, Fork::Main.number()) }
     }
 
     /// Which file it is kept in.
@@ -136,12 +131,7 @@ impl Relation {
     /// The storage manager's handle, for this moment.
     pub(in crate::pg) fn storage(self) -> pg_sys::SMgrRelation {
         // SAFETY: finds or makes the entry for the relation's file.
-        unsafe { pg_sys::smgropen(self.locator(), self.storage_owner()) }
-    }
-
-    /// The process whose temporary relation it is, by PostgreSQL's number of it; -1 for others.
-    pub(in crate::pg) fn storage_owner(self) -> i32 {
-        self.data().rd_backend
+        unsafe { pg_sys::smgropen(self.locator(), self.data().rd_backend) }
     }
 
     /// Counts a scan in the statistics of an index.
@@ -223,12 +213,6 @@ impl Relation {
         self.data().rd_amhandler
     }
 
-    /// Whether the operator class of an index's first column has a support function of this number, which the access
-    /// method must have.
-    pub fn has_support_function(self, number: i16) -> bool {
-        self.support_function(number) != pg_sys::InvalidOid
-    }
-
     /// The support function of this number of the operator class of an index's first column; invalid if it has none.
     pub fn support_function(self, number: i16) -> pg_sys::Oid {
         let functions = self.data().rd_support;
@@ -274,10 +258,7 @@ pub fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
 /// The name of a relation, or its identifier if there is none.
 pub fn name_of(relation: pg_sys::Oid) -> String {
     // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
-    unsafe {
-        let name = pg_sys::get_rel_name(relation);
-        if name.is_null() { relation.to_u32().to_string() } else { utf8(CStr::from_ptr(name).to_bytes()) }
-    }
+    unsafe { utf8_of(pg_sys::get_rel_name(relation)) }.unwrap_or_else(|| relation.to_u32().to_string())
 }
 
 /// A relation opened here, closed at the end; its lock is kept until the end of the transaction.

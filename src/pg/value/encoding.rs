@@ -33,6 +33,15 @@ pub fn utf8(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&to_utf8(bytes)).into_owned()
 }
 
+/// A C string in the encoding of the database as a Rust string; `None` if it is null.
+///
+/// # Safety
+/// It must be null or end in a zero byte.
+pub unsafe fn utf8_of(text: *const std::ffi::c_char) -> Option<String> {
+    // SAFETY: promised by the caller.
+    (!text.is_null()).then(|| utf8(unsafe { CStr::from_ptr(text) }.to_bytes()))
+}
+
 /// The start of a text of the database as a Rust string, whole if it is short.
 pub fn start_of(bytes: &[u8]) -> String {
     const MOST_BYTES: usize = 256;
@@ -61,31 +70,20 @@ fn escaped(bytes: &[u8]) -> String {
 
 /// Text of the database in UTF-8.
 pub fn to_utf8(bytes: &[u8]) -> Vec<u8> {
-    // SAFETY: reads a global of the process.
-    convert(bytes, unsafe { pg_sys::GetDatabaseEncoding() }, pg_sys::pg_enc::PG_UTF8 as i32)
+    with_utf8(bytes, memory::copy)
 }
 
 /// What `work` makes of text of the database in UTF-8.
 pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
-    unsafe {
-        let given = text.as_ptr().cast_mut();
-        let encoding = pg_sys::GetDatabaseEncoding();
-        let converted =
-            pg_sys::pg_do_encoding_conversion(given, text.len() as i32, encoding, pg_sys::pg_enc::PG_UTF8 as i32);
-        if std::ptr::eq(converted, given) {
-            return work(text);
-        }
-        let result = work(CStr::from_ptr(converted.cast()).to_bytes());
-        pg_sys::pfree(converted.cast());
-        result
-    }
+    // SAFETY: reads a global of the process.
+    converted(text, unsafe { pg_sys::GetDatabaseEncoding() }, pg_sys::pg_enc::PG_UTF8 as i32, work)
 }
 
 /// Text in UTF-8 in the encoding of the database.
 pub fn from_utf8(text: &str) -> Vec<u8> {
     // SAFETY: reads a global of the process.
-    convert(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, unsafe { pg_sys::GetDatabaseEncoding() })
+    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
+    converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, encoding, memory::copy)
 }
 
 /// Text in UTF-8 for a message, whose bytes PostgreSQL takes to be in the encoding of the database.
@@ -97,15 +95,16 @@ pub fn message(text: String) -> String {
     unsafe { String::from_utf8_unchecked(from_utf8(&text)) }
 }
 
-fn convert(bytes: &[u8], from: i32, to: i32) -> Vec<u8> {
-    // SAFETY: the conversion reads `bytes` and returns them or a C string in the memory of this call.
+/// What `work` makes of text in one encoding in another one.
+fn converted<T>(text: &[u8], from: i32, to: i32, work: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
     unsafe {
-        let given = bytes.as_ptr().cast_mut();
-        let converted = pg_sys::pg_do_encoding_conversion(given, bytes.len() as i32, from, to);
+        let given = text.as_ptr().cast_mut();
+        let converted = pg_sys::pg_do_encoding_conversion(given, text.len() as i32, from, to);
         if std::ptr::eq(converted, given) {
-            return memory::copy(bytes);
+            return work(text);
         }
-        let result = memory::copy(CStr::from_ptr(converted.cast()).to_bytes());
+        let result = work(CStr::from_ptr(converted.cast()).to_bytes());
         pg_sys::pfree(converted.cast());
         result
     }

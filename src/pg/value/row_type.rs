@@ -127,10 +127,10 @@ impl Drop for RowType {
 impl Column {
     fn of(attribute: &pg_sys::FormData_pg_attribute) -> Column {
         // SAFETY: a name ends in a zero byte.
-        let name = unsafe { std::ffi::CStr::from_ptr(attribute.attname.data.as_ptr()) };
+        let name = unsafe { encoding::utf8_of(attribute.attname.data.as_ptr()) }.unwrap_or_default();
         let (len, by_value, align) = (attribute.attlen, attribute.attbyval, attribute.attalign);
         Column {
-            name: encoding::utf8(name.to_bytes()),
+            name,
             oid: attribute.atttypid,
             collation: attribute.attcollation,
             storage: Storage { len, by_value, align },

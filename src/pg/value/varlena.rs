@@ -209,18 +209,27 @@ impl Buffer for PgBuffer {
     }
 }
 
-/// A C string of `len` bytes as a result, which `write` fills.
-pub fn c_string(len: usize, write: impl FnOnce(&mut [u8])) -> pg_sys::Datum {
+/// A C string as a result: `\x` and the hexadecimal digits of these bytes.
+pub fn hex_string(bytes: &[u8]) -> pg_sys::Datum {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let len = 2 + bytes.len() * 2;
     // SAFETY: one byte more than the text was allocated, and is made zero with it; twice the largest value may be more
     // than a gigabyte.
-    unsafe {
-        let context = pg_sys::CurrentMemoryContext;
+    let text = unsafe {
         let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
-        let pointer: *mut u8 = pg_sys::MemoryContextAllocExtended(context, len + 1, flags).cast();
-        interrupt::zero(std::slice::from_raw_parts_mut(pointer, len + 1));
-        write(std::slice::from_raw_parts_mut(pointer, len));
-        pg_sys::Datum::from(pointer)
+        let pointer = pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, flags);
+        std::slice::from_raw_parts_mut(pointer.cast::<u8>(), len + 1)
+    };
+    interrupt::zero(text);
+    text[..2].copy_from_slice(b"\\x");
+    let pairs = text[2..].as_chunks_mut::<2>().0;
+    for (pairs, bytes) in pairs.chunks_mut(interrupt::STRIDE).zip(bytes.chunks(interrupt::STRIDE)) {
+        for (pair, byte) in pairs.iter_mut().zip(bytes) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        interrupt::check();
     }
+    pg_sys::Datum::from(text.as_mut_ptr())
 }
 
 impl AsRef<[u8]> for Value<'_> {
