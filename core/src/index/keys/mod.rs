@@ -108,8 +108,8 @@ mod tile;
 
 pub use crate::index::chain::{Chain, META_PAGE};
 pub use crate::index::page::{
-    Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, RunProblem,
-    SPECIAL_BYTES, Sink, Special,
+    Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, SPECIAL_BYTES,
+    Sink, Special,
 };
 pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
