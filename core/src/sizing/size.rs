@@ -39,8 +39,9 @@
 //! most 1.6 % more than the least size (in `classic`, whose surplus is the same share of larger sizes, up to 2.1 % at
 //! 1e-6 and 2.3 % at 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
+pub use crate::error::Parameters as Size;
 use crate::error::{Result, TooLarge};
-use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES, Shape};
+use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
 
 use super::limits::check_fpr;
 use super::search::{first, greatest_load};
@@ -53,28 +54,6 @@ const GRID: f64 = 64.0;
 const LEAST_ON_GRID: f64 = 64.0;
 /// The same in `classic`, where a block is a bit.
 const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
-
-/// The size of a filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Size {
-    /// The layout.
-    pub layout: Layout,
-    /// Hashes per element (k).
-    pub num_hashes: u32,
-    /// Blocks of the payload.
-    pub blocks: u64,
-    /// How many distinct elements it holds at its rate.
-    pub capacity: u64,
-    /// The false positive rate promised at that capacity.
-    pub fpr: f64,
-}
-
-impl Size {
-    /// The shape, which decides the bits that an element sets.
-    pub fn shape(&self) -> Shape {
-        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
-    }
-}
 
 /// Hashes per element and the bits per element costs, at one rate in the limit of many blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
