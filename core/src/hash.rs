@@ -69,8 +69,8 @@ impl Sink for Stream {
 }
 
 /// What places an element among shards, however many there are: XXH64 with seed 1 over the eight little-endian bytes of
-/// its hash, which itself has no bits left to choose a shard with. Who has elements in this order has them in the order
-/// of their shards.
+/// its hash, which itself has no bits left to choose a shard with. Elements in this order are in the order of their
+/// shards.
 pub fn shard_hash(hash: u64) -> u64 {
     xxh64(&hash.to_le_bytes(), 1)
 }
