@@ -187,10 +187,7 @@ pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], limit: u6
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(entries) => {
             let mut all = memory::list(entries.len() + hashes.len());
-            for stride in entries.chunks(interrupt::STRIDE / 8) {
-                all.extend(sparse::values(stride));
-                interrupt::check();
-            }
+            all.extend(interrupt::each(sparse::values(entries)));
             let sorted = all.len();
             all.extend(hashes);
             let distinct = sparse::sort_distinct(&mut all, sorted);

@@ -212,11 +212,8 @@ fn elements_for(layout: Layout, num_hashes: u32, blocks: u64, ones: u64) -> f64 
 pub fn cardinality(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
-        Body::Sparse(entries) => entries.len() as f64,
-        Body::Dense(bits) if h.base_blocks == h.blocks => {
-            elements_for(h.layout, h.num_hashes, h.blocks, count_ones(bits))
-        }
-        Body::Dense(bits) => finest_agreeing(h, &by_size(h, bits)),
+        Body::Dense(bits) if h.base_blocks != h.blocks => finest_agreeing(h, &by_size(h, bits)),
+        _ => present(view),
     }
 }
 

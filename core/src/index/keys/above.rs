@@ -182,10 +182,7 @@ pub(super) fn words_per_block(size: PageSize) -> usize {
 
 /// A slot without elements.
 fn no_bits(blocks: u64, size: PageSize) -> Vec<u64> {
-    let words = blocks as usize * words_per_block(size);
-    let mut bits = memory::list(words);
-    bits.resize(words, 0);
-    bits
+    memory::zeroed(blocks as usize * words_per_block(size))
 }
 
 /// Sets the bits of hashes in a slot.

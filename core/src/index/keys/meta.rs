@@ -182,9 +182,6 @@ impl Directory {
     }
 
     /// Moves the runs of the metapage to a new directory page, and returns that with its number.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there is no page number left.
     pub(super) fn close(&mut self) -> error::Result<(PageNumber, Vec<u8>)> {
         self.chain.add_page()?;
         let page = self.chain.newest_page(self.options.size, &records(&self.open));
