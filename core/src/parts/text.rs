@@ -15,8 +15,8 @@
 //! Lines of a log are full of digits. In 16 pages of them all groups of three digits occur, which so tell nothing, and
 //! most groups with one. So **a window with a digit among its three bytes has two more**. There are ten times as many
 //! of these, most of them rare, and a pattern has several: one hash for each is enough. The others, of which a changed
-//! letter makes only three, have two. By a model of 150,000 lines, 29 % digits, in ranges of 16 pages, a pattern of 8 to
-//! 20 bytes that no row has reads 8 to 10 % of the ranges instead of 27 %, with an index of the same size.
+//! letter makes only three, have two. By a model of 150,000 lines, 29 % digits, in ranges of 16 pages, a pattern of 8
+//! to 20 bytes that no row has reads 8 to 10 % of the ranges instead of 27 %, with an index of the same size.
 //!
 //! # Folding
 //!
