@@ -1,7 +1,7 @@
 //! Errors and the values that they are about. The caller writes the messages for users; those here are for tests and
 //! logs.
 
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 use std::fmt;
 
 /// An error: one pointer, so that results are returned in registers.
@@ -249,6 +249,13 @@ pub struct Parameters {
     pub capacity: u64,
     /// The false positive rate promised at that capacity.
     pub fpr: f64,
+}
+
+impl Parameters {
+    /// The shape, which decides the bits that an element sets.
+    pub fn shape(&self) -> Shape {
+        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
+    }
 }
 
 impl Error {

@@ -14,6 +14,7 @@
 //! ```
 
 use crate::canonical::Sink;
+use crate::interrupt::{Meter, STRIDE};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 /// Identifies this scheme in the stored form.
@@ -35,13 +36,13 @@ pub fn seeded(bytes: &[u8], seed: u64) -> u64 {
 
 /// The same hash as of an element, in strides that can be cancelled.
 pub fn hash_long(bytes: &[u8]) -> u64 {
-    if bytes.len() <= crate::interrupt::STRIDE { hash(bytes) } else { Stream::of(|stream| stream.write(bytes)) }
+    if bytes.len() <= STRIDE { hash(bytes) } else { Stream::of(|stream| stream.write(bytes)) }
 }
 
 /// The same hash of bytes that are written piece by piece, which can be cancelled in between.
 pub struct Stream {
     state: Xxh64,
-    unchecked: usize,
+    meter: Meter,
 }
 
 impl Stream {
@@ -52,7 +53,7 @@ impl Stream {
 
     /// The same as [`seeded`].
     pub fn seeded(seed: u64, write: impl FnOnce(&mut Stream)) -> u64 {
-        let mut stream = Stream { state: Xxh64::new(seed), unchecked: 0 };
+        let mut stream = Stream { state: Xxh64::new(seed), meter: Meter::default() };
         write(&mut stream);
         stream.state.digest()
     }
@@ -60,20 +61,16 @@ impl Stream {
 
 impl Sink for Stream {
     fn write(&mut self, bytes: &[u8]) {
-        for stride in bytes.chunks(crate::interrupt::STRIDE) {
+        for stride in bytes.chunks(STRIDE) {
             self.state.update(stride);
-            self.unchecked += stride.len();
-            if self.unchecked >= crate::interrupt::STRIDE {
-                self.unchecked = 0;
-                crate::interrupt::check();
-            }
+            self.meter.add(stride.len());
         }
     }
 }
 
 /// What places an element among shards, however many there are: XXH64 with seed 1 over the eight little-endian bytes of
-/// its hash, which itself has no bits left to choose a shard with. Who has elements in this order has them in the order
-/// of their shards.
+/// its hash, which itself has no bits left to choose a shard with. Elements in this order are in the order of their
+/// shards.
 pub fn shard_hash(hash: u64) -> u64 {
     xxh64(&hash.to_le_bytes(), 1)
 }

@@ -20,6 +20,36 @@ pub fn check() {
     }
 }
 
+/// The same items, with a check after each few of them.
+pub fn each<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    const ITEMS: usize = 1 << 16;
+    let mut passed = 0usize;
+    items.inspect(move |_| {
+        passed += 1;
+        if passed.is_multiple_of(ITEMS) {
+            check();
+        }
+    })
+}
+
+/// Counts bytes, to check once in a stride.
+#[derive(Debug, Default)]
+pub struct Meter {
+    unchecked: usize,
+}
+
+impl Meter {
+    /// Counts bytes that were processed.
+    #[inline(always)]
+    pub fn add(&mut self, bytes: usize) {
+        self.unchecked += bytes;
+        if self.unchecked >= STRIDE {
+            self.unchecked = 0;
+            check();
+        }
+    }
+}
+
 /// Copies bytes, in strides that can be cancelled.
 pub fn copy(into: &mut [u8], from: &[u8]) {
     assert_eq!(into.len(), from.len());

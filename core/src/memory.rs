@@ -77,14 +77,14 @@ pub fn copy(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// `len` zero bytes.
-pub fn zeroed(len: usize) -> Vec<u8> {
-    let mut bytes = list(len);
-    while bytes.len() < len {
-        bytes.resize(len.min(bytes.len() + interrupt::STRIDE), 0);
+/// `len` zeros.
+pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
+    let mut zeros = list(len);
+    while zeros.len() < len {
+        zeros.resize(len.min(zeros.len() + interrupt::STRIDE / size_of::<T>()), T::default());
         interrupt::check();
     }
-    bytes
+    zeros
 }
 
 #[cfg(test)]
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn lists_are_what_was_asked_for() {
-        assert_eq!(zeroed(3 * interrupt::STRIDE + 5), vec![0; 3 * interrupt::STRIDE + 5]);
-        assert_eq!(zeroed(0), []);
+        assert_eq!(zeroed::<u8>(3 * interrupt::STRIDE + 5), vec![0u8; 3 * interrupt::STRIDE + 5]);
+        assert_eq!(zeroed::<u8>(0), []);
         let bytes: Vec<u8> = (0..2 * interrupt::STRIDE + 1).map(|i| i as u8).collect();
         assert_eq!(copy(&bytes), bytes);
         assert_eq!(collect([1, 2, 3].into_iter()), [1, 2, 3]);
@@ -109,7 +109,7 @@ mod tests {
         install(|bytes| std::panic::panic_any(bytes));
         let refused =
             |ask: fn()| *std::panic::catch_unwind(ask).expect_err("refused").downcast::<usize>().expect("bytes");
-        assert_eq!(refused(|| drop(zeroed(isize::MAX as usize))), isize::MAX as usize);
+        assert_eq!(refused(|| drop(zeroed::<u8>(isize::MAX as usize))), isize::MAX as usize);
         assert_eq!(refused(|| drop(list::<u64>(usize::MAX / 4))), usize::MAX);
     }
 }

@@ -35,26 +35,17 @@ pub fn integer(value: i64) -> [u8; 8] {
 /// A float of either width: -0 becomes 0, every NaN the same one.
 #[inline]
 pub fn float(value: f64) -> [u8; 8] {
-    let value = if value.is_nan() {
-        f64::from_bits(0x7FF8_0000_0000_0000)
-    } else if value == 0.0 {
-        0.0
-    } else {
-        value
-    };
+    const NAN: f64 = f64::from_bits(0x7FF8_0000_0000_0000);
+    // -0 + 0 is 0.
+    let value = if value.is_nan() { NAN } else { value + 0.0 };
     value.to_bits().to_le_bytes()
 }
 
 /// A float in Parquet's 32-bit form, normalised as by [`float`].
 #[inline]
 pub fn float32(value: f32) -> [u8; 4] {
-    let value = if value.is_nan() {
-        f32::from_bits(0x7FC0_0000)
-    } else if value == 0.0 {
-        0.0
-    } else {
-        value
-    };
+    const NAN: f32 = f32::from_bits(0x7FC0_0000);
+    let value = if value.is_nan() { NAN } else { value + 0.0 };
     value.to_bits().to_le_bytes()
 }
 

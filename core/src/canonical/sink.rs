@@ -1,6 +1,6 @@
 //! What canonical bytes are written to.
 
-use crate::interrupt;
+use crate::interrupt::Meter;
 
 /// What canonical bytes are written to.
 pub trait Sink {
@@ -12,7 +12,7 @@ pub trait Sink {
 #[derive(Debug, Default)]
 pub struct Count {
     total: u64,
-    unchecked: usize,
+    meter: Meter,
 }
 
 impl Count {
@@ -27,11 +27,7 @@ impl Count {
 impl Sink for Count {
     fn write(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        self.unchecked += bytes.len();
-        if self.unchecked >= interrupt::STRIDE {
-            self.unchecked = 0;
-            interrupt::check();
-        }
+        self.meter.add(bytes.len());
     }
 }
 

@@ -13,13 +13,13 @@
 
 use crate::hash::reduce;
 use crate::interrupt;
-use crate::layout::{Blocked, Scheme, Shape};
+use crate::layout::{Blocked, Layout, Scheme, Shape};
 use crate::simd::prefetch as prefetch_line;
 
 /// The largest value of a counter, which means this or more.
 pub const SATURATED: u8 = 15;
 /// Counters of a block.
-pub const BLOCK_COUNTERS: u64 = Blocked::BLOCK_BITS;
+pub const BLOCK_COUNTERS: u64 = Layout::Blocked.block_bits();
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = BLOCK_COUNTERS as usize / 2;
 
@@ -42,7 +42,7 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
 /// twice is set once, and so counted once.
 #[inline(always)]
 fn positions(shape: Shape, hash: u64) -> [u64; 8] {
-    let mut block = [0u8; Blocked::BLOCK_BITS as usize / 8];
+    let mut block = [0u8; BLOCK_COUNTERS as usize / 8];
     Blocked::insert(&mut block, Shape { blocks: 1, ..shape }, hash);
     let words = block.as_chunks::<8>().0;
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))
@@ -87,17 +87,21 @@ pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     (0..BLOCK_BYTES / CACHE_LINE).for_each(|line| prefetch_line(payload, start + line * CACHE_LINE));
 }
 
-/// Counts one more copy of an element.
-#[inline]
-pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
-    let block = block_of(payload, shape, hash);
+/// Calls `change` with the byte of each counter of an element that isn't saturated, and with one in that counter.
+#[inline(always)]
+fn change(block: &mut [u8; BLOCK_BYTES], shape: Shape, hash: u64, change: impl Fn(&mut u8, u8)) {
     all_positions(shape, hash, |p| {
-        let one = 1 << shift(p);
         if block[p / 2] >> shift(p) & SATURATED != SATURATED {
-            block[p / 2] += one;
+            change(&mut block[p / 2], 1 << shift(p));
         }
         true
     });
+}
+
+/// Counts one more copy of an element.
+#[inline]
+pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
+    change(block_of(payload, shape, hash), shape, hash, |byte, one| *byte += one);
 }
 
 /// Counts one copy of an element less, in those of its counters that aren't saturated. Returns `false`, without a
@@ -105,16 +109,11 @@ pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
 #[inline]
 pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) -> bool {
     let block = block_of(payload, shape, hash);
-    if !block_contains(block, shape, hash) {
-        return false;
+    let is_there = block_contains(block, shape, hash);
+    if is_there {
+        change(block, shape, hash, |byte, one| *byte -= one);
     }
-    all_positions(shape, hash, |p| {
-        let one = 1 << shift(p);
-        if block[p / 2] >> shift(p) & SATURATED != SATURATED {
-            block[p / 2] -= one;
-        }
-        true
-    })
+    is_there
 }
 
 /// Adds two payloads' sixteen counters each, up to saturation.

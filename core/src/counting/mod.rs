@@ -225,9 +225,8 @@ impl<'a> Counting<'a> {
         let h = &self.header;
         let mut value: B = self.copy(h);
         let payload = payload_mut(&mut value, h);
-        for (i, &hash) in hashes.iter().enumerate() {
+        for &hash in interrupt::each(hashes.iter()) {
             counters::remove(payload, h.shape(), hash);
-            check_at(i);
         }
         Some(if interrupt::is_zero(payload) { empty(h) } else { value })
     }
@@ -287,17 +286,8 @@ impl<'a> Counting<'a> {
 
 /// Counts one more copy of each of these elements.
 pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
-    for (i, &hash) in hashes.iter().enumerate() {
+    for &hash in interrupt::each(hashes.iter()) {
         counters::add(payload, header.shape(), hash);
-        check_at(i);
-    }
-}
-
-/// Checks for interrupts once per many elements.
-#[inline(always)]
-fn check_at(i: usize) {
-    if i % (1 << 16) == (1 << 16) - 1 {
-        interrupt::check();
     }
 }
 

@@ -130,13 +130,10 @@ fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, 
 /// Writes hashes to the start of a sparse payload. Returns how many there were.
 pub(crate) fn write_hashes(payload: &mut [u8], hashes: impl Iterator<Item = u64>) -> usize {
     let slots = payload.as_chunks_mut::<8>().0;
-    let mut written = 0usize;
-    for (slot, hash) in slots.iter_mut().zip(hashes) {
+    let mut written = 0;
+    for (slot, hash) in interrupt::each(slots.iter_mut().zip(hashes)) {
         *slot = hash.to_le_bytes();
         written += 1;
-        if written.is_multiple_of(interrupt::STRIDE) {
-            interrupt::check();
-        }
     }
     written
 }
@@ -190,10 +187,7 @@ pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], limit: u6
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(entries) => {
             let mut all = memory::list(entries.len() + hashes.len());
-            for stride in entries.chunks(interrupt::STRIDE / 8) {
-                all.extend(sparse::values(stride));
-                interrupt::check();
-            }
+            all.extend(interrupt::each(sparse::values(entries)));
             let sorted = all.len();
             all.extend(hashes);
             let distinct = sparse::sort_distinct(&mut all, sorted);

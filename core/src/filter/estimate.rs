@@ -109,9 +109,10 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
 
 /// The sum of the rates of all blocks of `blocked`, of which many have the same number of bits set.
 fn rate_of_blocks(num_hashes: u32, bits: &[u8]) -> f64 {
-    let mut with_ones = [0; simd::COUNTS];
+    let mut with_ones = [0u64; 513];
     for stride in bits.chunks(interrupt::STRIDE) {
-        simd::tally_blocks(stride, &mut with_ones);
+        let blocks = stride.as_chunks::<64>().0;
+        blocks.iter().for_each(|block| with_ones[simd::count_ones(block) as usize] += 1);
         interrupt::check();
     }
     let rates = with_ones.iter().enumerate().filter(|&(_, &blocks)| blocks > 0);
@@ -138,12 +139,9 @@ fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     for first in (0..header.blocks).step_by(window as usize) {
         let bits = window.min(header.blocks - first);
         let mut marked = memory::zeroed(bits.div_ceil(8) as usize);
-        for (i, position) in positions().enumerate() {
+        for position in interrupt::each(positions()) {
             if let Some(bit) = position.checked_sub(first).filter(|&bit| bit < bits) {
                 marked[(bit >> 3) as usize] |= 1 << (bit & 7);
-            }
-            if i % MOST_POSITIONS == 0 {
-                interrupt::check();
             }
         }
         ones += count_ones(&marked);
@@ -160,23 +158,17 @@ fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
         return (ones, (ones as f64 / header.blocks as f64).powi(num_hashes as i32));
     }
     // Ascending hashes have ascending blocks, so one block at a time is enough.
+    let shape = header.shape();
+    let one_block = Shape { blocks: 1, ..shape };
     let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
-    let (mut ones, mut sum, mut current) = (0, 0.0, None);
-    for (i, hash) in sparse::values(entries).enumerate() {
-        if i % MOST_POSITIONS == 0 {
-            interrupt::check();
-        }
-        let index = header.shape().block_of(hash);
-        if current.is_some_and(|c| c != index) {
-            ones += count_ones(&block);
-            sum += block_rate(layout, num_hashes, &block);
-            block.fill(0);
-        }
-        current = Some(index);
-        Shape { blocks: 1, ..header.shape() }.insert_all(&mut block, &[hash]);
+    let (mut ones, mut sum) = (0, 0.0);
+    let index = |entry: &[u8; 8]| shape.block_of(sparse::value(entry));
+    for own in interrupt::each(entries.chunk_by(|a, b| index(a) == index(b))) {
+        block.fill(0);
+        sparse::values(own).for_each(|hash| one_block.insert_all(&mut block, &[hash]));
+        ones += count_ones(&block);
+        sum += block_rate(layout, num_hashes, &block);
     }
-    ones += count_ones(&block);
-    sum += block_rate(layout, num_hashes, &block);
     (ones, sum / header.blocks as f64)
 }
 
@@ -220,11 +212,8 @@ fn elements_for(layout: Layout, num_hashes: u32, blocks: u64, ones: u64) -> f64 
 pub fn cardinality(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
-        Body::Sparse(entries) => entries.len() as f64,
-        Body::Dense(bits) if h.base_blocks == h.blocks => {
-            elements_for(h.layout, h.num_hashes, h.blocks, count_ones(bits))
-        }
-        Body::Dense(bits) => finest_agreeing(h, &by_size(h, bits)),
+        Body::Dense(bits) if h.base_blocks != h.blocks => finest_agreeing(h, &by_size(h, bits)),
+        _ => present(view),
     }
 }
 

@@ -171,9 +171,6 @@ impl<'a> Header<'a> {
     }
 
     /// Checks that a filter with this header may have this many bytes.
-    ///
-    /// # Errors
-    /// As [`Header::check_size`].
     pub(crate) fn check_bytes(&self, bytes: u64, limit: u64) -> Result<()> {
         if bytes <= limit { Ok(()) } else { Err(TooLarge::Bytes { bytes, limit, own: self.parameters() }.into()) }
     }

@@ -10,9 +10,9 @@
 //! two.
 
 use super::buffer::Buffer;
-use super::build::{Request, insert_entries, settle};
+use super::build::{insert_entries, settle};
 use super::header::{Capacity, Header, payload_mut};
-use super::merge::{gcd, or_into};
+use super::merge::gcd;
 use super::view::{Body, View};
 use crate::error::{Error, InvalidParameter, Result};
 use crate::kind::Kind;
@@ -28,7 +28,7 @@ use crate::sizing::{self, Size};
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
         (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),
-        (Body::Dense(_), Some(capacity)) => resize_bits(view, capacity, limit),
+        (Body::Dense(bits), Some(capacity)) => resize_bits(&view.header, bits, capacity, limit),
         (Body::Dense(_), None) => Err(InvalidParameter::ResizeNeedsCapacity.into()),
     }
 }
@@ -38,8 +38,7 @@ fn resize_list<B: Buffer>(h: &Header<'_>, entries: &[[u8; 8]], capacity: Option<
         Some(capacity) => Header::sized(sizing::size(h.layout, capacity, h.fpr)?, h.kind),
         None => {
             let kind = if entries.is_empty() { Kind::NONE } else { h.kind };
-            let unsized_ = Request { capacity: None, fpr: h.fpr, layout: h.layout }.header(limit)?;
-            settle(&Header { kind, ..unsized_ }, entries.len(), u64::MAX)?
+            settle(&Header { kind, ..Header::unsized_(h.layout, h.fpr) }, entries.len(), u64::MAX)?
         }
     };
     if header.blocks > h.blocks {
@@ -53,9 +52,7 @@ fn resize_list<B: Buffer>(h: &Header<'_>, entries: &[[u8; 8]], capacity: Option<
     Ok(value)
 }
 
-fn resize_bits<B: Buffer>(view: &View<'_>, capacity: u64, limit: u64) -> Result<B> {
-    let h = &view.header;
-    let Body::Dense(bits) = view.body else { return Ok(view.to_buffer()) };
+fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64) -> Result<B> {
     let blocks = blocks_for(h, capacity)?;
     let header =
         Header { blocks, base_blocks: gcd(h.base_blocks, blocks), capacity: Capacity::Elements(capacity), ..*h };
@@ -68,7 +65,7 @@ fn resize_bits<B: Buffer>(view: &View<'_>, capacity: u64, limit: u64) -> Result<
     let mut value: B = header.dense();
     let payload = payload_mut(&mut value, &header);
     if blocks >= h.blocks {
-        or_into(payload, blocks, view);
+        h.layout.spread(bits, payload, blocks / h.blocks);
     } else {
         h.layout.fold(bits, payload, h.blocks / blocks);
     }
@@ -122,7 +119,7 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::error::{Class, Problem};
-    use crate::filter::build::{contains, from_hashes};
+    use crate::filter::build::{Request, contains, from_hashes};
     use crate::filter::{estimate, sparse};
     use crate::hash::word;
     use crate::kind::Tag;

@@ -1,5 +1,7 @@
 //! Sparse filters: the ascending list of their elements' 64-bit hashes, eight little-endian bytes each.
 
+use crate::interrupt;
+
 /// The hash in one entry.
 #[inline(always)]
 pub fn value(entry: &[u8; 8]) -> u64 {
@@ -13,9 +15,9 @@ pub fn values(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
 
 /// Whether the hashes ascend strictly.
 pub fn is_ascending(list: &[[u8; 8]]) -> bool {
-    const STRIDE: usize = crate::interrupt::STRIDE / 8;
+    const STRIDE: usize = interrupt::STRIDE / 8;
     (0..list.len()).step_by(STRIDE).all(|from| {
-        crate::interrupt::check();
+        interrupt::check();
         // With the first of the next stride.
         let stride = &list[from..list.len().min(from + STRIDE + 1)];
         stride.windows(2).all(|pair| value(&pair[0]) < value(&pair[1]))
@@ -97,7 +99,7 @@ fn merge_runs(hashes: &mut [u64], sorted: usize) {
 fn sort_long(hashes: &mut [u64], bit: u32) {
     if hashes.len() < LONG || bit == 0 {
         hashes.sort_unstable();
-        crate::interrupt::check();
+        interrupt::check();
         return;
     }
     let (without, with) = split(hashes, bit - 1);
@@ -125,7 +127,7 @@ fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
         hashes.swap(i, without);
         without += usize::from(hash >> bit & 1 == 0);
     }
-    crate::interrupt::check();
+    interrupt::check();
     hashes.split_at_mut(without)
 }
 
@@ -149,10 +151,7 @@ pub fn has_few_repetitions(hashes: &[u64]) -> bool {
 /// Drops repeated neighbours. Returns how many hashes are left at the front.
 fn dedup(hashes: &mut [u64]) -> usize {
     let mut kept = usize::from(!hashes.is_empty());
-    for i in 1..hashes.len() {
-        if i.is_multiple_of(LONG) {
-            crate::interrupt::check();
-        }
+    for i in interrupt::each(1..hashes.len()) {
         if hashes[i] != hashes[kept - 1] {
             hashes[kept] = hashes[i];
             kept += 1;
@@ -164,14 +163,7 @@ fn dedup(hashes: &mut [u64]) -> usize {
 /// The union of two ascending lists.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
     let (mut a, mut b) = (values(a).peekable(), values(b).peekable());
-    let mut given = 0usize;
-    std::iter::from_fn(move || {
-        given += 1;
-        if given.is_multiple_of(LONG) {
-            crate::interrupt::check();
-        }
-        next_of_two(&mut a, &mut b)
-    })
+    interrupt::each(std::iter::from_fn(move || next_of_two(&mut a, &mut b)))
 }
 
 /// The lesser of the next hashes of both.

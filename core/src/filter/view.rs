@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::check::{check_bits, check_dense, check_is_whole, check_sparse, parse_header, require};
-use super::header::{DENSE, Header};
+use super::header::{DENSE, Header, payload_mut};
 use super::sparse;
 use crate::error::Result;
 use crate::interrupt;
@@ -64,19 +64,12 @@ impl<'a> View<'a> {
 
     /// A copy of the stored form.
     pub fn to_buffer<B: Buffer>(&self) -> B {
-        let prefix = self.header.prefix_bytes();
-        match self.body {
-            Body::Sparse(hashes) => {
-                let mut value: B = self.header.sparse(hashes.len());
-                interrupt::copy(&mut value.bytes_mut()[prefix..], hashes.as_flattened());
-                value
-            }
-            Body::Dense(bits) => {
-                let mut value: B = self.header.dense();
-                interrupt::copy(&mut value.bytes_mut()[prefix..], bits);
-                value
-            }
-        }
+        let (mut value, payload): (B, _) = match self.body {
+            Body::Sparse(hashes) => (self.header.sparse(hashes.len()), hashes.as_flattened()),
+            Body::Dense(bits) => (self.header.dense(), bits),
+        };
+        interrupt::copy(payload_mut(&mut value, &self.header), payload);
+        value
     }
 }
 

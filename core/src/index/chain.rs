@@ -114,9 +114,6 @@ impl Chain {
     }
 
     /// Allocates a directory page, which becomes the newest.
-    ///
-    /// # Errors
-    /// As [`Chain::allocate`].
     pub(super) fn add_page(&mut self) -> Result<()> {
         let page = self.allocate(1)?;
         self.pages.push(page);

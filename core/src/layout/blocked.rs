@@ -12,7 +12,7 @@
 use super::scheme::{self, Scheme};
 use super::shape::Shape;
 use crate::hash::{reduce, word};
-use crate::simd::{self, Blocks, POSITIONS_PER_WORD, prefetch};
+use crate::simd::{Blocks, POSITIONS_PER_WORD, prefetch};
 
 /// The `blocked` layout.
 pub struct Blocked;
@@ -56,8 +56,6 @@ impl Blocked {
 }
 
 impl Scheme for Blocked {
-    const BLOCK_BITS: u64 = 512;
-
     #[inline(always)]
     fn block_of(shape: Shape, hash: u64) -> u64 {
         reduce(hash, shape.blocks)
@@ -95,18 +93,6 @@ impl Scheme for Blocked {
         prefetch(payload, Self::offset(shape, hash));
     }
 
-    fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
-        if !simd::insert_all(payload, blocks_of(shape), hashes) {
-            scheme::insert_all_portably::<Self>(payload, shape, hashes);
-        }
-    }
-
-    fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], mut found: impl FnMut(bool)) {
-        if !simd::contains_each(payload, blocks_of(shape), hashes, &mut found) {
-            scheme::contains_each_portably::<Self>(payload, shape, hashes, found);
-        }
-    }
-
     fn spread(small: &[u8], large: &mut [u8], q: u64) {
         scheme::spread_blocks::<BLOCK_BYTES>(small, large, q);
     }
@@ -116,7 +102,8 @@ impl Scheme for Blocked {
     }
 }
 
-fn blocks_of(shape: Shape) -> Blocks {
+/// The blocks of a shape of this layout, for code for particular CPUs.
+pub(super) fn blocks_of(shape: Shape) -> Blocks {
     Blocks { count: shape.blocks, num_hashes: shape.num_hashes }
 }
 
@@ -125,6 +112,7 @@ mod tests {
     use super::*;
     use crate::hash::word;
     use crate::layout::Layout;
+    use crate::simd;
 
     #[test]
     fn faster_ways_do_what_the_portable_one_does() {

@@ -9,7 +9,7 @@
 use super::scheme::Scheme;
 use super::shape::Shape;
 use crate::hash::{reduce, word};
-use crate::interrupt::STRIDE;
+use crate::interrupt;
 use crate::simd::prefetch;
 
 /// The `classic` layout.
@@ -35,10 +35,10 @@ fn set_range(bits: &mut [u8], from: u64, to: u64) {
         bits[first] |= head & tail;
     } else {
         bits[first] |= head;
-        for stride in bits[first + 1..last].chunks_mut(STRIDE) {
+        for stride in bits[first + 1..last].chunks_mut(interrupt::STRIDE) {
             stride.fill(0xFF);
-            if stride.len() == STRIDE {
-                crate::interrupt::check();
+            if stride.len() == interrupt::STRIDE {
+                interrupt::check();
             }
         }
         bits[last] |= tail;
@@ -47,21 +47,16 @@ fn set_range(bits: &mut [u8], from: u64, to: u64) {
 
 /// Calls `visit` with the position of every set bit, in order.
 fn for_each_set_bit(bits: &[u8], mut visit: impl FnMut(u64)) {
-    for (i, &byte) in bits.iter().enumerate() {
+    for (i, &byte) in interrupt::each(bits.iter().enumerate()) {
         let mut rest = byte;
         while rest != 0 {
             visit(i as u64 * 8 + u64::from(rest.trailing_zeros()));
             rest &= rest - 1;
         }
-        if i % STRIDE == 0 {
-            crate::interrupt::check();
-        }
     }
 }
 
 impl Scheme for Classic {
-    const BLOCK_BITS: u64 = 1;
-
     #[inline(always)]
     fn block_of(shape: Shape, hash: u64) -> u64 {
         reduce(word(hash, 0), shape.blocks)

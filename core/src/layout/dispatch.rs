@@ -1,12 +1,12 @@
 //! The operations of a payload, by its layout.
 
-use super::blocked::Blocked;
+use super::blocked::{Blocked, blocks_of};
 use super::classic::{self, Classic};
 use super::name::Layout;
 use super::parquet::Parquet;
 use super::scheme::{Scheme, or_bytes};
 use super::shape::Shape;
-use crate::interrupt;
+use crate::{interrupt, simd};
 
 /// Elements whose bits are set between two checks for interrupts.
 const UNCANCELLED: usize = 1 << 16;
@@ -45,13 +45,13 @@ impl Shape {
 
     /// Sets the bits of many elements in a dense payload.
     pub fn insert_all(self, payload: &mut [u8], hashes: &[u64]) {
-        let mut pieces = hashes.chunks(UNCANCELLED);
-        if let Some(first) = pieces.next() {
-            with_scheme!(self.layout, S => S::insert_all(payload, self, first));
-        }
-        for piece in pieces {
-            interrupt::check();
-            with_scheme!(self.layout, S => S::insert_all(payload, self, piece));
+        for (i, piece) in hashes.chunks(UNCANCELLED).enumerate() {
+            if i > 0 {
+                interrupt::check();
+            }
+            if self.layout != Layout::Blocked || !simd::insert_all(payload, blocks_of(self), piece) {
+                with_scheme!(self.layout, S => S::insert_all(payload, self, piece));
+            }
         }
     }
 
@@ -62,8 +62,10 @@ impl Shape {
     }
 
     /// Probes many elements in a dense payload. Calls `found` with each result, in order.
-    pub fn contains_each(self, payload: &[u8], hashes: &[u64], found: impl FnMut(bool)) {
-        with_scheme!(self.layout, S => S::contains_each(payload, self, hashes, found));
+    pub fn contains_each(self, payload: &[u8], hashes: &[u64], mut found: impl FnMut(bool)) {
+        if self.layout != Layout::Blocked || !simd::contains_each(payload, blocks_of(self), hashes, &mut found) {
+            with_scheme!(self.layout, S => S::contains_each(payload, self, hashes, found));
+        }
     }
 
     /// Prefetches the first memory that a probe for this element needs.

@@ -32,8 +32,6 @@ fn mask(hash: u64) -> [u32; 8] {
 }
 
 impl Scheme for Parquet {
-    const BLOCK_BITS: u64 = 256;
-
     #[inline(always)]
     fn block_of(shape: Shape, hash: u64) -> u64 {
         ((hash >> 32) * shape.blocks) >> 32

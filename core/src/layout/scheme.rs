@@ -1,14 +1,11 @@
 //! The operations of a layout, and code that several layouts share.
 
 use super::shape::Shape;
-use crate::interrupt::{STRIDE, check};
+use crate::interrupt::{Meter, STRIDE, check};
 use crate::simd::PREFETCH_AHEAD;
 
 /// The operations of a layout. The payload always has [`Shape::payload_bytes`] bytes.
 pub trait Scheme {
-    /// Bits of a block.
-    const BLOCK_BITS: u64;
-
     /// The first block that an element touches; in `classic`, its first bit.
     fn block_of(shape: Shape, hash: u64) -> u64;
 
@@ -23,12 +20,22 @@ pub trait Scheme {
 
     /// Sets the bits of many elements, prefetching memory.
     fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
-        insert_all_portably::<Self>(payload, shape, hashes);
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
+                Self::prefetch(payload, shape, ahead);
+            }
+            Self::insert(payload, shape, hash);
+        }
     }
 
     /// Probes many elements, prefetching memory. Calls `found` with each result, in order.
-    fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], found: impl FnMut(bool)) {
-        contains_each_portably::<Self>(payload, shape, hashes, found);
+    fn contains_each(payload: &[u8], shape: Shape, hashes: &[u64], mut found: impl FnMut(bool)) {
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
+                Self::prefetch(payload, shape, ahead);
+            }
+            found(Self::contains(payload, shape, hash));
+        }
     }
 
     /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
@@ -36,29 +43,6 @@ pub trait Scheme {
 
     /// ORs each `q` neighbouring blocks of `large` into one of `small`.
     fn fold(large: &[u8], small: &mut [u8], q: u64);
-}
-
-pub(super) fn insert_all_portably<S: Scheme + ?Sized>(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
-    for (i, &hash) in hashes.iter().enumerate() {
-        if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
-            S::prefetch(payload, shape, ahead);
-        }
-        S::insert(payload, shape, hash);
-    }
-}
-
-pub(super) fn contains_each_portably<S: Scheme + ?Sized>(
-    payload: &[u8],
-    shape: Shape,
-    hashes: &[u64],
-    mut found: impl FnMut(bool),
-) {
-    for (i, &hash) in hashes.iter().enumerate() {
-        if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
-            S::prefetch(payload, shape, ahead);
-        }
-        found(S::contains(payload, shape, hash));
-    }
 }
 
 /// ORs `from` into `into`, byte by byte, in strides that can be cancelled.
@@ -77,26 +61,16 @@ pub fn and_bytes(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Checks for interrupts if enough bytes were processed since the last check.
-#[inline(always)]
-fn check_each_stride(since_check: &mut usize) {
-    if *since_check >= STRIDE {
-        check();
-        *since_check = 0;
-    }
-}
-
 /// Spreading for layouts whose blocks are `N` whole bytes.
 pub(super) fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
     let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
-    let mut since_check = 0;
+    let mut meter = Meter::default();
     for (block, copies) in small.chunks_exact(N).zip(large.chunks_exact_mut(group)) {
         for copies in copies.chunks_mut(STRIDE) {
             for copy in copies.chunks_exact_mut(N) {
                 copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b);
             }
-            since_check += copies.len();
-            check_each_stride(&mut since_check);
+            meter.add(copies.len());
         }
     }
 }
@@ -104,14 +78,13 @@ pub(super) fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u
 /// Folding for layouts whose blocks are `N` whole bytes.
 pub(super) fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
     let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
-    let mut since_check = 0;
+    let mut meter = Meter::default();
     for (block, copies) in small.chunks_exact_mut(N).zip(large.chunks_exact(group)) {
         for copies in copies.chunks(STRIDE) {
             for copy in copies.chunks_exact(N) {
                 block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c);
             }
-            since_check += copies.len();
-            check_each_stride(&mut since_check);
+            meter.add(copies.len());
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, PARQUET_HASHES, Shape};
 use crate::sizing::limits::DEFAULT_FPR;
 use crate::{interrupt, sizing};
-use thrift::{Field, Malformed, Read, Reader, write_i32, write_stop, write_struct};
+use thrift::{Field, Malformed, Read, Reader, STOP, UNION_OF_FIRST, write_i32};
 
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 32;
@@ -49,13 +49,9 @@ const MAX_HEADER_BYTES: usize = 64 << 10;
 fn header(bits: i32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(20);
     write_i32(&mut bytes, bits);
-    for _union in ["algorithm", "hash", "compression"] {
-        write_struct(&mut bytes);
-        write_struct(&mut bytes);
-        write_stop(&mut bytes);
-        write_stop(&mut bytes);
-    }
-    write_stop(&mut bytes);
+    // Algorithm, hash, compression.
+    bytes.extend([UNION_OF_FIRST; 3].as_flattened());
+    bytes.push(STOP);
     bytes
 }
 
@@ -139,19 +135,17 @@ struct Floats {
 
 /// The hashes of the floats of this kind that import and export add, the canonical ones first.
 fn floats(tag: Tag) -> Option<Floats> {
-    match tag {
-        Tag::ParquetFloat => {
-            let pair = |canonical: [u8; 4]| [canonical, (u32::from_le_bytes(canonical) | 1 << 31).to_le_bytes()];
-            let hashes = |value| pair(scalar::float32(value)).map(|bytes| hash(&bytes));
-            Some(Floats { zeros: hashes(0.0), nans: hashes(f32::NAN) })
-        }
-        Tag::ParquetDouble => {
-            let pair = |canonical: [u8; 8]| [canonical, (u64::from_le_bytes(canonical) | 1 << 63).to_le_bytes()];
-            let hashes = |value| pair(scalar::float(value)).map(|bytes| hash(&bytes));
-            Some(Floats { zeros: hashes(0.0), nans: hashes(f64::NAN) })
-        }
-        _ => None,
+    fn with_other_sign<const N: usize>(canonical: [u8; N]) -> [u64; 2] {
+        let mut other = canonical;
+        other[N - 1] ^= 0x80;
+        [hash(&canonical), hash(&other)]
     }
+    let (zeros, nans) = match tag {
+        Tag::ParquetFloat => (with_other_sign(scalar::float32(0.0)), with_other_sign(scalar::float32(f32::NAN))),
+        Tag::ParquetDouble => (with_other_sign(scalar::float(0.0)), with_other_sign(scalar::float(f64::NAN))),
+        _ => return None,
+    };
+    Some(Floats { zeros, nans })
 }
 
 /// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind.

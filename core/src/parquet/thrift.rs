@@ -16,7 +16,7 @@
 pub const MAX_DEPTH: u32 = 64;
 
 /// The end of a struct.
-const STOP: u8 = 0;
+pub const STOP: u8 = 0;
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const BYTE: u8 = 3;
@@ -116,18 +116,12 @@ impl<'a> Reader<'a> {
     }
 
     /// An i32.
-    ///
-    /// # Errors
-    /// [`Malformed`] for anything else.
     pub fn i32(&mut self) -> Read<i32> {
         let value = self.zigzag()?;
         i32::try_from(value).or_else(|_| invalid(format!("{value} is no 32-bit number")))
     }
 
     /// The next field of a struct; `None` at its end. `last` is the number of the field before, at first 0.
-    ///
-    /// # Errors
-    /// [`Malformed`] for anything else.
     pub fn field(&mut self, last: &mut i16) -> Read<Option<Field>> {
         let byte = self.byte()?;
         if byte == STOP {
@@ -142,9 +136,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the value of a field, which is nested `depth` deep.
-    ///
-    /// # Errors
-    /// [`Malformed`] for anything else.
     pub fn skip(&mut self, field: Field, depth: u32) -> Read<()> {
         match field.wire_type {
             // The type of a boolean field is its value.
@@ -208,12 +199,6 @@ pub fn write_i32(into: &mut Vec<u8>, value: i32) {
     into.push(rest as u8);
 }
 
-/// Starts a field that is a struct, whose number is one more than that of the field before.
-pub fn write_struct(into: &mut Vec<u8>) {
-    into.push(0x10 | STRUCT);
-}
-
-/// Ends a struct.
-pub fn write_stop(into: &mut Vec<u8>) {
-    into.push(STOP);
-}
+/// A field that is a union of the empty struct that it has as its first member. Its number is one more than that of the
+/// field before.
+pub const UNION_OF_FIRST: [u8; 4] = [0x10 | STRUCT, 0x10 | STRUCT, STOP, STOP];

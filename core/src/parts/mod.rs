@@ -1,7 +1,7 @@
 //! Parts of a value, for an index that finds rows by what is in them: members of an array, windows of a text, words,
 //! what a JSON document says.
 //!
-//! A row gives the index the hashes of its parts; a question is a [`Condition`] on such hashes. Both sides get them
+//! A row gives the index the hashes of its parts; a lookup has a [`Condition`] on such hashes. Both sides get them
 //! from the functions here, so that they cannot differ. The hash of a part is XXH64 over its bytes with a seed for each
 //! kind of part. So a part never meets one of another kind, nor a whole value, whose seed is 0. All are frozen, since
 //! stored indexes depend on them.

@@ -12,5 +12,5 @@ mod counts;
 mod prefetch;
 
 pub use blocks::{Blocks, POSITIONS_PER_WORD, PREFETCH_AHEAD, contains_each, insert_all};
-pub use counts::{COUNTS, count_ones, tally_blocks};
+pub use counts::count_ones;
 pub use prefetch::{prefetch, prefetches_far};

@@ -31,6 +31,9 @@ const FULL: f64 = 40.0;
 /// The false positive rate of a filter of `blocks` blocks and `hashes` hashes that holds `elements` distinct elements,
 /// averaged over sets.
 pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
+    if layout == Layout::Blocked {
+        return expected_in_blocks(BLOCK, num_hashes, blocks, elements);
+    }
     if elements <= 0.0 {
         return 0.0;
     }
@@ -39,7 +42,7 @@ pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> 
     }
     let rate = match layout {
         Layout::Classic => classic(num_hashes, blocks, elements),
-        _ => in_blocks(layout, num_hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)),
+        _ => binomial_mean(elements, 1.0 / blocks as f64, &mut parquet_block),
     };
     // Sums of many terms end a little above one.
     rate.min(1.0)
@@ -57,7 +60,8 @@ pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
     }
     match layout {
         Layout::Classic => (-(-load * f64::from(num_hashes)).exp_m1()).powi(num_hashes as i32),
-        _ => in_blocks(layout, num_hashes, |f| poisson_mean(load, f)),
+        Layout::Blocked => at_load_in_blocks(BLOCK, num_hashes, load),
+        Layout::Parquet => poisson_mean(load, &mut parquet_block),
     }
 }
 
@@ -113,15 +117,12 @@ pub(crate) fn spread(layout: Layout, num_hashes: u32, load: f64) -> Spread {
     Spread { mean, variance: variance.max(0.0), third: third.max(0.0) }
 }
 
-/// Averages the rate of one block over its number of elements, weighted by `mean`.
-fn in_blocks(layout: Layout, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
-    match layout {
-        Layout::Parquet => mean(&mut |j| (1.0 - (31f64 / 32.0).powi(j as i32)).powi(8)),
-        _ => in_cells(BLOCK, num_hashes, mean),
-    }
+/// The rate of a block of `parquet` with this number of elements.
+fn parquet_block(elements: usize) -> f64 {
+    (1.0 - (31f64 / 32.0).powi(elements as i32)).powi(8)
 }
 
-/// The same for blocks of `block_bits` bits, of which an element sets `hashes` anywhere.
+/// Averages the rate of one block of `cells` bits over its number of elements, weighted by `mean`.
 fn in_cells(cells: u32, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
     Occupancy::with(cells, num_hashes, num_hashes, |o| mean(&mut |j| o.rate(j)))
 }

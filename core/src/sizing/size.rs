@@ -39,8 +39,9 @@
 //! most 1.6 % more than the least size (in `classic`, whose surplus is the same share of larger sizes, up to 2.1 % at
 //! 1e-6 and 2.3 % at 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
+pub use crate::error::Parameters as Size;
 use crate::error::{Result, TooLarge};
-use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES, Shape};
+use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
 
 use super::limits::check_fpr;
 use super::search::{first, greatest_load};
@@ -53,28 +54,6 @@ const GRID: f64 = 64.0;
 const LEAST_ON_GRID: f64 = 64.0;
 /// The same in `classic`, where a block is a bit.
 const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
-
-/// The size of a filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Size {
-    /// The layout.
-    pub layout: Layout,
-    /// Hashes per element (k).
-    pub num_hashes: u32,
-    /// Blocks of the payload.
-    pub blocks: u64,
-    /// How many distinct elements it holds at its rate.
-    pub capacity: u64,
-    /// The false positive rate promised at that capacity.
-    pub fpr: f64,
-}
-
-impl Size {
-    /// The shape, which decides the bits that an element sets.
-    pub fn shape(&self) -> Shape {
-        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
-    }
-}
 
 /// Hashes per element and the bits per element costs, at one rate in the limit of many blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -245,45 +224,21 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Opti
         _ => bytes / (layout.block_bits() / 8),
     };
     let capacity = largest_fitting(layout, density, fpr, blocks);
-    Ok((capacity >= 1.0).then_some((capacity as u64).min(i64::MAX as u64)))
+    Ok((capacity > 0).then_some(capacity.min(i64::MAX as u64)))
 }
 
 /// The largest capacity whose filter has at most `blocks` blocks, or 0.
-fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> f64 {
-    let fits = |capacity: f64| blocks_for(layout, density, fpr, capacity) <= blocks as f64;
-    if blocks == 0 || !fits(1.0) {
-        return 0.0;
+fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> u64 {
+    if blocks == 0 {
+        return 0;
     }
+    // Exact except for rounding, and for where the grid begins.
     let estimate = if (blocks as f64) < least_on_grid(layout) {
-        capacity_of(layout, density.num_hashes, blocks, fpr) as f64
+        capacity_of(layout, density.num_hashes, blocks, fpr)
     } else {
-        round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)
+        (round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)) as u64
     };
-    // The estimate is exact except for rounding, and for where the grid begins.
-    let (mut low, mut high) = ((estimate * (1.0 - 1e-12)).floor() - 1.0, (estimate * (1.0 + 1e-12)).ceil() + 1.0);
-    if low < 1.0 || !fits(low) {
-        low = 1.0;
-    }
-    while fits(high) {
-        (low, high) = (high, high * 2.0);
-    }
-    last_that(fits, low, high)
-}
-
-/// The last whole number from `yes` to before `no` for which `holds`, given that it changes once.
-fn last_that(holds: impl Fn(f64) -> bool, mut yes: f64, mut no: f64) -> f64 {
-    while no - yes > 1.0 {
-        let middle = ((yes + no) / 2.0).floor();
-        if middle <= yes || middle >= no {
-            break;
-        }
-        if holds(middle) {
-            yes = middle;
-        } else {
-            no = middle;
-        }
-    }
-    yes
+    first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64) - 1
 }
 
 #[cfg(test)]

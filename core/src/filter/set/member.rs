@@ -38,24 +38,16 @@ pub(super) fn list<M: Memory>(memory: &mut M, hashes: impl ExactSizeIterator<Ite
 }
 
 fn append(list: &mut impl List<u64>, hashes: impl Iterator<Item = u64>) {
-    for (i, hash) in hashes.enumerate() {
-        list.push(hash);
-        if i % interrupt::STRIDE == interrupt::STRIDE - 1 {
-            interrupt::check();
-        }
-    }
+    interrupt::each(hashes).for_each(|hash| list.push(hash));
 }
 
 /// Keeps those hashes of a list for which `keep` holds.
 pub(super) fn retain(list: &mut impl List<u64>, keep: impl Fn(u64) -> bool) {
     let mut kept = 0;
-    for i in 0..list.len() {
+    for i in interrupt::each(0..list.len()) {
         if keep(list[i]) {
             list[kept] = list[i];
             kept += 1;
-        }
-        if i % interrupt::STRIDE == interrupt::STRIDE - 1 {
-            interrupt::check();
         }
     }
     list.truncate(kept);

@@ -13,8 +13,7 @@ use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::kind::{Kind, Tag};
 use crate::layout::Layout;
-use crate::sizing::limits::DEFAULT_FPR;
-use crate::sizing::limits::MAX_STORED_BYTES;
+use crate::sizing::limits::{DEFAULT_FPR, MAX_STORED_BYTES};
 use std::cmp::Ordering;
 
 /// The filters so far.

@@ -188,9 +188,6 @@ impl Directory {
     }
 
     /// The newest directory page and its number. PostgreSQL's header is zero.
-    ///
-    /// # Panics
-    /// If there is no directory page.
     pub(super) fn newest_page(&self) -> (PageNumber, Vec<u8>) {
         self.chain.newest_page(self.size, &self.newest)
     }

@@ -107,9 +107,6 @@ impl RowPage {
     }
 
     /// Calls `found` with each of these slots that is not free.
-    ///
-    /// # Errors
-    /// As [`RowPage::rows`].
     pub(super) fn rows_of(
         &self,
         page: Option<&[u8]>,

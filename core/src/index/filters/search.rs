@@ -19,36 +19,6 @@ pub enum Sought {
 /// A condition on a filter: that it has at least one of these elements.
 pub type Condition = Vec<Sought>;
 
-/// A set of slots of a row page.
-struct Found(Vec<u64>);
-
-impl Found {
-    fn none(slots: u16) -> Found {
-        Found(vec![0; usize::from(slots).div_ceil(64)])
-    }
-
-    fn add(&mut self, slot: u16) {
-        self.0[usize::from(slot / 64)] |= 1 << (slot % 64);
-    }
-
-    fn retain(&mut self, other: &Found) {
-        self.0.iter_mut().zip(&other.0).for_each(|(found, other)| *found &= other);
-    }
-
-    fn is_none(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = u16> {
-        let some = |word: u64| (word != 0).then_some(word);
-        let words = self.0.iter().zip((0..).step_by(64));
-        words.flat_map(move |(&word, first): (_, u16)| {
-            let rest = std::iter::successors(some(word), move |word| some(word & (word - 1)));
-            rest.map(move |rest| first + rest.trailing_zeros() as u16)
-        })
-    }
-}
-
 /// How many pages of tiles are prefetched.
 const AHEAD: usize = 32;
 
@@ -109,14 +79,19 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
 
     /// Finds rows of one row page, given its tiles.
     fn search(&mut self, page: &RowPage, tiles: &[Tile], mut found: impl FnMut(RowId)) -> Result<(), P::Error> {
-        let mut slots: Option<Found> = None;
+        // For each slot of the row page, whether it may meet all conditions so far.
+        let mut slots: Option<Vec<bool>> = None;
         for (number, condition) in self.conditions.iter().enumerate() {
-            let mut may = Found::none(page.slots);
+            let mut may = vec![false; page.slots.into()];
             for tile in tiles {
                 self.probe(tile, condition, number == 0, &mut may)?;
             }
-            slots.as_mut().map(|slots| slots.retain(&may)).unwrap_or_else(|| slots = Some(may));
-            if slots.as_ref().is_some_and(Found::is_none) {
+            if let Some(slots) = &slots {
+                may.iter_mut().zip(slots).for_each(|(may, before)| *may &= before);
+            }
+            let is_none = !may.contains(&true);
+            slots = Some(may);
+            if is_none {
                 return Ok(());
             }
         }
@@ -128,7 +103,9 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
                 }
             };
             match slots {
-                Some(slots) => page.rows_of(bytes, slots.iter(), &mut of_slot),
+                Some(slots) => {
+                    page.rows_of(bytes, (0..page.slots).filter(|&slot| slots[usize::from(slot)]), &mut of_slot)
+                }
                 None => page.rows(bytes, &mut of_slot),
             }
         })??;
@@ -136,13 +113,13 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
     }
 
     /// Adds the slots of a tile that may have at least one of the elements.
-    fn probe(&mut self, tile: &Tile, elements: &[Mask], is_first: bool, may: &mut Found) -> Result<(), P::Error> {
+    fn probe(&mut self, tile: &Tile, elements: &[Mask], is_first: bool, may: &mut [bool]) -> Result<(), P::Error> {
         let Some(grid) = Grid::new(self.size, self.group, tile.width) else { return Ok(()) };
         for (at, elements) in pages_of(self.size, self.group, tile, elements) {
             self.prefetch(usize::from(is_first));
             self.pages.with(at, |page| {
                 elements.iter().try_for_each(|mask| {
-                    mask.probe(tile, &grid, self.size, page, at, |slot| may.add(tile.first_slot + slot))
+                    mask.probe(tile, &grid, self.size, page, at, |slot| may[usize::from(tile.first_slot + slot)] = true)
                 })
             })??;
         }

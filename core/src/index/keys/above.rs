@@ -25,11 +25,7 @@ impl Kept {
     pub fn bits(self, shape: &TileShape, size: PageSize) -> Vec<u64> {
         match self {
             Kept::Bits(bits) => bits,
-            Kept::Hashes(hashes) => {
-                let mut bits = no_bits(shape.blocks(), size);
-                set(&mut bits, shape.level, shape.num_hashes, size, &hashes);
-                bits
-            }
+            Kept::Hashes(hashes) => bits_of(&hashes, shape.level, shape.num_hashes, shape.blocks(), size),
         }
     }
 }
@@ -85,7 +81,9 @@ impl Above {
     pub fn keep(&mut self, size: PageSize, target: Target, slot: Kept, load: f64) {
         memory::push(&mut self.loads, load);
         let slot = match (slot, self.blocks) {
-            (Kept::Hashes(hashes), Some(blocks)) => Kept::Bits(self.bits_of(size, target, blocks, &hashes)),
+            (Kept::Hashes(hashes), Some(blocks)) => {
+                Kept::Bits(bits_of(&hashes, self.level, target.num_hashes, blocks, size))
+            }
             (slot, _) => slot,
         };
         self.held += match &slot {
@@ -97,7 +95,7 @@ impl Above {
             self.blocks = Some(blocks);
             for at in 0..self.slots.len() {
                 if let Kept::Hashes(hashes) = &self.slots[at] {
-                    self.slots[at] = Kept::Bits(self.bits_of(size, target, blocks, hashes));
+                    self.slots[at] = Kept::Bits(bits_of(hashes, self.level, target.num_hashes, blocks, size));
                 }
             }
         }
@@ -107,12 +105,6 @@ impl Above {
     fn blocks_for(&self, size: PageSize, target: Target, loads: &[f64], multiple: u32) -> u64 {
         let pages = pages_for(size, self.level, Width::MIN, target, loads);
         u64::from(pages.next_multiple_of(multiple)) * u64::from(Width::MIN.blocks_per_page())
-    }
-
-    fn bits_of(&self, size: PageSize, target: Target, blocks: u64, hashes: &[u64]) -> Vec<u64> {
-        let mut bits = no_bits(blocks, size);
-        set(&mut bits, self.level, target.num_hashes, size, hashes);
-        bits
     }
 
     /// Sets the bits of hashes in the slot that is open, which is expected to get so many.
@@ -182,9 +174,13 @@ pub(super) fn words_per_block(size: PageSize) -> usize {
 
 /// A slot without elements.
 fn no_bits(blocks: u64, size: PageSize) -> Vec<u64> {
-    let words = blocks as usize * words_per_block(size);
-    let mut bits = memory::list(words);
-    bits.resize(words, 0);
+    memory::zeroed(blocks as usize * words_per_block(size))
+}
+
+/// A slot with the bits of hashes.
+fn bits_of(hashes: &[u64], level: Level, num_hashes: u8, blocks: u64, size: PageSize) -> Vec<u64> {
+    let mut bits = no_bits(blocks, size);
+    set(&mut bits, level, num_hashes, size, hashes);
     bits
 }
 

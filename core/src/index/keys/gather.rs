@@ -1,5 +1,6 @@
 //! The hashes of ranges whose tile is not written yet.
 
+use crate::filter::sparse;
 use crate::memory;
 
 /// Distinct hashes of neighbouring ranges.
@@ -30,25 +31,15 @@ impl Gathered {
             memory::reserve(&mut self.hashes, hashes.len().max(start));
         }
         self.hashes.extend_from_slice(hashes);
-        self.hashes[start..].sort_unstable();
-        let mut last = None;
-        let mut kept = start;
-        for i in start..self.hashes.len() {
-            let hash = self.hashes[i];
-            if last != Some(hash) {
-                self.hashes[kept] = hash;
-                kept += 1;
-            }
-            last = Some(hash);
-        }
-        self.hashes.truncate(kept);
-        self.ends.push(kept);
+        let distinct = sparse::sort_distinct(&mut self.hashes[start..], 0);
+        self.hashes.truncate(start + distinct);
+        self.ends.push(self.hashes.len());
     }
 
     /// All of its hashes, each once.
     pub fn distinct(mut self) -> Vec<u64> {
-        self.hashes.sort_unstable();
-        self.hashes.dedup();
+        let distinct = sparse::sort_distinct(&mut self.hashes, 0);
+        self.hashes.truncate(distinct);
         self.hashes
     }
 

@@ -11,16 +11,14 @@
 //! level 2            a tile of 8        8                  8                  8                  16, 32, 64, 128 …
 //! ```
 //!
-//! A small table has narrow tiles, since a tile has its full size from the start. With widths of 8, 32 and 128 a lookup
-//! would read one page less, but an index of 60,000 rows, 65 per page, would have 5.2 bytes per row instead of 4.6. A
-//! tile that would end after the first 512 ranges has a slot in level 1.
+//! A small table has narrow tiles, since a tile has its full size from the start. A tile that would end after the first
+//! 512 ranges has a slot in level 1.
 //!
-//! On level 1 a tile above eight tiles of level 0 has about 80 pages, one above 128 about 1,300. Each has its full size
-//! at once, and each costs every lookup one page. If each were as wide as all before it, an index of 1,000,000 to
-//! 6,000,000 rows would have 3.8 bytes per row on average and 4.6 at worst. With the widths above these are 3.4 and
-//! 3.8, for three more pages per lookup. After 128 slots tiles of level 1 have a slot in level 2. Then only its tiles
-//! cost every lookup a page, and each has room for as many ranges as there are before it. Tiles are never moved or
-//! widened; REINDEX makes wide ones.
+//! On level 1 a tile above eight tiles of level 0 has about 80 pages, one above 128 about 1,300. Each costs every
+//! lookup one page. With the widths above an index of 1,000,000 to 6,000,000 rows has 3.4 bytes per row on average and
+//! 3.8 at worst. After 128 slots tiles of level 1 have a slot in level 2. Then only its tiles cost every lookup a page,
+//! and each has room for as many ranges as there are before it. Tiles are never moved or widened; REINDEX makes wide
+//! ones.
 //!
 //! A tile is sized by what the one before it holds, of which up to 16 pages are read: by the exact rates of those of
 //! its slots that look complete ([`typical`]). So the second tile corrects a wrong guess for the first tile of an empty

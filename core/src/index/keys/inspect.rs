@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use super::fill::Fill;
 use super::level::Level;
-use super::rate::share;
+use super::rate::{mean, share};
 use super::tile::{TileAddress, TileShape};
 use crate::index::page::Pages;
 use crate::memory;
@@ -109,9 +109,8 @@ impl Directory {
         const PAGES: u32 = 2;
         let Some(tile) = self.tile(Level::Zero, self.tiles(Level::Zero) / 2) else { return Ok(None) };
         let loads = Fill::of(pages, &tile, PAGES)?.loads();
-        let (sum, count) =
-            loads.iter().filter(|&&load| load > 0.0).fold((0.0, 0.0), |(s, n), load| (s + load, n + 1.0));
-        Ok((count > 0.0).then(|| sum / count))
+        let filled = memory::collect(loads.into_iter().filter(|&load| load > 0.0));
+        Ok(mean(&filled))
     }
 
     /// Counts the bits of all tiles: reads every page of the index that has any.

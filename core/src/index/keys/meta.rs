@@ -21,7 +21,7 @@ use super::rate::check_fpr;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error;
 use crate::index::chain::{Form, META_PAGE, Stored};
-use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, RunProblem, require};
+use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, require};
 
 const FORM: Form = Form { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
@@ -38,23 +38,29 @@ fn field(field: &'static str, found: impl Into<u64>) -> Damage {
 }
 
 /// The run of a record, not compared with others yet.
-fn parse_run(bytes: &[u8]) -> Result<Run, RunProblem> {
+fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     let mut bytes = Reader(bytes);
     let [level, width, num_hashes, reserved] = bytes.take();
     let (pages, tiles) = (bytes.u32(), bytes.u32());
     let (first_slot, first_page) = (bytes.u32(), bytes.u32());
-    let level = Level::ALL.into_iter().find(|&l| l as u8 == level).ok_or(RunProblem::Level(level))?;
-    let width = Width::new(width).ok_or(RunProblem::Width(width))?;
+    let level =
+        Level::ALL.into_iter().find(|&l| l as u8 == level).ok_or_else(|| format!("level {level} is unknown"))?;
+    let width = Width::new(width).ok_or_else(|| format!("a tile cannot have {width} slots"))?;
     if num_hashes == 0 || usize::from(num_hashes) > MAX_HASHES {
-        return Err(RunProblem::Hashes(num_hashes));
+        return Err(format!("{num_hashes} hashes are not possible"));
     }
     if reserved != 0 {
-        return Err(RunProblem::Reserved(reserved));
+        return Err(format!("a reserved byte is {reserved}"));
     }
     if pages == 0 || tiles == 0 || u64::from(pages) * u64::from(tiles) > u64::from(u32::MAX) {
-        return Err(RunProblem::Pages { pages, tiles });
+        return Err(format!("{tiles} tiles of {pages} pages"));
     }
     Ok(Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page })
+}
+
+/// What is wrong with a run whose pages belong to an earlier run or directory page.
+fn overlaps(first_page: PageNumber, end: u64) -> String {
+    format!("begins at page {first_page}, before the end of what precedes it at page {end}")
 }
 
 /// The records of runs.
@@ -105,9 +111,8 @@ impl Directory {
             let runs = parse_runs(&records, at)?;
             directory.add_checked(&runs, at, &mut end)?;
             if u64::from(at) < end {
-                let problem = RunProblem::Overlaps { first_page: at, end };
                 let run = runs.len() as u32 - 1;
-                return Err(Damage { page: at, defect: Defect::Run { run, problem } });
+                return Err(Damage { page: at, defect: Defect::Run { run, problem: overlaps(at, end) } });
             }
             end = u64::from(at) + 1;
         }
@@ -123,13 +128,14 @@ impl Directory {
         for (run, number) in runs.iter().zip(0..) {
             let expected = self.end_slot(run.shape.level);
             let problem = if u64::from(run.first_slot) != expected {
-                Some(RunProblem::FirstSlot { found: run.first_slot, expected })
+                Some(format!("begins with slot {} instead of {expected}", run.first_slot))
             } else if run.end_slot() > 1 << 32 {
-                Some(RunProblem::Slots(run.end_slot()))
+                Some(format!("{} slots are too many", run.end_slot()))
             } else if u64::from(run.first_page) < *end {
-                Some(RunProblem::Overlaps { first_page: run.first_page, end: *end })
+                Some(overlaps(run.first_page, *end))
             } else if run.end_page() > u64::from(self.chain.allocated()) {
-                Some(RunProblem::Beyond { end: run.end_page(), allocated: self.chain.allocated() })
+                let allocated = self.chain.allocated();
+                Some(format!("ends at page {}, though only {allocated} pages were allocated", run.end_page()))
             } else {
                 None
             };
@@ -176,9 +182,6 @@ impl Directory {
     }
 
     /// Moves the runs of the metapage to a new directory page, and returns that with its number.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there is no page number left.
     pub(super) fn close(&mut self) -> error::Result<(PageNumber, Vec<u8>)> {
         self.chain.add_page()?;
         let page = self.chain.newest_page(self.options.size, &records(&self.open));

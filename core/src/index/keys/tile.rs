@@ -359,9 +359,4 @@ impl Deltas {
     pub fn bytes(&self) -> &[(u16, u8)] {
         &self.bytes[..usize::from(self.len)]
     }
-
-    /// Whether nothing changes.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
 }

@@ -74,7 +74,7 @@ pub enum Defect {
         /// Which of the page's runs.
         run: u32,
         /// Why.
-        problem: RunProblem,
+        problem: String,
     },
     /// Tiles of level 0 have no slot in level 1.
     Uncovered {
@@ -82,50 +82,6 @@ pub enum Defect {
         tile: u64,
         /// How many tiles of level 0 there are.
         tiles: u64,
-    },
-}
-
-/// Why a run of tiles is impossible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RunProblem {
-    /// There are levels 0 and 1 only.
-    Level(u8),
-    /// Tiles are 8, 16, 32, 64 or 128 slots wide.
-    Width(u8),
-    /// Elements have 1 to 60 hashes.
-    Hashes(u8),
-    /// A reserved byte is not zero.
-    Reserved(u8),
-    /// It has no tiles, or its tiles have no pages, or more pages than a file.
-    Pages {
-        /// Pages of each tile.
-        pages: u32,
-        /// Tiles of the run.
-        tiles: u32,
-    },
-    /// It doesn't begin with the slot that comes next on its level.
-    FirstSlot {
-        /// The slot it begins with.
-        found: u32,
-        /// The slot that comes next.
-        expected: u64,
-    },
-    /// More slots than there are numbers for.
-    Slots(u64),
-    /// Its pages belong to an earlier run or directory page.
-    Overlaps {
-        /// Its first page.
-        first_page: u32,
-        /// The end of what precedes it.
-        end: u64,
-    },
-    /// Its pages were not allocated.
-    Beyond {
-        /// The first page after it.
-        end: u64,
-        /// How many pages were allocated.
-        allocated: u32,
     },
 }
 
@@ -154,26 +110,6 @@ impl fmt::Display for Defect {
             Defect::Run { run, problem } => write!(f, "run {run} of tiles: {problem}"),
             Defect::Uncovered { tile, tiles } => {
                 write!(f, "tile {tile} of {tiles} has no slot in level 1")
-            }
-        }
-    }
-}
-
-impl fmt::Display for RunProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunProblem::Level(level) => write!(f, "level {level} is unknown"),
-            RunProblem::Width(width) => write!(f, "a tile cannot have {width} slots"),
-            RunProblem::Hashes(hashes) => write!(f, "{hashes} hashes are not possible"),
-            RunProblem::Reserved(byte) => write!(f, "a reserved byte is {byte}"),
-            RunProblem::Pages { pages, tiles } => write!(f, "{tiles} tiles of {pages} pages"),
-            RunProblem::FirstSlot { found, expected } => write!(f, "begins with slot {found} instead of {expected}"),
-            RunProblem::Slots(slots) => write!(f, "{slots} slots are too many"),
-            RunProblem::Overlaps { first_page, end } => {
-                write!(f, "begins at page {first_page}, before the end of what precedes it at page {end}")
-            }
-            RunProblem::Beyond { end, allocated } => {
-                write!(f, "ends at page {end}, though only {allocated} pages were allocated")
             }
         }
     }

@@ -17,7 +17,7 @@ mod row_set;
 
 pub use address::{PageKind, PageNumber};
 pub(crate) use damage::require;
-pub use damage::{Damage, Defect, RunProblem};
+pub use damage::{Damage, Defect};
 pub(crate) use format::Reader;
 pub use format::{PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageSize, Pages, SPECIAL_BYTES, Sink, Special};
 pub use row_set::{RowId, RowSet};

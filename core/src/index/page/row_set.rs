@@ -49,7 +49,7 @@ impl RowSet {
         let known = self.pages.last().filter(|(page, _)| *page == row.page);
         let first = known.map_or(self.words.len(), |&(_, first)| first as usize);
         let missing = (first + word + 1).saturating_sub(self.words.len());
-        if known.is_none() || missing > 0 {
+        if missing > 0 {
             let is_new = known.is_none();
             if self.bytes() + (missing + 1) * size_of::<u64>() > most_bytes {
                 return;

@@ -85,7 +85,7 @@ fn each_field_is_checked() {
     assert!(field("number of pages")(with(40, &[0; 4])));
     assert!(field("number of pages")(with(40, &[0xFF; 4])));
     assert!(field("first covered tile")(with(80, &[0xFF; 4])));
-    assert!(matches!(run(with(80, &[6, 0, 0, 0])), (_, RunProblem::FirstSlot { found: 0, expected: 6 })));
+    assert_eq!(run(with(80, &[6, 0, 0, 0])).1, "begins with slot 0 instead of 6");
     assert!(field("newest directory page")(with(44, &[1])));
     assert!(field("newest directory page")(with(48, &[1])));
     assert!(field("bytes of records")(with(52, &[0xFF; 4])));
@@ -96,19 +96,19 @@ fn each_field_is_checked() {
     assert!(matches!(with(84, &[0, 0, 0, 0]), Defect::Uncovered { tile: 0, tiles: 1 }));
     assert!(field("unused byte")(with(8000, &[1])));
     // The first run is five tiles of level 0, 128 wide.
-    assert_eq!(run(with(96, &[3])), (0, RunProblem::Level(3)));
-    assert_eq!(run(with(97, &[100])), (0, RunProblem::Width(100)));
-    assert_eq!(run(with(98, &[0])), (0, RunProblem::Hashes(0)));
-    assert_eq!(run(with(98, &[61])), (0, RunProblem::Hashes(61)));
-    assert_eq!(run(with(99, &[9])), (0, RunProblem::Reserved(9)));
+    assert_eq!(run(with(96, &[3])), (0, "level 3 is unknown".to_owned()));
+    assert_eq!(run(with(97, &[100])), (0, "a tile cannot have 100 slots".to_owned()));
+    assert_eq!(run(with(98, &[0])), (0, "0 hashes are not possible".to_owned()));
+    assert_eq!(run(with(98, &[61])), (0, "61 hashes are not possible".to_owned()));
+    assert_eq!(run(with(99, &[9])), (0, "a reserved byte is 9".to_owned()));
     assert_eq!(run(with(100, &[0; 4])).0, 0);
-    assert!(matches!(run(with(100, &[0xFF; 4])), (0, RunProblem::Pages { .. })));
-    assert!(matches!(run(with(104, &[0; 4])), (0, RunProblem::Pages { tiles: 0, .. })));
-    assert_eq!(run(with(108, &[8])), (0, RunProblem::FirstSlot { found: 8, expected: 0 }));
-    assert_eq!(run(with(112, &[0])), (0, RunProblem::Overlaps { first_page: 0, end: 1 }));
-    assert!(matches!(run(with(112, &[0, 0, 1])), (0, RunProblem::Beyond { .. })));
+    assert_eq!(run(with(100, &[0xFF; 4])), (0, "5 tiles of 4294967295 pages".to_owned()));
+    assert!(run(with(104, &[0; 4])).1.starts_with("0 tiles of "));
+    assert_eq!(run(with(108, &[8])), (0, "begins with slot 8 instead of 0".to_owned()));
+    assert_eq!(run(with(112, &[0])), (0, "begins at page 0, before the end of what precedes it at page 1".to_owned()));
+    assert!(matches!(run(with(112, &[0, 0, 1])), (0, problem) if problem.starts_with("ends at page ")));
     // Fewer pages than its runs have; fewer slots than tiles; another kind of page.
-    assert!(matches!(run(with(40, &[2, 0, 0, 0])), (_, RunProblem::Beyond { .. })));
+    assert!(run(with(40, &[2, 0, 0, 0])).1.ends_with(", though only 2 pages were allocated"));
     assert_eq!(with(8190, &[0]), Defect::ForeignPage { found: 0xFB00 });
     assert_eq!(with(8188, &[9]), Defect::UnknownVersion { found: 9 });
     assert_eq!(with(8189, &[3]), Defect::WrongKind { found: 3, expected: PageKind::Meta });

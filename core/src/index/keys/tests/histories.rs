@@ -152,7 +152,7 @@ proptest! {
             prop_assert!(deltas.bytes().iter().all(|&(offset, value)| page[usize::from(offset)] != value));
             memory::set(&mark, page).unwrap();
             prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 1, [3, 4, 7][level], 0x1F, 0xFB]);
-            prop_assert!(mark.is_set(Some(page)).unwrap() && mark.deltas(page).unwrap().is_empty());
+            prop_assert!(mark.is_set(Some(page)).unwrap() && mark.deltas(page).unwrap().bytes().is_empty());
             // By the formulas alone.
             let (w, bits) = (u64::from(shape.width.slots()), (bytes as u64 - 32) / 16);
             let first = 16 * level as u32;
