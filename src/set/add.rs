@@ -138,7 +138,7 @@ impl Adding {
                 // Rows of elements that are there needn't be locked, nor may they be if this call has locked later
                 // ones.
                 let probed = self.probe(set, site, batch, operation)?;
-                set.lock_what_is_there(&probed.without(&generation, batch))?;
+                set.lock_what_is_there(&probed.without(set, &generation, batch))?;
                 rest = later;
             }
             self.has_locks = true;
@@ -184,10 +184,12 @@ impl Probed {
         memory::collect(lacking)
     }
 
-    /// The rows of a generation to which items belong that no generation has.
-    fn without(&self, generation: &Generation, batch: &[Item]) -> Vec<Wanted> {
-        let is_new = |row: &Wanted| self.found[row.items.clone()].iter().any(Option::is_none);
-        memory::collect(Wanted::of(generation, batch).filter(is_new))
+    /// The rows of a generation to which items belong that no generation has, or that only older ones have, if they are
+    /// renewed.
+    fn without(&self, set: &Set, generation: &Generation, batch: &[Item]) -> Vec<Wanted> {
+        let renews = set.parameters().renews;
+        let lacks = |found: &Option<i32>| found.is_none_or(|found| renews && found < generation.number);
+        memory::collect(Wanted::of(generation, batch).filter(|row| self.found[row.items.clone()].iter().any(lacks)))
     }
 
     /// Whether adding an element again must change the time of its row: so in a set that renews, once the time of the

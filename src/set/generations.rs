@@ -107,10 +107,8 @@ impl Set {
         let Some(growth) = &self.known.growth else { return Ok(()) };
         let list = self.list(Sees::Now)?;
         let is_full = self.known.watch.full.get() == Some(list.newest().number);
-        if !self.is_due(list.newest()) && !(is_full && self.may_end_early(growth, &list)) {
-            return Ok(());
-        }
-        if self.making().try_take(Mode::Exclusive) {
+        let ends = self.is_due(list.newest()) || is_full && self.may_end_early(growth, &list);
+        if ends && self.making().try_take(Mode::Exclusive) {
             self.end(growth, &list, |list| self.level_after(growth, list))?;
         }
         Ok(())

@@ -408,3 +408,36 @@ fn a_session_that_was_idle_for_longer_than_the_set_remembers_goes_on() {
         run(&mut client, "DROP TABLE s");
     }
 }
+
+/// One renews an element in the next generation, which it made, and isn't committed. Another, to which the element is
+/// forgotten by then, waits, and gets it only if the first rolls back.
+#[test]
+fn a_renewed_element_is_not_new_to_those_who_do_not_see_that_yet() {
+    for (end, got) in [("COMMIT", vec![]), ("ROLLBACK", vec![1])] {
+        let name = format!("renewed_{}", end.to_lowercase());
+        let mut observer = server().database(&name);
+        run(&mut observer, "SELECT bloom_set_create('s', 'integer', 70000, 0.01, '7 hours', true)");
+        assert_eq!(add_all(&mut observer, "s", &[1]), [1]);
+        for x in 2..8 {
+            slice_ends(&mut observer);
+            assert_eq!(add_all(&mut server().connect(&name), "s", &[x]), [x]);
+        }
+        slice_ends(&mut observer);
+        let [mut first, mut second] = ["first", "second"].map(|session| named(&name, session));
+        run(&mut first, "BEGIN");
+        assert!(add_all(&mut first, "s", &[1]).is_empty(), "it is remembered still");
+        assert_eq!(newest(&mut first), 7);
+        run(
+            &mut observer,
+            "UPDATE s SET since = since - i, until = until - i, changed = changed - i
+             FROM (SELECT '3 hours'::interval AS i) AS t WHERE generation = 0",
+        );
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| add_all(&mut second, "s", &[1]));
+            wait_for_waiter(&mut observer, "second");
+            run(&mut first, end);
+            assert_eq!(waiting.join().expect("it adds"), got, "{end}");
+        });
+        assert!(value::<bool>(&mut observer, "SELECT bloom_set_contains('s', 1)"));
+    }
+}
