@@ -165,7 +165,7 @@ fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
     let index = |entry: &[u8; 8]| shape.block_of(sparse::value(entry));
     for own in interrupt::each(entries.chunk_by(|a, b| index(a) == index(b))) {
         block.fill(0);
-        sparse::values(own).for_each(|hash| one_block.insert_all(&mut block, &[hash]));
+        interrupt::each(sparse::values(own)).for_each(|hash| one_block.insert_all(&mut block, &[hash]));
         ones += count_ones(&block);
         sum += block_rate(layout, num_hashes, &block);
     }
