@@ -9,9 +9,10 @@ use crate::index::page::Pages;
 use crate::memory;
 use crate::sizing::search::greatest_load;
 
-/// A range is overfull if its elements lead one to expect a rate that is higher than promised by this factor. The rate
-/// of its bits varies too much to be judged, since it has few blocks. In a tile that keeps its rate as a whole, a range
-/// with a quarter more elements than the others may have four times their rate.
+/// A range is overfull if, for its number of elements, the expected odds of a false positive are higher than promised by
+/// this factor. For low rates that is five times the rate; for a rate of 0.5 it is 0.83. The rate of its bits varies too
+/// much to be judged, since it has few blocks. In a tile that keeps its rate as a whole, a range with a quarter more
+/// elements than the others may have four times their rate.
 const OVERFULL: f64 = 5.0;
 
 /// What a lookup is expected to read, if every tile keeps its rate.
@@ -149,14 +150,12 @@ impl Directory {
     /// The most elements of a range in a tile that are not too many; `known` is the last answer.
     fn most_elements(&self, known: &mut Option<(TileShape, f64, f64)>, tile: &TileAddress) -> f64 {
         let promised = self.options.promised(tile.first_slot.into());
-        let rate = OVERFULL * share(promised, Level::Zero, self.top(tile.ordinal));
+        let own = share(promised, Level::Zero, self.top(tile.ordinal));
+        let rate = OVERFULL * own / (1.0 + (OVERFULL - 1.0) * own);
         if let Some((shape, r, most)) = *known
             && (shape, r) == (tile.shape, rate)
         {
             return most;
-        }
-        if rate >= 1.0 {
-            return f64::INFINITY;
         }
         let bits = tile.shape.blocks() as f64 * f64::from(tile.size.block_bits());
         let most = greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate);
