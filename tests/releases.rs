@@ -1,8 +1,8 @@
 //! A released version can be upgraded to this one, and its scripts stay as they were released.
 //!
 //! `tests/released/` has the installation script of every release, and `SHA256SUMS` what `sha256sum` says of these and
-//! of the upgrade scripts in `sql/` that were released with them: see "Releasing" in CONTRIBUTING.md. As long as
-//! nothing was released, a version made up here shows that the tests would notice.
+//! of the upgrade scripts in `sql/` that were released with them: see "Releasing" in CONTRIBUTING.md. CHANGELOG.md says
+//! which releases there are, so an empty list is noticed. Versions made up here show that the tests would fail.
 
 mod common;
 
@@ -62,6 +62,13 @@ fn complaints(root: &Path) -> Vec<String> {
             complaints.push(format!("{path} was released but has no sum"));
         }
     }
+    let changes = fs::read_to_string(root.join("CHANGELOG.md")).expect("the changes can be read");
+    for heading in changes.lines().filter_map(|line| line.strip_prefix("## ")) {
+        let (version, date) = heading.split_once(' ').expect("a heading has a version and a date");
+        if date != "(unreleased)" && !released.iter().any(|known| known == version) {
+            complaints.push(format!("version {version} was released, but its script is not kept"));
+        }
+    }
     let current = version(root);
     if released.contains(&current) {
         let read = |path: &str| fs::read(root.join(path)).expect("the script can be read");
@@ -85,6 +92,7 @@ fn edited_scripts_would_be_noticed() {
     let write = |path: &str, text: &str| fs::write(root.join(path), text).expect("a file can be written");
     let (installation, upgrade) = ("tests/released/pg_bloom--0.2.sql", "sql/pg_bloom--0.1--0.2.sql");
     write("pg_bloom.control", "default_version = '0.2'\n");
+    write("CHANGELOG.md", "## 0.2 (2026-01-02)\n\n- Changed\n");
     write("sql/pg_bloom.sql", "SELECT 2;");
     write(installation, "SELECT 2;");
     write(upgrade, "SELECT 1;");
@@ -101,6 +109,9 @@ fn edited_scripts_would_be_noticed() {
     }
     fs::remove_file(root.join(upgrade)).expect("a file can be deleted");
     assert_eq!(complaints(&root), [format!("{upgrade} is not what was released")]);
+    fs::remove_file(root.join(installation)).expect("a file can be deleted");
+    write("tests/released/SHA256SUMS", "");
+    assert_eq!(complaints(&root), ["version 0.2 was released, but its script is not kept"]);
     fs::remove_dir_all(root).expect("the directory can be deleted");
 }
 
