@@ -1,5 +1,5 @@
-//! `bloom_key`: an element as what any filter can be asked with. What conditions on a column of filters become for the
-//! index over it: `filter @> element` becomes `filter @=> bloom_key(element)`.
+//! `bloom_key`: an element in a form with which any filter can be probed. What conditions on a column of filters become
+//! for the index over it: `filter @> element` becomes `filter @=> bloom_key(element)`.
 
 use crate::element::{ElementType, ProbeKey};
 use crate::error::unsupported;

@@ -1,4 +1,4 @@
-//! Elements: which SQL values may be added and asked for, and as which key kind.
+//! Elements: which SQL values may be added and probed for, and as which key kind.
 //!
 //! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under a nondeterministic
 //! collation; `citext`, which compares by its own rules; names of objects, which are kept as identifiers that a dump
@@ -173,7 +173,7 @@ impl ElementType {
         ElementType::new(function, oid)
     }
 
-    /// What any filter can be asked with for an element; or, without one, what has no element that a filter may have.
+    /// The element in a form with which any filter can be probed; without one, a form that matches no filter.
     pub fn probe_key(&self, element: Option<Element>) -> ProbeKey {
         let hash =
             |form| element.and_then(|element| Hasher { reader: self.resolved.reader.clone(), form }.hash(element));
@@ -273,7 +273,7 @@ pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// The hash of an element that is added: unlike one that is asked for, it must be one that the filter can hold.
+/// The hash of an element that is added: unlike one that is probed for, it must be one that the filter can hold.
 ///
 /// # Errors
 /// 22023 for a number that the filter's kind does not have.

@@ -7,7 +7,7 @@
 //! | `scalar`, `numeric`, `jsonb` | from a datum to canonical bytes |
 //! | `members` | the same for arrays, rows, ranges and multiranges |
 //! | `hasher` | from an element to its hash |
-//! | `probe_key` | an element as what any filter can be asked with |
+//! | `probe_key` | an element in a form with which any filter can be probed |
 //! | `column` | a column of an index: what may be one, and what it may be compared with |
 
 mod column;

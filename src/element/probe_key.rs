@@ -1,5 +1,5 @@
-//! An element as what any filter can be asked with: its kinds, and its hashes in all forms. The value of the type
-//! `bloom_key`.
+//! An element in a form with which any filter can be probed: its kinds, and its hashes in all forms. The value of the
+//! type `bloom_key`.
 //!
 //! ```text
 //!  0  version      u8   = 1          8  hash, general     u64
@@ -19,7 +19,7 @@ use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 32;
 
-/// An element that filters are asked for.
+/// An element that filters are probed for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeKey {
     pub(super) tag: Tag,

@@ -63,7 +63,7 @@ fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
     Ok(Some(Datum::from(share.to_bits())))
 }
 
-/// The share of a column's rows whose element may be in the filter; `None` if it can't be asked for such elements.
+/// The share of a column's rows whose element may be in the filter; `None` if it can't be probed for such elements.
 fn share<S: FilterType>(call: &Call, column: &Column<'_>) -> Option<f64> {
     let filter = S::whole(column.filter).ok()?;
     let element = ElementType::of_type(call, column.element).ok()?;
@@ -104,7 +104,7 @@ fn slices(pages: f64) -> f64 {
     2.0 * (page + SLICE_COST * operator)
 }
 
-/// Answers the planner's question what a function costs that fetches values at the cost of `fetch`.
+/// Tells the planner the cost of a function that fetches values at the cost of `fetch`.
 fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     let cost = |column: StoredColumn| {
         // SAFETY: reading a setting of the process.

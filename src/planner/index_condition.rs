@@ -1,4 +1,4 @@
-//! The planner's question which condition on an index over filters a call is worth.
+//! Tells the planner which condition on an index over filters a call is equivalent to.
 //!
 //! | call | condition |
 //! |---|---|
@@ -8,7 +8,7 @@
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
 //! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
-//! asked again by the condition itself.
+//! rechecked by the condition itself.
 
 use crate::pg::call::nodes::argument;
 use crate::pg::call::{Call, Element};

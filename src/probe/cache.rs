@@ -37,7 +37,7 @@ const CHECK_EVERY: usize = 4096;
 /// The filters of one call site.
 pub struct FilterCache<S: FilterType> {
     places: [Option<CachedFilter<S>>; PLACES],
-    /// The place asked last.
+    /// The place probed last.
     last: usize,
 }
 
@@ -160,7 +160,7 @@ impl<S: FilterType> Slices<'_, S> {
 }
 
 impl<S: FilterType> FilterCache<S> {
-    /// Argument `i`, a filter that will be asked for `probes` elements; `None` when it is NULL.
+    /// Argument `i`, a filter that will be probed for `probes` elements; `None` when it is NULL.
     ///
     /// # Errors
     /// 22P03 for a damaged value.
@@ -182,7 +182,7 @@ impl<S: FilterType> FilterCache<S> {
         self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
     }
 
-    /// Argument `i`, if it is the filter asked last and all of it is there, and how elements are read for it. This is
+    /// Argument `i`, if it is the filter probed last and all of it is there, and how elements are read for it. This is
     /// all that most calls need.
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'_>, &Hasher)> {
@@ -192,14 +192,14 @@ impl<S: FilterType> FilterCache<S> {
         Some((S::shorter(place.view.as_ref()?), place.hasher.as_ref()?))
     }
 
-    /// Remembers how elements are read for the filter asked last.
+    /// Remembers how elements are read for the filter probed last.
     pub fn remember_hasher(&mut self, hasher: Hasher) {
         if let Some(place) = self.places[self.last].as_mut() {
             place.hasher = Some(hasher);
         }
     }
 
-    /// Makes the place of a value the last one asked.
+    /// Makes the place of a value the last one probed.
     #[inline(never)]
     fn find_or_make(&mut self, call: &Call, datum: pg_sys::Datum, identity: Identity) -> Result<()> {
         let found = self.places.iter().position(|p| p.as_ref().is_some_and(|place| place.identity == identity));
@@ -234,7 +234,7 @@ impl<S: FilterType> FilterCache<S> {
         Ok(())
     }
 
-    /// Fetches all of the value asked last.
+    /// Fetches all of the value probed last.
     #[inline(never)]
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
         let context = call.site_context()?;
@@ -255,7 +255,7 @@ impl<S: FilterType> FilterCache<S> {
         Ok(())
     }
 
-    /// Forgets all but the filter asked last, if they have too many bytes in total.
+    /// Forgets all but the filter probed last, if they have too many bytes in total.
     fn make_room(&mut self) {
         let bytes: usize = self.places.iter().flatten().map(CachedFilter::bytes).sum();
         if bytes > MOST_BYTES {

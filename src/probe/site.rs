@@ -47,7 +47,7 @@ pub fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Resul
     probe_any(call, site, filter, element)
 }
 
-/// The same for a filter other than the last one asked, or one that is passed whole.
+/// The same for a filter other than the last one probed, or one that is passed whole.
 #[inline(never)]
 fn probe_any<S: FilterType>(
     call: &Call,

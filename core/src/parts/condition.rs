@@ -76,8 +76,8 @@ impl Condition {
         }
     }
 
-    /// Those of up to 128 slots for which the condition may hold, of which `all` are asked about; `having` says which
-    /// may have a hash. A hash that can't change the answer is not asked for.
+    /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that may have a hash. It
+    /// is not called for a hash that can't change the answer.
     ///
     /// # Errors
     /// Those of `having`.
