@@ -204,7 +204,8 @@ fn only_nested_loops_over_indexes() -> i32 {
     // SAFETY: PostgreSQL's own steps for settings that hold for a while.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
-        // Where there is no index, a plan without a scan that is turned off seems so expensive that it would be compiled.
+        // Where there is no index, a plan without a scan that is turned off seems so expensive that it would be
+        // compiled.
         for name in [c"enable_seqscan", c"enable_bitmapscan", c"enable_hashjoin", c"enable_mergejoin", c"jit"] {
             let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
             let action = pg_sys::GucAction::GUC_ACTION_SAVE;
