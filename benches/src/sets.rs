@@ -174,7 +174,7 @@ impl Bench {
         let mut arrays: Vec<f64> = (0..BATCHES).map(|_| self.database.time(present)).collect();
         self.database.run("DROP TABLE asked");
         vec![
-            against_figure("`bloom_set_contains` in a query", median(&mut single), 50e-6, show),
+            against_figure("`bloom_set_contains` in a query", median(&mut single), 20e-6, show),
             against_figure("`bloom_set_present` of 1000", median(&mut arrays), 0.005, show),
         ]
     }

@@ -181,12 +181,18 @@ pub fn has_one_snapshot() -> bool {
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 
-/// How many transactions had ended when the snapshot of the query was taken, since the server started: what a snapshot
-/// sees, all with a greater or equal number see. `None` if that isn't known.
-pub fn age_of_snapshot() -> Option<u64> {
+/// Whether the snapshot of the query surely sees what a transaction wrote that has committed: so if all that were open
+/// when the snapshot was taken began later.
+pub fn snapshot_is_after(transaction: u32) -> bool {
     // SAFETY: a query that calls a function has a snapshot, if there is one at all.
     let snapshot = unsafe { pg_sys::ActiveSnapshotSet().then(|| &*pg_sys::GetActiveSnapshot()) };
-    snapshot.map(|snapshot| snapshot.snapXactCompletionCount).filter(|&count| count != 0)
+    snapshot.is_some_and(|snapshot| precedes(transaction, snapshot.xmin.into_inner()))
+}
+
+/// Whether a transaction began before another; identifiers wrap around.
+pub fn precedes(a: u32, b: u32) -> bool {
+    let first_normal = pg_sys::FirstNormalTransactionId.into_inner();
+    if a < first_normal || b < first_normal { a < b } else { (a.wrapping_sub(b) as i32) < 0 }
 }
 
 impl Drop for Prepared {

@@ -101,8 +101,8 @@ pub struct Known {
     pub about: OnceCell<About>,
     /// The generations, as last read.
     pub list: RefCell<Option<Rc<List>>>,
-    /// Snapshots of this age or newer see the constraint that the session knows.
-    pub seen_from: Cell<u64>,
+    /// The last transaction that wrote the constraints that the session knows.
+    pub written_by: Cell<Option<u32>>,
     /// Whether the table hasn't changed since.
     pub is_current: Cell<bool>,
     /// What the session has observed.
@@ -217,21 +217,22 @@ impl Set {
     fn check_snapshot_of_constraint(&self) -> Result<()> {
         const CONSTRAINTS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
             WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
-        let (seen_from, now) = (&self.known.seen_from, sql::age_of_snapshot());
-        if now.is_some_and(|now| now >= seen_from.get()) {
+        if self.known.written_by.get().is_some_and(sql::snapshot_is_after) {
             return Ok(());
         }
         let constraints = Prepared::new(&[CONSTRAINTS], &[pg_sys::OIDOID])?;
         let read = |sees| {
             let mut rows = Vec::new();
             constraints.execute(&[Datum::from(self.oid)], sees, |row| {
-                rows.push((row.column(1).map(|oid| oid.value()), row.column(2).map(|by| by.value())));
+                rows.push((row.column(1).map(|oid| oid.value()), row.column(2).map_or(0, |by| by.value() as u32)));
                 Ok(())
             })?;
             Ok::<_, Error>(rows)
         };
-        if connected(|| Ok(read(Sees::CallingQuery)? == read(Sees::Catalogs)?))? {
-            now.into_iter().for_each(|now| seen_from.set(now));
+        let (seen, present) = connected(|| Ok((read(Sees::CallingQuery)?, read(Sees::Catalogs)?)))?;
+        if seen == present {
+            let writers = present.iter().map(|&(_, by)| by);
+            self.known.written_by.set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
             return Ok(());
         }
         let name = self.quoted_name();
@@ -297,7 +298,7 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
         write: OnceCell::new(),
         about: OnceCell::new(),
         list: RefCell::new(parameters.shards.map(|shards| Rc::new(List::of_one(shards)))),
-        seen_from: Cell::new(u64::MAX),
+        written_by: Cell::new(None),
         is_current: Cell::new(true),
         watch: watch.unwrap_or_default(),
     });
