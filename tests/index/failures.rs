@@ -5,9 +5,11 @@ use postgres::Client;
 
 /// Failures before memory is measured: what is kept for the next time is there then.
 const WARM_UP: usize = 5;
-const FAILURES: usize = 50;
+/// Memory may grow in one round, as by blocks of an allocator that are used again. What leaks does so in each.
+const ROUNDS: usize = 3;
+const FAILURES: usize = 20;
 /// If errors jumped over frames, each statement would leak at least twice as much.
-const MOST_KB: i64 = 512;
+const MOST_KB: i64 = 200;
 
 /// Kilobytes that the session's process has for itself.
 fn private_kb(client: &mut Client) -> i64 {
@@ -47,9 +49,13 @@ fn failures_leak_nothing() {
             }
         };
         fail(&mut client, WARM_UP);
-        let before = private_kb(&mut client);
-        fail(&mut client, FAILURES);
-        let grown = private_kb(&mut client) - before;
-        assert!(grown < MOST_KB, "{statement}: {grown} kB more after {FAILURES} failures");
+        let rounds = (0..ROUNDS).map(|_| {
+            let before = private_kb(&mut client);
+            fail(&mut client, FAILURES);
+            private_kb(&mut client) - before
+        });
+        let grown: Vec<i64> = rounds.collect();
+        let least = grown.iter().min().expect("there are rounds");
+        assert!(*least < MOST_KB, "{statement}: {grown:?} kB more in rounds of {FAILURES} failures");
     }
 }
