@@ -82,7 +82,7 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
     match capacity {
         Some(capacity) if capacity > 0 => Ok(capacity.unsigned_abs()),
-        _ => Err(InvalidParameter::CountingCapacity { capacity }.into()),
+        _ => Err(InvalidParameter::CountingCapacity(capacity).into()),
     }
 }
 
@@ -122,7 +122,7 @@ pub fn rewrite(header: &Header<'_>, value: &mut [u8]) {
 /// Checks that the representation is that of a counting filter.
 fn check_counters(representation: u8) -> Result<()> {
     if representation < COUNTERS {
-        return Err(InvalidBinary::NoCounters { representation }.into());
+        return Err(InvalidBinary::NoCounters(representation).into());
     }
     require(representation == COUNTERS, || format!("representation {representation} is unknown"))
 }

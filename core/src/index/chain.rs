@@ -107,7 +107,7 @@ impl Chain {
         let end = u64::from(first) + pages;
         // The last number means "no page" to PostgreSQL.
         if end >= u64::from(u32::MAX) {
-            return Err(TooLarge::IndexPages { pages: end }.into());
+            return Err(TooLarge::IndexPages(end).into());
         }
         self.allocated = end as u32;
         Ok(first)

@@ -54,7 +54,7 @@ fn exported(value: &[u8]) -> Vec<u8> {
 
 fn refused(bytes: &[u8]) -> String {
     let error = decode(bytes).expect_err("no filter");
-    let Problem::InvalidBinary(InvalidBinary::Parquet { what }) = error.problem() else { panic!("{error:?}") };
+    let Problem::InvalidBinary(InvalidBinary::Parquet(what)) = error.problem() else { panic!("{error:?}") };
     what.clone()
 }
 
@@ -273,7 +273,6 @@ fn the_hash_of_each_physical_type_is_frozen() {
         (Tag::ParquetFloat, 0x822E_5121_1BF0_8373, 0x1686_3A5B_F2C5_1562),
         (Tag::ParquetDouble, 0x3F42_5EAC_F015_44E0, 0xF07C_4090_2EE6_7377),
     ] {
-        let floats = floats(tag).expect("it has floats");
-        assert_eq!((floats.zeros[1], floats.nans[1]), (zero, nan));
+        assert_eq!(floats(tag).map(|floats| floats.map(|[_, other]| other)), Some([zero, nan]));
     }
 }

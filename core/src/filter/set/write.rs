@@ -35,7 +35,7 @@ impl<M: Memory> Set<M> {
         let length = |header: &Header<'_>, payload: &Payload<'_>| header.prefix_bytes() + payload.len();
         let total = filters().map(|(h, p)| 8 + length(&h, &p).next_multiple_of(8)).sum::<usize>() + START;
         if total > MOST_BYTES {
-            return Err(TooLarge::Sizes { bytes: total }.into());
+            return Err(TooLarge::Sizes(total).into());
         }
         let mut value = B::zeroed(total);
         let (start, mut rest) = value.bytes_mut().split_at_mut(START);
