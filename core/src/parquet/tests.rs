@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::{Class, Problem, TooLarge};
-use crate::filter::build::{Request, from_hashes};
-use crate::filter::{merge, sparse};
+use crate::filter::build::{Request, tests::built};
+use crate::filter::merge;
 
 mod headers;
 
@@ -33,11 +33,8 @@ fn in_a_file(bits: &[u8]) -> Vec<u8> {
 
 /// A filter of ours that holds these elements.
 fn ours(tag: Tag, capacity: u64, elements: &[Vec<u8>]) -> Vec<u8> {
-    let request = Request { capacity: Some(capacity), fpr: 0.01, layout: Layout::Parquet };
-    let header = Header { kind: Kind::of(tag), ..request.header(u64::MAX).expect("a possible request") };
-    let mut hashes: Vec<u64> = elements.iter().map(|bytes| hash(bytes)).collect();
-    let distinct = sparse::sort_distinct(&mut hashes, 0);
-    from_hashes(&header, &hashes[..distinct], u64::MAX).expect("a possible filter")
+    let hashes: Vec<u64> = elements.iter().map(|bytes| hash(bytes)).collect();
+    built(Request { capacity: Some(capacity), fpr: 0.01, layout: Layout::Parquet }, tag, &hashes)
 }
 
 fn integers(range: std::ops::Range<i32>) -> Vec<Vec<u8>> {
@@ -160,9 +157,7 @@ fn other_layouts_and_kinds_are_refused() {
         (Layout::Parquet, Tag::Numeric),
         (Layout::Parquet, Tag::Boolean),
     ] {
-        let request = Request { capacity: Some(10), fpr: 0.1, layout };
-        let header = Header { kind: Kind::of(tag), ..request.header(u64::MAX).unwrap() };
-        let value: Vec<u8> = from_hashes(&header, &[5, 6], u64::MAX).unwrap();
+        let value = built(Request { capacity: Some(10), fpr: 0.1, layout }, tag, &[5, 6]);
         let error = export::<Vec<u8>>(&View::parse(&value).unwrap(), u64::MAX).expect_err("no such filter");
         assert_eq!(error.class(), Class::InvalidParameter);
     }

@@ -7,7 +7,7 @@ use super::store::Memory;
 use crate::error::{Result, TooLarge};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::write_hashes;
-use crate::filter::header::Header;
+use crate::filter::header::{DENSE, Header, SPARSE};
 use crate::interrupt;
 use crate::kind::Kind;
 
@@ -73,11 +73,11 @@ impl Payload<'_> {
         let header = Header { kind, ..*header };
         match self {
             Payload::Bits(bits) => {
-                header.rewrite_dense(into);
+                header.write(DENSE, into);
                 interrupt::copy(&mut into[header.prefix_bytes()..], bits);
             }
             Payload::Hashes(hashes) => {
-                header.rewrite_sparse(into);
+                header.write(SPARSE, into);
                 write_hashes(&mut into[header.prefix_bytes()..], hashes.iter().copied());
             }
         }
