@@ -62,18 +62,16 @@ fn damaged(problem: &InvalidBinary) -> Error {
                     "If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter.",
                 )
         }
-        InvalidBinary::Counters { representation } => error("value is a counting bloom filter, not a bloom filter")
+        InvalidBinary::Counters(representation) => error("value is a counting bloom filter, not a bloom filter")
             .detail(format!("Its representation is {representation}: counters."))
             .hint("Read it as counting_bloom, and cast that to bloom."),
-        InvalidBinary::NoCounters { representation } => error("value is a bloom filter, not a counting bloom filter")
+        InvalidBinary::NoCounters(representation) => error("value is a bloom filter, not a counting bloom filter")
             .detail(format!("Its representation is {representation}: there are no counters."))
             .hint("Read it as bloom. Counters cannot be had from bits: build the filter with counting_bloom_agg."),
-        InvalidBinary::Parquet { what } => error("invalid Parquet bloom filter")
+        InvalidBinary::Parquet(what) => error("invalid Parquet bloom filter")
             .detail(what)
             .hint("It is the header and the bits: bloom_filter_length bytes of a file from bloom_filter_offset on."),
-        InvalidBinary::Damaged { what } => {
-            error("invalid bloom filter").detail(format!("The value is damaged: {what}."))
-        }
+        InvalidBinary::Damaged(what) => error("invalid bloom filter").detail(format!("The value is damaged: {what}.")),
     }
 }
 
@@ -124,11 +122,11 @@ fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Error {
             invalid_parameter(format!("false positive rate of an index must be from {least} to {greatest}, not {fpr}"))
                 .hint("It is the share of all ranges that are read unnecessarily for an absent key.")
         }
-        InvalidParameter::Capacity { capacity } => invalid_parameter(format!(
+        InvalidParameter::Capacity(capacity) => invalid_parameter(format!(
             "capacity of a bloom filter must be at least 1, not {capacity}"
         ))
         .hint("The capacity is the number of distinct elements expected; NULL sizes the filter for what it sees."),
-        InvalidParameter::CountingCapacity { capacity } => counting_capacity(*capacity),
+        InvalidParameter::CountingCapacity(capacity) => counting_capacity(*capacity),
         InvalidParameter::NoCountersYet => invalid_parameter(format!(
             "cannot {} a counting bloom filter of no size",
             using(function, "add elements to")
@@ -146,17 +144,17 @@ fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Error {
         InvalidParameter::ResizeDoesNotDivide { own, capacity, blocks, possible } => {
             does_not_divide(own, *capacity, *blocks, *possible)
         }
-        InvalidParameter::LayoutNotOfParquet { layout } => {
+        InvalidParameter::LayoutNotOfParquet(layout) => {
             invalid_parameter(format!("bloom filter of layout \"{}\" cannot be written to Parquet", layout.name()))
                 .detail("Parquet has filters of layout \"parquet\" only.")
                 .hint("Build it with layout 'parquet', for instance bloom_agg(x, capacity, fpr, 'parquet').")
         }
-        InvalidParameter::KindNotReadFromParquet { kind } => {
+        InvalidParameter::KindNotReadFromParquet(kind) => {
             invalid_parameter(format!("bloom filters of Parquet files have no elements of kind {kind}"))
                 .detail("No writer of Parquet hashes elements of this kind as pg_bloom does.")
                 .hint("Name the type of the Parquet column, for instance text or bigint.")
         }
-        InvalidParameter::KindNotWrittenToParquet { kind } => {
+        InvalidParameter::KindNotWrittenToParquet(kind) => {
             invalid_parameter(format!("bloom filter of kind {kind} cannot be written to Parquet"))
                 .detail("No reader of Parquet hashes elements of this kind as pg_bloom does.")
                 .hint("Cast the elements to the type of the Parquet column, for instance text or bigint.")
@@ -266,12 +264,12 @@ fn too_large(problem: &TooLarge) -> Error {
                 .detail(format!("It would have {shards}; there can be at most {most}."))
                 .hint("Use a smaller capacity or a higher rate.")
         }
-        TooLarge::Sizes { bytes } => error("bloom filters of too many sizes to be merged in parallel".into())
+        TooLarge::Sizes(bytes) => error("bloom filters of too many sizes to be merged in parallel".into())
             .detail(format!("They take {bytes} bytes."))
             .hint("Build filters that will be merged with the same capacity, or merge them without parallel workers."),
-        TooLarge::IndexPages { pages } => error(format!("index of {pages} pages is too large"))
+        TooLarge::IndexPages(pages) => error(format!("index of {pages} pages is too large"))
             .hint("Use more pages per range, or a higher false positive rate."),
-        TooLarge::IndexRanges { ranges } => {
+        TooLarge::IndexRanges(ranges) => {
             error(format!("an index cannot have {ranges} ranges")).hint("Use more pages per range.")
         }
     }

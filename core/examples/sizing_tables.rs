@@ -12,19 +12,25 @@ const FIRST_BITS: u32 = 2;
 
 fn main() {
     println!("//! Printed by `examples/sizing_tables.rs`; see the module above.\n");
-    println!("/// Bits an element of the first row of each table.");
+    println!("/// Bits per element of the first row of each table.");
     println!("pub const FIRST_BITS: u32 = {FIRST_BITS};");
     for layout in Layout::ALL {
-        println!("\n/// `{}`: one row per bit, one column per hash.", layout.name());
+        let (per_line, what) = match layout {
+            Layout::Parquet => (8, "eight of them in a line; the one column is for eight hashes"),
+            _ => (1, "one column per hash"),
+        };
+        println!("\n/// `{}`: one row per bit, {what}.", layout.name());
         println!("pub const {}: &[&[f64]] = &[", layout.name().to_uppercase());
+        let mut rows = Vec::new();
         for bits in FIRST_BITS.. {
             let cells = row(layout, bits);
             let text: Vec<String> = cells.iter().map(|&r| three_digits(r)).collect();
-            println!("    &[{}],", text.join(", "));
+            rows.push(format!("&[{}],", text.join(", ")));
             if cells.iter().any(|&r| r <= sizing::least_fpr(layout) * 0.995) {
                 break;
             }
         }
+        rows.chunks(per_line).for_each(|rows| println!("    {}", rows.join(" ")));
         println!("];");
     }
 }

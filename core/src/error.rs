@@ -40,11 +40,8 @@ pub enum Class {
 /// What is wrong with bytes that should be a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidBinary {
-    /// No operation of this crate writes them.
-    Damaged {
-        /// What is wrong with them.
-        what: String,
-    },
+    /// No operation of this crate writes them: what is wrong with them.
+    Damaged(String),
     /// Another version of the stored form.
     UnknownVersion {
         /// That version.
@@ -52,21 +49,12 @@ pub enum InvalidBinary {
         /// The version that is read here.
         known: u8,
     },
-    /// A counting filter where one of bits was expected.
-    Counters {
-        /// The code of its representation.
-        representation: u8,
-    },
-    /// A filter of bits where a counting one was expected.
-    NoCounters {
-        /// The code of its representation.
-        representation: u8,
-    },
-    /// They are not a filter of a Parquet file.
-    Parquet {
-        /// What is wrong with them, as a sentence.
-        what: String,
-    },
+    /// A counting filter where one of bits was expected: the code of its representation.
+    Counters(u8),
+    /// A filter of bits where a counting one was expected: the code of its representation.
+    NoCounters(u8),
+    /// They are not a filter of a Parquet file: what is wrong with them, as a sentence.
+    Parquet(String),
 }
 
 /// Two key kinds that differ.
@@ -119,15 +107,9 @@ pub enum InvalidParameter {
         greatest: f64,
     },
     /// A capacity below one.
-    Capacity {
-        /// The capacity.
-        capacity: i64,
-    },
+    Capacity(i64),
     /// A counting filter without a capacity, or with one below one.
-    CountingCapacity {
-        /// The capacity, if one was given.
-        capacity: Option<i64>,
-    },
+    CountingCapacity(Option<i64>),
     /// Elements for a counting filter of no size.
     NoCountersYet,
     /// Bytes that are too few for any filter.
@@ -151,20 +133,11 @@ pub enum InvalidParameter {
         possible: Option<u64>,
     },
     /// A layout that Parquet doesn't have.
-    LayoutNotOfParquet {
-        /// The layout.
-        layout: Layout,
-    },
+    LayoutNotOfParquet(Layout),
     /// A kind of elements that no writer of Parquet hashes as this crate does.
-    KindNotReadFromParquet {
-        /// The kind.
-        kind: String,
-    },
+    KindNotReadFromParquet(String),
     /// A kind of elements that no reader of Parquet hashes as this crate does.
-    KindNotWrittenToParquet {
-        /// The kind.
-        kind: String,
-    },
+    KindNotWrittenToParquet(String),
 }
 
 /// What would be too large.
@@ -206,21 +179,12 @@ pub enum TooLarge {
         /// How many there may be.
         most: u64,
     },
-    /// Filters of different sizes that one process passes to another.
-    Sizes {
-        /// Bytes that all of them take.
-        bytes: usize,
-    },
-    /// Pages of an index.
-    IndexPages {
-        /// How many it would have.
-        pages: u64,
-    },
-    /// Ranges of an index.
-    IndexRanges {
-        /// How many it would have.
-        ranges: u64,
-    },
+    /// Filters of different sizes that one process passes to another: bytes that all of them take.
+    Sizes(usize),
+    /// An index with so many pages.
+    IndexPages(u64),
+    /// An index with so many ranges.
+    IndexRanges(u64),
 }
 
 /// Why two filters can't be merged.
@@ -292,15 +256,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.problem() {
             Problem::InvalidBinary(problem) => match problem {
-                InvalidBinary::Damaged { what } => write!(f, "damaged filter: {what}"),
-                InvalidBinary::Parquet { what } => write!(f, "damaged filter of a Parquet file: {what}"),
+                InvalidBinary::Damaged(what) => write!(f, "damaged filter: {what}"),
+                InvalidBinary::Parquet(what) => write!(f, "damaged filter of a Parquet file: {what}"),
                 InvalidBinary::UnknownVersion { found, known } => write!(f, "version {found}, which is not {known}"),
-                InvalidBinary::Counters { representation } => {
-                    write!(f, "representation {representation}: there are counters")
-                }
-                InvalidBinary::NoCounters { representation } => {
-                    write!(f, "representation {representation}: there are no counters")
-                }
+                InvalidBinary::Counters(code) => write!(f, "representation {code}: there are counters"),
+                InvalidBinary::NoCounters(code) => write!(f, "representation {code}: there are no counters"),
             },
             Problem::KindMismatch(problem) => write!(f, "different kinds: {problem:?}"),
             Problem::InvalidParameter(problem) => write!(f, "invalid parameter: {problem:?}"),

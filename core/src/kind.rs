@@ -23,108 +23,85 @@ pub fn fit(name: String) -> String {
     format!("{}#{:016x}", &name[..end], hash(name.as_bytes()))
 }
 
-/// The code of a key kind, as stored. Frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Tag {
-    /// No element yet: adopts the kind of the first.
-    None = 0,
-    /// smallint, integer, bigint.
-    Integer = 1,
-    /// text, varchar, char(n), "char", name, enums by label.
-    Text = 2,
-    /// bytea.
-    Bytea = 3,
-    /// real, double precision.
-    Float = 4,
-    /// numeric.
-    Numeric = 5,
-    /// uuid.
-    Uuid = 6,
-    /// date.
-    Date = 7,
-    /// timestamp without time zone.
-    Timestamp = 8,
-    /// timestamp with time zone.
-    Timestamptz = 9,
-    /// boolean.
-    Boolean = 10,
-    /// Any other hashable type, distinguished by its name.
-    Other = 11,
-    /// time without time zone.
-    Time = 12,
-    /// time with time zone.
-    Timetz = 13,
-    /// interval.
-    Interval = 14,
-    /// pg_lsn.
-    PgLsn = 15,
-    /// xid8.
-    Xid8 = 16,
-    /// jsonb.
-    Jsonb = 17,
-    /// Arrays, distinguished by the kind of their elements, which is in the name.
-    Array = 18,
-    /// Rows, distinguished by their type and the names and kinds of its columns.
-    Row = 19,
-    /// Ranges, distinguished by their type and the kind of their bounds.
-    Range = 20,
-    /// Multiranges, distinguished likewise.
-    Multirange = 21,
-    /// Parquet's INT32: smallint, integer.
-    ParquetInt32 = 32,
-    /// Parquet's INT64: bigint.
-    ParquetInt64 = 33,
-    /// Parquet's FLOAT: real.
-    ParquetFloat = 34,
-    /// Parquet's DOUBLE: double precision.
-    ParquetDouble = 35,
-    /// Parquet's BYTE_ARRAY: text, bytea.
-    ParquetByteArray = 36,
-    /// Parquet's FIXED_LEN_BYTE_ARRAY(16): uuid.
-    ParquetFixed16 = 37,
-    /// Parquet's DATE, days in an INT32.
-    ParquetDate = 38,
-    /// Parquet's TIMESTAMP_MICROS not adjusted to UTC, in an INT64.
-    ParquetTimestamp = 39,
-    /// Parquet's TIMESTAMP_MICROS adjusted to UTC, in an INT64.
-    ParquetTimestamptz = 40,
+/// Defines [`Tag`], and the list of all tags with the names shown to users.
+macro_rules! tags {
+    ($($(#[$doc:meta])* $tag:ident = $code:literal, $name:literal;)*) => {
+        /// The code of a key kind, as stored. Frozen.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Tag {
+            $($(#[$doc])* $tag = $code,)*
+        }
+
+        /// Every tag with its name, in the order of the codes.
+        const TAGS: &[(Tag, &str)] = &[$((Tag::$tag, $name)),*];
+    };
 }
 
-/// Every tag with its name, in the order of the codes.
-const TAGS: [(Tag, &str); 31] = [
-    (Tag::None, "none"),
-    (Tag::Integer, "integer"),
-    (Tag::Text, "text"),
-    (Tag::Bytea, "bytea"),
-    (Tag::Float, "float"),
-    (Tag::Numeric, "numeric"),
-    (Tag::Uuid, "uuid"),
-    (Tag::Date, "date"),
-    (Tag::Timestamp, "timestamp"),
-    (Tag::Timestamptz, "timestamptz"),
-    (Tag::Boolean, "boolean"),
-    (Tag::Other, "other"),
-    (Tag::Time, "time"),
-    (Tag::Timetz, "timetz"),
-    (Tag::Interval, "interval"),
-    (Tag::PgLsn, "pg_lsn"),
-    (Tag::Xid8, "xid8"),
-    (Tag::Jsonb, "jsonb"),
-    (Tag::Array, "array"),
-    (Tag::Row, "row"),
-    (Tag::Range, "range"),
-    (Tag::Multirange, "multirange"),
-    (Tag::ParquetInt32, "parquet INT32"),
-    (Tag::ParquetInt64, "parquet INT64"),
-    (Tag::ParquetFloat, "parquet FLOAT"),
-    (Tag::ParquetDouble, "parquet DOUBLE"),
-    (Tag::ParquetByteArray, "parquet BYTE_ARRAY"),
-    (Tag::ParquetFixed16, "parquet FIXED_LEN_BYTE_ARRAY(16)"),
-    (Tag::ParquetDate, "parquet DATE"),
-    (Tag::ParquetTimestamp, "parquet TIMESTAMP_MICROS"),
-    (Tag::ParquetTimestamptz, "parquet TIMESTAMP_MICROS (UTC)"),
-];
+tags! {
+    /// No element yet: adopts the kind of the first.
+    None = 0, "none";
+    /// smallint, integer, bigint.
+    Integer = 1, "integer";
+    /// text, varchar, char(n), "char", name, enums by label.
+    Text = 2, "text";
+    /// bytea.
+    Bytea = 3, "bytea";
+    /// real, double precision.
+    Float = 4, "float";
+    /// numeric.
+    Numeric = 5, "numeric";
+    /// uuid.
+    Uuid = 6, "uuid";
+    /// date.
+    Date = 7, "date";
+    /// timestamp without time zone.
+    Timestamp = 8, "timestamp";
+    /// timestamp with time zone.
+    Timestamptz = 9, "timestamptz";
+    /// boolean.
+    Boolean = 10, "boolean";
+    /// Any other hashable type, distinguished by its name.
+    Other = 11, "other";
+    /// time without time zone.
+    Time = 12, "time";
+    /// time with time zone.
+    Timetz = 13, "timetz";
+    /// interval.
+    Interval = 14, "interval";
+    /// pg_lsn.
+    PgLsn = 15, "pg_lsn";
+    /// xid8.
+    Xid8 = 16, "xid8";
+    /// jsonb.
+    Jsonb = 17, "jsonb";
+    /// Arrays, distinguished by the kind of their elements, which is in the name.
+    Array = 18, "array";
+    /// Rows, distinguished by their type and the names and kinds of its columns.
+    Row = 19, "row";
+    /// Ranges, distinguished by their type and the kind of their bounds.
+    Range = 20, "range";
+    /// Multiranges, distinguished likewise.
+    Multirange = 21, "multirange";
+    /// Parquet's INT32: smallint, integer.
+    ParquetInt32 = 32, "parquet INT32";
+    /// Parquet's INT64: bigint.
+    ParquetInt64 = 33, "parquet INT64";
+    /// Parquet's FLOAT: real.
+    ParquetFloat = 34, "parquet FLOAT";
+    /// Parquet's DOUBLE: double precision.
+    ParquetDouble = 35, "parquet DOUBLE";
+    /// Parquet's BYTE_ARRAY: text, bytea.
+    ParquetByteArray = 36, "parquet BYTE_ARRAY";
+    /// Parquet's FIXED_LEN_BYTE_ARRAY(16): uuid.
+    ParquetFixed16 = 37, "parquet FIXED_LEN_BYTE_ARRAY(16)";
+    /// Parquet's DATE, days in an INT32.
+    ParquetDate = 38, "parquet DATE";
+    /// Parquet's TIMESTAMP_MICROS not adjusted to UTC, in an INT64.
+    ParquetTimestamp = 39, "parquet TIMESTAMP_MICROS";
+    /// Parquet's TIMESTAMP_MICROS adjusted to UTC, in an INT64.
+    ParquetTimestamptz = 40, "parquet TIMESTAMP_MICROS (UTC)";
+}
 
 impl Tag {
     /// The tag with this stored code.

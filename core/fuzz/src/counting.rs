@@ -97,12 +97,12 @@ fn parse(bytes: &[u8]) {
         let bits = [View::parse(bytes).err(), Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len()).err()];
         for error in bits {
             let error = error.expect("counters are no bits");
-            assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::Counters { .. })), "{error:?}");
+            assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::Counters(_))), "{error:?}");
         }
     }
     if View::parse(bytes).is_ok() {
         let error = filter.as_ref().expect_err("bits are no counters");
-        assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters { .. })), "{error:?}");
+        assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters(_))), "{error:?}");
     }
     for error in [filter.err(), trusted.err(), start.err()].into_iter().flatten() {
         assert_eq!(error.class(), Class::InvalidBinary, "{error:?}");

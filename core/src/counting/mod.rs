@@ -82,7 +82,7 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
     match capacity {
         Some(capacity) if capacity > 0 => Ok(capacity.unsigned_abs()),
-        _ => Err(InvalidParameter::CountingCapacity { capacity }.into()),
+        _ => Err(InvalidParameter::CountingCapacity(capacity).into()),
     }
 }
 
@@ -122,7 +122,7 @@ pub fn rewrite(header: &Header<'_>, value: &mut [u8]) {
 /// Checks that the representation is that of a counting filter.
 fn check_counters(representation: u8) -> Result<()> {
     if representation < COUNTERS {
-        return Err(InvalidBinary::NoCounters { representation }.into());
+        return Err(InvalidBinary::NoCounters(representation).into());
     }
     require(representation == COUNTERS, || format!("representation {representation} is unknown"))
 }
@@ -177,9 +177,6 @@ impl<'a> Counting<'a> {
 
     /// Reads a value whose bytes [`Counting::parse`] accepted before. Leaves out checks that take time that grows with
     /// the filter. Other bytes can give wrong answers, but nothing worse.
-    ///
-    /// # Errors
-    /// As [`Counting::parse`].
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let header = parse_start(bytes, bytes.len())?;
         Ok(Counting { header, counters: &bytes[header.prefix_bytes()..] })
@@ -307,9 +304,6 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
 }
 
 /// The sum of two filters, which has all copies of elements of both. It has the size of the larger.
-///
-/// # Errors
-/// Those of [`summed_header`].
 pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>) -> Result<B> {
     let header = summed_header(&a.header, &b.header)?;
     let mut value: B = zeroed(&header);

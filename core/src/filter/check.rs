@@ -10,7 +10,7 @@ use crate::sizing::density;
 use crate::sizing::limits::{self, MAX_STORED_BYTES, max_blocks};
 
 pub(crate) fn invalid(what: impl Into<String>) -> Error {
-    InvalidBinary::Damaged { what: what.into() }.into()
+    InvalidBinary::Damaged(what.into()).into()
 }
 
 pub(crate) fn require(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
@@ -20,7 +20,7 @@ pub(crate) fn require(holds: bool, what: impl FnOnce() -> String) -> Result<()> 
 /// Checks that the representation is sparse or dense.
 pub(super) fn check_bits(representation: u8) -> Result<()> {
     if representation == COUNTERS {
-        return Err(InvalidBinary::Counters { representation }.into());
+        return Err(InvalidBinary::Counters(representation).into());
     }
     require(representation <= DENSE, || format!("representation {representation} is unknown"))
 }

@@ -67,12 +67,11 @@ pub struct Info {
 
 /// The number of set bits.
 pub fn count_ones(bits: &[u8]) -> u64 {
-    bits.chunks(crate::interrupt::STRIDE)
-        .map(|stride| {
-            crate::interrupt::check();
-            simd::count_ones(stride)
-        })
-        .sum()
+    let in_stride = |stride| {
+        interrupt::check();
+        simd::count_ones(stride)
+    };
+    bits.chunks(interrupt::STRIDE).map(in_stride).sum()
 }
 
 /// The rate of one block: the chance that an absent element's bits are all set.

@@ -217,11 +217,6 @@ impl<'a> Header<'a> {
         self.write(DENSE, value);
     }
 
-    /// The same for a sparse value.
-    pub(crate) fn rewrite_sparse(&self, value: &mut [u8]) {
-        self.write(SPARSE, value);
-    }
-
     /// A value with this header and room for `payload` bytes, all zero.
     pub(crate) fn allocate<B: Buffer>(&self, representation: u8, payload: usize) -> B {
         let mut value = B::zeroed(self.prefix_bytes() + payload);

@@ -119,8 +119,8 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::error::{Class, Problem};
-    use crate::filter::build::{Request, contains, from_hashes};
-    use crate::filter::{estimate, sparse};
+    use crate::filter::build::{Request, contains, tests::built};
+    use crate::filter::estimate;
     use crate::hash::word;
     use crate::kind::Tag;
     use crate::layout::Layout;
@@ -128,17 +128,13 @@ mod tests {
 
     const NO_LIMIT: u64 = u64::MAX;
 
-    fn hashes(seed: u64, count: usize) -> Vec<u64> {
-        let mut hashes: Vec<u64> = (0..count as u32).map(|i| word(seed, i)).collect();
-        let distinct = sparse::sort_distinct(&mut hashes, 0);
-        hashes.truncate(distinct);
-        hashes
+    fn hashes(seed: u64, count: u32) -> Vec<u64> {
+        (0..count).map(|i| word(seed, i)).collect()
     }
 
     fn build(layout: Layout, capacity: Option<u64>, hashes: &[u64]) -> Vec<u8> {
-        let kind = if hashes.is_empty() { Kind::NONE } else { Kind::of(Tag::Numeric) };
-        let header = Request { capacity, fpr: 0.01, layout }.header(NO_LIMIT).unwrap();
-        from_hashes(&Header { kind, ..header }, hashes, NO_LIMIT).unwrap()
+        let tag = if hashes.is_empty() { Tag::None } else { Tag::Numeric };
+        built(Request { capacity, fpr: 0.01, layout }, tag, hashes)
     }
 
     fn resized(value: &[u8], capacity: Option<u64>) -> Result<Vec<u8>> {
@@ -154,7 +150,7 @@ mod tests {
         #[test]
         fn a_list_has_every_size(
             layout in prop::sample::select(&Layout::ALL),
-            count in 0usize..300,
+            count in 0u32..300,
             capacity in prop::option::of(1u64..5000),
             seed: u64,
         ) {
@@ -173,7 +169,7 @@ mod tests {
             capacity in prop_oneof![1u64..3000, 3000u64..60_000],
             seed: u64,
         ) {
-            let hashes = hashes(seed, own as usize);
+            let hashes = hashes(seed, own as u32);
             let given = build(layout, Some(own), &hashes);
             let view = View::parse(&given).unwrap();
             prop_assume!(matches!(view.body, Body::Dense(_)));

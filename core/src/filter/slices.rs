@@ -116,25 +116,21 @@ fn contains_sparse<E, B: AsRef<[u8]>>(
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::filter::build::{Request, contains, from_hashes};
+    use crate::filter::build::{Request, contains, tests::built};
     use crate::filter::view::View;
     use crate::hash::word;
     use crate::kind::{Kind, Tag};
 
-    fn filter(request: Request, elements: u32) -> Vec<u8> {
-        let kind = Kind { tag: Tag::Text, name: "" };
-        let kind = if request.layout == Layout::Parquet { Kind { tag: Tag::ParquetInt64, name: "" } } else { kind };
-        let header = Header { kind, ..request.header(u64::MAX).expect("a possible request") };
-        let mut hashes: Vec<u64> = (0..elements).map(|i| word(5, i)).collect();
-        let distinct = sparse::sort_distinct(&mut hashes, 0);
-        from_hashes::<Vec<u8>>(&header, &hashes[..distinct], u64::MAX).expect("a possible filter")
+    fn filter(layout: Layout, capacity: u64, elements: u32) -> Vec<u8> {
+        let hashes: Vec<u64> = (0..elements).map(|i| word(5, i)).collect();
+        built(Request { capacity: Some(capacity), fpr: 0.01, layout }, Tag::Numeric, &hashes)
     }
 
     #[test]
     fn slices_answer_as_the_whole_does() {
         for layout in Layout::ALL {
             for (capacity, elements) in [(100, 0), (1_000, 10), (20_000, 30_000), (400_000, 5_000)] {
-                let value = filter(Request { capacity: Some(capacity), fpr: 0.01, layout }, elements);
+                let value = filter(layout, capacity, elements);
                 let start = Start::parse(&value[..START_BYTES.min(value.len())], value.len()).unwrap();
                 let view = View::parse(&value).unwrap();
                 assert_eq!(start.header, view.header);
@@ -178,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_an_error() {
-        let value = filter(Request { capacity: Some(100_000), fpr: 0.01, layout: Layout::Blocked }, 100_000);
+        let value = filter(Layout::Blocked, 100_000, 100_000);
         assert!(Start::parse(&value[..START_BYTES], value.len() - 1).is_err());
         let start = Start::parse(&value[..START_BYTES], value.len()).unwrap();
         assert!(start.contains(word(5, 1), |_, _| Ok::<_, Error>([0u8; 3])).is_err());

@@ -107,7 +107,7 @@ impl Chain {
         let end = u64::from(first) + pages;
         // The last number means "no page" to PostgreSQL.
         if end >= u64::from(u32::MAX) {
-            return Err(TooLarge::IndexPages { pages: end }.into());
+            return Err(TooLarge::IndexPages(end).into());
         }
         self.allocated = end as u32;
         Ok(first)
@@ -163,9 +163,6 @@ impl Chain {
 
 impl Stored {
     /// Reads the metapage and the directory pages.
-    ///
-    /// # Errors
-    /// [`Damage`] for pages that no code here writes; those of reading.
     pub fn read<P: Pages>(form: &Form, pages: &mut P, size: PageSize) -> std::result::Result<Stored, P::Error> {
         let (mut stored, mut at, count) = pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
         // From the newest to the oldest: each has a smaller number than the one that names it, so this ends.

@@ -24,35 +24,6 @@ impl Blocked {
     fn offset(shape: Shape, hash: u64) -> usize {
         Self::block_of(shape, hash) as usize * BLOCK_BYTES
     }
-
-    /// Whether a block has every bit of an element.
-    #[inline(always)]
-    fn covers(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> bool {
-        let mut left = shape.num_hashes;
-        let mut j = 0;
-        loop {
-            let mut bits = word(hash, j);
-            let mut all = 1u8;
-            for _ in 0..left.min(POSITIONS_PER_WORD) {
-                all &= block[(bits as usize >> 3) & 63] >> (bits & 7);
-                bits >>= 9;
-            }
-            if all & 1 == 0 {
-                return false;
-            }
-            if left <= POSITIONS_PER_WORD {
-                return true;
-            }
-            left -= POSITIONS_PER_WORD;
-            j += 1;
-        }
-    }
-
-    #[inline(always)]
-    fn block(payload: &[u8], shape: Shape, hash: u64) -> &[u8; BLOCK_BYTES] {
-        let offset = Self::offset(shape, hash);
-        payload[offset..offset + BLOCK_BYTES].try_into().expect("a block is 64 bytes")
-    }
 }
 
 impl Scheme for Blocked {
@@ -85,7 +56,26 @@ impl Scheme for Blocked {
 
     #[inline(always)]
     fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
-        Self::covers(Self::block(payload, shape, hash), shape, hash)
+        let offset = Self::offset(shape, hash);
+        let block: &[u8; BLOCK_BYTES] = payload[offset..offset + BLOCK_BYTES].try_into().expect("a block is 64 bytes");
+        let mut left = shape.num_hashes;
+        let mut j = 0;
+        loop {
+            let mut bits = word(hash, j);
+            let mut all = 1u8;
+            for _ in 0..left.min(POSITIONS_PER_WORD) {
+                all &= block[(bits as usize >> 3) & 63] >> (bits & 7);
+                bits >>= 9;
+            }
+            if all & 1 == 0 {
+                return false;
+            }
+            if left <= POSITIONS_PER_WORD {
+                return true;
+            }
+            left -= POSITIONS_PER_WORD;
+            j += 1;
+        }
     }
 
     #[inline(always)]

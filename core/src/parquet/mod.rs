@@ -35,10 +35,10 @@ use crate::filter::header::{Capacity, Header, capacity_for_bytes, payload_mut};
 use crate::filter::view::{Body, View};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
-use crate::layout::{Layout, PARQUET_HASHES, Shape};
+use crate::layout::{Layout, PARQUET_HASHES};
 use crate::sizing::limits::DEFAULT_FPR;
 use crate::{interrupt, sizing};
-use thrift::{Field, Malformed, Read, Reader, STOP, UNION_OF_FIRST, write_i32};
+use thrift::{Field, I32, Malformed, Read, Reader, STOP, STRUCT, UNION_OF_FIRST, write_i32};
 
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 32;
@@ -57,12 +57,12 @@ fn header(bits: i32) -> Vec<u8> {
 
 /// Reads a union whose only known member is the first, an empty struct.
 fn read_union(reader: &mut Reader<'_>, field: Field, name: &str, member: &str) -> Read<()> {
-    if !field.is_struct() {
+    if field.wire_type != STRUCT {
         return thrift::invalid(format!("{name} has type {}", field.wire_type));
     }
     let mut last = 0;
     match reader.field(&mut last)? {
-        Some(found) if found.id == 1 && found.is_struct() => reader.skip(found, 2)?,
+        Some(found) if (found.id, found.wire_type) == (1, STRUCT) => reader.skip(found, 2)?,
         Some(found) => return thrift::invalid(format!("{name} {} is unknown; only {member} (1) is", found.id)),
         None => return thrift::invalid(format!("{name} has no value")),
     }
@@ -78,7 +78,7 @@ fn read_header(reader: &mut Reader<'_>) -> Read<i32> {
     let (mut last, mut bits, mut found) = (0, None, [false; 3]);
     while let Some(field) = reader.field(&mut last)? {
         match field.id {
-            1 if field.is_i32() => bits = Some(reader.i32()?),
+            1 if field.wire_type == I32 => bits = Some(reader.i32()?),
             1 => return thrift::invalid(format!("numBytes has type {}", field.wire_type)),
             2..=4 => {
                 let union = field.id as usize - 2;
@@ -95,7 +95,7 @@ fn read_header(reader: &mut Reader<'_>) -> Read<i32> {
 }
 
 fn invalid(what: String) -> Error {
-    InvalidBinary::Parquet { what }.into()
+    InvalidBinary::Parquet(what).into()
 }
 
 /// The bits of a filter as a Parquet file has it.
@@ -104,7 +104,7 @@ fn invalid(what: String) -> Error {
 /// [`InvalidBinary::Parquet`] for anything else.
 pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
-    let mut reader = Reader::new(start);
+    let mut reader = Reader(start);
     let length = read_header(&mut reader).map_err(|malformed| match malformed {
         Malformed::Invalid(detail) => invalid(format!("The header is damaged: {detail}.")),
         Malformed::CutOff if start.len() < bytes.len() => {
@@ -112,7 +112,7 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
         }
         Malformed::CutOff => invalid(format!("The header is cut off after {} bytes.", bytes.len())),
     })?;
-    let header = start.len() - reader.rest().len();
+    let header = start.len() - reader.0.len();
     let bits = &bytes[header..];
     let length = usize::try_from(length)
         .ok()
@@ -127,25 +127,18 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     Ok(bits)
 }
 
-/// The hashes of the floats that are equal in SQL but not in Parquet.
-struct Floats {
-    zeros: [u64; 2],
-    nans: [u64; 2],
-}
-
-/// The hashes of the floats of this kind that import and export add, the canonical ones first.
-fn floats(tag: Tag) -> Option<Floats> {
+/// The hashes of the zeros and of the NaNs that import and export add to a filter of floats, the canonical ones first.
+fn floats(tag: Tag) -> Option<[[u64; 2]; 2]> {
     fn with_other_sign<const N: usize>(canonical: [u8; N]) -> [u64; 2] {
         let mut other = canonical;
         other[N - 1] ^= 0x80;
         [hash(&canonical), hash(&other)]
     }
-    let (zeros, nans) = match tag {
-        Tag::ParquetFloat => (with_other_sign(scalar::float32(0.0)), with_other_sign(scalar::float32(f32::NAN))),
-        Tag::ParquetDouble => (with_other_sign(scalar::float(0.0)), with_other_sign(scalar::float(f64::NAN))),
-        _ => return None,
-    };
-    Some(Floats { zeros, nans })
+    match tag {
+        Tag::ParquetFloat => Some([0.0, f32::NAN].map(|value| with_other_sign(scalar::float32(value)))),
+        Tag::ParquetDouble => Some([0.0, f64::NAN].map(|value| with_other_sign(scalar::float(value)))),
+        _ => None,
+    }
 }
 
 /// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind.
@@ -155,32 +148,28 @@ fn floats(tag: Tag) -> Option<Floats> {
 /// [`InvalidParameter::KindNotReadFromParquet`].
 pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     if !tag.is_parquet() {
-        return Err(InvalidParameter::KindNotReadFromParquet { kind: tag.name().into() }.into());
+        return Err(InvalidParameter::KindNotReadFromParquet(tag.name().into()).into());
     }
     let bits = decode(bytes)?;
     let blocks = (bits.len() / BLOCK_BYTES) as u64;
-    let header = Header {
-        layout: Layout::Parquet,
-        num_hashes: PARQUET_HASHES,
-        blocks,
-        base_blocks: blocks,
-        capacity: Capacity::Elements(1),
-        fpr: DEFAULT_FPR,
-        kind: Kind::of(tag),
-    };
-    check_stored(&header, limit)?;
+    // Its capacity follows from its rate, which is not known yet.
+    let size =
+        sizing::Size { layout: Layout::Parquet, num_hashes: PARQUET_HASHES, blocks, capacity: 1, fpr: DEFAULT_FPR };
+    let header = Header::sized(size, Kind::of(tag));
+    let (stored, payload) = (header.dense_bytes(), header.payload_bytes());
+    if stored > limit {
+        return Err(TooLarge::ParquetBytes { bytes: stored, limit, payload }.into());
+    }
     let mut value: B = header.dense();
     let payload = payload_mut(&mut value, &header);
     interrupt::copy(payload, bits);
-    if let Some(Floats { zeros, nans }) = floats(tag) {
-        let shape = Shape { blocks, ..header.shape() };
-        let has = |hash| shape.contains(bits, hash);
-        let add = |payload: &mut [u8], hash| shape.insert_all(payload, &[hash]);
-        if has(zeros[1]) {
-            add(payload, zeros[0]);
+    if let Some([[zero, other_zero], [nan, _]]) = floats(tag) {
+        let shape = header.shape();
+        if shape.contains(bits, other_zero) {
+            shape.insert_all(payload, &[zero]);
         }
         if estimate::count_ones(bits) > 0 {
-            add(payload, nans[0]);
+            shape.insert_all(payload, &[nan]);
         }
     }
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
@@ -188,12 +177,6 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     let capacity = Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
     Header { capacity, fpr, ..header }.rewrite_dense(value.bytes_mut());
     Ok(value)
-}
-
-/// Checks the size of a filter without a capacity.
-fn check_stored(header: &Header<'_>, limit: u64) -> Result<()> {
-    let (bytes, payload) = (header.dense_bytes(), header.payload_bytes());
-    if bytes <= limit { Ok(()) } else { Err(TooLarge::ParquetBytes { bytes, limit, payload }.into()) }
 }
 
 /// A filter in the form of Parquet files. A filter of no size becomes one block without elements.
@@ -204,10 +187,10 @@ fn check_stored(header: &Header<'_>, limit: u64) -> Result<()> {
 pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     let h = &view.header;
     if !h.is_unsized() && h.layout != Layout::Parquet {
-        return Err(InvalidParameter::LayoutNotOfParquet { layout: h.layout }.into());
+        return Err(InvalidParameter::LayoutNotOfParquet(h.layout).into());
     }
     if !(h.kind.is_none() || h.kind.tag.is_parquet()) {
-        return Err(InvalidParameter::KindNotWrittenToParquet { kind: h.kind.to_string() }.into());
+        return Err(InvalidParameter::KindNotWrittenToParquet(h.kind.to_string()).into());
     }
     if matches!(view.body, Body::Sparse(_)) {
         h.check_size(limit)?;
@@ -221,11 +204,9 @@ pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
         Body::Dense(bits) => interrupt::copy(payload, bits),
         Body::Sparse(entries) => insert_entries(payload, h, entries),
     }
-    if let Some(Floats { zeros, nans }) = floats(h.kind.tag) {
-        for [canonical, other] in [zeros, nans] {
-            if contains(view, canonical) {
-                h.shape().insert_all(payload, &[other]);
-            }
+    for [canonical, other] in floats(h.kind.tag).into_iter().flatten() {
+        if contains(view, canonical) {
+            h.shape().insert_all(payload, &[other]);
         }
     }
     Ok(result)

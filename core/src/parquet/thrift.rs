@@ -21,14 +21,16 @@ const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const BYTE: u8 = 3;
 const I16: u8 = 4;
-const I32: u8 = 5;
+/// The type of an i32.
+pub const I32: u8 = 5;
 const I64: u8 = 6;
 const DOUBLE: u8 = 7;
 const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const SET: u8 = 10;
 const MAP: u8 = 11;
-const STRUCT: u8 = 12;
+/// The type of a struct.
+pub const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
 /// Why a header can't be read.
@@ -47,7 +49,7 @@ pub(super) fn invalid<T>(detail: impl Into<String>) -> Read<T> {
     Err(Malformed::Invalid(detail.into()))
 }
 
-/// A field of a struct: its number, and its type.
+/// A field of a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Its number.
@@ -56,38 +58,14 @@ pub struct Field {
     pub wire_type: u8,
 }
 
-impl Field {
-    /// Whether its value is an i32.
-    pub fn is_i32(self) -> bool {
-        self.wire_type == I32
-    }
-
-    /// Whether its value is a struct.
-    pub fn is_struct(self) -> bool {
-        self.wire_type == STRUCT
-    }
-}
-
-/// Reads bytes from the front.
+/// The bytes that were not read yet; they are read from the front.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
-    rest: &'a [u8],
-}
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// A reader of these bytes.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Reader { rest: bytes }
-    }
-
-    /// The bytes that were not read yet.
-    pub fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
-
     fn take(&mut self, count: usize) -> Read<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Malformed::CutOff)?;
-        self.rest = rest;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed::CutOff)?;
+        self.0 = rest;
         Ok(taken)
     }
 
@@ -184,7 +162,7 @@ impl<'a> Reader<'a> {
     /// How many bytes or items follow, which is at most the number of bytes left.
     fn length(&mut self) -> Read<usize> {
         let length = self.varint()?;
-        usize::try_from(length).ok().filter(|&length| length <= self.rest.len()).ok_or(Malformed::CutOff)
+        usize::try_from(length).ok().filter(|&length| length <= self.0.len()).ok_or(Malformed::CutOff)
     }
 }
 

@@ -146,7 +146,17 @@ mod tests {
             JsonPath::ROOT.key(b"a").key(b"b").leaf(Leaf::String, |stream| stream.write(b"abc")),
             JsonPath::ROOT.leaf(Leaf::Null, |_| ()),
         ];
-        assert_eq!(hashes, HASHES);
+        let expected = [
+            0x18E3_CBF5_E8E4_C818,
+            0x2BD6_0D36_955D_B703,
+            0x9E75_5206_1566_76D7,
+            0xD011_20D6_8D0C_5AD7,
+            0x4CAE_0D84_933B_C718,
+            0x28D2_A0D4_8F7C_2643,
+            0x5BF6_00D6_44B5_614C,
+            0x72B1_2317_E8A8_B952,
+        ];
+        assert_eq!(hashes, expected);
     }
 
     #[test]
@@ -159,15 +169,4 @@ mod tests {
             assert!(!hashes[..i].contains(hash));
         }
     }
-
-    const HASHES: [u64; 8] = [
-        0x18E3_CBF5_E8E4_C818,
-        0x2BD6_0D36_955D_B703,
-        0x9E75_5206_1566_76D7,
-        0xD011_20D6_8D0C_5AD7,
-        0x4CAE_0D84_933B_C718,
-        0x28D2_A0D4_8F7C_2643,
-        0x5BF6_00D6_44B5_614C,
-        0x72B1_2317_E8A8_B952,
-    ];
 }

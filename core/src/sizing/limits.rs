@@ -47,5 +47,5 @@ pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
 /// # Errors
 /// [`InvalidParameter::Capacity`] unless it is at least one.
 pub fn check_capacity(capacity: i64) -> Result<u64> {
-    u64::try_from(capacity).ok().filter(|&c| c > 0).ok_or_else(|| InvalidParameter::Capacity { capacity }.into())
+    u64::try_from(capacity).ok().filter(|&c| c > 0).ok_or_else(|| InvalidParameter::Capacity(capacity).into())
 }

@@ -223,14 +223,8 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Opti
         Layout::Classic => bytes.saturating_mul(8),
         _ => bytes / (layout.block_bits() / 8),
     };
-    let capacity = largest_fitting(layout, density, fpr, blocks);
-    Ok((capacity > 0).then_some(capacity.min(i64::MAX as u64)))
-}
-
-/// The largest capacity whose filter has at most `blocks` blocks, or 0.
-fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> u64 {
     if blocks == 0 {
-        return 0;
+        return Ok(None);
     }
     // Exact except for rounding, and for where the grid begins.
     let estimate = if (blocks as f64) < least_on_grid(layout) {
@@ -238,7 +232,8 @@ fn largest_fitting(layout: Layout, density: Density, fpr: f64, blocks: u64) -> u
     } else {
         (round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)) as u64
     };
-    first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64) - 1
+    let too_many = first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64);
+    Ok(Some(too_many - 1).filter(|&capacity| capacity > 0).map(|capacity| capacity.min(i64::MAX as u64)))
 }
 
 #[cfg(test)]

@@ -1,18 +1,16 @@
 use super::*;
-use crate::filter::build::from_hashes;
+use crate::filter::build::tests::built;
+use crate::filter::build::{Request, from_hashes};
 use crate::kind::{Kind, Tag};
 use crate::sizing;
 use crate::sizing::rate;
 
 fn random_hashes(seed: u64, n: u64) -> Vec<u64> {
-    let mut hashes: Vec<u64> = (0..n).map(|i| crate::hash::hash(&[seed, i].map(u64::to_le_bytes).concat())).collect();
-    hashes.sort_unstable();
-    hashes
+    (0..n).map(|i| crate::hash::hash(&[seed, i].map(u64::to_le_bytes).concat())).collect()
 }
 
 fn build(layout: Layout, capacity: u64, fpr: f64, hashes: &[u64]) -> Vec<u8> {
-    let size = sizing::size(layout, capacity, fpr).unwrap();
-    from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), hashes, u64::MAX).unwrap()
+    built(Request { capacity: Some(capacity), fpr, layout }, Tag::Numeric, hashes)
 }
 
 #[test]
@@ -42,10 +40,8 @@ fn merged(layout: Layout, parts: &[(u64, std::ops::Range<usize>)]) -> (f64, f64)
     let value = parts
         .iter()
         .map(|(capacity, range)| {
-            let mut hashes = numbers[range.clone()].to_vec();
             held.extend(range.clone());
-            hashes.sort_unstable();
-            build(layout, *capacity, 0.01, &hashes)
+            build(layout, *capacity, 0.01, &numbers[range.clone()])
         })
         .reduce(|a, b| merge_two(&a, &b))
         .unwrap();
@@ -168,15 +164,10 @@ fn intersections_are_between_nothing_and_the_smaller() {
 /// Two filters whose union has `union` elements, of which `common` are in both: the estimates less the truth, for the
 /// union, the intersection and the Jaccard index.
 fn errors_of_two(layout: Layout, capacities: [u64; 2], fpr: f64, union: usize, common: usize, seed: u64) -> [f64; 3] {
-    let hashes: Vec<u64> =
-        (0..union as u64).map(|i| crate::hash::hash(&[seed, i].map(u64::to_le_bytes).concat())).collect();
+    let hashes = random_hashes(seed, union as u64);
     let split = common + (union - common) / 2;
-    let of = |capacity: u64, parts: [&[u64]; 2]| {
-        let mut hashes = parts.concat();
-        hashes.sort_unstable();
-        build(layout, capacity, fpr, &hashes)
-    };
-    let (a, b) = (of(capacities[0], [&hashes[..split], &[]]), of(capacities[1], [&hashes[..common], &hashes[split..]]));
+    let a = build(layout, capacities[0], fpr, &hashes[..split]);
+    let b = build(layout, capacities[1], fpr, &[&hashes[..common], &hashes[split..]].concat());
     let [a, b, u] = [&a, &b, &merge_two(&a, &b)].map(|f| cardinality(&View::parse(f).unwrap()));
     let (truth, truth_of_both) = (union as f64, common as f64);
     [u - truth, intersection_cardinality(a, b, u) - truth_of_both, jaccard(a, b, u) - truth_of_both / truth]
@@ -225,7 +216,8 @@ fn the_smallest_filter_can_be_full() {
 /// More positions than are kept as numbers, in more than one window of bits.
 #[test]
 fn a_large_sparse_classic_filter_counts_the_bits_of_its_dense_form() {
-    let hashes = random_hashes(3, 150_000);
+    let mut hashes = random_hashes(3, 150_000);
+    hashes.sort_unstable();
     let size =
         sizing::Size { layout: Layout::Classic, num_hashes: 8, blocks: (200 << 23) + 7, capacity: 1000, fpr: 0.01 };
     let header = Header::sized(size, Kind::of(Tag::Numeric));

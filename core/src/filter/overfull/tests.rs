@@ -1,4 +1,5 @@
 use super::*;
+use crate::filter::build::{Request, tests::built};
 use crate::kind::{Kind, Tag};
 use crate::sizing::{self, Size};
 
@@ -66,12 +67,9 @@ fn limits_are_close_to_the_promise() {
     }
 }
 
-fn built(layout: Layout, capacity: u64, fpr: f64, elements: u64) -> Option<Overfull> {
-    let size = sizing::size(layout, capacity, fpr).unwrap();
-    let mut hashes: Vec<u64> = (0..elements).map(|i| crate::hash::word(i, 3)).collect();
-    hashes.sort_unstable();
-    let value: Vec<u8> =
-        crate::filter::build::from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &hashes, u64::MAX).unwrap();
+fn overfull_of(layout: Layout, capacity: u64, fpr: f64, elements: u64) -> Option<Overfull> {
+    let hashes: Vec<u64> = (0..elements).map(|i| crate::hash::word(i, 3)).collect();
+    let value = built(Request { capacity: Some(capacity), fpr, layout }, Tag::Numeric, &hashes);
     overfull(&View::parse(&value).unwrap())
 }
 
@@ -79,12 +77,12 @@ fn built(layout: Layout, capacity: u64, fpr: f64, elements: u64) -> Option<Overf
 fn twice_the_capacity_is_overfull_and_the_capacity_is_not() {
     for layout in Layout::ALL {
         for capacity in [300, 2000, 100_000] {
-            assert_eq!(built(layout, capacity, 0.01, capacity), None, "{layout:?} {capacity}");
-            let over = built(layout, capacity, 0.01, capacity * 2).expect("twice the capacity is overfull");
+            assert_eq!(overfull_of(layout, capacity, 0.01, capacity), None, "{layout:?} {capacity}");
+            let over = overfull_of(layout, capacity, 0.01, capacity * 2).expect("twice the capacity is overfull");
             assert!((over.cardinality / (capacity * 2) as f64 - 1.0).abs() < 0.25 && over.capacity == capacity);
             assert!(over.current_fpr > 0.05 && over.fpr == 0.01);
         }
     }
     // A list is not, however many elements it has.
-    assert_eq!(built(Layout::Blocked, 100, 1e-9, 105), None);
+    assert_eq!(overfull_of(Layout::Blocked, 100, 1e-9, 105), None);
 }

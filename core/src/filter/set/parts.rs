@@ -27,7 +27,8 @@ pub(super) const MOST_BYTES: usize = (1 << 30) - 64;
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     operation: Operation,
-    given: u64,
+    /// Bytes of the largest payload so far.
+    pub(super) given: u64,
     count: usize,
     filters: &'a [u8],
 }
@@ -102,11 +103,6 @@ impl<'a> Parts<'a> {
     /// How the filters are merged.
     pub fn operation(&self) -> Operation {
         self.operation
-    }
-
-    /// Bytes of the largest payload so far.
-    pub(super) fn given(&self) -> u64 {
-        self.given
     }
 
     /// How many filters there are.

@@ -7,7 +7,7 @@ use super::store::Memory;
 use crate::error::{Result, TooLarge};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::write_hashes;
-use crate::filter::header::Header;
+use crate::filter::header::{DENSE, Header, SPARSE};
 use crate::interrupt;
 use crate::kind::Kind;
 
@@ -35,7 +35,7 @@ impl<M: Memory> Set<M> {
         let length = |header: &Header<'_>, payload: &Payload<'_>| header.prefix_bytes() + payload.len();
         let total = filters().map(|(h, p)| 8 + length(&h, &p).next_multiple_of(8)).sum::<usize>() + START;
         if total > MOST_BYTES {
-            return Err(TooLarge::Sizes { bytes: total }.into());
+            return Err(TooLarge::Sizes(total).into());
         }
         let mut value = B::zeroed(total);
         let (start, mut rest) = value.bytes_mut().split_at_mut(START);
@@ -73,11 +73,11 @@ impl Payload<'_> {
         let header = Header { kind, ..*header };
         match self {
             Payload::Bits(bits) => {
-                header.rewrite_dense(into);
+                header.write(DENSE, into);
                 interrupt::copy(&mut into[header.prefix_bytes()..], bits);
             }
             Payload::Hashes(hashes) => {
-                header.rewrite_sparse(into);
+                header.write(SPARSE, into);
                 write_hashes(&mut into[header.prefix_bytes()..], hashes.iter().copied());
             }
         }

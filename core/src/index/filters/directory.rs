@@ -101,13 +101,6 @@ impl Directory {
         self.tiles += 1;
     }
 
-    /// The row page of the next tile of a group: the last one if it has room for so many slots, else `None` for a new
-    /// one.
-    pub(super) fn next_slot(&self, group: u32, width: u16) -> Option<RowPage> {
-        let last = self.row_pages(group).last()?;
-        (last.slots + width <= room(self.size)).then_some(*last)
-    }
-
     /// How many slots a tile of a group may have.
     pub(super) fn widest(&self, group: &Group) -> u16 {
         let room = room(self.size);

@@ -7,6 +7,7 @@
 use super::directory::Directory;
 use super::group::Group;
 use super::meta::{TILE_BYTES, group_record, tile_record};
+use super::row_page::room;
 use super::tile::{Tile, widest};
 use crate::error::Result;
 use crate::index::chain;
@@ -39,9 +40,9 @@ impl Directory {
         let known = self.group_number(group);
         let number = known.unwrap_or(self.groups().count() as u32);
         let width = self.next_width(group, self.slots(number));
-        let (row_page, first_slot) = match directory.next_slot(number, width) {
-            Some(page) => (page.page, page.slots),
-            None => (directory.chain.allocate(1)?, 0),
+        let (row_page, first_slot) = match self.row_pages(number).last() {
+            Some(last) if last.slots + width <= room(self.size) => (last.page, last.slots),
+            _ => (directory.chain.allocate(1)?, 0),
         };
         let pages = directory.pages_of(group, width);
         let first_page = if pages == 0 { 0 } else { directory.chain.allocate(pages)? };

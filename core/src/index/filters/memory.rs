@@ -2,7 +2,7 @@
 //! measurements and fuzzing.
 
 use super::group::{Group, slot_bits};
-use super::{Build, Condition, Directory, RowPage, Slot};
+use super::{Build, Condition, Directory, Piece, RowPage, Slot};
 use crate::filter::View;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
@@ -29,15 +29,12 @@ pub struct Insertion {
 
 impl Index {
     /// Builds an index over filters.
-    ///
-    /// # Errors
-    /// Those of [`Build`].
     pub fn build<'f>(
         size: PageSize,
         hold: usize,
         rows: impl IntoIterator<Item = (RowId, View<'f>)>,
     ) -> Result<Index, Failure> {
-        let mut memory = Memory { pages: vec![vec![0; size.bytes()]], reads: 0 };
+        let mut memory = Memory::new(size);
         let mut build = Build::new(size, hold);
         for (row, filter) in rows {
             build.add(&mut memory, row, &filter)?;
@@ -48,32 +45,23 @@ impl Index {
     }
 
     /// Reads an index from its pages.
-    ///
-    /// # Errors
-    /// Those of [`Directory::read`].
     pub fn open(mut memory: Memory, size: PageSize) -> Result<Index, Failure> {
         let directory = Directory::read(&mut memory, size)?;
         Ok(Index { memory, directory })
     }
 
     /// Adds a row with its filter. Returns how many bytes of how many pages were written.
-    ///
-    /// # Errors
-    /// Those of [`Directory::grow`] and of reading.
     pub fn insert(&mut self, row: RowId, filter: &View<'_>) -> Result<(usize, usize), Failure> {
         let Some(mut insertion) = self.begin(row, filter)? else { return Ok((0, 0)) };
         let (mut bytes, mut pages) = (8, 1);
         while let Some(written) = self.step(&mut insertion)? {
             (bytes, pages) = (bytes + written, pages + 1);
         }
-        self.publish(&insertion)?;
+        self.publish(&insertion);
         Ok((bytes, pages))
     }
 
     /// The first step: claims a slot. `None` if the filter needs none.
-    ///
-    /// # Errors
-    /// As [`Index::insert`].
     pub fn begin(&mut self, row: RowId, filter: &View<'_>) -> Result<Option<Insertion>, Failure> {
         let Some(group) = Group::of(filter) else { return Ok(None) };
         loop {
@@ -85,8 +73,8 @@ impl Index {
                 let page = *page;
                 let slot = self.directory.slot(&page, free).expect("a slot of the row page");
                 let (state, place) = page.claim(free, row);
-                self.write(page.page, page.special(), state.offset, &state.bytes);
-                self.write(page.page, page.special(), place.offset, &place.bytes);
+                self.change(&page, state);
+                self.change(&page, place);
                 let bits = slot_bits(filter, &group).into_owned();
                 return Ok(Some(Insertion { group, page, slot, bits, written: 0 }));
             }
@@ -99,9 +87,6 @@ impl Index {
     }
 
     /// Another step: writes blocks to a page. Returns how many bytes; `None` if all were written.
-    ///
-    /// # Errors
-    /// Those of reading.
     pub fn step(&mut self, insertion: &mut Insertion) -> Result<Option<usize>, Failure> {
         let Insertion { group, slot, bits, written, .. } = insertion;
         let chunk = slot.chunks(self.directory.size, group, bits).nth(*written);
@@ -112,19 +97,11 @@ impl Index {
     }
 
     /// The last step: lookups find the row from now on.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn publish(&mut self, Insertion { page, slot, .. }: &Insertion) -> Result<(), Failure> {
-        let state = page.publish(slot.number);
-        self.write(page.page, page.special(), state.offset, &state.bytes);
-        Ok(())
+    pub fn publish(&mut self, Insertion { page, slot, .. }: &Insertion) {
+        self.change(page, page.publish(slot.number));
     }
 
     /// Removes the dead rows, as VACUUM does. Returns how many were removed, and how many are left.
-    ///
-    /// # Errors
-    /// Those of reading.
     pub fn remove(&mut self, is_dead: impl Fn(RowId) -> bool) -> Result<(usize, usize), Failure> {
         let groups = self.directory.groups();
         let pages: Vec<RowPage> = groups.flat_map(|(number, _)| self.directory.row_pages(number)).copied().collect();
@@ -135,18 +112,12 @@ impl Index {
                 page.rows(bytes, |slot, _, row| if is_dead(row) { dead.push(slot) } else { left += 1 })
             })??;
             removed += dead.len();
-            for slot in dead {
-                let state = page.free(slot);
-                self.write(page.page, page.special(), state.offset, &state.bytes);
-            }
+            dead.into_iter().for_each(|slot| self.change(&page, page.free(slot)));
         }
         Ok((removed, left))
     }
 
     /// The rows that may match, and whether each must be rechecked.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search`].
     pub fn search(
         &mut self,
         conditions: impl FnMut(&Group) -> Vec<Condition>,
@@ -156,6 +127,10 @@ impl Index {
             found.entry(row).and_modify(|known| *known |= again).or_insert(again);
         })?;
         Ok(found)
+    }
+
+    fn change<const N: usize>(&mut self, page: &RowPage, piece: Piece<N>) {
+        self.write(page.page, page.special(), piece.offset, &piece.bytes);
     }
 
     fn write(&mut self, at: PageNumber, special: Special, offset: u16, bytes: &[u8]) {

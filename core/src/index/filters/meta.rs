@@ -74,20 +74,15 @@ fn parse_group(bytes: &mut Reader<'_>, page: PageNumber) -> Result<Group, Damage
     let tag = Tag::from_code(tag).ok_or_else(|| Damage::field(page, "key kind", tag))?;
     let layout = Layout::from_code(layout).ok_or_else(|| Damage::field(page, "layout", layout))?;
     let shape = Shape { layout, num_hashes: hashes.into(), blocks };
-    let is_sound = padding.iter().all(|&byte| byte == 0)
-        && name.is_empty() != tag.has_name()
-        && match holds {
-            2 => Group::of_any().shape == shape && tag == Tag::None,
-            0 | 1 => layout != Layout::Classic && blocks > 0 && tag != Tag::None,
-            _ => false,
-        }
-        && (holds == 2 || (1..=MAX_HASHES).contains(&shape.num_hashes));
-    require(is_sound, || Damage::field(page, "a group", holds))?;
-    let holds = match holds {
-        0 => Holds::Bits,
-        1 => Holds::Hashes,
-        _ => Holds::Nothing,
+    let known = [Holds::Bits, Holds::Hashes, Holds::Nothing].into_iter().find(|&known| known as u8 == holds);
+    let has_blocks = layout != Layout::Classic && blocks > 0 && (1..=MAX_HASHES).contains(&shape.num_hashes);
+    let is_sound = |known: &Holds| match known {
+        Holds::Bits | Holds::Hashes => has_blocks && tag != Tag::None,
+        Holds::Nothing => Group::of_any().shape == shape && tag == Tag::None,
     };
+    let is_named = padding.iter().all(|&byte| byte == 0) && name.is_empty() != tag.has_name();
+    let holds =
+        known.filter(|known| is_named && is_sound(known)).ok_or_else(|| Damage::field(page, "a group", holds))?;
     Ok(Group::new(holds, shape, Kind { tag, name }))
 }
 

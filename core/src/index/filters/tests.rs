@@ -6,11 +6,11 @@ mod shapes;
 
 use super::memory::{Failure, Index, Memory};
 use super::*;
-use crate::filter::build::{Request, contains, from_hashes};
-use crate::filter::{Header, View, sparse};
+use crate::filter::View;
+use crate::filter::build::{Request, contains, tests::built};
 use crate::hash::{hash, word};
 use crate::index::page::{PageSize, RowId};
-use crate::kind::{Kind, Tag};
+use crate::kind::Tag;
 use crate::layout::Layout;
 use std::collections::BTreeMap;
 
@@ -21,12 +21,9 @@ fn element(i: u64) -> u64 {
 
 /// The filter of some of a small universe of elements, so that lookups find some.
 fn filter(layout: Layout, tag: Tag, capacity: Option<u64>, elements: impl Iterator<Item = u64>) -> Vec<u8> {
-    let request = Request { capacity, fpr: 0.01, layout };
-    let mut hashes: Vec<u64> = elements.map(element).collect();
+    let hashes: Vec<u64> = elements.map(element).collect();
     let tag = if capacity.is_none() && hashes.is_empty() { Tag::None } else { tag };
-    let header = Header { kind: Kind::of(tag), ..request.header(u64::MAX).expect("a possible request") };
-    let distinct = sparse::sort_distinct(&mut hashes, 0);
-    from_hashes(&header, &hashes[..distinct], u64::MAX).expect("a possible filter")
+    built(Request { capacity, fpr: 0.01, layout }, tag, &hashes)
 }
 
 /// What a lookup of an element of this kind wants.

@@ -219,7 +219,7 @@ impl Directory {
         let end_slot = first_slot + u64::from(shape.width.slots()) * u64::from(tiles);
         let first_page = self.chain.allocate(u64::from(shape.pages) * u64::from(tiles))?;
         if end_slot > 1 << 32 {
-            return Err(TooLarge::IndexRanges { ranges: end_slot }.into());
+            return Err(TooLarge::IndexRanges(end_slot).into());
         }
         if let (Some(last), Some(placed)) = (self.open.last_mut(), self.levels[level].last_mut())
             && *last == placed.run

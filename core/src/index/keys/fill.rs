@@ -68,18 +68,13 @@ pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -
 }
 
 impl Fill {
-    /// That of no pages.
-    pub fn new(tile: &TileAddress) -> Fill {
-        const SLOTS: usize = MAX_WIDTH as usize;
-        Fill { shape: tile.shape, size: tile.size, blocks: 0, ones: [0; SLOTS], rates: [0.0; SLOTS] }
-    }
-
     /// Reads at most so many of a tile's pages, evenly spread.
     ///
     /// # Errors
     /// [`Damage`] for a page that is not of this tile; those of reading.
     pub fn of<P: Pages>(pages: &mut P, tile: &TileAddress, most: u32) -> Result<Fill, P::Error> {
-        let mut fill = Fill::new(tile);
+        const SLOTS: usize = MAX_WIDTH as usize;
+        let mut fill = Fill { shape: tile.shape, size: tile.size, blocks: 0, ones: [0; SLOTS], rates: [0.0; SLOTS] };
         let read = tile.shape.pages.min(most.max(1));
         for i in 0..read {
             let at = tile.first_page + (u64::from(i) * u64::from(tile.shape.pages) / u64::from(read)) as u32;
@@ -92,7 +87,7 @@ impl Fill {
     }
 
     /// Counts the bits of one of its pages; `None` is a page without bits.
-    pub fn add(&mut self, payload: Option<&[u8]>) {
+    fn add(&mut self, payload: Option<&[u8]>) {
         let bytes = self.shape.width.bytes();
         self.blocks += u64::from(self.shape.width.blocks_per_page());
         let slots = self.shape.width.slots() as usize;
@@ -106,11 +101,6 @@ impl Fill {
         }
     }
 
-    /// Bits of a slot that were counted.
-    fn bits(&self) -> f64 {
-        self.blocks as f64 * f64::from(self.size.block_bits())
-    }
-
     /// The bits that are set for a slot.
     pub fn ones(&self, slot: u8) -> u64 {
         self.ones[usize::from(slot)]
@@ -122,7 +112,7 @@ impl Fill {
         if ones == 0.0 {
             return 0.0;
         }
-        elements(self.shape, self.size, self.bits(), ones)
+        elements(self.shape, self.size, self.blocks as f64 * f64::from(self.size.block_bits()), ones)
     }
 
     /// The false positive rate that a slot has now.

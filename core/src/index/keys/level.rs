@@ -25,21 +25,13 @@ impl Level {
     pub const ALL: [Level; 3] = [Level::Zero, Level::One, Level::Two];
 
     /// The level whose slots are the tiles of this one.
-    pub const fn above(self) -> Option<Level> {
-        match self {
-            Level::Zero => Some(Level::One),
-            Level::One => Some(Level::Two),
-            Level::Two => None,
-        }
+    pub fn above(self) -> Option<Level> {
+        Level::ALL.get(self as usize + 1).copied()
     }
 
     /// The level whose tiles are the slots of this one.
-    pub const fn below(self) -> Option<Level> {
-        match self {
-            Level::Zero => None,
-            Level::One => Some(Level::Zero),
-            Level::Two => Some(Level::One),
-        }
+    pub fn below(self) -> Option<Level> {
+        (self as usize).checked_sub(1).map(|below| Level::ALL[below])
     }
 }
 

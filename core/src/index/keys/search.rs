@@ -63,9 +63,6 @@ impl Directory {
     }
 
     /// Calls `found` with each range that may have an element.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search_for`].
     pub fn search<P: Pages>(&self, pages: &mut P, hash: u64, found: impl FnMut(u32)) -> Result<(), P::Error> {
         self.search_for(pages, &Condition::Has(hash), found)
     }
@@ -109,9 +106,6 @@ impl Directory {
     }
 
     /// How many ranges [`Directory::search_for`] would find, by at most so many tiles, evenly spread.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search_for`].
     pub fn ranges_expected<P: Pages>(&self, pages: &mut P, condition: &Condition, most: u32) -> Result<f64, P::Error> {
         let tiles = self.tiles(Level::Zero);
         let probed = tiles.min(most.max(1));
@@ -129,7 +123,7 @@ impl Directory {
                 below = above;
             }
             if is_candidate {
-                found += u64::from(probe(pages, &tile, condition)?.len());
+                found += u64::from(probe(pages, &tile, condition)?.0.count_ones());
             }
         }
         Ok(found as f64 * self.end_slot(Level::Zero) as f64 / slots.max(1) as f64)

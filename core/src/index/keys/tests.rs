@@ -5,7 +5,7 @@ mod growth;
 mod histories;
 mod rates;
 
-use super::memory::{Failure, Index, Memory};
+use super::memory::{Failure, Index};
 use super::*;
 use crate::hash::hash;
 use std::collections::BTreeSet;
@@ -27,6 +27,23 @@ fn element(i: u64) -> u64 {
 /// Ranges of so many elements each, all different.
 fn ranges(ranges: u64, elements: u64) -> impl Iterator<Item = Vec<u64>> {
     (0..ranges).map(move |range| (range * elements..(range + 1) * elements).map(element).collect())
+}
+
+/// Ranges with so many elements each, all different.
+fn uneven(ranges: std::ops::Range<u64>, elements: fn(u64) -> u64) -> impl Iterator<Item = Vec<u64>> {
+    ranges.map(move |range| (range * 100..range * 100 + elements(range)).map(element).collect())
+}
+
+/// Adds the elements of ranges, of which this is the first.
+fn append(index: &mut Index, first: u32, ranges: impl Iterator<Item = Vec<u64>>) {
+    for (range, hashes) in (first..).zip(ranges) {
+        hashes.into_iter().for_each(|hash| _ = index.insert(range, hash).unwrap());
+    }
+}
+
+/// Adds to each range the element of its number.
+fn add_one_each(index: &mut Index, mut ranges: impl Iterator<Item = u32>) {
+    ranges.try_for_each(|range| index.insert(range, element(range.into())).map(drop)).unwrap();
 }
 
 /// An index without ranges.

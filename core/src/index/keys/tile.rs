@@ -183,7 +183,7 @@ pub(super) fn footprint(
     (reduce(word(hash, first), blocks), positions)
 }
 
-/// The slots that may have an element.
+/// The slots that may have an element, a bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Slots(pub u128);
 
@@ -191,16 +191,6 @@ impl Slots {
     /// Whether a slot is one of them.
     pub const fn contains(self, slot: u8) -> bool {
         self.0 >> slot & 1 == 1
-    }
-
-    /// How many.
-    pub const fn len(self) -> u32 {
-        self.0.count_ones()
-    }
-
-    /// Whether there are none.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
     }
 }
 
@@ -289,9 +279,6 @@ impl Mark {
     }
 
     /// Whether all of them are set.
-    ///
-    /// # Errors
-    /// Those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
         Ok(self.probe.slots(page)?.contains(self.slot))
     }
@@ -302,9 +289,6 @@ impl Mark {
     }
 
     /// The changes to a page after which all of them are set.
-    ///
-    /// # Errors
-    /// Those of [`Probe::slots`].
     pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
         self.probe.tile.written(Some(page), self.probe.size, self.probe.page)?;
         let mut deltas = Deltas { len: 0, bytes: [(0, 0); MAX_HASHES] };
@@ -318,9 +302,6 @@ impl Mark {
 
 /// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
 /// and new value of each byte, ascending.
-///
-/// # Errors
-/// Those of [`Probe::slots`].
 pub fn changes(marks: &[Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = Vec::new();
     for mark in marks {

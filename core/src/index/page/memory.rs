@@ -36,6 +36,18 @@ impl From<Error> for Failure {
 }
 
 impl Memory {
+    /// A file with an empty metapage.
+    pub fn new(size: PageSize) -> Memory {
+        Memory { pages: vec![vec![0; size.bytes()]], reads: 0 }
+    }
+
+    /// The same file without the pages at its end that have no bits: it may end there.
+    pub fn shortest(mut self) -> Memory {
+        let used = self.pages.iter().rposition(|page| page.iter().any(|&byte| byte != 0)).map_or(0, |last| last + 1);
+        self.pages.truncate(used);
+        self
+    }
+
     /// A page to write to. The file is extended if necessary.
     pub fn writable(&mut self, page: PageNumber, size: PageSize) -> &mut [u8] {
         let page = page as usize;

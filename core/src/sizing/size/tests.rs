@@ -6,22 +6,9 @@ use proptest::prelude::*;
 
 const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
 
-/// The fewest blocks that meet the rate exactly, by bisection.
+/// The fewest blocks that meet the rate exactly.
 fn fewest(layout: Layout, hashes: u32, capacity: u64, fpr: f64) -> u64 {
-    let meets = |blocks| rate::expected(layout, hashes, blocks, capacity as f64) <= fpr;
-    let (mut too_few, mut enough) = (0, 1);
-    while !meets(enough) {
-        (too_few, enough) = (enough, enough * 2);
-    }
-    while enough - too_few > 1 {
-        let middle = too_few + (enough - too_few) / 2;
-        if meets(middle) {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
-    }
-    enough
+    first(1, |blocks| rate::expected(layout, hashes, blocks, capacity as f64) <= fpr)
 }
 
 #[test]
@@ -129,17 +116,17 @@ fn densities_are_those_promised() {
         (Layout::Blocked, 0.01, 9.92, 6),
         (Layout::Blocked, 1e-3, 15.55, 9),
         (Layout::Blocked, 1e-4, 22.03, 12),
-        (Layout::Blocked, 1e-6, 38.8, 18),
+        (Layout::Blocked, 1e-6, 38.82, 18),
         (Layout::Classic, 0.01, 9.59, 7),
         (Layout::Classic, 1e-3, 14.38, 10),
         (Layout::Classic, 1e-4, 19.17, 13),
         (Layout::Parquet, 0.01, 10.53, 8),
         (Layout::Parquet, 1e-3, 16.89, 8),
         (Layout::Parquet, 1e-4, 26.34, 8),
-        (Layout::Parquet, 1e-6, 64.7, 8),
+        (Layout::Parquet, 1e-6, 64.66, 8),
     ] {
         let found = density(layout, fpr).unwrap();
-        assert!((found.bits - bits).abs() < 0.051, "{layout:?} {fpr}: {found:?}");
+        assert!((found.bits - bits).abs() < 0.0051, "{layout:?} {fpr}: {found:?}");
         if fpr > 1e-5 {
             assert_eq!(found.num_hashes, hashes, "{layout:?} {fpr}");
         }
@@ -150,8 +137,9 @@ fn densities_are_those_promised() {
 fn a_bad_rate_or_capacity_is_refused() {
     for layout in Layout::ALL {
         for fpr in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e-12, 0.5 + f64::EPSILON, least_fpr(layout) * 0.999] {
-            let error = size(layout, 100, fpr).unwrap_err();
-            assert_eq!(error.class(), Class::InvalidParameter);
+            for error in [size(layout, 100, fpr).map(drop), table::best_practice(layout, fpr).map(drop)] {
+                assert_eq!(error.unwrap_err().class(), Class::InvalidParameter);
+            }
         }
         for fpr in [0.5, least_fpr(layout)] {
             assert_eq!(size(layout, 100, fpr).unwrap().fpr, fpr);

@@ -6,16 +6,10 @@ use proptest::prelude::*;
 
 /// An index whose directory has several pages: ranges whose sizes change all the time.
 fn with_many_runs() -> Index {
-    let lists = (0..150 * 128u64).map(|range| {
-        let elements = if range / 128 % 2 == 0 { 3 } else { 60 };
-        (range * 100..range * 100 + elements).map(element).collect::<Vec<_>>()
-    });
-    let mut index = Index::build(options(1024, 0.01, 10), 1000, lists).unwrap();
-    for range in 0..30 * 128 {
-        let elements = if range / 128 % 2 == 0 { 3 } else { 60 };
-        let range = 150 * 128 + range;
-        (0..elements).for_each(|i| _ = index.insert(range, element(u64::from(range) * 100 + i)).unwrap());
-    }
+    let (built, all) = (150 * 128, 180 * 128);
+    let elements = |range| if range / 128 % 2 == 0 { 3 } else { 60 };
+    let mut index = Index::build(options(1024, 0.01, 10), 1000, uneven(0..built, elements)).unwrap();
+    append(&mut index, built as u32, uneven(built..all, elements));
     index
 }
 

@@ -10,14 +10,10 @@ fn widths(index: &Index, level: Level) -> Vec<u32> {
 #[test]
 fn appended_tiles_grow_wider() {
     let mut index = empty(options(8192, FPR, 10));
-    for range in 0..392 {
-        index.insert(range, element(range.into())).unwrap();
-    }
+    add_one_each(&mut index, 0..392);
     assert_eq!(widths(&index, Level::Zero), [8, 32, 32, 64, 128, 128]);
     assert_eq!((index.directory.tiles_alone(Level::Zero), widths(&index, Level::One)), (6, vec![]));
-    for range in 392..40_000 {
-        index.insert(range, element(range.into())).unwrap();
-    }
+    add_one_each(&mut index, 392..40_000);
     assert!(widths(&index, Level::Zero)[6..].iter().all(|&width| width == 128));
     assert_eq!(index.directory.tiles_alone(Level::Zero), 6);
     assert_eq!(widths(&index, Level::One), [8, 8, 8, 8, 16, 16, 32, 32, 16, 16, 16, 16, 16, 16, 16, 16, 32, 32]);
@@ -46,7 +42,7 @@ fn built_tiles_fit_what_there_is() {
     }
     // A built index grows like any other.
     let mut index = built(513);
-    (513..1800).for_each(|range| _ = index.insert(range, element(range.into())).unwrap());
+    add_one_each(&mut index, 513..1800);
     assert_eq!(widths(&index, Level::Zero)[4..], [8, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]);
     assert_eq!(widths(&index, Level::One), [8, 8]);
 }
@@ -88,12 +84,9 @@ fn sizes_are_the_least_that_keep_the_rate() {
 
 #[test]
 fn a_wrong_guess_is_corrected_at_once() {
-    let per_range = 300;
     let pages = |guess| {
         let mut index = empty(options(8192, FPR, guess));
-        for (range, hashes) in (0..).zip(ranges(700, per_range)) {
-            hashes.into_iter().for_each(|hash| _ = index.insert(range, hash).unwrap());
-        }
+        append(&mut index, 0, ranges(700, 300));
         let tiles = Level::ALL.into_iter().flat_map(|level| index.directory.tiles_from(level, 0));
         tiles.map(|tile| tile.shape.pages).collect::<Vec<_>>()
     };
@@ -143,10 +136,7 @@ fn a_build_leaves_room_in_its_last_tile() {
 /// Level 1 is settled by the first tiles when no hashes are kept, and settled again where rows change.
 #[test]
 fn a_build_notices_that_rows_change() {
-    let lists = (0..50 * 128u64).map(|range| {
-        let elements = if range < 20 * 128 { 3 } else { 60 };
-        (range * 100..range * 100 + elements).map(element).collect::<Vec<_>>()
-    });
+    let lists = uneven(0..50 * 128, |range| if range < 20 * 128 { 3 } else { 60 });
     let mut index = Index::build(options(8192, FPR, 10), 0, lists).unwrap();
     check(&index);
     assert_eq!(widths(&index, Level::One), [16, 8, 32]);
@@ -206,9 +196,7 @@ fn figures_of_six_hundred_thousand_rows() {
     let mut built = Index::build(options, 1 << 20, ranges(1154, 520)).unwrap();
     assert!(pages_read(&mut built) < 3.2 && bytes_per_row(&built, 600_000) < 4.1);
     let mut appended = empty(options);
-    for (range, hashes) in (0..).zip(ranges(1154, 520)) {
-        hashes.into_iter().for_each(|hash| _ = appended.insert(range, hash).unwrap());
-    }
+    append(&mut appended, 0, ranges(1154, 520));
     assert!(pages_read(&mut appended) < 8.2 && bytes_per_row(&appended, 600_000) < 3.7);
     // A key that is present: its own range, 127 others at the rate of level 0, and all of them at that of both.
     for index in [&mut built, &mut appended] {
@@ -224,9 +212,7 @@ fn a_hundred_thousand_ranges() {
     let options = options(8192, FPR, 16);
     let mut built = Index::build(options, 1 << 18, ranges(count, per_range)).unwrap();
     let mut appended = empty(options);
-    for (range, hashes) in (0..).zip(ranges(count, per_range)) {
-        hashes.into_iter().for_each(|hash| _ = appended.insert(range, hash).unwrap());
-    }
+    append(&mut appended, 0, ranges(count, per_range));
     for index in [&mut built, &mut appended] {
         check(index);
         let read = pages_read(index);

@@ -116,11 +116,7 @@ proptest! {
                 Step::Return { .. } => {}
                 Step::Reopen => {
                     check(&index);
-                    let Memory { mut pages, .. } = index.memory;
-                    while pages.last().is_some_and(|page| page.iter().all(|&byte| byte == 0)) {
-                        pages.pop();
-                    }
-                    index = Index::open(Memory { pages, reads: 0 }, index.directory.options.size).unwrap();
+                    index = Index::open(index.memory.shortest(), index.directory.options.size).unwrap();
                 }
             }
         }
@@ -180,9 +176,7 @@ fn building_is_adding() {
         let built = Index::build(options(8192, FPR, 100), hold, ranges(count, per_range)).unwrap();
         let mut added = built.clone();
         added.memory.pages[1..].iter_mut().for_each(|page| page.fill(0));
-        for (range, hashes) in (0..).zip(ranges(count, per_range)) {
-            hashes.iter().for_each(|&hash| _ = added.insert(range, hash).unwrap());
-        }
+        append(&mut added, 0, ranges(count, per_range));
         for tile in Level::ALL.into_iter().flat_map(|level| built.directory.tiles_from(level, 0)) {
             for page in tile.pages() {
                 let [a, b] = [&built, &added]
@@ -275,9 +269,7 @@ fn repeated_elements_are_folded() {
 fn three_levels_grow() {
     let mut index = empty(options(1024, 0.001, 5));
     let ranges = || (0..150_000u32).filter(|range| range % 13 == 0);
-    for range in ranges() {
-        index.insert(range, element(range.into())).unwrap();
-    }
+    add_one_each(&mut index, ranges());
     check(&index);
     let widths = |level| index.directory.tiles_from(level, 0).map(|tile| tile.shape.width.slots()).collect::<Vec<_>>();
     let one = [vec![8, 8, 8, 8, 16, 16, 32, 32], vec![16; 8], vec![32; 8], vec![64; 8], vec![128; 2]].concat();
