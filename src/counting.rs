@@ -46,7 +46,7 @@ fn remove(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
-    let hash = element_type.key(&counting.header, "counting_bloom_remove")?.hash(element);
+    let hash = element_type.key(&counting.header, "counting_bloom_remove")?.hasher.hash(element);
     let removed: Option<PgBuffer> = hash.and_then(|hash| counting.remove(&[hash]));
     Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
 }

@@ -54,7 +54,7 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>,
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
     let key = site.element.key(filter.header(), Bloom::CONTAINS)?;
-    let hashes = memory::collect(elements.iter().map(|&element| key.hash(element)));
+    let hashes = memory::collect(elements.iter().map(|&element| key.hasher.hash(element)));
     let answers = filter.contains_each(&hashes, until)?;
     Ok(Some((elements, answers)))
 }

@@ -67,10 +67,7 @@ fn significant(rate: f64) -> String {
     }
 }
 
-/// Warns about an overfull filter, or fails, and makes it the result.
-///
-/// # Errors
-/// 22023 when `pg_bloom.overfill` is `error`.
+/// [`check`]s a filter, and makes it the result.
 pub fn finish<T: FilterType>(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
     check::<T>(call, advice, &T::whole(filter.bytes())?)?;
     Ok(Some(filter.into_datum()))

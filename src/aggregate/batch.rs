@@ -18,9 +18,8 @@
 
 use super::payload::Payload;
 use super::site::ElementState;
-use super::state::{Head, State};
-use super::tag::{Tag, nothing_of_its_own};
-use crate::pg::call::Call;
+use super::state::{BloomHead, BloomState};
+use super::tag::nothing_of_its_own;
 use crate::pg::call::error::Result;
 use pg_bloom_core::Layout;
 use pg_bloom_core::simd::prefetches_far;
@@ -35,22 +34,13 @@ const LARGE_BYTES: u64 = 1 << 20;
 /// The most hashes of a range's batch.
 const MOST_OF_PART: u64 = 8192;
 
-impl State {
-    /// Argument `i` of a support function, if it is a state of this aggregate.
-    #[inline(always)]
-    pub fn argument_at_once(call: &Call, i: usize) -> Option<State> {
-        let head: *mut Head = call.internal(i)?;
-        // SAFETY: the argument is the state of an aggregate, which is never empty.
-        (unsafe { *head.cast::<u8>() } == Tag::Bloom as u8).then_some(State { head })
-    }
-
+impl BloomState {
     /// Adds an element if nothing but memory that is there must be written: without PostgreSQL, and without a way to
     /// fail. Whether it did. That is so for nearly all elements of a large group, and the guard that every call of
     /// PostgreSQL needs would take as long as the rest.
     #[inline(always)]
     pub fn push_at_once(&mut self, hash: u64) -> bool {
-        let head = self.head();
-        let has_room = !head.in_parts && head.room > head.len && !head.is_borrowed;
+        let has_room = !self.in_parts && self.room > self.len && !self.is_borrowed;
         if has_room {
             self.push_to_batch(hash);
         }
@@ -63,41 +53,33 @@ impl State {
         if self.is_dense() {
             self.prefetch(hash);
         }
-        let len = self.head().len;
+        let len = self.len;
         // SAFETY: there is room for another hash after `len` ones.
         unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
-        self.head_mut().len = len + 1;
+        self.len = len + 1;
     }
 
     /// Where the payload is that a dense state builds.
     #[inline(always)]
     fn own_payload(&self) -> *mut u8 {
-        let head = self.head();
-        if head.dense.is_null() || head.is_borrowed {
+        if self.dense.is_null() || self.is_borrowed {
             nothing_of_its_own();
         }
-        head.dense
+        self.dense
     }
 
     /// The payload that a dense state builds.
     #[inline(always)]
     pub fn payload(&self) -> &[u8] {
         // SAFETY: the payload is this state's own, lives as long, and is borrowed with it.
-        unsafe { Payload::bytes_at(self.own_payload()) }
+        unsafe { &*Payload::bytes_of(self.own_payload()) }
     }
 
     /// The same, for writing.
     #[inline(always)]
     pub fn payload_mut(&mut self) -> &mut [u8] {
         // SAFETY: the payload is this state's own, lives as long, and is borrowed for writing with it.
-        unsafe { Payload::bytes_mut_at(self.own_payload()) }
-    }
-
-    /// The same, and the hashes, whose bits are to be set in it.
-    pub fn payload_and_hashes(&mut self) -> (&mut [u8], &[u64]) {
-        let payload = self.own_payload();
-        // SAFETY: both are this state's own and do not overlap.
-        unsafe { (Payload::bytes_mut_at(payload), &*std::ptr::from_mut(self.hashes())) }
+        unsafe { &mut *Payload::bytes_of(self.own_payload()) }
     }
 
     /// Takes the payload away, if the state is dense.
@@ -106,7 +88,7 @@ impl State {
             return None;
         }
         let payload = self.own_payload();
-        self.head_mut().dense = std::ptr::null_mut();
+        self.dense = std::ptr::null_mut();
         // SAFETY: the payload was this state's own, which no longer has it.
         Some(unsafe { Payload::from_pointer(payload) })
     }
@@ -114,8 +96,8 @@ impl State {
     /// The length of a range's batch, and its first hash.
     #[inline(always)]
     fn part(&mut self, part: usize) -> (*mut u32, *mut u64) {
-        debug_assert!(self.head().in_parts && part < PARTS);
-        let room = self.head().room as usize;
+        debug_assert!(self.in_parts && part < PARTS);
+        let room = self.room as usize;
         // SAFETY: after the head there are the lengths of all batches, then `room` hashes for each.
         unsafe {
             let lengths: *mut u32 = self.head.add(1).cast();
@@ -131,7 +113,7 @@ impl State {
         let is_full = unsafe {
             hashes.add(*len as usize).write(hash);
             *len += 1;
-            *len == self.head().room
+            *len == self.room
         };
         if is_full {
             self.flush_part(part);
@@ -140,7 +122,7 @@ impl State {
 
     #[inline(never)]
     fn flush_part(&mut self, part: usize) {
-        let header = self.params().header;
+        let header = *self.params();
         let (len, hashes) = self.part(part);
         // SAFETY: that many hashes were written to the batch.
         let hashes = unsafe { std::slice::from_raw_parts(hashes, std::mem::take(&mut *len) as usize) };
@@ -151,13 +133,13 @@ impl State {
     /// batch.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        let header = &self.params().header;
+        let header = self.params();
         header.shape().prefetch(self.payload(), hash);
     }
 
     /// Sets the bits of all elements that wait for it.
     pub fn flush(&mut self) {
-        if self.head().in_parts {
+        if self.in_parts {
             (0..PARTS).for_each(|part| self.flush_part(part));
         } else {
             self.flush_batch();
@@ -166,27 +148,26 @@ impl State {
 
     /// Sets the bits of the batch.
     pub fn flush_batch(&mut self) {
-        let header = self.params().header;
-        let (payload, hashes) = self.payload_and_hashes();
-        header.shape().insert_all(payload, hashes);
-        self.head_mut().len = 0;
+        let (header, payload) = (*self.params(), self.own_payload());
+        // SAFETY: the payload is this state's own, and the hashes are no part of it.
+        let payload = unsafe { &mut *Payload::bytes_of(payload) };
+        header.shape().insert_all(payload, self.hashes());
+        self.len = 0;
     }
 
     /// Makes room for a batch of hashes, or one for each range of them if the payload is large.
     pub fn make_batch(&mut self) -> Result<()> {
         let payload_bytes = self.payload().len() as u64;
-        let in_parts =
-            payload_bytes >= LARGE_BYTES && self.params().header.layout != Layout::Classic && !prefetches_far();
+        let in_parts = payload_bytes >= LARGE_BYTES && self.params().layout != Layout::Classic && !prefetches_far();
         let (room, bytes) = if in_parts {
             let room = (payload_bytes / 2 / 8 / PARTS as u64).min(MOST_OF_PART) as usize;
             (room, PARTS * (size_of::<u32>() + room * 8))
         } else {
-            let room = (BATCH_BYTES - size_of::<Head>()) / 8;
+            let room = (BATCH_BYTES - size_of::<BloomHead>()) / 8;
             (room, room * 8)
         };
-        self.resize(size_of::<Head>() + bytes)?;
-        let head = self.head_mut();
-        (head.room, head.in_parts) = (room as u32, in_parts);
+        self.resize(size_of::<BloomHead>() + bytes)?;
+        (self.room, self.in_parts) = (room as u32, in_parts);
         if in_parts {
             // SAFETY: there is room for the lengths of all batches.
             (0..PARTS).for_each(|part| unsafe { *self.part(part).0 = 0 });

@@ -6,7 +6,8 @@
 
 use super::parameters::SharedParams;
 use super::site::{Aggregate, CallSite, ElementState, deserialise, finish, same_parameters, transition};
-use super::state::State;
+use super::state::BloomState;
+use super::tag::{self, State};
 use crate::arguments::{Arguments, request};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
@@ -19,7 +20,7 @@ enum BloomAgg {}
 
 impl Aggregate for BloomAgg {
     const NAME: &'static str = "bloom_agg";
-    type State = State;
+    type State = BloomState;
 
     fn requested(arguments: &Arguments) -> Result<Header<'static>> {
         Ok(request(arguments)?.header(settings::max_filter_bytes())?)
@@ -30,35 +31,32 @@ impl Aggregate for BloomAgg {
 #[inline(always)]
 fn another_row(call: &Call) -> Option<Datum> {
     let site = call.recalled::<CallSite<BloomAgg>>()?;
-    let mut state = State::argument_at_once(call, 0)?;
+    let mut state = BloomState::argument_at_once(call, 0)?;
     let hash = site.hash_at_once(call, state.params())?;
     state.push_at_once(hash).then(|| state.into_datum())
 }
 
 /// `bloom_agg_combine(state, state)`.
 fn combine(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    let (first, second) = (State::argument(call, 0)?, State::argument(call, 1)?);
-    let Some(second) = second else {
-        return Ok(first.map(State::into_datum));
-    };
-    if let Some(first) = &first {
-        same_parameters::<BloomAgg>(&first.params().header, &second.params().header)?;
-    }
-    let shared = call.remembered(|| Ok(SharedParams::new()))?;
-    Ok(Some(State::combine(call, shared, first, second)?.into_datum()))
+    tag::combine(call, |first: Option<BloomState>, second: BloomState| {
+        if let Some(first) = &first {
+            same_parameters::<BloomAgg>(first.params(), second.params())?;
+        }
+        let shared = call.remembered(|| Ok(SharedParams::new()))?;
+        BloomState::combine(call, shared, first, second)
+    })
 }
 
 /// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    State::argument(call, 0)?.map(|mut state| state.serialise()).transpose()
+    BloomState::argument(call, 0)?.map(|mut state| state.serialise()).transpose()
 }
 
 pg_functions! {
     bloom_agg_transition => transition::<BloomAgg>, first another_row;
     bloom_agg_combine => combine;
     bloom_agg_serialise => serialise;
-    bloom_agg_deserialise => deserialise::<State>;
-    bloom_agg_final => finish::<State>;
+    bloom_agg_deserialise => deserialise::<BloomState>;
+    bloom_agg_final => finish::<BloomState>;
 }

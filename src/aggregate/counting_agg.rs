@@ -4,6 +4,7 @@
 use super::counting_state::CountingState;
 use super::parameters::SharedParams;
 use super::site::{Aggregate, ElementState, deserialise, finish, same_parameters, transition};
+use super::tag::{self, State};
 use crate::arguments::{Arguments, counting_header};
 use crate::filter_type::{CountingBloom, argument};
 use crate::pg::call::Call;
@@ -34,7 +35,7 @@ fn union_transition(call: &Call) -> Outcome {
     let shared = call.remembered(|| Ok(SharedParams::new()))?;
     let mut state = match state {
         Some(state) => state,
-        None => CountingState::new(call, shared, &filter.header)?,
+        None => CountingState::with_header(call, shared, &filter.header)?,
     };
     state.absorb(call, shared, &filter, "counting_bloom_union_agg")?;
     Ok(Some(state.into_datum()))
@@ -42,23 +43,20 @@ fn union_transition(call: &Call) -> Outcome {
 
 /// Adds two states, whose parameters must be the same if `same`.
 fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
-    call.require_aggregate()?;
-    let (first, second) = (CountingState::argument(call, 0)?, CountingState::argument(call, 1)?);
-    let Some(second) = second else {
-        return Ok(first.map(CountingState::into_datum));
-    };
-    let shared = call.remembered(|| Ok(SharedParams::new()))?;
-    let mut first = match first {
-        Some(first) => {
-            if same {
-                same_parameters::<CountingBloomAgg>(&first.params().header, &second.params().header)?;
+    tag::combine(call, |first: Option<CountingState>, second: CountingState| {
+        let shared = call.remembered(|| Ok(SharedParams::new()))?;
+        let mut first = match first {
+            Some(first) => {
+                if same {
+                    same_parameters::<CountingBloomAgg>(first.params(), second.params())?;
+                }
+                first
             }
-            first
-        }
-        None => CountingState::new(call, shared, &second.params().header)?,
-    };
-    first.absorb_state(call, shared, second, aggregate)?;
-    Ok(Some(first.into_datum()))
+            None => CountingState::with_header(call, shared, second.params())?,
+        };
+        first.absorb_state(call, shared, second, aggregate)?;
+        Ok(first)
+    })
 }
 
 /// `counting_bloom_agg_serialise(state)`.

@@ -7,9 +7,9 @@
 //! The counters are allocated with the first element. Hashes are counted in batches: the memory that a hash needs is
 //! prefetched when it arrives, and its counters are incremented with those of the others.
 
-use super::parameters::{Params, SharedParams};
+use super::parameters::{Params, SharedParams, allocate};
 use super::site::ElementState;
-use super::tag::{Tag, nothing_of_its_own, state_argument};
+use super::tag::{Group, Head, Tag, nothing_of_its_own};
 use crate::arguments::empty_counting;
 use crate::error::During;
 use crate::filter_type::CountingBloom;
@@ -24,53 +24,40 @@ use pgrx::pg_sys;
 /// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
 const BATCH: usize = 32;
 
+/// What is kept for a group.
 #[repr(C)]
-struct Head {
+pub struct CountingHead {
     tag: Tag,
     /// Whether the value is someone else's and only read.
     is_borrowed: bool,
     /// Hashes in the batch.
     len: u32,
     /// The header of the filter; its kind is that of the elements, even if there are none yet.
-    params: *const Params,
+    params: Params,
     /// The stored value being built; null as long as there is no element.
     value: *mut pg_sys::varlena,
     batch: [u64; BATCH],
 }
 
-/// A state.
-pub struct CountingState {
-    head: *mut Head,
+// SAFETY: it begins with its tag.
+unsafe impl Head for CountingHead {
+    const TAG: Tag = Tag::Counting;
 }
 
+/// The state of one group.
+pub type CountingState = Group<CountingHead>;
+
 impl ElementState for CountingState {
-    #[inline(always)]
-    fn argument(call: &Call, i: usize) -> Result<Option<CountingState>> {
-        Ok(state_argument(call, i, Tag::Counting)?.map(|head| CountingState { head }))
-    }
-
-    fn new(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<CountingState> {
-        let params = shared.params(call, header)?;
-        let context = shared.context(call)?;
-        // SAFETY: the allocation has room for the head, which is written whole.
-        unsafe {
-            let head: *mut Head = pg_sys::MemoryContextAlloc(context, size_of::<Head>()).cast();
-            head.write(Head {
-                tag: Tag::Counting,
-                is_borrowed: false,
-                len: 0,
-                params,
-                value: std::ptr::null_mut(),
-                batch: [0; BATCH],
-            });
-            Ok(CountingState { head })
-        }
+    fn new(context: pg_sys::MemoryContext, params: Params) -> CountingState {
+        let (tag, value) = (Tag::Counting, std::ptr::null_mut());
+        let head = CountingHead { tag, is_borrowed: false, len: 0, params, value, batch: [0; BATCH] };
+        Group::allocate(context, size_of::<CountingHead>(), head)
     }
 
     #[inline(always)]
-    fn params(&self) -> &Params {
+    fn params(&self) -> &Header<'static> {
         // SAFETY: parameters live at least as long as the states that have them.
-        unsafe { &*self.head().params }
+        unsafe { &*self.params }
     }
 
     #[inline(always)]
@@ -78,28 +65,24 @@ impl ElementState for CountingState {
         if self.is_empty() {
             self.make_counters(call.require_aggregate()?);
         }
-        let header = &self.params().header;
+        let header = self.params();
         counters::prefetch(&self.value()[header.prefix_bytes()..], header.shape(), hash);
-        let head = self.head_mut();
-        head.batch[head.len as usize] = hash;
-        head.len += 1;
-        if head.len as usize == BATCH {
+        let len = self.len as usize;
+        self.batch[len] = hash;
+        self.len += 1;
+        if len + 1 == BATCH {
             self.flush();
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.head)
-    }
-
-    fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<CountingState> {
+    fn deserialised(value: Value<'_>) -> Result<CountingState> {
         let filter = Counting::parse(value.bytes())?;
-        let mut state = CountingState::new(call, shared, &filter.header)?;
+        // SAFETY: reading a global that is always set.
+        let context = unsafe { pg_sys::CurrentMemoryContext };
+        let mut state = CountingState::new(context, allocate(context, &filter.header));
         if !filter.header.kind.is_none() {
-            let head = state.head_mut();
-            (head.value, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+            (state.value, state.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
         }
         Ok(state)
     }
@@ -119,74 +102,57 @@ impl ElementState for CountingState {
 }
 
 impl CountingState {
-    #[inline(always)]
-    fn head(&self) -> &Head {
-        // SAFETY: the state is alive, and borrowed.
-        unsafe { &*self.head }
-    }
-
-    #[inline(always)]
-    fn head_mut(&mut self) -> &mut Head {
-        // SAFETY: the state is alive, and borrowed for writing.
-        unsafe { &mut *self.head }
-    }
-
     fn is_empty(&self) -> bool {
-        self.head().value.is_null()
+        self.value.is_null()
     }
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        let header = self.params().header;
-        if self.is_empty() { Header { kind: Kind::NONE, ..header } } else { header }
+        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params() } } else { *self.params() }
     }
 
     /// The value being built, of a state with elements of its own.
     #[inline(always)]
     fn value(&self) -> &[u8] {
         // SAFETY: the buffer is this state's own, lives as long, and is borrowed with it.
-        unsafe { PgBuffer::bytes_at(self.own_value()) }
+        unsafe { &*PgBuffer::bytes_of(self.own_value()) }
     }
 
     /// The same, for writing.
     #[inline(always)]
     fn value_mut(&mut self) -> &mut [u8] {
         // SAFETY: the buffer is this state's own, lives as long, and is borrowed for writing with it.
-        unsafe { PgBuffer::bytes_mut_at(self.own_value()) }
+        unsafe { &mut *PgBuffer::bytes_of(self.own_value()) }
     }
 
     /// Where the value being built is.
     #[inline(always)]
     fn own_value(&self) -> *mut pg_sys::varlena {
-        let head = self.head();
-        if head.value.is_null() || head.is_borrowed {
+        if self.value.is_null() || self.is_borrowed {
             nothing_of_its_own();
         }
-        head.value
+        self.value
     }
 
     /// Makes counters for the first elements.
     #[inline(never)]
     fn make_counters(&mut self, context: pg_sys::MemoryContext) {
-        let bytes = counting::stored_bytes(&self.params().header) as usize;
-        self.head_mut().value = PgBuffer::zeroed_in(context, bytes).into_pointer();
+        let bytes = counting::stored_bytes(self.params()) as usize;
+        self.value = PgBuffer::zeroed_in(context, bytes).into_pointer();
     }
 
     /// Counts the hashes of the batch.
     #[inline(never)]
     fn flush(&mut self) {
-        let hashes = self.head().batch;
-        let len = std::mem::take(&mut self.head_mut().len);
+        let hashes = self.batch;
+        let len = std::mem::take(&mut self.len);
         if len > 0 {
-            let header = self.params().header;
+            let header = *self.params();
             counting::add_all(&mut self.value_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
         }
     }
 
     /// Adds a filter.
-    ///
-    /// # Errors
-    /// Those of a sum.
     pub fn absorb(
         &mut self,
         call: &Call,
@@ -197,14 +163,14 @@ impl CountingState {
         let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
         let has_elements = !filter.header.kind.is_none();
         // Parameters keep the kind of the elements that are still to come.
-        let kind = if summed.kind.is_none() { self.params().header.kind } else { summed.kind };
+        let kind = if summed.kind.is_none() { self.params().kind } else { summed.kind };
         let header = Header { kind, ..summed };
-        if self.params().header != header {
-            self.head_mut().params = shared.params(call, &header)?;
+        if *self.params() != header {
+            self.params = shared.params(call, &header)?;
         }
         if has_elements {
             if self.is_empty() {
-                self.make_counters(shared.context(call)?);
+                self.make_counters(call.require_aggregate()?);
             }
             counters::sum_into(&mut self.value_mut()[header.prefix_bytes()..], filter.counters);
         }
@@ -212,9 +178,6 @@ impl CountingState {
     }
 
     /// Adds another state.
-    ///
-    /// # Errors
-    /// Those of a sum.
     pub fn absorb_state(
         &mut self,
         call: &Call,
@@ -228,7 +191,7 @@ impl CountingState {
             return self.absorb(call, shared, &Counting { header, counters: &[] }, aggregate);
         }
         // SAFETY: a value of variable length, its own or a borrowed one, which outlives the other state.
-        let value = unsafe { Value::detoast(other.head().value.into()) };
+        let value = unsafe { Value::detoast(other.value.into()) };
         let counters = &value.bytes()[header.prefix_bytes()..];
         self.absorb(call, shared, &Counting { header, counters }, aggregate)
     }
@@ -242,6 +205,6 @@ impl CountingState {
             return counting::empty::<PgBuffer>(&header).into_datum();
         }
         counting::rewrite(&header, self.value_mut());
-        self.head().value.into()
+        self.value.into()
     }
 }

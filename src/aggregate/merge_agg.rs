@@ -2,6 +2,7 @@
 //! not depend on the order of the filters, nor on how they are spread over processes.
 
 use super::set_state::SetState;
+use super::tag::{self, State};
 use crate::arguments::empty_bloom;
 use crate::filter_type::{Bloom, argument};
 use crate::overfull;
@@ -21,14 +22,11 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
 }
 
 fn combine(call: &Call, operation: Operation) -> Outcome {
-    call.require_aggregate()?;
-    let (first, second) = (SetState::argument(call, 0)?, SetState::argument(call, 1)?);
-    let Some(second) = second else {
-        return Ok(first.map(SetState::into_datum));
-    };
-    let mut state = first.map_or_else(|| SetState::new(call, operation), Ok)?;
-    state.take_state(call, second)?;
-    Ok(Some(state.into_datum()))
+    tag::combine(call, |first, second| {
+        let mut state = first.map_or_else(|| SetState::new(call, operation), Ok)?;
+        state.take_state(call, second)?;
+        Ok(state)
+    })
 }
 
 /// `bloom_merge_agg_serialise(state)`.

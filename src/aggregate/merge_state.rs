@@ -10,7 +10,7 @@ use super::parameters::SharedParams;
 use super::payload::Payload;
 use super::site::ElementState;
 use super::spill::with_entries;
-use super::state::{State, most_in_memory, too_many};
+use super::state::{BloomState, most_in_memory, too_many};
 use crate::error::During;
 use crate::filter_type::Bloom;
 use crate::overfull;
@@ -28,15 +28,17 @@ use pgrx::pg_sys;
 /// Hashes that are added between two checks for interrupts.
 const UNCANCELLED: usize = 1 << 16;
 
-impl State {
+impl BloomState {
     /// Combines two states of the same parameters. The second must not be used afterwards.
-    ///
-    /// # Errors
-    /// Those of a union.
-    pub fn combine(call: &Call, shared: &mut SharedParams, first: Option<State>, mut second: State) -> Result<State> {
+    pub fn combine(
+        call: &Call,
+        shared: &mut SharedParams,
+        first: Option<BloomState>,
+        mut second: BloomState,
+    ) -> Result<BloomState> {
         let mut state = match first {
             Some(state) => state,
-            None => State::new(call, shared, &second.header())?,
+            None => BloomState::with_header(call, shared, &second.header())?,
         };
         let header = second.header();
         match second.spilled() {
@@ -52,9 +54,6 @@ impl State {
     }
 
     /// Merges the view of another state of the same parameters into this one.
-    ///
-    /// # Errors
-    /// Those of a union.
     fn absorb(&mut self, call: &Call, shared: &mut SharedParams, view: &View<'_>) -> Result<()> {
         let other = view.header;
         if self.header().is_to_be_sized() && other.is_to_be_sized() {
@@ -77,13 +76,13 @@ impl State {
             _ if own.is_unsized() && !nothing_yet || view.header.is_unsized() => Err(too_many()),
             Body::Dense(bits) if self.is_empty() && merged.blocks == view.header.blocks => {
                 self.set_header(call, shared, &merged)?;
-                self.become_dense(Payload::copied_in(shared.context(call)?, bits))
+                self.become_dense(Payload::copied_in(call.require_aggregate()?, bits))
             }
             _ => {
                 // A state without a size has no bits to keep: it takes the other's size.
                 let blocks = if nothing_yet { merged.blocks } else { own.blocks };
                 self.set_header(call, shared, &Header { blocks, ..merged })?;
-                self.go_dense(shared.context(call)?, merged.blocks)?;
+                self.go_dense(call.require_aggregate()?, merged.blocks)?;
                 self.set_header(call, shared, &merged)?;
                 self.flush();
                 or_into(self.payload_mut(), merged.blocks, view);
@@ -100,9 +99,9 @@ impl State {
         let context = call.require_aggregate()?;
         let mut payload = Payload::zeroed_in(context, header.payload_bytes() as usize);
         self.set_bits(header, &mut payload)?;
-        self.head_mut().spill = std::ptr::null_mut();
-        self.head_mut().params = shared.params(call, header)?;
-        self.head_mut().has_kind = true;
+        self.spill = std::ptr::null_mut();
+        self.params = shared.params(call, header)?;
+        self.has_kind = true;
         self.become_dense(payload)
     }
 
@@ -122,7 +121,7 @@ impl State {
     }
 
     fn push_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<()> {
-        let is_list = self.params().header.is_unsized() && !self.is_dense();
+        let is_list = self.params().is_unsized() && !self.is_dense();
         if is_list && size_of_val(entries) > most_in_memory() {
             // Hashes that would fill the memory go straight to the file.
             return self.spill_to(call)?.write(entries);
@@ -139,7 +138,7 @@ impl State {
         let own = self.header();
         let enough = largest(&own, settings::max_filter_bytes())?;
         if enough.blocks > own.blocks {
-            self.go_dense(shared.context(call)?, enough.blocks)?;
+            self.go_dense(call.require_aggregate()?, enough.blocks)?;
             self.set_header(call, shared, &Header { base_blocks: own.base_blocks, ..enough })?;
         }
         self.push_all(call, entries)
@@ -147,13 +146,13 @@ impl State {
 
     /// Changes the header.
     fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
-        let own = self.params().header;
+        let own = *self.params();
         if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
-            self.head_mut().has_kind |= !header.kind.is_none();
+            self.has_kind |= !header.kind.is_none();
             return Ok(());
         }
-        self.head_mut().params = shared.params(call, header)?;
-        self.head_mut().has_kind = !header.kind.is_none();
+        self.params = shared.params(call, header)?;
+        self.has_kind = !header.kind.is_none();
         Ok(())
     }
 
@@ -162,16 +161,16 @@ impl State {
     /// # Errors
     /// 54000 for too many elements.
     pub fn serialise(&mut self) -> Result<pg_sys::Datum> {
-        if self.head().is_borrowed {
-            return Ok(self.head().dense.into());
+        if self.is_borrowed {
+            return Ok(self.dense.into());
         }
-        let header = self.params().header;
+        let header = *self.params();
         if header.is_unsized() {
             return self.serialise_unsized();
         }
         if !self.is_dense() {
             self.sort();
-            if self.header().fits_sparse(self.head().len as usize) {
+            if self.header().fits_sparse(self.len as usize) {
                 return self.list(&self.header()).map(PgBuffer::into_datum);
             }
             return self.bits(&self.header()).map(PgBuffer::into_datum);
@@ -189,6 +188,20 @@ impl State {
         self.list(&header).map(PgBuffer::into_datum)
     }
 
+    /// Calls `visit` with the hashes, those in a file included, many at a time: ascending, and each once.
+    fn each_distinct(&mut self, mut visit: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
+        match self.spilled() {
+            Some((spill, own)) => spill.for_each_batch(own, |hashes| {
+                let distinct = sparse::sort_distinct(hashes, 0);
+                visit(&hashes[..distinct])
+            }),
+            None => {
+                self.sort();
+                visit(self.hashes())
+            }
+        }
+    }
+
     /// The hashes, ascending and distinct, as a sparse value with this header.
     fn list(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
         let most = self.count();
@@ -197,22 +210,12 @@ impl State {
         }
         let mut value: PgBuffer = header.sparse(most);
         let mut end = header.prefix_bytes();
-        let mut append = |hashes: &[u64]| {
+        self.each_distinct(|hashes| {
             let bytes = end..end + size_of_val(hashes);
             end = bytes.end;
             with_entries(hashes, |entries| interrupt::copy(&mut value.bytes_mut()[bytes], entries.as_flattened()));
-        };
-        match self.spilled() {
-            Some((spill, own)) => spill.for_each_batch(own, |hashes| {
-                let distinct = sparse::sort_distinct(hashes, 0);
-                append(&hashes[..distinct]);
-                Ok(())
-            })?,
-            None => {
-                self.sort();
-                append(self.hashes());
-            }
-        }
+            Ok(())
+        })?;
         value.truncate(end);
         Ok(value)
     }
@@ -231,9 +234,6 @@ impl State {
     }
 
     /// The finished filter, as [`ElementState::finish`] says.
-    ///
-    /// # Errors
-    /// As [`ElementState::finish`].
     pub fn finished(&mut self, call: &Call) -> Result<pg_sys::Datum> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
@@ -245,7 +245,7 @@ impl State {
             })?
         } else if self.is_dense() {
             self.dense_datum()
-        } else if !self.head().spill.is_null() {
+        } else if !self.spill.is_null() {
             self.finish_from_file()?
         } else {
             self.sort();
@@ -264,12 +264,10 @@ impl State {
     fn finish_from_file(&mut self) -> Result<pg_sys::Datum> {
         let own = self.header();
         let mut distinct = 0;
-        if let Some((spill, hashes)) = self.spilled() {
-            spill.for_each_batch(hashes, |hashes| {
-                distinct += sparse::sort_distinct(hashes, 0);
-                Ok(())
-            })?;
-        }
+        self.each_distinct(|hashes| {
+            distinct += hashes.len();
+            Ok(())
+        })?;
         let header = settle(&own, distinct, settings::max_filter_bytes())?;
         let value = if header.fits_sparse(distinct) { self.list(&header)? } else { self.bits(&header)? };
         Ok(value.into_datum())

@@ -8,7 +8,7 @@
 //! | `set_state`, `list` | that of `bloom_union_agg` and `bloom_intersection_agg` |
 //! | `counting_state` | that of `counting_bloom_agg` and `counting_bloom_union_agg` |
 //! | `payload` | the bits that a state builds |
-//! | `tag` | which aggregate a state is of |
+//! | `tag` | states as arguments and results, and which aggregate one is of |
 
 mod batch;
 mod bloom_agg;

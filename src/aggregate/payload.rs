@@ -15,6 +15,7 @@ use std::ops::{Deref, DerefMut};
 
 /// What lies before the payload.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Prefix {
     /// What was allocated.
     memory: *mut u8,
@@ -66,33 +67,27 @@ impl Payload {
     /// The bytes of a payload.
     ///
     /// # Safety
-    /// The pointer must come from [`Payload::into_pointer`], and the payload live for `'a` without being written.
+    /// The pointer must come from [`Payload::into_pointer`], and the payload be there.
     #[inline(always)]
-    pub unsafe fn bytes_at<'a>(first: *const u8) -> &'a [u8] {
-        // SAFETY: promised by the caller; the prefix was written before the payload when that was made.
-        unsafe { std::slice::from_raw_parts(first, (*first.sub(size_of::<Prefix>()).cast::<Prefix>()).len) }
+    pub unsafe fn bytes_of(first: *mut u8) -> *mut [u8] {
+        // SAFETY: promised by the caller.
+        unsafe { std::ptr::slice_from_raw_parts_mut(first, Payload::prefix(first).len) }
     }
 
-    /// The same, for writing.
+    /// What lies before a payload.
     ///
     /// # Safety
-    /// The pointer must come from [`Payload::into_pointer`], and the payload live for `'a` and be in no other use.
+    /// As for [`Payload::bytes_of`].
     #[inline(always)]
-    pub unsafe fn bytes_mut_at<'a>(first: *mut u8) -> &'a mut [u8] {
-        // SAFETY: promised by the caller; the prefix was written before the payload when that was made.
-        unsafe { std::slice::from_raw_parts_mut(first, (*first.sub(size_of::<Prefix>()).cast::<Prefix>()).len) }
-    }
-
-    #[inline(always)]
-    fn prefix(&self) -> &Prefix {
-        // SAFETY: it was written before the payload when that was made.
-        unsafe { &*self.first.sub(size_of::<Prefix>()).cast() }
+    unsafe fn prefix(first: *mut u8) -> Prefix {
+        // SAFETY: promised by the caller; it was written when the payload was made.
+        unsafe { *first.sub(size_of::<Prefix>()).cast() }
     }
 
     /// Gives the memory back before its context is.
     pub fn free(self) {
         // SAFETY: what `allocate_in` got from palloc, and this was its only owner.
-        unsafe { pg_sys::pfree(self.prefix().memory.cast()) };
+        unsafe { pg_sys::pfree(Payload::prefix(self.first).memory.cast()) };
     }
 }
 
@@ -102,7 +97,7 @@ impl Deref for Payload {
     #[inline(always)]
     fn deref(&self) -> &[u8] {
         // SAFETY: the payload is borrowed.
-        unsafe { Payload::bytes_at(self.first) }
+        unsafe { &*Payload::bytes_of(self.first) }
     }
 }
 
@@ -110,6 +105,6 @@ impl DerefMut for Payload {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: the payload is borrowed for writing.
-        unsafe { Payload::bytes_mut_at(self.first) }
+        unsafe { &mut *Payload::bytes_of(self.first) }
     }
 }

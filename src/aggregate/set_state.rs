@@ -3,7 +3,7 @@
 
 use super::list::PgList;
 use super::payload::Payload;
-use super::tag::{Tag, state_argument};
+use super::tag::{Group, Head, Tag};
 use crate::error::During;
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
@@ -45,10 +45,16 @@ impl Memory for Context {
     }
 }
 
+/// What is kept for a group.
 #[repr(C)]
-struct Head {
+pub struct SetHead {
     tag: Tag,
     merged: Merged,
+}
+
+// SAFETY: it begins with its tag.
+unsafe impl Head for SetHead {
+    const TAG: Tag = Tag::Set;
 }
 
 enum Merged {
@@ -59,23 +65,16 @@ enum Merged {
 }
 
 /// The state of one group.
-pub struct SetState {
-    head: *mut Head,
-}
+pub type SetState = Group<SetHead>;
 
 impl SetState {
-    /// Argument `i` of a support function.
-    pub fn argument(call: &Call, i: usize) -> Result<Option<SetState>> {
-        Ok(state_argument(call, i, Tag::Set)?.map(|head| SetState { head }))
-    }
-
     /// A state without filters.
     ///
     /// # Errors
     /// 55000 outside an aggregate.
     pub fn new(call: &Call, operation: Operation) -> Result<SetState> {
         let context = call.require_aggregate()?;
-        Ok(SetState::allocate(context, Merged::Own(Set::new(&mut Context(context), operation))))
+        Ok(SetState::with(context, Merged::Own(Set::new(&mut Context(context), operation))))
     }
 
     /// A state that another process serialised, which is read in place: `value` must outlive it.
@@ -87,22 +86,11 @@ impl SetState {
         Parts::parse(&value)?;
         // SAFETY: reading a global that is always set.
         let context = unsafe { pg_sys::CurrentMemoryContext };
-        Ok(SetState::allocate(context, Merged::Handed(value.into_datum().cast_mut_ptr())))
+        Ok(SetState::with(context, Merged::Handed(value.into_datum().cast_mut_ptr())))
     }
 
-    fn allocate(context: pg_sys::MemoryContext, merged: Merged) -> SetState {
-        const { assert!(!std::mem::needs_drop::<Head>()) };
-        // SAFETY: the allocation has room for the state, which is written whole.
-        unsafe {
-            let head: *mut Head = pg_sys::MemoryContextAlloc(context, size_of::<Head>()).cast();
-            head.write(Head { tag: Tag::Set, merged });
-            SetState { head }
-        }
-    }
-
-    fn head(&mut self) -> &mut Head {
-        // SAFETY: the state is alive, and borrowed for writing.
-        unsafe { &mut *self.head }
+    fn with(context: pg_sys::MemoryContext, merged: Merged) -> SetState {
+        Group::allocate(context, size_of::<SetHead>(), SetHead { tag: Tag::Set, merged })
     }
 
     /// The filters of this state, and the memory for more. A state that was handed over is first copied.
@@ -112,9 +100,9 @@ impl SetState {
             let mut set = Set::new(&mut Context(context), parts.operation());
             set.take_parts(&mut Context(context), &parts, settings::max_filter_bytes())
                 .during(aggregate(parts.operation()))?;
-            *self = SetState::allocate(context, Merged::Own(set));
+            *self = SetState::with(context, Merged::Own(set));
         }
-        match &mut self.head().merged {
+        match &mut self.merged {
             Merged::Own(set) => Ok((set, Context(context))),
             Merged::Handed(_) => unreachable!("it has become this process's own"),
         }
@@ -122,8 +110,7 @@ impl SetState {
 
     /// What another process handed over, if it was handed over.
     fn parts(&self) -> Result<Option<Parts<'_>>> {
-        // SAFETY: the state is alive.
-        match unsafe { &(*self.head).merged } {
+        match &self.merged {
             Merged::Own(_) => Ok(None),
             Merged::Handed(value) => {
                 // SAFETY: a value of variable length, which outlives the state.
@@ -173,10 +160,5 @@ impl SetState {
     pub fn finish(&mut self, call: &Call) -> Result<PgBuffer> {
         let (set, mut memory) = self.set(call)?;
         set.finish(&mut memory, settings::max_filter_bytes()).during(aggregate(set.operation()))
-    }
-
-    /// The state as the result of a support function.
-    pub fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.head)
     }
 }

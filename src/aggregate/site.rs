@@ -1,6 +1,7 @@
 //! What a call site of an aggregate over elements remembers between rows.
 
 use super::parameters::{Params, SharedParams};
+use super::tag::State;
 use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
@@ -28,21 +29,20 @@ pub trait Aggregate: 'static {
 }
 
 /// The state of an aggregate over elements.
-pub trait ElementState: Sized {
-    /// Argument `i` of a support function; `None` before the first row.
-    ///
-    /// # Errors
-    /// 55000 for a state of another aggregate.
-    fn argument(call: &Call, i: usize) -> Result<Option<Self>>;
+pub trait ElementState: State {
+    /// A state without elements in a memory context. The parameters must outlive it.
+    fn new(context: pg_sys::MemoryContext, params: Params) -> Self;
 
     /// A state without elements, with this header.
     ///
     /// # Errors
     /// 55000 outside an aggregate.
-    fn new(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Self>;
+    fn with_header(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Self> {
+        Ok(Self::new(call.require_aggregate()?, shared.params(call, header)?))
+    }
 
     /// The parameters.
-    fn params(&self) -> &Params;
+    fn params(&self) -> &Header<'static>;
 
     /// Adds an element.
     ///
@@ -50,14 +50,11 @@ pub trait ElementState: Sized {
     /// 54000 when there is no room for more; 55000 outside an aggregate.
     fn push(&mut self, call: &Call, hash: u64) -> Result<()>;
 
-    /// The state as the result of a support function.
-    fn into_datum(self) -> pg_sys::Datum;
-
-    /// A state that another process serialised, which is read in place: `value` must outlive it.
+    /// A state that another process serialised, in the current memory, which is read in place: `value` must outlive it.
     ///
     /// # Errors
-    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<Self>;
+    /// 22P03 for bytes that are not a state.
+    fn deserialised(value: Value<'_>) -> Result<Self>;
 
     /// The finished filter. The state stays as it is, except that its hashes may be sorted.
     ///
@@ -84,7 +81,7 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
         }
         None => {
             let (shared, header) = site.for_new_state();
-            A::State::new(call, shared, &header)?
+            A::State::with_header(call, shared, &header)?
         }
     };
     if let Some(hash) = site.hash(call, state.params())? {
@@ -96,8 +93,9 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
 /// The function of an aggregate that reads what another process serialised: its first argument.
 pub fn deserialise<S: ElementState>(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
-    let shared = call.remembered(|| Ok(SharedParams::short_lived()))?;
-    Ok(Some(S::deserialised(call, shared, bytes)?.into_datum()))
+    let state = S::deserialised(bytes)?;
+    call.require_aggregate()?;
+    Ok(Some(state.into_datum()))
 }
 
 /// The final function of an aggregate.
@@ -119,7 +117,7 @@ pub struct CallSite<A: Aggregate> {
     /// Whether no row can have other arguments than the first, or elements of a type that was altered.
     is_fixed: bool,
     /// The parameters of the last state, which had those of `header`.
-    seen: *const Params,
+    seen: Params,
     aggregate: PhantomData<A>,
 }
 
@@ -140,9 +138,6 @@ impl<A: Aggregate> CallSite<A> {
     }
 
     /// Checks whether this row has the arguments of the previous one, unless that is certain.
-    ///
-    /// # Errors
-    /// Those of [`Aggregate::requested`].
     #[inline(always)]
     pub fn begin_row(&mut self, call: &Call) -> Result<()> {
         if self.is_fixed { Ok(()) } else { self.read_arguments(call) }
@@ -169,18 +164,15 @@ impl<A: Aggregate> CallSite<A> {
         (&mut self.shared, Header { kind, ..self.header })
     }
 
-    /// Checks that a state has this row's parameters.
-    ///
-    /// # Errors
-    /// 22023 if it doesn't.
+    /// Refuses a state that doesn't have this row's parameters, by 22023.
     #[inline(always)]
-    pub fn check(&mut self, params: &Params) -> Result<()> {
+    pub fn check(&mut self, params: &Header<'static>) -> Result<()> {
         if std::ptr::eq(params, self.seen) { Ok(()) } else { self.check_unseen(params) }
     }
 
     #[inline(never)]
-    fn check_unseen(&mut self, params: &Params) -> Result<()> {
-        same_parameters::<A>(&params.header, &self.header)?;
+    fn check_unseen(&mut self, params: &Header<'static>) -> Result<()> {
+        same_parameters::<A>(params, &self.header)?;
         self.seen = params;
         Ok(())
     }
@@ -190,15 +182,15 @@ impl<A: Aggregate> CallSite<A> {
     /// # Errors
     /// 22023 for a number that the filter's kind does not have.
     #[inline(always)]
-    pub fn hash(&self, call: &Call, params: &Params) -> Result<Option<u64>> {
+    pub fn hash(&self, call: &Call, params: &Header<'static>) -> Result<Option<u64>> {
         let Some(element) = call.element(1) else { return Ok(None) };
-        Ok(Some(self.hasher.hash(element).ok_or_else(|| out_of_range(params.header.kind))?))
+        Ok(Some(self.hasher.hash(element).ok_or_else(|| out_of_range(params.kind))?))
     }
 
     /// The hash of the row's element, if that needs nothing of PostgreSQL and it is certain that the row has the
     /// parameters of the state: so of most rows.
     #[inline(always)]
-    pub fn hash_at_once(&self, call: &Call, params: &Params) -> Option<u64> {
+    pub fn hash_at_once(&self, call: &Call, params: &Header<'static>) -> Option<u64> {
         if !self.is_fixed || !std::ptr::eq(params, self.seen) {
             return None;
         }
@@ -206,10 +198,7 @@ impl<A: Aggregate> CallSite<A> {
     }
 }
 
-/// Refuses parameters that differ within one aggregate.
-///
-/// # Errors
-/// 22023 if they do.
+/// Refuses parameters that differ within one aggregate, by 22023.
 pub fn same_parameters<A: Aggregate>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
     // One state of an unsized build may be a list, and another bits to be folded.
     let same = a.layout == b.layout && a.fpr == b.fpr && a.capacity.elements() == b.capacity.elements();

@@ -12,11 +12,11 @@
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
-use super::parameters::{Params, SharedParams};
+use super::parameters::{Params, allocate};
 use super::payload::Payload;
 use super::site::ElementState;
 use super::spill::{Spill, with_entries};
-use super::tag::{Tag, state_argument};
+use super::tag::{Group, Head, Tag};
 use crate::arguments::empty_bloom;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -34,8 +34,9 @@ const WORTH_A_FILE: usize = 128 << 10;
 /// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
 const MANY: u32 = 8192;
 
+/// What is kept for a group.
 #[repr(C)]
-pub struct Head {
+pub struct BloomHead {
     tag: Tag,
     /// Whether the parameters' kind is that of the filter even without an element.
     pub has_kind: bool,
@@ -45,7 +46,7 @@ pub struct Head {
     pub is_borrowed: bool,
     /// Hashes there is room for.
     pub room: u32,
-    pub params: *const Params,
+    pub params: Params,
     /// The payload being built, once dense; or someone else's value, of variable length.
     pub dense: *mut u8,
     /// Further hashes of an unsized build, in a file.
@@ -56,73 +57,56 @@ pub struct Head {
     pub sorted: u32,
 }
 
-/// The state of one group.
-pub struct State {
-    pub head: *mut Head,
+// SAFETY: it begins with its tag.
+unsafe impl Head for BloomHead {
+    const TAG: Tag = Tag::Bloom;
 }
 
-impl ElementState for State {
-    #[inline(always)]
-    fn argument(call: &Call, i: usize) -> Result<Option<State>> {
-        Ok(state_argument(call, i, Tag::Bloom)?.map(|head| State { head }))
-    }
+/// The state of one group.
+pub type BloomState = Group<BloomHead>;
 
-    fn new(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<State> {
-        let context = shared.context(call)?;
-        let params = shared.params(call, header)?;
-        // SAFETY: the allocation has room for the head, which is written whole.
-        unsafe {
-            let head: *mut Head = pg_sys::MemoryContextAlloc(context, FIRST_BYTES).cast();
-            let room = room_of(FIRST_BYTES);
-            head.write(Head {
-                tag: Tag::Bloom,
-                params,
-                dense: std::ptr::null_mut(),
-                spill: std::ptr::null_mut(),
-                len: 0,
-                sorted: 0,
-                room,
-                has_kind: false,
-                in_parts: false,
-                is_borrowed: false,
-            });
-            Ok(State { head })
-        }
+impl ElementState for BloomState {
+    fn new(context: pg_sys::MemoryContext, params: Params) -> BloomState {
+        let head = BloomHead {
+            tag: Tag::Bloom,
+            params,
+            dense: std::ptr::null_mut(),
+            spill: std::ptr::null_mut(),
+            len: 0,
+            sorted: 0,
+            room: room_of(FIRST_BYTES),
+            has_kind: false,
+            in_parts: false,
+            is_borrowed: false,
+        };
+        Group::allocate(context, FIRST_BYTES, head)
     }
 
     #[inline(always)]
-    fn params(&self) -> &Params {
+    fn params(&self) -> &Header<'static> {
         // SAFETY: parameters live at least as long as the states that have them.
-        unsafe { &*self.head().params }
+        unsafe { &*self.params }
     }
 
     #[inline(always)]
     fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
-        if self.head().in_parts {
-            self.push_to_part(hash);
-            return Ok(());
-        }
-        if self.head().len == self.head().room {
+        if !self.in_parts && self.len == self.room {
             self.make_room(call)?;
-            if self.head().in_parts {
-                self.push_to_part(hash);
-                return Ok(());
-            }
         }
-        self.push_to_batch(hash);
+        if self.in_parts {
+            self.push_to_part(hash);
+        } else {
+            self.push_to_batch(hash);
+        }
         Ok(())
     }
 
-    #[inline(always)]
-    fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.head)
-    }
-
-    fn deserialised(call: &Call, shared: &mut SharedParams, value: Value<'_>) -> Result<State> {
+    fn deserialised(value: Value<'_>) -> Result<BloomState> {
         let partial = Partial::parse(&value)?;
-        let mut state = State::new(call, shared, &partial.view().header)?;
-        let head = state.head_mut();
-        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        // SAFETY: reading a global that is always set.
+        let context = unsafe { pg_sys::CurrentMemoryContext };
+        let mut state = BloomState::new(context, allocate(context, &partial.view().header));
+        (state.dense, state.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
         Ok(state)
     }
 
@@ -135,56 +119,44 @@ impl ElementState for State {
     }
 }
 
-impl State {
-    #[inline(always)]
-    pub fn head(&self) -> &Head {
-        // SAFETY: the state is alive, and borrowed.
-        unsafe { &*self.head }
-    }
-
-    #[inline(always)]
-    pub fn head_mut(&mut self) -> &mut Head {
-        // SAFETY: the state is alive, and borrowed for writing.
-        unsafe { &mut *self.head }
-    }
-
+impl BloomState {
     pub fn hashes(&mut self) -> &mut [u64] {
-        let len = self.head().len as usize;
+        let len = self.len as usize;
         // SAFETY: `len` hashes were written after the head.
         unsafe { std::slice::from_raw_parts_mut(self.head.add(1).cast(), len) }
     }
 
     /// Whether there are no elements yet, nor bits that may belong to one.
     pub fn is_empty(&self) -> bool {
-        self.head().len == 0 && !self.is_dense() && self.head().spill.is_null()
+        self.len == 0 && !self.is_dense() && self.spill.is_null()
     }
 
     pub fn is_dense(&self) -> bool {
-        !self.head().dense.is_null()
+        !self.dense.is_null()
     }
 
     /// The hashes in a file, and those in memory, which ascend.
     pub fn spilled(&mut self) -> Option<(&mut Spill, &[u64])> {
-        if self.head().spill.is_null() {
+        if self.spill.is_null() {
             return None;
         }
         self.sort();
         // SAFETY: a file that lives as long as the aggregate; the hashes are no part of it.
-        let spill = unsafe { &mut *self.head().spill };
+        let spill = unsafe { &mut *self.spill };
         Some((spill, self.hashes()))
     }
 
     /// The number of hashes of a state that is not dense, in memory and in the file, repetitions included.
     pub fn count(&self) -> usize {
         // SAFETY: null, or a file that lives as long as the aggregate.
-        let in_file = unsafe { self.head().spill.as_ref() }.map_or(0, Spill::written);
-        in_file + self.head().len as usize
+        let in_file = unsafe { self.spill.as_ref() }.map_or(0, Spill::written);
+        in_file + self.len as usize
     }
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     pub fn header(&self) -> Header<'static> {
-        let header = self.params().header;
-        let without_kind = self.is_empty() && !self.head().has_kind;
+        let header = *self.params();
+        let without_kind = self.is_empty() && !self.has_kind;
         if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
     }
 
@@ -192,27 +164,27 @@ impl State {
     fn make_room(&mut self, call: &Call) -> Result<()> {
         if self.is_dense() {
             self.flush();
-        } else if self.params().header.is_unsized() {
+        } else if self.params().is_unsized() {
             self.grow_unsized(call)?;
         } else {
             self.grow_sized(call)?;
         }
         // A state that became dense allocates its batch with the first hash after that.
-        if self.head().room == 0 { self.make_batch() } else { Ok(()) }
+        if self.room == 0 { self.make_batch() } else { Ok(()) }
     }
 
     /// Makes room for more hashes of a build with a capacity, or goes dense.
     fn grow_sized(&mut self, call: &Call) -> Result<()> {
-        let header = self.params().header;
+        let header = *self.params();
         let most = header.payload_bytes() as usize / 8;
-        let (len, room) = (self.head().len, self.head().room);
+        let (len, room) = (self.len, self.room);
         if len as usize > most {
-            let mostly_new = self.head().sorted < len / 2;
+            let mostly_new = self.sorted < len / 2;
             if mostly_new && self.go_dense_if_surely_more_than(call, most)? {
                 return Ok(());
             }
             self.sort();
-            if self.head().len as usize > most {
+            if self.len as usize > most {
                 self.go_dense(call.require_aggregate()?, header.blocks)?;
             }
             return Ok(());
@@ -226,7 +198,7 @@ impl State {
 
     /// Makes room for more hashes of a build without a capacity, in memory or in a file.
     fn grow_unsized(&mut self, call: &Call) -> Result<()> {
-        let room = self.head().room;
+        let room = self.room;
         if !self.still_full_without_repetitions(room) {
             return Ok(());
         }
@@ -241,18 +213,17 @@ impl State {
         if room < MANY || !sparse::has_few_repetitions(self.hashes()) {
             self.sort();
         }
-        self.head().len > room / 2
+        self.len > room / 2
     }
 
     /// Moves the hashes to the file.
     pub fn spill_hashes(&mut self, call: &Call) -> Result<()> {
-        if self.head().sorted < self.head().len {
+        if self.sorted < self.len {
             Spill::group(self.hashes());
         }
         let spill = self.spill_to(call)?;
         with_entries(self.hashes(), |entries| spill.write(entries))?;
-        let head = self.head_mut();
-        (head.len, head.sorted) = (0, 0);
+        (self.len, self.sorted) = (0, 0);
         Ok(())
     }
 
@@ -262,17 +233,17 @@ impl State {
         reason = "the hashes in memory are no part of it, and a state is used by one call at a time"
     )]
     pub fn spill_to<'s>(&mut self, call: &Call) -> Result<&'s mut Spill> {
-        if self.head().spill.is_null() {
-            self.head_mut().spill = Spill::new(call)?;
+        if self.spill.is_null() {
+            self.spill = Spill::new(call)?;
         }
         // SAFETY: a file that lives as long as the aggregate, and of which the state has the only pointer.
-        Ok(unsafe { &mut *self.head().spill })
+        Ok(unsafe { &mut *self.spill })
     }
 
     /// Goes dense if the bits of the hashes prove, without sorting them, that more than `most` are distinct: an element
     /// sets no more than k bits.
     fn go_dense_if_surely_more_than(&mut self, call: &Call, most: usize) -> Result<bool> {
-        let header = self.params().header;
+        let header = *self.params();
         header.check_size(settings::max_filter_bytes())?;
         let mut payload = Payload::zeroed_in(call.require_aggregate()?, header.payload_bytes() as usize);
         header.shape().insert_all(&mut payload, self.hashes());
@@ -286,10 +257,9 @@ impl State {
 
     /// Sorts the hashes and drops repeated ones.
     pub fn sort(&mut self) {
-        let sorted = self.head().sorted as usize;
+        let sorted = self.sorted as usize;
         let distinct = sparse::sort_distinct(self.hashes(), sorted) as u32;
-        let head = self.head_mut();
-        (head.len, head.sorted) = (distinct, distinct);
+        (self.len, self.sorted) = (distinct, distinct);
     }
 
     pub fn resize(&mut self, bytes: usize) -> Result<()> {
@@ -298,13 +268,13 @@ impl State {
         }
         // SAFETY: the state came from palloc, which keeps its memory context; its hashes fit the new size.
         self.head = unsafe { pg_sys::repalloc_huge(self.head.cast(), bytes).cast() };
-        self.head_mut().room = room_of(bytes);
+        self.room = room_of(bytes);
         Ok(())
     }
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
     pub fn go_dense(&mut self, context: pg_sys::MemoryContext, blocks: u64) -> Result<()> {
-        let own = self.params().header;
+        let own = *self.params();
         if self.is_dense() && own.blocks == blocks {
             return Ok(());
         }
@@ -319,27 +289,26 @@ impl State {
     /// Takes a payload that has the bits of all elements.
     pub fn become_dense(&mut self, payload: Payload) -> Result<()> {
         let was_dense = self.take_payload();
-        let head = self.head_mut();
-        head.dense = payload.into_pointer();
-        (head.len, head.sorted) = (0, 0);
+        self.dense = payload.into_pointer();
+        (self.len, self.sorted) = (0, 0);
         match was_dense {
             Some(old) => old.free(),
-            None => self.resize(size_of::<Head>())?,
+            None => self.resize(size_of::<BloomHead>())?,
         }
         Ok(())
     }
 
     /// Shows the state as a filter, which may have hashes without a size. Hashes in a file are not included.
     pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
-        if self.head().is_borrowed {
+        if self.is_borrowed {
             // SAFETY: a value of variable length, which outlives the state.
-            let value = unsafe { Value::detoast(self.head().dense.into()) };
+            let value = unsafe { Value::detoast(self.dense.into()) };
             let partial = Partial::parse_trusted(&value).expect("the bytes were checked when the state was made");
             return use_view(partial.view());
         }
         if self.is_dense() {
             self.flush();
-            let header = self.params().header;
+            let header = *self.params();
             return use_view(&View { header, body: Body::Dense(self.payload()) });
         }
         self.sort();
@@ -356,11 +325,11 @@ pub fn most_in_memory() -> usize {
 }
 
 fn room_of(bytes: usize) -> u32 {
-    ((bytes - size_of::<Head>()) / 8) as u32
+    ((bytes - size_of::<BloomHead>()) / 8) as u32
 }
 
 fn bytes_of(room: u32) -> usize {
-    room as usize * 8 + size_of::<Head>()
+    room as usize * 8 + size_of::<BloomHead>()
 }
 
 /// Refuses a state that would outgrow any filter.

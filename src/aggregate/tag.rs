@@ -1,12 +1,13 @@
-//! Which aggregate a state is of.
+//! States as PostgreSQL hands them around, and which aggregate one is of.
 //!
-//! PostgreSQL hands states around as pointers of type `internal`, which say nothing about what they point to. A user
-//! who creates aggregates with such a state may mix the functions of several. So every state begins with a byte that
-//! says whose it is. The bytes are odd: what other aggregates keep begins with an aligned pointer, or with a number of
-//! a few bits.
+//! They are pointers of type `internal`, which say nothing about what they point to. A user who creates aggregates with
+//! such a state may mix the functions of several. So every state begins with a byte that says whose it is. The bytes
+//! are odd: what other aggregates keep begins with an aligned pointer, or with a number of a few bits.
 
 use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Result, SqlState, raise};
+use crate::pg::call::error::{Error, Outcome, Result, SqlState, raise};
+use pgrx::pg_sys::{Datum, MemoryContext, MemoryContextAlloc};
+use std::ops::{Deref, DerefMut};
 
 /// The first byte of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,18 +21,99 @@ pub enum Tag {
     Counting = 0xB5,
 }
 
-/// Argument `i` of a support function, a state with this tag; `None` before the first row.
+/// What an aggregate keeps for a group.
 ///
-/// # Errors
-/// 55000 for a state of another aggregate.
-#[inline(always)]
-pub fn state_argument<T>(call: &Call, i: usize, tag: Tag) -> Result<Option<*mut T>> {
-    let Some(state) = call.internal::<T>(i) else { return Ok(None) };
-    // SAFETY: the argument is the state of an aggregate, which is never empty.
-    if unsafe { *state.cast::<u8>() } != tag as u8 {
-        return Err(foreign_state());
+/// # Safety
+/// It must be `repr(C)`, and begin with a [`Tag`] that is always `TAG`.
+pub unsafe trait Head {
+    /// Whose it is.
+    const TAG: Tag;
+}
+
+/// The state of one group, in memory of PostgreSQL's. More may follow what it points to.
+pub struct Group<H> {
+    /// Where it is.
+    pub head: *mut H,
+}
+
+impl<H> Group<H> {
+    /// A state of so many bytes in a memory context, which begins with this.
+    pub fn allocate(context: MemoryContext, bytes: usize, head: H) -> Group<H> {
+        const { assert!(!std::mem::needs_drop::<H>()) };
+        assert!(bytes >= size_of::<H>(), "a state has its head");
+        // SAFETY: the allocation has room for the head, which is written whole.
+        unsafe {
+            let state: *mut H = MemoryContextAlloc(context, bytes).cast();
+            state.write(head);
+            Group { head: state }
+        }
     }
-    Ok(Some(state))
+}
+
+impl<H> Deref for Group<H> {
+    type Target = H;
+
+    #[inline(always)]
+    fn deref(&self) -> &H {
+        // SAFETY: the state is alive, and borrowed.
+        unsafe { &*self.head }
+    }
+}
+
+impl<H> DerefMut for Group<H> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut H {
+        // SAFETY: the state is alive, and borrowed for writing.
+        unsafe { &mut *self.head }
+    }
+}
+
+/// A state as argument and result of an aggregate's support functions.
+pub trait State: Sized {
+    /// Argument `i`; `None` before the first row.
+    ///
+    /// # Errors
+    /// 55000 for a state of another aggregate.
+    fn argument(call: &Call, i: usize) -> Result<Option<Self>>;
+
+    /// Argument `i`, if it is a state of this aggregate.
+    fn argument_at_once(call: &Call, i: usize) -> Option<Self>;
+
+    /// The state as a result.
+    fn into_datum(self) -> Datum;
+}
+
+impl<H: Head> State for Group<H> {
+    #[inline(always)]
+    fn argument(call: &Call, i: usize) -> Result<Option<Group<H>>> {
+        match Group::argument_at_once(call, i) {
+            None if call.datum(i).is_some() => Err(foreign_state()),
+            state => Ok(state),
+        }
+    }
+
+    #[inline(always)]
+    fn argument_at_once(call: &Call, i: usize) -> Option<Group<H>> {
+        let head: *mut H = call.internal(i)?;
+        // SAFETY: the argument is the state of an aggregate, which is never empty.
+        (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head })
+    }
+
+    #[inline(always)]
+    fn into_datum(self) -> Datum {
+        Datum::from(self.head)
+    }
+}
+
+/// The body of a combine function: the first state, or none, joined with the second.
+pub fn combine<S: State>(call: &Call, join: impl FnOnce(Option<S>, S) -> Result<S>) -> Outcome {
+    call.require_aggregate()?;
+    let (first, second) = (S::argument(call, 0)?, S::argument(call, 1)?);
+    let joined = match second {
+        Some(second) => Some(join(first, second)?),
+        None => first,
+    };
+    Ok(joined.map(S::into_datum))
 }
 
 #[cold]

@@ -42,8 +42,8 @@ impl Column {
         if catalog::shape(whole) != Shape::Enum {
             refuse_alterable(whole, whole)?;
         }
-        let Resolved { mut reader, mut tag, mut name, .. } =
-            Resolver::new(function, whole).without_conversion().part(whole)?;
+        // What never leaves its database is taken as it is.
+        let Resolved { mut reader, mut tag, mut name, .. } = Resolver::new(function, whole, false).part(whole)?;
         if let Reader::Scalar(scalar) = &mut reader
             && scalar.source == Source::Enum
             && let Some(by_oid) = ScalarReader::new(Source::EnumOid, whole, false)

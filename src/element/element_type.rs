@@ -13,6 +13,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::expression;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, Shape};
+use crate::pg::value::encoding;
 use crate::pg::value::row_type::version_of;
 use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::kind::{Kind, Tag};
@@ -36,14 +37,6 @@ pub struct Key<'a> {
     pub hasher: Hasher,
 }
 
-impl Key<'_> {
-    /// The hash of an element; `None` if no filter of this kind can hold it.
-    #[inline(always)]
-    pub fn hash(&self, element: Element) -> Option<u64> {
-        self.hasher.hash(element)
-    }
-}
-
 impl ElementType {
     /// The type of argument `i`, an element.
     ///
@@ -55,9 +48,6 @@ impl ElementType {
     }
 
     /// This type, for elements that are not an argument of the call, compared under the collation of the call.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
     pub fn of_type(call: &Call, oid: Oid) -> Result<ElementType> {
         resolve(call, 0, oid)
     }
@@ -74,9 +64,6 @@ impl ElementType {
     }
 
     /// The type of the elements of argument `i`, an array, and its object identifier.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
     pub fn of_array(call: &Call, i: usize) -> Result<(ElementType, Oid)> {
         let array = catalog::base_type(existing_type(call, i)?);
         let element = catalog::element_type(array).ok_or_else(|| {
@@ -90,7 +77,7 @@ impl ElementType {
     /// # Errors
     /// 0A000 for a type that can't be an element.
     fn new(function: Oid, oid: Oid) -> Result<ElementType> {
-        let mut resolver = Resolver::new(function, oid);
+        let mut resolver = Resolver::new(function, oid, encoding::foreign_encoding().is_some());
         let resolved = resolver.part(oid)?;
         Ok(ElementType { oid, resolved, rows: resolver.rows })
     }
@@ -115,9 +102,6 @@ impl ElementType {
     }
 
     /// The type of argument `i`, an element, as this call site remembers it.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
     pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
         let element = call.remembered(|| ElementType::of_argument(call, i))?;
         element.refresh(call)?;
@@ -125,9 +109,6 @@ impl ElementType {
     }
 
     /// The type of the elements of argument `i`, an array, and its object identifier, as this call site remembers them.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
     pub fn remembered_of_array(call: &Call, i: usize) -> Result<&(ElementType, Oid)> {
         let types = call.remembered(|| ElementType::of_array(call, i))?;
         types.0.refresh(call)?;
@@ -235,10 +216,8 @@ fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
     ElementType::new(call.function()?, oid)
 }
 
-/// Refuses elements of type `oid` with a collation that does not compare bytes.
-///
-/// # Errors
-/// 0A000 for such a collation; 42P22 for none, unless the function is called without an expression that could have one.
+/// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with none, by 42P22,
+/// unless the function is called without an expression that could have one.
 fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     if call.is_prepared() && catalog::collation(oid) != Oid::INVALID && collation == Oid::INVALID {
         let message = "could not determine which collation to use for elements of a bloom filter";
@@ -248,10 +227,7 @@ fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     require_deterministic(collation)
 }
 
-/// Refuses a collation that does not compare bytes.
-///
-/// # Errors
-/// 0A000 for such a collation.
+/// Refuses a collation that does not compare bytes, by 0A000.
 pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     if catalog::is_deterministic(collation) {
         return Ok(());
@@ -279,7 +255,7 @@ pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
 /// 22023 for a number that the filter's kind does not have.
 #[inline(always)]
 pub fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64> {
-    key.hash(element).ok_or_else(|| out_of_range(key.kind))
+    key.hasher.hash(element).ok_or_else(|| out_of_range(key.kind))
 }
 
 /// Refuses a number that the filter's kind does not have.

@@ -83,15 +83,9 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// For elements of type `whole`, by a function of the extension.
-    pub fn new(function: Oid, whole: Oid) -> Resolver {
-        let convert = encoding::foreign_encoding().is_some();
+    /// For elements of type `whole`, by a function of the extension, with text converted to UTF-8 if `convert`.
+    pub fn new(function: Oid, whole: Oid, convert: bool) -> Resolver {
         Resolver { function, whole, convert, known: HashMap::new(), rows: Vec::new() }
-    }
-
-    /// The same for what never leaves its database: text is taken as it is, even where it has no form in UTF-8.
-    pub fn without_conversion(self) -> Resolver {
-        Resolver { convert: false, ..self }
     }
 
     /// What a type is.

@@ -213,7 +213,7 @@ impl ScalarReader {
 #[inline(always)]
 pub fn with_value<T>(element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
     // SAFETY: the sources that come here are of variable length.
-    let value = unsafe { element.value() };
+    let value = unsafe { Value::detoast(element.datum) };
     let result = work(value.bytes());
     value.free();
     result

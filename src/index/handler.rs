@@ -5,7 +5,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::enter;
 use crate::pg::method::planning::Planned;
-use crate::pg::method::scan::{Bitmap, keys};
+use crate::pg::method::scan::{RowBatch, keys};
 use crate::pg::method::table::page_of;
 use crate::pg::method::vacuum::{DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
@@ -205,9 +205,10 @@ unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mu
         // SAFETY: as above.
         unsafe {
             version::count_search(scan);
-            let mut bitmap = Bitmap::new(bitmap);
-            let index = Relation::new((*scan).indexRelation);
-            or_raise((kinds::of(index).bitmap)(index, &keys(scan), &mut bitmap))
+            let (index, mut rows) = (Relation::new((*scan).indexRelation), RowBatch::new(bitmap));
+            index.count_scan();
+            or_raise((kinds::of(index).bitmap)(index, &keys(scan), &mut rows));
+            rows.finish()
         }
     })
 }

@@ -10,14 +10,14 @@ use pgrx::pg_sys::Datum;
 
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
-    let named = Named::argument(call)?.valid()?;
+    let named = Named::argument(call)?;
     let info = (kinds::of(named.index()).info)(&named)?;
     Ok(Some(row(call, &columns(&named, &info))))
 }
 
 /// `bloom_index_check(index regclass) → bigint`
 fn check(call: &Call) -> Outcome {
-    let named = Named::argument(call)?.valid()?;
+    let named = Named::argument(call)?;
     Ok(Some(Datum::from((kinds::of(named.index()).check)(&named)?)))
 }
 

@@ -3,8 +3,8 @@
 use super::filters::FILTERS;
 use super::keys::KEYS;
 use super::kind::IndexKind;
-use super::parts;
-use super::validate::{self, KEY_OF_ELEMENT, PARTS};
+use super::parts::PARTS;
+use super::validate::{self, KEY_OF_ELEMENT};
 use crate::pg::catalog::operators;
 use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
@@ -13,34 +13,29 @@ use pgrx::pg_sys::Oid;
 /// The kind of an index.
 #[inline]
 pub fn of(index: Relation) -> &'static IndexKind {
-    let has = |number| index.support_function(number) != Oid::INVALID;
-    kind(has(KEY_OF_ELEMENT), has(PARTS))
+    with_support(|number| index.support_function(number) != Oid::INVALID)
 }
 
 /// The kind of an index that the planner considers.
 pub fn of_planned(planned: &Planned) -> &'static IndexKind {
-    kind(planned.has_support_function(KEY_OF_ELEMENT), planned.has_support_function(PARTS))
+    with_support(|number| planned.has_support_function(number))
 }
 
 /// Whether an operator class is one that an index can have; says what is wrong with it.
 pub fn validate(class: Oid) -> bool {
     let (family, declared) = operators::operator_class(class);
-    let has = |number| operators::family_function(family, declared, number).is_some();
-    if has(KEY_OF_ELEMENT) {
-        validate::over_filters(family, declared)
-    } else if has(PARTS) {
-        parts::validate(family, declared)
-    } else {
-        validate::over_keys(family, declared)
-    }
+    let kind = with_support(|number| operators::family_function(family, declared, number).is_some());
+    (kind.validate)(family, declared)
 }
 
 /// Operator classes over filters and over parts have support functions of their own, those over keys have none.
 #[inline]
-fn kind(is_over_filters: bool, is_over_parts: bool) -> &'static IndexKind {
-    match (is_over_filters, is_over_parts) {
-        (true, _) => &FILTERS,
-        (false, true) => &parts::PARTS,
-        (false, false) => &KEYS,
+fn with_support(has: impl Fn(i16) -> bool) -> &'static IndexKind {
+    if has(KEY_OF_ELEMENT) {
+        &FILTERS
+    } else if has(validate::PARTS) {
+        &PARTS
+    } else {
+        &KEYS
     }
 }

@@ -19,7 +19,7 @@ impl Named {
     ///
     /// # Errors
     /// 42809 for anything but such an index; 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 if
-    /// Citus distributes its table.
+    /// Citus distributes its table; 55000 for one that can't be read or may not know all rows.
     pub fn argument(call: &Call) -> Result<Named> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
@@ -38,24 +38,8 @@ impl Named {
         if !index.relation().is_index_by(c"bloom_filter") {
             return Err(wrong(&index.relation().name()));
         }
+        check_contents(index.relation())?;
         Ok(Named { _as_owner: as_owner, index, table })
-    }
-
-    /// The same, if it can be read and knows all rows.
-    ///
-    /// # Errors
-    /// 55000 for an index whose build failed or goes on, and for an unlogged one on a standby.
-    pub fn valid(self) -> Result<Named> {
-        let index = self.index();
-        let (problem, hint) = if !index.is_valid_index() {
-            ("is not valid", "REINDEX it, or wait until it is built.")
-        } else if index.is_unlogged() && relation::in_recovery() {
-            ("is unlogged, so a standby doesn't have it", "Call the function on the primary server.")
-        } else {
-            return Ok(self);
-        };
-        let message = format!("index \"{}\" {problem}", index.name());
-        Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint))
     }
 
     /// The index.
@@ -67,6 +51,19 @@ impl Named {
     pub fn table(&self) -> Relation {
         self.table.relation()
     }
+}
+
+/// Refuses an index whose build failed or goes on, and an unlogged one on a standby.
+fn check_contents(index: Relation) -> Result<()> {
+    let (problem, hint) = if !index.is_valid_index() {
+        ("is not valid", "REINDEX it, or wait until it is built.")
+    } else if index.is_unlogged() && relation::in_recovery() {
+        ("is unlogged, so a standby doesn't have it", "Call the function on the primary server.")
+    } else {
+        return Ok(());
+    };
+    let message = format!("index \"{}\" {problem}", index.name());
+    Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint))
 }
 
 /// The error for an index that was there a moment ago; on a standby also for one that REINDEX CONCURRENTLY replaced.

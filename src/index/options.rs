@@ -5,11 +5,12 @@
 
 use crate::error::invalid_parameter;
 use crate::pg::call::error::Result;
-use crate::pg::method::reloptions::{self, Entry, Kind};
+use crate::pg::method::reloptions::{self, Kind};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::keys::{MAX_FPR, MAX_PART_FPR, MIN_FPR};
-use pgrx::pg_sys::{self, Datum};
-use std::cell::OnceCell;
+use pgrx::pg_sys::{self, Datum, relopt_type};
+use std::mem::offset_of;
+use std::sync::OnceLock;
 
 /// What PostgreSQL keeps of a rate and a number of pages that are not said.
 const NO_FPR: f64 = f64::MIN;
@@ -35,9 +36,7 @@ pub struct IndexOptions {
     pub pages_per_range: Option<u32>,
 }
 
-thread_local! {
-    static KIND: OnceCell<Kind> = const { OnceCell::new() };
-}
+static KIND: OnceLock<Kind> = OnceLock::new();
 
 /// Makes the options known to PostgreSQL.
 pub fn define() {
@@ -49,7 +48,7 @@ pub fn define() {
         NO_PAGES,
         1..=MAX_PAGES_PER_RANGE,
     );
-    KIND.with(|known| known.set(kind).ok());
+    KIND.set(kind).ok();
 }
 
 /// Parses the options of an index, and checks them if `validate`.
@@ -58,28 +57,21 @@ pub fn define() {
 /// 22023 for an invalid rate.
 pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     let entries = [
-        Entry::real(c"fpr", std::mem::offset_of!(Stored, fpr)),
-        Entry::integer(c"pages_per_range", std::mem::offset_of!(Stored, pages_per_range)),
+        (c"fpr", relopt_type::RELOPT_TYPE_REAL, offset_of!(Stored, fpr)),
+        (c"pages_per_range", relopt_type::RELOPT_TYPE_INT, offset_of!(Stored, pages_per_range)),
     ];
-    let kind = KIND.with(|kind| kind.get().copied());
-    let Some(kind) = kind else { return Ok(std::ptr::null_mut()) };
+    let Some(&kind) = KIND.get() else { return Ok(std::ptr::null_mut()) };
     // SAFETY: the entries are fields of that struct.
     let parsed: *mut Stored = unsafe { reloptions::parse(options, validate, kind, &entries) };
-    if validate {
-        // SAFETY: null, or the options that were just made.
-        if let Some(stored) = unsafe { parsed.as_ref() }
-            && stored.fpr != NO_FPR
-        {
-            check(stored.fpr, MAX_PART_FPR)?;
-        }
+    // SAFETY: null, or the options that were just made.
+    let stored = unsafe { parsed.as_ref() };
+    if let Some(stored) = stored.filter(|stored| validate && stored.fpr != NO_FPR) {
+        check(stored.fpr, MAX_PART_FPR)?;
     }
     Ok(parsed.cast())
 }
 
-/// Checks a rate, which may be at most `most` for some operator classes.
-///
-/// # Errors
-/// 22023 for an invalid one.
+/// Refuses an invalid rate, by 22023; it may be at most `most`, as the operator class says.
 pub fn check(fpr: f64, most: f64) -> Result<()> {
     if (MIN_FPR..=most).contains(&fpr) {
         return Ok(());

@@ -4,7 +4,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::method::table::Row;
 use crate::pg::storage::buffer::{self, Exclusive, Pin, Shared};
-use crate::pg::storage::relation::{Fork, PAGE_BYTES, Relation};
+use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::keys::{META_PAGE, Mark};
 use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
@@ -91,7 +91,7 @@ impl<'a> IndexPages<'a> {
         if !self.has(page) {
             self.known.set(buffer::extend(self.relation, allocated.max(page + 1)));
         }
-        Pin::read(self.relation, Fork::Main, page)
+        Pin::read(self.relation, page)
     }
 }
 
@@ -103,7 +103,7 @@ impl Pages for IndexPages<'_> {
         if !self.has(page) {
             return Ok(f(None));
         }
-        let pin = Pin::read(self.relation, Fork::Main, page);
+        let pin = Pin::read(self.relation, page);
         Ok(f(Some(&pin.shared())))
     }
 

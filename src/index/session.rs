@@ -11,7 +11,7 @@
 use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::buffer::Pin;
-use crate::pg::storage::relation::{File, Fork, Relation};
+use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{Damage, Defect, PageSize, Pages};
 use pg_bloom_core::index::{filters, keys};
@@ -200,7 +200,7 @@ fn meta(relation: Relation, known: &Cell<u32>) -> Result<Pin> {
         let damage = Damage { page: META_PAGE, defect: Defect::NewPage };
         return Err(Failure::Damage(damage).of(relation));
     }
-    Ok(Pin::read(relation, Fork::Main, META_PAGE))
+    Ok(Pin::read(relation, META_PAGE))
 }
 
 /// Reads where the tiles are.

@@ -59,12 +59,10 @@ pub unsafe fn count_scan(statistics: *mut pg_sys::PgStat_TableStatus) {
     }
 }
 
-/// Lets the user cancel a VACUUM, and waits as its cost-based delay says.
-///
-/// # Safety
-/// Within VACUUM, or where its delay is off.
-pub unsafe fn vacuum_delay_point() {
-    // SAFETY: promised by the caller.
+/// Lets the user cancel a VACUUM, and waits as its cost-based delay says, for each page that it reads. Outside of
+/// VACUUM the delay is off.
+pub fn vacuum_delay_point() {
+    // SAFETY: checks for interrupts, and looks at what this session has spent.
     unsafe {
         #[cfg(feature = "before_pg18")]
         pg_sys::vacuum_delay_point();

@@ -61,22 +61,15 @@ pub unsafe fn number(clause: *mut pg_sys::Node) -> Option<usize> {
     }
 }
 
-/// The filter of a clause, which is condition `number`.
+/// The filter and the element of a clause, which is condition `number`.
 ///
 /// # Safety
 /// As [`number`].
-pub unsafe fn filter(clause: *mut pg_sys::Node, number: usize) -> *mut pg_sys::Node {
+pub unsafe fn sides(clause: *mut pg_sys::Node, number: usize) -> (*mut pg_sys::Node, *mut pg_sys::Node) {
+    let filter = CONDITIONS[number].filter;
     // SAFETY: promised by the caller.
-    unsafe { argument(clause, CONDITIONS[number].filter).expect("a condition has two arguments") }
-}
-
-/// The element of a clause, which is condition `number`.
-///
-/// # Safety
-/// As [`number`].
-pub unsafe fn element(clause: *mut pg_sys::Node, number: usize) -> *mut pg_sys::Node {
-    // SAFETY: promised by the caller.
-    unsafe { argument(clause, 1 - CONDITIONS[number].filter).expect("a condition has two arguments") }
+    let side = |i| unsafe { argument(clause, i).expect("a condition has two arguments") };
+    (side(filter), side(1 - filter))
 }
 
 /// Whether an element is a column or the whole row, perhaps under another name of its type: evaluating it can't fail.
@@ -115,8 +108,9 @@ impl Prepared {
         // SAFETY: promised by the caller; the information of a call has room for two arguments.
         unsafe {
             let function = function(clause).expect("a condition is a call");
-            let element = pg_sys::ExecInitExpr(element(clause, number).cast(), state);
-            let filter = pg_sys::ExecInitExpr(filter(clause, number).cast(), state);
+            let (filter, element) = sides(clause, number);
+            let element = pg_sys::ExecInitExpr(element.cast(), state);
+            let filter = pg_sys::ExecInitExpr(filter.cast(), state);
             let information: *mut pg_sys::FmgrInfo = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast();
             pg_sys::fmgr_info(function, information);
             (*information).fn_expr = clause;

@@ -103,7 +103,7 @@ unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOp
             }
             let clause: *mut pg_sys::Node = (*restriction).clause.cast();
             let number = condition::number(clause)?;
-            let (filter, element) = (condition::filter(clause, number), condition::element(clause, number));
+            let (filter, element) = condition::sides(clause, number);
             let is_safe = condition::is_column(element) || !pg_sys::contain_subplans(element) && is_read_to_end(root);
             (is_safe && is_worthy(filter)).then(|| parts::chosen(restriction, number))
         }

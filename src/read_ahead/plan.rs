@@ -38,7 +38,8 @@ unsafe extern "C-unwind" fn plan(
         unsafe {
             let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
             let (ours, condition): (*mut pg_sys::RestrictInfo, _) = (part(0).cast(), parts::number(part(1).cast(), 0));
-            let is_column = condition::is_column(condition::element((*ours).clause.cast(), condition as usize));
+            let (_, element) = condition::sides((*ours).clause.cast(), condition as usize);
+            let is_column = condition::is_column(element);
             let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
             for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
                 let clause = (*restriction).clause;

@@ -11,7 +11,7 @@
 use crate::index::page::{Failure, IndexPages};
 use crate::pg::call::interrupt;
 use crate::pg::storage::buffer::{self, Pin};
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::Pages;
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl<'a> Ahead<'a> {
         while self.near.len() < NEAR {
             let Some(next) = self.coming.pop_front() else { break };
             let before = buffer::pages_from_disk();
-            let pin = Pin::read(self.relation, Fork::Main, next);
+            let pin = Pin::read(self.relation, next);
             pin.approach();
             self.near.push_back((next, pin));
             if buffer::pages_from_disk() > before {

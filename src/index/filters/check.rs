@@ -17,9 +17,6 @@ use std::collections::HashMap;
 type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
 
 /// Looks for every row. Returns how many there are.
-///
-/// # Errors
-/// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &Named) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.
@@ -30,13 +27,16 @@ pub fn check(named: &Named) -> Result<i64> {
     let mut rows = 0i64;
     scan_for_check(named.table(), relation, &snapshot, |row| {
         interrupt::check_for_interrupts();
-        match look_for(&index, &directory, &slots, row)? {
-            Found::Right => rows += 1,
-            Found::Missed => return Err(missed(relation, named.table(), row)),
-            Found::Other => return Err(other(relation, named.table(), row)),
-            // One that is NULL is never looked for.
-            Found::Null => {}
+        let own = slots.get(&RowId { page: row.page, line: row.line }).map_or(&[][..], Vec::as_slice);
+        let (needed, right) = slots_of(&index, &directory, own, row)?;
+        if right < needed {
+            return Err(missed(relation, named.table(), row));
         }
+        if right < own.len() {
+            return Err(other(relation, named.table(), row));
+        }
+        // One that is NULL is never looked for.
+        rows += i64::from(row.value.is_some());
         Ok(())
     })?;
     Ok(rows)
@@ -56,26 +56,14 @@ fn all_slots(index: &Index, directory: &Directory) -> Result<Slots> {
     Ok(slots)
 }
 
-/// What the index has for a row.
-enum Found {
-    /// Its filter; `None` if the row needs no slot.
-    Right,
-    /// Not its filter.
-    Missed,
-    /// A filter that is not its own, beside its own or where it needs none.
-    Other,
-    /// The row has no filter.
-    Null,
-}
-
-fn look_for(index: &Index, directory: &Directory, slots: &Slots, row: Row) -> Result<Found> {
-    let own = slots.get(&RowId { page: row.page, line: row.line }).map_or(&[][..], Vec::as_slice);
-    let none = |found| if own.is_empty() { found } else { Found::Other };
-    let Some(value) = row.value else { return Ok(none(Found::Null)) };
+/// How many of these slots, which are a row's, must at least have the bits of its filter, and how many have: none if it
+/// needs no slot, or has no filter.
+fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], row: Row) -> Result<(usize, usize)> {
+    let Some(value) = row.value else { return Ok((0, 0)) };
     // SAFETY: the column is one of filters, as its operator class says.
     let value = unsafe { Value::detoast(value) };
     let filter = View::parse_trusted(value.bytes())?;
-    let Some(group) = Group::of(&filter) else { return Ok(none(Found::Right)) };
+    let Some(group) = Group::of(&filter) else { return Ok((0, 0)) };
     let bits = slot_bits(&filter, &group);
     let mut right = 0;
     for (page, number) in own {
@@ -85,11 +73,7 @@ fn look_for(index: &Index, directory: &Directory, slots: &Slots, row: Row) -> Re
         }
     }
     value.free();
-    Ok(match right {
-        0 => Found::Missed,
-        right if right < own.len() => Found::Other,
-        _ => Found::Right,
-    })
+    Ok((1, right))
 }
 
 /// The error for a row that would also be found by a filter that is not its own.

@@ -39,9 +39,11 @@ mod scan;
 mod vacuum;
 
 use crate::index::kind::IndexKind;
+use crate::index::validate;
 
 /// The index over a column of filters.
 pub static FILTERS: IndexKind = IndexKind {
+    validate: validate::over_filters,
     build: build::build,
     build_empty: build::build_empty,
     insert: insert::insert,

@@ -5,15 +5,11 @@ use super::column::Index;
 use super::key::{conditions, keys};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::memory::Scratch;
-use crate::pg::method::scan::{Bitmap, Key, RowBatch};
+use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::Relation;
 
-/// Adds the rows that may match all of these keys. Returns how many.
-///
-/// # Errors
-/// XX002 for damage; those of the keys.
-pub fn bitmap(relation: Relation, scan_keys: &[Key], bitmap: &mut Bitmap) -> Result<i64> {
-    relation.count_scan();
+/// Adds the rows that may match all of these keys.
+pub fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     let sought = {
         // A nested loop asks again and again.
@@ -21,13 +17,12 @@ pub fn bitmap(relation: Relation, scan_keys: &[Key], bitmap: &mut Bitmap) -> Res
         keys(&index, scan_keys)?
     };
     let directory = index.directory()?;
-    let mut batch = RowBatch::new(bitmap);
     let mut impossible = None;
     let found = directory.search(
         &mut Ahead::new(relation, index.pages()),
         |group| conditions(&sought, group),
         |row, again| {
-            if !batch.add(row.page, row.line, again) {
+            if !rows.add(row.page, row.line, again) {
                 impossible = Some(row);
             }
         },
@@ -37,5 +32,5 @@ pub fn bitmap(relation: Relation, scan_keys: &[Key], bitmap: &mut Bitmap) -> Res
         let message = format!("index \"{}\" has row ({},{}), which can't be", relation.name(), row.page, row.line);
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
-    Ok(batch.finish())
+    Ok(())
 }

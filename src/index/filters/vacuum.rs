@@ -7,23 +7,21 @@
 use super::column::Index;
 use crate::index::page::damaged;
 use crate::pg::call::error::Result;
-use crate::pg::method::vacuum::{self, Counts, DeadRows, Vacuum};
+use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
+use crate::pg::version;
 use pg_bloom_core::index::filters::RowPage;
 use pg_bloom_core::index::page::RowId;
 
 /// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
-///
-/// # Errors
-/// XX002 for damage.
 pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;
     let mut counts = Counts::default();
     for (number, _) in directory.groups() {
         for page in directory.row_pages(number) {
-            vacuum::delay();
+            version::vacuum_delay_point();
             let mut rows: Vec<(u16, RowId)> = Vec::new();
             index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
             let all = rows.len();

@@ -24,12 +24,10 @@ use pgrx::pg_sys::{self, Datum};
 const PAGES_PER_RANGE: u32 = 8;
 /// Bytes of a row beside its values: its header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
+
 /// The keys of a range, gathered row by row.
 pub trait Gather {
     /// Adds those of a row. Returns how many it has.
-    ///
-    /// # Errors
-    /// Those of hashing.
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
@@ -80,9 +78,6 @@ struct Building<G> {
 }
 
 /// Builds an index.
-///
-/// # Errors
-/// 0A000 for a column that can't be in an index; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     column::check_type_of_column(index)?;
     let elements = Elements { column: column::column(index)?, hashes: Vec::new() };
@@ -102,7 +97,8 @@ pub fn build_of<G: Gather>(
 ) -> Result<Built> {
     let mut building = Building {
         pages_per_range: options.pages_per_range,
-        build: Build::new(options, hashes_to_hold())?,
+        // Those of half of the memory, since tiles need memory too.
+        build: Build::new(options, table::maintenance_memory() / 2 / size_of::<u64>())?,
         index: NewIndex::begin(index)?,
         range: 0,
         gathered,
@@ -164,12 +160,6 @@ fn out_of_order() -> Error {
     Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use a table of the access method heap.")
 }
 
-/// How many hashes may be kept in memory for level 1: those of half of maintenance_work_mem, since tiles need memory
-/// too.
-fn hashes_to_hold() -> usize {
-    table::maintenance_memory() / 2 / size_of::<u64>()
-}
-
 /// What an index on a table is made with.
 fn core_options(index: Relation, table: Relation) -> Result<Options> {
     let options = options::of(index);
@@ -184,9 +174,6 @@ fn core_options(index: Relation, table: Relation) -> Result<Options> {
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
-///
-/// # Errors
-/// 0A000 for a column that can't be in an index.
 pub fn build_empty(index: Relation) -> Result<()> {
     column::check_type_of_column(index)?;
     let table = table::of_index(index);

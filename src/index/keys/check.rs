@@ -15,9 +15,6 @@ use pg_bloom_core::index::keys::{Directory, Pages};
 use pg_bloom_core::memory;
 
 /// Looks for every row. Returns how many there are.
-///
-/// # Errors
-/// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &Named) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take();

@@ -10,7 +10,6 @@ use pg_bloom_core::index::keys::Directory;
 use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 /// An index over ranges in use.
 pub type Index = session::Index<Elements>;
@@ -19,7 +18,7 @@ pub type Index = session::Index<Elements>;
 pub struct Elements {
     column: Column,
     /// How elements of other types are hashed that the column is compared with.
-    others: RefCell<HashMap<u32, Rc<Column>>>,
+    others: RefCell<HashMap<u32, Hasher>>,
 }
 
 impl Kind for Elements {
@@ -47,17 +46,15 @@ impl Index {
             return Ok(self.column().hasher.clone());
         }
         let others = &self.kind().others;
-        let known = others.borrow().get(&asked.to_u32()).cloned();
-        if let Some(other) = known {
-            return Ok(other.hasher.clone());
+        if let Some(hasher) = others.borrow().get(&asked.to_u32()) {
+            return Ok(hasher.clone());
         }
         let other = Column::new(self.relation.handler(), asked, collation)?;
         if !other.compares_with(self.column()) || !validate::is_usual_equality(family, declared, asked) {
             return Err(validate::refuse_comparison(declared, asked));
         }
-        let hasher = other.hasher.clone();
-        others.borrow_mut().insert(asked.to_u32(), Rc::new(other));
-        Ok(hasher)
+        others.borrow_mut().insert(asked.to_u32(), other.hasher.clone());
+        Ok(other.hasher)
     }
 }
 
@@ -78,10 +75,7 @@ pub fn column(relation: Relation) -> Result<Column> {
 }
 
 /// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
-/// index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt.
-///
-/// # Errors
-/// 0A000 for such a type.
+/// index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt. Fails by 0A000.
 pub fn check_type_of_column(relation: Relation) -> Result<()> {
     if relation.is_being_reindexed() {
         return Ok(());

@@ -29,10 +29,10 @@ use crate::settings;
 use pg_bloom_core::index::keys::{Expectation, Level};
 
 /// Operators that asking a page of the index is worth: hashing, the lock, ten rows of bits.
-const OPERATORS_PER_PAGE: f64 = 50.0;
+pub const OPERATORS_PER_PAGE: f64 = 50.0;
 
 /// Rows that a key is expected to have without statistics.
-const HANDFUL: f64 = 5.0;
+pub const HANDFUL: f64 = 5.0;
 
 /// What is known of the index.
 #[derive(Clone, Copy, Debug)]

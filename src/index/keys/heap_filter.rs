@@ -21,7 +21,7 @@ use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::buffer::Pin;
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 use crate::settings;
 use pg_bloom_core::memory;
 
@@ -51,7 +51,7 @@ impl HeapFilter {
     }
 
     /// Adds the rows of a page, which the table must have, that may have one of the hashes of each key. These ascend.
-    pub fn add_rows(&self, page: u32, keys: &[Vec<u64>], rows: &mut RowBatch<'_>) {
+    pub fn add_rows(&self, page: u32, keys: &[Vec<u64>], rows: &mut RowBatch) {
         let is_sought = |hash| keys.iter().all(|hashes| hashes.binary_search(&hash).is_ok());
         self.each_row(page, |heap_page, row, hash| {
             if hash.is_none_or(is_sought) {
@@ -75,7 +75,7 @@ impl HeapFilter {
     /// Calls `visit` with each row, and its hash, if it can be computed here.
     #[inline(always)]
     fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
-        let pin = Pin::read(self.table, Fork::Main, page);
+        let pin = Pin::read(self.table, page);
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(&self.column, |row, found| match found {
             Found::Null => {}

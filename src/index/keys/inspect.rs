@@ -1,25 +1,14 @@
 //! `bloom_index_info` of an index over keys.
 
-use super::column::Index;
 use crate::index::kind::Info;
 use crate::index::opened::Named;
-use crate::index::session::{self, Kind};
+use crate::index::session::{Index, Kind};
 use crate::pg::call::error::Result;
 use pg_bloom_core::index::keys::{Directory, Level};
 
-/// What it is made for, and what it holds.
-///
-/// # Errors
-/// XX002 for damage.
-pub fn info(named: &Named) -> Result<Info> {
-    info_of(&Index::of(named.index())?, named)
-}
-
-/// The same for an index of any kind that has such tiles.
-///
-/// # Errors
-/// XX002 for damage.
-pub fn info_of<K: Kind<Directory = Directory>>(index: &session::Index<K>, named: &Named) -> Result<Info> {
+/// What an index of a kind that has such tiles is made for, and what it holds.
+pub fn info<K: Kind<Directory = Directory>>(named: &Named) -> Result<Info> {
+    let index = Index::<K>::of(named.index())?;
     let directory = index.directory()?;
     let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
     let options = directory.options;

@@ -27,12 +27,14 @@ pub use build::{Gather, build_of};
 pub use check::has;
 pub use column::check_type_of_column;
 pub use insert::places;
-pub use inspect::info_of;
+pub use inspect::info;
 
 use crate::index::kind::IndexKind;
+use crate::index::validate;
 
 /// The index over the keys of rows.
 pub static KEYS: IndexKind = IndexKind {
+    validate: validate::over_keys,
     build: build::build,
     build_empty: build::build_empty,
     insert: insert::insert,
@@ -41,5 +43,5 @@ pub static KEYS: IndexKind = IndexKind {
     cleanup: vacuum::cleanup,
     estimate: cost::estimate,
     check: check::check,
-    info: inspect::info,
+    info: info::<column::Elements>,
 };

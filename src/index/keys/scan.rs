@@ -6,83 +6,66 @@ use crate::index::page::unhashed;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::Scratch;
-use crate::pg::method::scan::{Bitmap, Key, RowBatch, Sought};
+use crate::pg::method::scan::{Key, RowBatch, Sought};
 use crate::pg::method::table;
 use crate::pg::storage::buffer;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::keys::Directory;
 use pg_bloom_core::memory;
 
-/// Adds the rows that may have these keys, all of them. Returns how many that may be.
-///
-/// # Errors
-/// XX002 for damage; 0A000 for a comparison that the index can't answer.
-pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64> {
-    relation.count_scan();
+/// Adds the rows that may have these keys, all of them.
+pub fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;
-    let mut ranges: Option<Ranges> = None;
+    let mut ranges = Ranges::Few(Vec::new());
     let mut hashes_of_keys = Vec::new();
     for key in keys {
         let (hashes, found) = look_up(&index, &directory, key)?;
-        let both = match ranges.take() {
-            Some(before) => before.common(&found),
-            None => found,
-        };
-        if both.iter().next().is_none() {
-            return Ok(0);
+        ranges = if hashes_of_keys.is_empty() { found } else { ranges.common(&found) };
+        if ranges.iter().next().is_none() {
+            return Ok(());
         }
-        ranges = Some(both);
         memory::push(&mut hashes_of_keys, hashes);
     }
     // Absent keys never come here: the table needn't be opened for them.
     let table = table::of_index(relation);
-    let candidates = Candidates {
-        table: table.relation(),
-        pages_per_range: directory.options.pages_per_range,
-        ranges: ranges.unwrap_or(Ranges::Few(Vec::new())),
-        keys: hashes_of_keys,
+    let table = table.relation();
+    let end = u64::from(table.pages());
+    let pages_per_range = u64::from(directory.options.pages_per_range);
+    let pages_of = |range: u32| {
+        let first = u64::from(range) * pages_per_range;
+        (first..(first + pages_per_range).min(end)).map(|page| page as u32)
     };
-    let mut rows = RowBatch::new(bitmap);
-    candidates.add(HeapFilter::new(&index, table.relation()).as_ref(), &mut rows);
-    Ok(rows.finish())
+    match HeapFilter::new(&index, table) {
+        Some(filter) => add_rows(&filter, table, &ranges, pages_of, &hashes_of_keys, rows),
+        None => ranges.iter().flat_map(pages_of).for_each(|page| {
+            interrupt::check_for_interrupts();
+            rows.add_page(page);
+        }),
+    }
+    Ok(())
 }
 
-/// Ranges that may have rows with all keys.
-struct Candidates {
+/// Adds what a filter finds in the pages of ranges, for keys of each of which a row must have one of these hashes,
+/// ascending.
+fn add_rows<P: Iterator<Item = u32>>(
+    filter: &HeapFilter,
     table: Relation,
-    pages_per_range: u32,
-    ranges: Ranges,
-    /// For each key the hashes of which a row must have one, ascending.
-    keys: Vec<Vec<u64>>,
-}
-
-impl Candidates {
-    /// Adds what a filter finds in their pages; whole pages without one.
-    fn add(&self, filter: Option<&HeapFilter>, rows: &mut RowBatch<'_>) {
-        let end = self.table.pages();
-        let pages_of = |range: u32| {
-            let first = u64::from(range) * u64::from(self.pages_per_range);
-            (first..(first + u64::from(self.pages_per_range)).min(u64::from(end))).map(|page| page as u32)
-        };
-        let Some(filter) = filter else {
-            for page in self.ranges.iter().flat_map(pages_of) {
-                interrupt::check_for_interrupts();
-                rows.add_page(page);
-            }
-            return;
-        };
-        // The pages of a range follow each other: those of the others are read ahead, so many at a time.
-        let concurrency = buffer::io_concurrency(self.table) as usize;
-        let mut ahead = self.ranges.iter().skip(1).flat_map(pages_of);
-        let mut read_ahead = |pages| ahead.by_ref().take(pages).for_each(|page| buffer::prefetch(self.table, page));
-        read_ahead(concurrency);
-        for (range, i) in self.ranges.iter().zip(0..) {
-            for page in pages_of(range) {
-                interrupt::check_for_interrupts();
-                read_ahead(if i > 0 { concurrency.min(1) } else { 0 });
-                filter.add_rows(page, &self.keys, rows);
-            }
+    ranges: &Ranges,
+    pages_of: impl Fn(u32) -> P,
+    hashes_of_keys: &[Vec<u64>],
+    rows: &mut RowBatch,
+) {
+    // The pages of a range follow each other: those of the others are read ahead, so many at a time.
+    let concurrency = buffer::io_concurrency(table) as usize;
+    let mut ahead = ranges.iter().skip(1).flat_map(&pages_of);
+    let mut read_ahead = |pages| ahead.by_ref().take(pages).for_each(|page| buffer::prefetch(table, page));
+    read_ahead(concurrency);
+    for (range, i) in ranges.iter().zip(0..) {
+        for page in pages_of(range) {
+            interrupt::check_for_interrupts();
+            read_ahead(if i > 0 { concurrency.min(1) } else { 0 });
+            filter.add_rows(page, hashes_of_keys, rows);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::index::keys::{build_of, check_type_of_column};
 use crate::index::new_index::{meta_page, write_empty};
 use crate::index::options;
 use crate::index::page::PAGE_SIZE;
+use crate::index::session::Kind;
 use crate::pg::call::error::Result;
 use crate::pg::method::table::Built;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
@@ -22,9 +23,6 @@ const WINDOWS: (f64, u32) = (0.5, 16);
 const OTHERS: (f64, u32) = (0.003, 8);
 
 /// Builds an index.
-///
-/// # Errors
-/// 0A000 for a column that can't be in an index; 22023 for an invalid rate; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     let column = column_of_new(index)?;
     let options = core_options(&column, index, table.pages())?;
@@ -34,7 +32,7 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
 /// The column of an index that is built. A text of another type than the operator class's is refused if that can't be
 /// an element; the other classes look at the column's own type in any case.
 fn column_of_new(index: Relation) -> Result<PartsColumn> {
-    let column = PartsColumn::new(index)?;
+    let column = PartsColumn::of(index)?;
     if column.class == Class::Text {
         check_type_of_column(index)?;
     }
@@ -54,9 +52,6 @@ fn core_options(column: &PartsColumn, index: Relation, table_pages: u32) -> Resu
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
-///
-/// # Errors
-/// As [`build`].
 pub fn build_empty(index: Relation) -> Result<()> {
     let options = core_options(&column_of_new(index)?, index, 0)?;
     write_empty(index, &meta_page(|page| Directory::empty(options).write_meta(page)));

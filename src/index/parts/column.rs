@@ -49,16 +49,6 @@ impl Kind for PartsColumn {
     type Directory = Directory;
 
     fn of(relation: Relation) -> Result<PartsColumn> {
-        PartsColumn::new(relation)
-    }
-}
-
-impl PartsColumn {
-    /// The column of an index.
-    ///
-    /// # Errors
-    /// 0A000 for a type or a collation that can't be in such an index, and for an operator class of somebody else's.
-    pub fn new(relation: Relation) -> Result<PartsColumn> {
         let (family, _, collation) = relation.column_class();
         let class = Class::checked(family, relation.support_function(PARTS))?;
         // That of a text may have been altered to one with the same bytes, such as citext: they are read as texts.
@@ -76,7 +66,9 @@ impl PartsColumn {
         let encoding = if encoding::is_utf8() { Encoding::Utf8 } else { Encoding::Other };
         Ok(PartsColumn { class, array, encoding })
     }
+}
 
+impl PartsColumn {
     /// Calls `visit` with the hash of each part of a value, as often as the value has it.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 
 use super::column::Index;
 use super::scan;
-use crate::index::keys::cost::cost_of_rows;
+use crate::index::keys::cost::{HANDFUL, OPERATORS_PER_PAGE, cost_of_rows};
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
 use pg_bloom_core::index::keys::Level;
@@ -17,12 +17,8 @@ use pg_bloom_core::parts::Condition;
 const SAMPLE: u32 = 8;
 /// The share of ranges that a typical lookup in text reads unnecessarily.
 const TYPICAL: f64 = 0.1;
-/// Rows that a typical lookup finds.
-const HANDFUL: f64 = 5.0;
 /// Hashes that a typical lookup asks for.
 const TYPICAL_HASHES: f64 = 4.0;
-/// Operators that asking a page of the index is worth: hashing, the lock, some rows of bits.
-const OPERATORS_PER_PAGE: f64 = 50.0;
 
 /// What a lookup is expected to read.
 struct Expected {

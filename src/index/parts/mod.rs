@@ -25,13 +25,14 @@ mod insert;
 mod scan;
 mod words;
 
-pub use class::{MOST_STRATEGIES, validate};
+pub use class::MOST_STRATEGIES;
 
-use crate::index::keys::{info_of, vacuum};
+use crate::index::keys::{info, vacuum};
 use crate::index::kind::IndexKind;
 
 /// The index over the parts of rows.
 pub static PARTS: IndexKind = IndexKind {
+    validate: class::validate,
     build: build::build,
     build_empty: build::build_empty,
     insert: insert::insert,
@@ -40,5 +41,5 @@ pub static PARTS: IndexKind = IndexKind {
     cleanup: vacuum::cleanup,
     estimate: cost::estimate,
     check: check::check,
-    info: |named| info_of(&column::Index::of(named.index())?, named),
+    info: info::<column::PartsColumn>,
 };

@@ -5,29 +5,23 @@ use super::column::Index;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::Scratch;
-use crate::pg::method::scan::{Bitmap, Key, RowBatch};
+use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::memory;
 use pg_bloom_core::parts::Condition;
 
-/// Adds the rows that may match all of these keys. Returns how many that may be.
-///
-/// # Errors
-/// XX002 for damage.
-pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i64> {
-    relation.count_scan();
+/// Adds the rows that may match all of these keys.
+pub fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     let condition = condition(&index, keys)?;
     if condition == Condition::NONE {
-        return Ok(0);
+        return Ok(());
     }
-    let mut rows = RowBatch::new(bitmap);
     if condition.is_unknown() {
         // Rows without parts have no tile.
-        let pages = table::of_index(relation).relation().pages();
-        add_pages(0..u64::from(pages), &mut rows);
-        return Ok(rows.finish());
+        add_pages(0..u64::from(table::of_index(relation).relation().pages()), rows);
+        return Ok(());
     }
     let directory = index.directory()?;
     let mut ranges = Vec::new();
@@ -38,10 +32,10 @@ pub fn bitmap(relation: Relation, keys: &[Key], bitmap: &mut Bitmap) -> Result<i
         let pages_per_range = u64::from(directory.options.pages_per_range);
         for range in ranges {
             let first = u64::from(range) * pages_per_range;
-            add_pages(first..(first + pages_per_range).min(end), &mut rows);
+            add_pages(first..(first + pages_per_range).min(end), rows);
         }
     }
-    Ok(rows.finish())
+    Ok(())
 }
 
 /// What the parts of a row must be that matches all of these keys.
@@ -52,7 +46,7 @@ pub fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
     Ok(Condition::all(conditions))
 }
 
-fn add_pages(pages: std::ops::Range<u64>, rows: &mut RowBatch<'_>) {
+fn add_pages(pages: std::ops::Range<u64>, rows: &mut RowBatch) {
     for page in pages {
         rows.add_page(page as u32);
         if page.is_multiple_of(1024) {

@@ -207,9 +207,6 @@ impl Call {
 
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
     /// expression.
-    ///
-    /// # Errors
-    /// Those of `make`.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
     pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
@@ -365,16 +362,4 @@ unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce(
         (*flinfo).fn_extra = PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();
     }
     Ok(())
-}
-
-impl Element {
-    /// The element as a value of variable length, whole and uncompressed.
-    ///
-    /// # Safety
-    /// Its type must be of variable length.
-    #[inline(always)]
-    pub unsafe fn value<'a>(self) -> Value<'a> {
-        // SAFETY: promised by the caller.
-        unsafe { Value::detoast(self.datum) }
-    }
 }

@@ -105,19 +105,14 @@ pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -
     const FUNCTIONS: [pg_sys::AttrNumber; 5] = [4, 5, 9, 10, 11];
     let cache = pg_sys::SysCacheIdentifier::AGGFNOID as i32;
     // SAFETY: reads the catalog; the columns are never NULL and of a type that is an object identifier.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(aggregate));
-        if tuple.is_null() {
-            return false;
-        }
-        let found = FUNCTIONS.iter().any(|&column| {
-            let mut is_null = false;
-            let datum = pg_sys::SysCacheGetAttr(cache, tuple, column, &mut is_null);
-            !is_null && pg_sys::Oid::from(datum.value() as u32) == function
-        });
-        pg_sys::ReleaseSysCache(tuple);
-        found
-    }
+    let is_one = |tuple, column| unsafe {
+        let mut is_null = false;
+        let datum = pg_sys::SysCacheGetAttr(cache, tuple, column, &mut is_null);
+        !is_null && pg_sys::Oid::from(datum.value() as u32) == function
+    };
+    // SAFETY: reads the catalog.
+    let tuple = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(aggregate)) };
+    with_tuple(tuple, |tuple| FUNCTIONS.iter().any(|&column| is_one(tuple, column))).unwrap_or(false)
 }
 
 /// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an unknown one.
@@ -143,13 +138,19 @@ fn with_row<Row, T>(
     // SAFETY: reads the catalog; a tuple begins with its fixed columns.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(cache as i32, pg_sys::Datum::from(key));
-        if tuple.is_null() {
-            return None;
-        }
-        let result = read(pg_sys::GETSTRUCT(tuple).cast());
-        pg_sys::ReleaseSysCache(tuple);
-        Some(result)
+        with_tuple(tuple, |tuple| read(pg_sys::GETSTRUCT(tuple).cast()))
     }
+}
+
+/// What `read` makes of a tuple of a cache, null for none, which is then given back.
+fn with_tuple<T>(tuple: pg_sys::HeapTuple, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
+    if tuple.is_null() {
+        return None;
+    }
+    let result = read(tuple);
+    // SAFETY: the caller got it from a cache, and has no other use for it.
+    unsafe { pg_sys::ReleaseSysCache(tuple) };
+    Some(result)
 }
 
 /// A column of a table by its number, if it was not dropped.
@@ -158,18 +159,15 @@ pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
     // SAFETY: a tuple of this cache is a row of pg_attribute, whose name ends in a zero byte.
     unsafe {
         let tuple = pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(table), pg_sys::Datum::from(number));
-        if tuple.is_null() {
-            return None;
-        }
-        let row: *const pg_sys::FormData_pg_attribute = pg_sys::GETSTRUCT(tuple).cast();
-        let column = (!(*row).attisdropped).then(|| TableColumn {
-            number,
-            name: utf8_of((*row).attname.data.as_ptr()).unwrap_or_default(),
-            oid: (*row).atttypid,
-            not_null: (*row).attnotnull,
-        });
-        pg_sys::ReleaseSysCache(tuple);
-        column
+        with_tuple(tuple, |tuple| {
+            let row: *const pg_sys::FormData_pg_attribute = pg_sys::GETSTRUCT(tuple).cast();
+            (!(*row).attisdropped).then(|| TableColumn {
+                number,
+                name: utf8_of((*row).attname.data.as_ptr()).unwrap_or_default(),
+                oid: (*row).atttypid,
+                not_null: (*row).attnotnull,
+            })
+        })?
     }
 }
 

@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Copy)]
 pub struct Kind(pg_sys::relopt_kind::Type);
 
-/// Where an option is kept.
-pub struct Entry(pg_sys::relopt_parse_elt);
+/// Where an option is kept: its name, its type, and how many bytes it is from the start of the struct.
+pub type Entry = (&'static CStr, pg_sys::relopt_type::Type, usize);
 
 /// What changing an option locks: as for other access methods, whose options say how the index is built.
 const LOCK: pg_sys::LOCKMODE = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
@@ -38,31 +38,18 @@ impl Kind {
     }
 }
 
-impl Entry {
-    /// A number that is so many bytes from the start of the struct that keeps the options.
-    pub fn real(name: &'static CStr, offset: usize) -> Entry {
-        Entry::new(name, pg_sys::relopt_type::RELOPT_TYPE_REAL, offset)
-    }
-
-    /// The same of a whole number.
-    pub fn integer(name: &'static CStr, offset: usize) -> Entry {
-        Entry::new(name, pg_sys::relopt_type::RELOPT_TYPE_INT, offset)
-    }
-
-    fn new(name: &'static CStr, opttype: pg_sys::relopt_type::Type, offset: usize) -> Entry {
-        // Newer versions have a field more, which may be zero.
-        let mut entry = pg_sys::relopt_parse_elt::default();
-        (entry.optname, entry.opttype, entry.offset) = (name.as_ptr(), opttype, offset as i32);
-        Entry(entry)
-    }
-}
-
 /// The options of a relation as a struct that begins with its length; null if there are none.
 ///
 /// # Safety
 /// The entries must be fields of `T` of their types.
 pub unsafe fn parse<T>(options: pg_sys::Datum, validate: bool, kind: Kind, entries: &[Entry]) -> *mut T {
-    let entries: Vec<pg_sys::relopt_parse_elt> = entries.iter().map(|entry| entry.0).collect();
+    let entry = |&(name, opttype, offset): &Entry| {
+        // Newer versions have a field more, which may be zero.
+        let mut entry = pg_sys::relopt_parse_elt::default();
+        (entry.optname, entry.opttype, entry.offset) = (name.as_ptr(), opttype, offset as i32);
+        entry
+    };
+    let entries: Vec<_> = entries.iter().map(entry).collect();
     // SAFETY: promised by the caller. Raises an error for an option that is not one of the kind's.
     unsafe {
         pg_sys::build_reloptions(options, validate, kind.0, size_of::<T>(), entries.as_ptr(), entries.len() as i32)

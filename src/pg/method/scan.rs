@@ -60,36 +60,23 @@ pub unsafe fn keys(scan: pg_sys::IndexScanDesc) -> Vec<Key> {
     unsafe { (0..(*scan).numberOfKeys as usize).map(|i| key(&*(*scan).keyData.add(i))).collect() }
 }
 
-/// The pages and rows that a bitmap scan will look at.
-pub struct Bitmap(*mut pg_sys::TIDBitmap);
-
-impl Bitmap {
-    /// # Safety
-    /// The bitmap must be one that is being filled.
-    pub unsafe fn new(bitmap: *mut pg_sys::TIDBitmap) -> Bitmap {
-        Bitmap(bitmap)
-    }
-
-    fn add_page(&mut self, page: u32) {
-        // SAFETY: as `new` was promised.
-        unsafe { pg_sys::tbm_add_page(self.0, page) };
-    }
-}
-
 /// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
 const ROWS_PER_PAGE: i64 = 10;
 
-/// Rows for a bitmap, handed over many at a time.
-pub struct RowBatch<'b> {
-    bitmap: &'b mut Bitmap,
+/// Pages and rows for a bitmap scan to look at, rows handed over many at a time.
+pub struct RowBatch {
+    bitmap: *mut pg_sys::TIDBitmap,
     /// Those that need not be compared again, and those that must.
     rows: [Vec<pg_sys::ItemPointerData>; 2],
     added: i64,
 }
 
-impl<'b> RowBatch<'b> {
+impl RowBatch {
     /// For this bitmap.
-    pub fn new(bitmap: &'b mut Bitmap) -> RowBatch<'b> {
+    ///
+    /// # Safety
+    /// The bitmap must be one that is being filled, and outlive this.
+    pub unsafe fn new(bitmap: *mut pg_sys::TIDBitmap) -> RowBatch {
         RowBatch { bitmap, rows: [const { Vec::new() }; 2], added: 0 }
     }
 
@@ -113,14 +100,15 @@ impl<'b> RowBatch<'b> {
 
     /// Adds all rows of a page, which will be compared.
     pub fn add_page(&mut self, page: u32) {
-        self.bitmap.add_page(page);
+        // SAFETY: as `new` was promised.
+        unsafe { pg_sys::tbm_add_page(self.bitmap, page) };
         self.added += ROWS_PER_PAGE;
     }
 
     fn hand_over(&mut self) {
         for (rows, again) in self.rows.iter_mut().zip([false, true]) {
             // SAFETY: the bitmap is being filled; as many rows as are given.
-            unsafe { pg_sys::tbm_add_tuples(self.bitmap.0, rows.as_mut_ptr(), rows.len() as i32, again) };
+            unsafe { pg_sys::tbm_add_tuples(self.bitmap, rows.as_mut_ptr(), rows.len() as i32, again) };
             self.added += rows.len() as i64;
             rows.clear();
         }

@@ -1,7 +1,6 @@
 //! What VACUUM passes to an access method, and what it gets back.
 
 use crate::pg::storage::relation::Relation;
-use crate::pg::version;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
@@ -13,12 +12,6 @@ pub struct Vacuum {
     pub table_rows: f64,
     /// Whether that is an estimate.
     pub is_estimate: bool,
-}
-
-/// Lets the user cancel, and waits as the cost-based delay of VACUUM says: for each page that it reads.
-pub fn delay() {
-    // SAFETY: within VACUUM, or CREATE INDEX CONCURRENTLY, for which the delay is off.
-    unsafe { version::vacuum_delay_point() };
 }
 
 /// What an access method returns about an index.

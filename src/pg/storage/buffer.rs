@@ -10,7 +10,7 @@
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
 //! ends, so guards do nothing while a panic is under way.
 
-use super::relation::{Fork, PAGE_BYTES, Relation};
+use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::memory::CACHE_LINE;
 use pgrx::pg_sys;
 use std::ops::Deref;
@@ -27,16 +27,20 @@ pub struct Exclusive<'p>(&'p Pin);
 
 impl Pin {
     /// Reads a page, which must be there.
-    pub fn read(relation: Relation, fork: Fork, page: u32) -> Pin {
-        let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
-        // SAFETY: the relation is open. Raises an error if the page can't be read.
-        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork.number(), page, mode, no_strategy) })
+    pub fn read(relation: Relation, page: u32) -> Pin {
+        Pin::of_fork(relation, MAIN_FORK, page)
     }
 
-    /// Adds a page of zeros to the end of a file.
-    pub(crate) fn add(relation: Relation, fork: Fork) -> Pin {
+    /// Adds a page of zeros to what an unlogged relation becomes after a crash.
+    pub(in crate::pg) fn add_to_init_fork(relation: Relation) -> Pin {
         let _lock = ExtensionLock::take(relation);
-        Pin::read(relation, fork, pg_sys::InvalidBlockNumber)
+        Pin::of_fork(relation, pg_sys::ForkNumber::INIT_FORKNUM, pg_sys::InvalidBlockNumber)
+    }
+
+    fn of_fork(relation: Relation, fork: pg_sys::ForkNumber::Type, page: u32) -> Pin {
+        let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
+        // SAFETY: the relation is open. Raises an error if the page can't be read.
+        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) })
     }
 
     /// The page under a share lock.
@@ -93,7 +97,7 @@ pub(crate) fn approach(byte: *const u8) {
 impl Drop for Pin {
     fn drop(&mut self) {
         if !panicking() {
-            // SAFETY: pinned by `read` or `add`, once.
+            // SAFETY: pinned by `of_fork`, once.
             unsafe { pg_sys::ReleaseBuffer(self.0) };
         }
     }
@@ -177,8 +181,7 @@ pub fn extend(relation: Relation, pages: u32) -> u32 {
     for page in now..pages {
         // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
         unsafe {
-            let fork = Fork::Main.number();
-            pg_sys::smgrextend(relation.storage(), fork, page, (&raw const ZEROS).cast_mut().cast(), false);
+            pg_sys::smgrextend(relation.storage(), MAIN_FORK, page, (&raw const ZEROS).cast_mut().cast(), false);
         }
     }
     now.max(pages)
@@ -194,7 +197,7 @@ pub fn io_concurrency(relation: Relation) -> u32 {
 /// Says that a page, which must be there, will be read soon.
 pub fn prefetch(relation: Relation, page: u32) {
     // SAFETY: the relation is open.
-    unsafe { pg_sys::PrefetchBuffer(relation.raw(), Fork::Main.number(), page) };
+    unsafe { pg_sys::PrefetchBuffer(relation.raw(), MAIN_FORK, page) };
 }
 
 /// Pages that this session has read from disk so far, of relations of all sorts.

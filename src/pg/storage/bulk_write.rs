@@ -16,7 +16,7 @@
 //! has been notified of all pages.
 
 use super::buffer::Pin;
-use super::relation::{Fork, PAGE_BYTES, Relation};
+use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use super::wal::{Layout, critical_section, fill};
 use crate::pg::memory;
 use pgrx::pg_sys;
@@ -68,7 +68,7 @@ impl BulkWrite {
     pub fn finish(mut self, first: &[u8]) {
         assert_eq!(first.len(), PAGE_BYTES, "the size of a page");
         self.flush();
-        let mut pin = Pin::read(self.relation, Fork::Main, 0);
+        let mut pin = Pin::read(self.relation, 0);
         let mut page = pin.exclusive();
         critical_section(|| {
             fill(page.bytes_mut(), first, self.special_bytes);
@@ -83,7 +83,7 @@ impl BulkWrite {
         // SAFETY: reads where the last checkpoint began; the relation has a file.
         unsafe {
             if self.needs_wal && pg_sys::GetRedoRecPtr() != self.redo {
-                pg_sys::smgrimmedsync(self.relation.storage(), Fork::Main.number());
+                pg_sys::smgrimmedsync(self.relation.storage(), MAIN_FORK);
             }
         }
     }
@@ -120,7 +120,7 @@ impl BulkWrite {
             // the last of its pages.
             unsafe {
                 pg_sys::PageSetChecksumInplace(page, number);
-                pg_sys::smgrextend(relation.storage(), Fork::Main.number(), number, page.cast(), !is_last_of_file);
+                pg_sys::smgrextend(relation.storage(), MAIN_FORK, number, page.cast(), !is_last_of_file);
             }
         }
         self.written = end;
@@ -137,9 +137,9 @@ fn log(relation: Relation, first: u32, pages: &mut [u8]) {
         (numbers[count], places[count]) = (number, page.as_mut_ptr().cast());
         count += 1;
     }
-    let (mut file, fork) = (relation.locator(), Fork::Main.number());
+    let mut file = relation.locator();
     // SAFETY: as many numbers as pages.
     unsafe {
-        pg_sys::log_newpages(&mut file, fork, count as i32, numbers.as_mut_ptr(), places.as_mut_ptr(), true);
+        pg_sys::log_newpages(&mut file, MAIN_FORK, count as i32, numbers.as_mut_ptr(), places.as_mut_ptr(), true);
     }
 }

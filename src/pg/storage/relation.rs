@@ -20,23 +20,8 @@ pub struct File {
     number: u32,
 }
 
-/// A part of a relation's storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fork {
-    /// The relation itself.
-    Main,
-    /// What an unlogged one becomes after a crash.
-    Init,
-}
-
-impl Fork {
-    pub(in crate::pg) const fn number(self) -> pg_sys::ForkNumber::Type {
-        match self {
-            Fork::Main => pg_sys::ForkNumber::MAIN_FORKNUM,
-            Fork::Init => pg_sys::ForkNumber::INIT_FORKNUM,
-        }
-    }
-}
+/// The part of a relation's storage that is the relation itself.
+pub(in crate::pg) const MAIN_FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
 impl Relation {
     /// # Safety
@@ -114,7 +99,7 @@ impl Relation {
     /// How many pages it has now.
     pub fn pages(self) -> u32 {
         // SAFETY: asks for the size of the file.
-        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, Fork::Main.number()) }
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, MAIN_FORK) }
     }
 
     /// Which file it is kept in.

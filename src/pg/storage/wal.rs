@@ -17,7 +17,7 @@
 //! in such sections: what needs memory is made before.
 
 use super::buffer::{Exclusive, Pin};
-use super::relation::{Fork, PAGE_BYTES, Relation};
+use super::relation::{PAGE_BYTES, Relation};
 use pgrx::pg_sys;
 
 /// Bytes of PostgreSQL's header of a page.
@@ -133,23 +133,19 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
     assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
     let mut pieces = [Pieces::NONE; MAX_PAGES];
     for (edit, pieces) in edits.iter().zip(&mut pieces) {
+        let Layout { lower, upper, .. } = Layout::of(edit.page);
+        if lower != upper && !matches!(edit.change, Change::Page(..)) {
+            pieces.add(LOWER_AT, &upper.to_ne_bytes());
+        }
         match edit.change {
             Change::Bytes(bytes) => {
                 assert!(bytes.len() <= MAX_PIECES, "too many pieces");
-                let Layout { lower, upper, .. } = Layout::of(edit.page);
-                if lower != upper {
-                    pieces.add(LOWER_AT, &upper.to_ne_bytes());
-                }
                 for &(offset, value) in bytes {
                     assert!(usize::from(offset) < PAGE_BYTES, "an offset within the page");
                     pieces.add(usize::from(offset), &[value]);
                 }
             }
             Change::Piece(offset, bytes) => {
-                let Layout { lower, upper, .. } = Layout::of(edit.page);
-                if lower != upper {
-                    pieces.add(LOWER_AT, &upper.to_ne_bytes());
-                }
                 assert!(usize::from(offset) + bytes.len() <= PAGE_BYTES, "bytes within the page");
                 pieces.begin(usize::from(offset), bytes.len());
             }
@@ -175,21 +171,13 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
 /// Makes the change of one page. Cannot fail: what it needs was checked before.
 fn apply(edit: &mut Edit<'_>) {
     let page = &mut *edit.page;
+    let Layout { upper, .. } = Layout::of(page);
     match edit.change {
-        Change::Bytes(bytes) => {
-            let Layout { upper, .. } = Layout::of(page);
-            page[LOWER_AT..][..2].copy_from_slice(&upper.to_ne_bytes());
-            for &(offset, value) in bytes {
-                page[usize::from(offset)] = value;
-            }
-        }
-        Change::Piece(offset, bytes) => {
-            let Layout { upper, .. } = Layout::of(page);
-            page[LOWER_AT..][..2].copy_from_slice(&upper.to_ne_bytes());
-            page[usize::from(offset)..][..bytes.len()].copy_from_slice(bytes);
-        }
-        Change::Page(bytes, special_bytes) => fill(page, bytes, special_bytes),
+        Change::Bytes(bytes) => bytes.iter().for_each(|&(offset, value)| page[usize::from(offset)] = value),
+        Change::Piece(offset, bytes) => page[usize::from(offset)..][..bytes.len()].copy_from_slice(bytes),
+        Change::Page(bytes, special_bytes) => return fill(page, bytes, special_bytes),
     }
+    page[LOWER_AT..][..2].copy_from_slice(&upper.to_ne_bytes());
 }
 
 /// Writes a whole page with its header, keeping the LSN.
@@ -265,7 +253,7 @@ pub(in crate::pg) fn critical_section(work: impl FnOnce()) {
 /// Writes the only page of the fork that an unlogged relation is reset to. It goes into the WAL.
 pub fn write_init_page(relation: Relation, bytes: &[u8], special_bytes: usize) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
-    let mut pin = Pin::add(relation, Fork::Init);
+    let mut pin = Pin::add_to_init_fork(relation);
     let mut page = pin.exclusive();
     critical_section(|| {
         fill(page.bytes_mut(), bytes, special_bytes);

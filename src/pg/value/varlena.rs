@@ -118,7 +118,6 @@ impl Deref for Value<'_> {
 /// A new value of variable length in PostgreSQL's memory, for the core to write into.
 pub struct PgBuffer {
     pointer: *mut pg_sys::varlena,
-    len: usize,
 }
 
 impl PgBuffer {
@@ -136,7 +135,7 @@ impl PgBuffer {
         unsafe {
             let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
             set_varsize_4b(pointer, total as i32);
-            PgBuffer { pointer, len }
+            PgBuffer { pointer }
         }
     }
 
@@ -148,21 +147,14 @@ impl PgBuffer {
     /// The bytes of a value that a state owns.
     ///
     /// # Safety
-    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value live for `'a` without being written.
+    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value be there.
     #[inline(always)]
-    pub unsafe fn bytes_at<'a>(pointer: *const pg_sys::varlena) -> &'a [u8] {
+    pub unsafe fn bytes_of(pointer: *mut pg_sys::varlena) -> *mut [u8] {
         // SAFETY: promised by the caller; as many bytes were allocated after the length as it says.
-        unsafe { std::slice::from_raw_parts(pointer.cast::<u8>().add(LENGTH_BYTES), varsize_any_exhdr(pointer)) }
-    }
-
-    /// The same, for writing.
-    ///
-    /// # Safety
-    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value live for `'a` and be in no other use.
-    #[inline(always)]
-    pub unsafe fn bytes_mut_at<'a>(pointer: *mut pg_sys::varlena) -> &'a mut [u8] {
-        // SAFETY: promised by the caller; as many bytes were allocated after the length as it says.
-        unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>().add(LENGTH_BYTES), varsize_any_exhdr(pointer)) }
+        unsafe {
+            let first = pointer.cast::<u8>().add(LENGTH_BYTES);
+            std::ptr::slice_from_raw_parts_mut(first, varsize_any_exhdr(pointer))
+        }
     }
 
     /// A buffer with these bytes: a bytea.
@@ -191,18 +183,17 @@ impl Buffer for PgBuffer {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes were allocated after the length.
-        unsafe { std::slice::from_raw_parts(self.pointer.cast::<u8>().add(LENGTH_BYTES), self.len) }
+        // SAFETY: the value is there, and borrowed.
+        unsafe { &*PgBuffer::bytes_of(self.pointer) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and the buffer is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer.cast::<u8>().add(LENGTH_BYTES), self.len) }
+        // SAFETY: the value is there, and borrowed for writing.
+        unsafe { &mut *PgBuffer::bytes_of(self.pointer) }
     }
 
     fn truncate(&mut self, len: usize) {
-        if len < self.len {
-            self.len = len;
+        if len < self.bytes().len() {
             // SAFETY: shorter than what was allocated.
             unsafe { set_varsize_4b(self.pointer, (len + LENGTH_BYTES) as i32) };
         }
