@@ -25,9 +25,6 @@ use pg_bloom_core::index::page::{RowId, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
-/// Pages of a WAL record.
-const BATCH: usize = 4;
-
 /// Adds a row with its filter.
 ///
 /// # Safety
@@ -93,10 +90,10 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
     let mut chunks = slot.chunks(directory.size, group, bits).peekable();
     while chunks.peek().is_some() {
         interrupt::check_for_interrupts();
-        let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(BATCH).collect();
+        let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(wal::MAX_PAGES).collect();
         let extended = |page: u32| directory.chain.allocated().min(page + EXTENDED);
         let mut pins: Vec<Pin> = batch.iter().map(|&(page, ..)| pages.existing(page, extended(page))).collect();
-        let mut locked: Vec<Exclusive<'_>> = Vec::with_capacity(BATCH);
+        let mut locked: Vec<Exclusive<'_>> = Vec::with_capacity(wal::MAX_PAGES);
         for (pin, &(at, ..)) in pins.iter_mut().zip(&batch) {
             let mut page = pin.exclusive();
             prepare(relation, slot.tile.special(), at, &mut page)?;

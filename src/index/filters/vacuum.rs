@@ -29,7 +29,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
             counts.rows += (all - rows.len()) as f64;
             counts.removed += rows.len() as f64;
             // Many bytes of a page take several records.
-            for rows in rows.chunks(MOST_FREED) {
+            for rows in rows.chunks(wal::MAX_PIECES) {
                 free(&index, page, rows)?;
             }
         }
@@ -37,9 +37,6 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     counts.pages = relation.pages();
     Ok(counts)
 }
-
-/// Slots that are freed with one record.
-const MOST_FREED: usize = 64;
 
 /// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
 /// other row before.
