@@ -68,6 +68,9 @@ fn significant(rate: f64) -> String {
 }
 
 /// [`check`]s a filter, and makes it the result.
+///
+/// # Errors
+/// 22023 when `pg_bloom.overfill` is `error`.
 pub fn finish<T: FilterType>(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
     check::<T>(call, advice, &T::whole(filter.bytes())?)?;
     Ok(Some(filter.into_datum()))

@@ -56,6 +56,9 @@ pub fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// As [`collect`], until one of the items is an error.
+///
+/// # Errors
+/// Those of the items.
 pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
     let mut all = list(items.size_hint().0);
     for item in items {

@@ -153,6 +153,9 @@ impl CountingState {
     }
 
     /// Adds a filter.
+    ///
+    /// # Errors
+    /// Those of a sum.
     pub fn absorb(
         &mut self,
         call: &Call,
@@ -178,6 +181,9 @@ impl CountingState {
     }
 
     /// Adds another state.
+    ///
+    /// # Errors
+    /// Those of a sum.
     pub fn absorb_state(
         &mut self,
         call: &Call,

@@ -30,6 +30,9 @@ const UNCANCELLED: usize = 1 << 16;
 
 impl BloomState {
     /// Combines two states of the same parameters. The second must not be used afterwards.
+    ///
+    /// # Errors
+    /// Those of a union.
     pub fn combine(
         call: &Call,
         shared: &mut SharedParams,
@@ -54,6 +57,9 @@ impl BloomState {
     }
 
     /// Merges the view of another state of the same parameters into this one.
+    ///
+    /// # Errors
+    /// Those of a union.
     fn absorb(&mut self, call: &Call, shared: &mut SharedParams, view: &View<'_>) -> Result<()> {
         let other = view.header;
         if self.header().is_to_be_sized() && other.is_to_be_sized() {
@@ -234,6 +240,9 @@ impl BloomState {
     }
 
     /// The finished filter, as [`ElementState::finish`] says.
+    ///
+    /// # Errors
+    /// As [`ElementState::finish`].
     pub fn finished(&mut self, call: &Call) -> Result<pg_sys::Datum> {
         let limit = settings::max_filter_bytes();
         let header = self.header();

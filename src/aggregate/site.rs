@@ -138,6 +138,9 @@ impl<A: Aggregate> CallSite<A> {
     }
 
     /// Checks whether this row has the arguments of the previous one, unless that is certain.
+    ///
+    /// # Errors
+    /// Those of [`Aggregate::requested`].
     #[inline(always)]
     pub fn begin_row(&mut self, call: &Call) -> Result<()> {
         if self.is_fixed { Ok(()) } else { self.read_arguments(call) }

@@ -48,6 +48,9 @@ impl ElementType {
     }
 
     /// This type, for elements that are not an argument of the call, compared under the collation of the call.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
     pub fn of_type(call: &Call, oid: Oid) -> Result<ElementType> {
         resolve(call, 0, oid)
     }
@@ -64,6 +67,9 @@ impl ElementType {
     }
 
     /// The type of the elements of argument `i`, an array, and its object identifier.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
     pub fn of_array(call: &Call, i: usize) -> Result<(ElementType, Oid)> {
         let array = catalog::base_type(existing_type(call, i)?);
         let element = catalog::element_type(array).ok_or_else(|| {
@@ -102,6 +108,9 @@ impl ElementType {
     }
 
     /// The type of argument `i`, an element, as this call site remembers it.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
     pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
         let element = call.remembered(|| ElementType::of_argument(call, i))?;
         element.refresh(call)?;
@@ -109,6 +118,9 @@ impl ElementType {
     }
 
     /// The type of the elements of argument `i`, an array, and its object identifier, as this call site remembers them.
+    ///
+    /// # Errors
+    /// As [`ElementType::of_argument`].
     pub fn remembered_of_array(call: &Call, i: usize) -> Result<&(ElementType, Oid)> {
         let types = call.remembered(|| ElementType::of_array(call, i))?;
         types.0.refresh(call)?;

@@ -79,6 +79,9 @@ fn probe_any<S: FilterType>(
 
 /// Whether each of these elements may be in the filter that argument `FILTER` is, where the other argument is the
 /// element of a row. All of the memory that their answers need is prefetched before any of it is read.
+///
+/// # Errors
+/// As [`probe`].
 pub fn probe_each<S: FilterType, const FILTER: usize>(
     call: &Call,
     elements: &[Element],

@@ -177,6 +177,9 @@ impl<'a> Counting<'a> {
 
     /// Reads a value whose bytes [`Counting::parse`] accepted before. Leaves out checks that take time that grows with
     /// the filter. Other bytes can give wrong answers, but nothing worse.
+    ///
+    /// # Errors
+    /// As [`Counting::parse`].
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let header = parse_start(bytes, bytes.len())?;
         Ok(Counting { header, counters: &bytes[header.prefix_bytes()..] })
@@ -304,6 +307,9 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
 }
 
 /// The sum of two filters, which has all copies of elements of both. It has the size of the larger.
+///
+/// # Errors
+/// Those of [`summed_header`].
 pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>) -> Result<B> {
     let header = summed_header(&a.header, &b.header)?;
     let mut value: B = zeroed(&header);

@@ -125,6 +125,9 @@ impl Plan {
 
     /// The number of shards and the filters of a generation of this level. No two levels have the same number, so that
     /// it says which one it is.
+    ///
+    /// # Errors
+    /// As of [`shards()`].
     pub fn shards<'a>(&self, level: usize, kind: Kind<'a>) -> Result<(u32, Header<'a>)> {
         let capacity = self.capacities[level];
         let (count, header) = shards(capacity, self.fpr, kind)?;

@@ -35,6 +35,9 @@ impl<'a> Partial<'a> {
     }
 
     /// Reads a value whose bytes [`Partial::parse`] accepted before, as [`View::parse_trusted`] does.
+    ///
+    /// # Errors
+    /// As [`Partial::parse`].
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<Partial<'a>> {
         Ok(Partial(read(bytes)?))
     }

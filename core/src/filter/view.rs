@@ -39,6 +39,9 @@ impl<'a> View<'a> {
     /// Reads a value whose bytes [`View::parse`] accepted before. Checks everything except the order of a sparse
     /// filter's hashes and the zeros of a filter without a kind, which takes time that grows with the filter. Other
     /// bytes can give wrong answers, but nothing worse.
+    ///
+    /// # Errors
+    /// As [`View::parse`].
     #[inline]
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<View<'a>> {
         let view = read(bytes)?;

@@ -163,6 +163,9 @@ impl Chain {
 
 impl Stored {
     /// Reads the metapage and the directory pages.
+    ///
+    /// # Errors
+    /// [`Damage`] for pages that no code here writes; those of reading.
     pub fn read<P: Pages>(form: &Form, pages: &mut P, size: PageSize) -> std::result::Result<Stored, P::Error> {
         let (mut stored, mut at, count) = pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
         // From the newest to the oldest: each has a smaller number than the one that names it, so this ends.

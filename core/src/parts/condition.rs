@@ -78,6 +78,9 @@ impl Condition {
 
     /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that may have a hash. It
     /// is not called for a hash that can't change the answer.
+    ///
+    /// # Errors
+    /// Those of `having`.
     pub fn slots<E>(&self, all: u128, having: &mut impl FnMut(u64) -> Result<u128, E>) -> Result<u128, E> {
         match self {
             Condition::Unknown => Ok(all),

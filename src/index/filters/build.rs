@@ -16,6 +16,10 @@ use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 
 /// Builds an index.
+///
+/// # Errors
+/// 0A000 for an operator class of somebody else's; 22023 for options, which are those of the other kind of index; 22P03
+/// for a damaged filter; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     check(index)?;
     let mut new = NewIndex::begin(index)?;
@@ -52,6 +56,9 @@ fn check(index: Relation) -> Result<()> {
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
+///
+/// # Errors
+/// As [`build`].
 pub fn build_empty(index: Relation) -> Result<()> {
     check(index)?;
     write_empty(index, &meta_page(|page| Directory::empty(PAGE_SIZE).write_meta(page)));

@@ -17,6 +17,9 @@ use std::collections::HashMap;
 type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
 
 /// Looks for every row. Returns how many there are.
+///
+/// # Errors
+/// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &Named) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.

@@ -27,6 +27,9 @@ use std::rc::Rc;
 
 /// Adds a row with its filter.
 ///
+/// # Errors
+/// 22P03 for a damaged filter; XX002 for damage; 54000 if there are no numbers left for pages.
+///
 /// # Safety
 /// The value must be a filter.
 pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {

@@ -7,6 +7,9 @@ use crate::pg::call::error::Result;
 use pg_bloom_core::index::filters::{Holds, State};
 
 /// What it holds.
+///
+/// # Errors
+/// XX002 for damage.
 pub fn info(named: &Named) -> Result<Info> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;

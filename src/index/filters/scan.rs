@@ -9,6 +9,9 @@ use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::Relation;
 
 /// Adds the rows that may match all of these keys.
+///
+/// # Errors
+/// XX002 for damage; those of the keys.
 pub fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     let sought = {

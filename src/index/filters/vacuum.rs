@@ -15,6 +15,9 @@ use pg_bloom_core::index::filters::RowPage;
 use pg_bloom_core::index::page::RowId;
 
 /// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
+///
+/// # Errors
+/// XX002 for damage.
 pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;

@@ -29,6 +29,9 @@ const ROW_OVERHEAD: u32 = 28;
 pub trait Gather {
     /// Adds those of a row. Returns how many it has.
     ///
+    /// # Errors
+    /// Those of hashing.
+    ///
     /// # Safety
     /// The value must be of the type of the index's column.
     unsafe fn add(&mut self, value: Datum) -> Result<usize>;
@@ -78,6 +81,9 @@ struct Building<G> {
 }
 
 /// Builds an index.
+///
+/// # Errors
+/// 0A000 for a column that can't be in an index; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     column::check_type_of_column(index)?;
     let elements = Elements { column: column::column(index)?, hashes: Vec::new() };
@@ -174,6 +180,9 @@ fn core_options(index: Relation, table: Relation) -> Result<Options> {
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
+///
+/// # Errors
+/// 0A000 for a column that can't be in an index.
 pub fn build_empty(index: Relation) -> Result<()> {
     column::check_type_of_column(index)?;
     let table = table::of_index(index);

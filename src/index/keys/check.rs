@@ -14,6 +14,9 @@ use crate::pg::method::table::{Latest, scan_for_check};
 use pg_bloom_core::index::keys::{Directory, Pages};
 
 /// Looks for every row. Returns how many there are.
+///
+/// # Errors
+/// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &Named) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take();

@@ -7,6 +7,9 @@ use crate::pg::call::error::Result;
 use pg_bloom_core::index::keys::{Directory, Level};
 
 /// What an index of a kind that has such tiles is made for, and what it holds.
+///
+/// # Errors
+/// XX002 for damage.
 pub fn info<K: Kind<Directory = Directory>>(named: &Named) -> Result<Info> {
     let index = Index::<K>::of(named.index())?;
     let directory = index.directory()?;

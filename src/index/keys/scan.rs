@@ -14,6 +14,9 @@ use pg_bloom_core::index::keys::Directory;
 use pg_bloom_core::memory;
 
 /// Adds the rows that may have these keys, all of them.
+///
+/// # Errors
+/// XX002 for damage; 0A000 for a comparison that the index can't answer.
 pub fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;

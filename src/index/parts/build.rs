@@ -23,6 +23,9 @@ const WINDOWS: (f64, u32) = (0.5, 16);
 const OTHERS: (f64, u32) = (0.003, 8);
 
 /// Builds an index.
+///
+/// # Errors
+/// 0A000 for a column that can't be in an index; 22023 for an invalid rate; 54000 for too many pages.
 pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
     let column = column_of_new(index)?;
     let options = core_options(&column, index, table.pages())?;
@@ -52,6 +55,9 @@ fn core_options(column: &PartsColumn, index: Relation, table_pages: u32) -> Resu
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
+///
+/// # Errors
+/// As [`build`].
 pub fn build_empty(index: Relation) -> Result<()> {
     let options = core_options(&column_of_new(index)?, index, 0)?;
     write_empty(index, &meta_page(|page| Directory::empty(options).write_meta(page)));

@@ -22,6 +22,9 @@ fn is_new(found: &mut HashSet<u64>, hash: u64) -> bool {
 }
 
 /// Looks for every row. Returns how many there are.
+///
+/// # Errors
+/// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &Named) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take();

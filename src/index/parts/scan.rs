@@ -12,6 +12,9 @@ use pg_bloom_core::memory;
 use pg_bloom_core::parts::Condition;
 
 /// Adds the rows that may match all of these keys.
+///
+/// # Errors
+/// XX002 for damage.
 pub fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     let condition = condition(&index, keys)?;

@@ -207,6 +207,9 @@ impl Call {
 
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
     /// expression.
+    ///
+    /// # Errors
+    /// Those of `make`.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
     pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {

@@ -69,6 +69,9 @@ impl Drop for Latest {
 }
 
 /// Calls `found` with each row that an index must have for those who begin now.
+///
+/// # Errors
+/// As [`scan_for_index`].
 pub fn scan_for_check(
     table: Relation,
     index: Relation,

@@ -69,6 +69,9 @@ pub struct Rows {
 
 impl Rows {
     /// The next row of the set that `make` gives at the first call, or nothing after the last.
+    ///
+    /// # Errors
+    /// Those of `make`.
     pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<Column>>>) -> Result<Option<pg_sys::Datum>> {
         let fcinfo = call.fcinfo();
         // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: fn_extra is null at the

@@ -73,6 +73,9 @@ impl<M: Memory> Set<M> {
     }
 
     /// Adds the partial state of another process.
+    ///
+    /// # Errors
+    /// Those of [`Set::take`].
     pub fn take_parts(&mut self, memory: &mut M, parts: &Parts<'_>, limit: u64) -> Result<()> {
         self.given = self.given.max(parts.given);
         let Some(last) = parts.views().last() else { return Ok(()) };

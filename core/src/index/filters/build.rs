@@ -100,6 +100,9 @@ impl Build {
     }
 
     /// Writes what is left, after the last row, and returns the directory, whose metapage the caller writes.
+    ///
+    /// # Errors
+    /// As [`Build::add`].
     pub fn finish<S: Sink>(mut self, sink: &mut S) -> std::result::Result<Directory, S::Error> {
         for number in 0..self.groups.len() {
             self.flush(sink, number)?;

@@ -29,6 +29,9 @@ pub struct Insertion {
 
 impl Index {
     /// Builds an index over filters.
+    ///
+    /// # Errors
+    /// Those of [`Build`].
     pub fn build<'f>(
         size: PageSize,
         hold: usize,
@@ -45,12 +48,18 @@ impl Index {
     }
 
     /// Reads an index from its pages.
+    ///
+    /// # Errors
+    /// Those of [`Directory::read`].
     pub fn open(mut memory: Memory, size: PageSize) -> Result<Index, Failure> {
         let directory = Directory::read(&mut memory, size)?;
         Ok(Index { memory, directory })
     }
 
     /// Adds a row with its filter. Returns how many bytes of how many pages were written.
+    ///
+    /// # Errors
+    /// Those of [`Directory::grow`] and of reading.
     pub fn insert(&mut self, row: RowId, filter: &View<'_>) -> Result<(usize, usize), Failure> {
         let Some(mut insertion) = self.begin(row, filter)? else { return Ok((0, 0)) };
         let (mut bytes, mut pages) = (8, 1);
@@ -62,6 +71,9 @@ impl Index {
     }
 
     /// The first step: claims a slot. `None` if the filter needs none.
+    ///
+    /// # Errors
+    /// As [`Index::insert`].
     pub fn begin(&mut self, row: RowId, filter: &View<'_>) -> Result<Option<Insertion>, Failure> {
         let Some(group) = Group::of(filter) else { return Ok(None) };
         loop {
@@ -87,6 +99,9 @@ impl Index {
     }
 
     /// Another step: writes blocks to a page. Returns how many bytes; `None` if all were written.
+    ///
+    /// # Errors
+    /// Those of reading.
     pub fn step(&mut self, insertion: &mut Insertion) -> Result<Option<usize>, Failure> {
         let Insertion { group, slot, bits, written, .. } = insertion;
         let chunk = slot.chunks(self.directory.size, group, bits).nth(*written);
@@ -102,6 +117,9 @@ impl Index {
     }
 
     /// Removes the dead rows, as VACUUM does. Returns how many were removed, and how many are left.
+    ///
+    /// # Errors
+    /// Those of reading.
     pub fn remove(&mut self, is_dead: impl Fn(RowId) -> bool) -> Result<(usize, usize), Failure> {
         let groups = self.directory.groups();
         let pages: Vec<RowPage> = groups.flat_map(|(number, _)| self.directory.row_pages(number)).copied().collect();
@@ -118,6 +136,9 @@ impl Index {
     }
 
     /// The rows that may match, and whether each must be rechecked.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search`].
     pub fn search(
         &mut self,
         conditions: impl FnMut(&Group) -> Vec<Condition>,

@@ -61,6 +61,9 @@ impl RowPage {
     }
 
     /// The page, if it was written.
+    ///
+    /// # Errors
+    /// For another page.
     pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
         self.special().written(page, self.size, self.page)
     }
@@ -70,6 +73,9 @@ impl RowPage {
     }
 
     /// The first free slot.
+    ///
+    /// # Errors
+    /// For another page.
     pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
         let Some(page) = self.written(page)? else { return Ok((self.slots > 0).then_some(0)) };
         Ok(self.states(page).iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
@@ -93,6 +99,9 @@ impl RowPage {
     }
 
     /// Calls `found` with each slot that is not free.
+    ///
+    /// # Errors
+    /// For another page, and for an unknown state.
     pub fn rows(&self, page: Option<&[u8]>, found: impl FnMut(u16, State, RowId)) -> Result<(), Damage> {
         self.rows_of(page, 0..self.slots, found)
     }

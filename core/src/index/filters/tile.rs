@@ -147,6 +147,9 @@ impl Mask {
 
     /// Calls `found` with each slot of a tile, counted from its first, whose block in this page has all of the bits. A
     /// page that was not written yet has none.
+    ///
+    /// # Errors
+    /// For a page that is not of this tile.
     pub fn probe(
         &self,
         tile: &Tile,

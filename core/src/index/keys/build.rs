@@ -114,6 +114,9 @@ impl Build {
     }
 
     /// Writes what is left, after the last range, and returns the directory, whose metapage the caller writes.
+    ///
+    /// # Errors
+    /// As [`Build::range`].
     pub fn finish<S: Sink>(mut self, sink: &mut S, rows: u64) -> std::result::Result<Directory, S::Error> {
         let mut rest = std::mem::take(&mut self.gathered);
         self.raise_for(rest.ranges() as u64);

@@ -93,6 +93,9 @@ impl Directory {
     }
 
     /// The same where it is known how many elements those slots of a level's last tile have that look complete.
+    ///
+    /// # Errors
+    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of `loads`.
     pub fn grow_for<E: From<Error>>(
         &self,
         range: u32,

@@ -103,6 +103,9 @@ impl Directory {
 
     /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which
     /// has those of up to 128 ranges. `None` if these have no elements.
+    ///
+    /// # Errors
+    /// As [`Directory::survey`].
     pub fn elements_per_range<P: Pages>(&self, pages: &mut P) -> Result<Option<f64>, P::Error> {
         const PAGES: u32 = 2;
         let Some(tile) = self.tile(Level::Zero, self.tiles(Level::Zero) / 2) else { return Ok(None) };

@@ -6,6 +6,9 @@ pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageSize, Pages};
 
 /// Sets the bits of an element in a page. Returns how many bytes changed.
+///
+/// # Errors
+/// Those of [`Mark::deltas`].
 pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
     let deltas = mark.deltas(page)?;
     mark.special().write(page);
@@ -27,6 +30,9 @@ pub struct Index {
 impl Index {
     /// Builds an index over ranges, each a list of hashes. The table has as many pages as the ranges say that there
     /// will be.
+    ///
+    /// # Errors
+    /// Those of [`Build`].
     pub fn build<R: AsRef<[u64]>>(
         options: Options,
         hold: usize,
@@ -47,12 +53,18 @@ impl Index {
     }
 
     /// Reads an index from its pages.
+    ///
+    /// # Errors
+    /// Those of [`Directory::read`].
     pub fn open(mut memory: Memory, size: PageSize) -> Result<Index, Failure> {
         let directory = Directory::read(&mut memory, size)?;
         Ok(Index { memory, directory })
     }
 
     /// Adds an element. Returns how many bytes of how many pages changed.
+    ///
+    /// # Errors
+    /// Those of [`Directory::grow`] and of [`super::Mark::deltas`].
     pub fn insert(&mut self, range: u32, hash: u64) -> Result<(usize, usize), Failure> {
         let places = loop {
             match self.directory.places(range, hash) {
@@ -82,6 +94,9 @@ impl Index {
     }
 
     /// The ranges that may have an element.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search`].
     pub fn search(&mut self, hash: u64) -> Result<Vec<u32>, Failure> {
         let mut found = Vec::new();
         self.directory.search(&mut self.memory, hash, |range| found.push(range))?;

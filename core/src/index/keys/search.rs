@@ -63,6 +63,9 @@ impl Directory {
     }
 
     /// Calls `found` with each range that may have an element.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search_for`].
     pub fn search<P: Pages>(&self, pages: &mut P, hash: u64, found: impl FnMut(u32)) -> Result<(), P::Error> {
         self.search_for(pages, &Condition::Has(hash), found)
     }
@@ -106,6 +109,9 @@ impl Directory {
     }
 
     /// How many ranges [`Directory::search_for`] would find, by at most so many tiles, evenly spread.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search_for`].
     pub fn ranges_expected<P: Pages>(&self, pages: &mut P, condition: &Condition, most: u32) -> Result<f64, P::Error> {
         let tiles = self.tiles(Level::Zero);
         let probed = tiles.min(most.max(1));

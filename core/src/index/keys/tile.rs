@@ -279,6 +279,9 @@ impl Mark {
     }
 
     /// Whether all of them are set.
+    ///
+    /// # Errors
+    /// Those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
         Ok(self.probe.slots(page)?.contains(self.slot))
     }
@@ -289,6 +292,9 @@ impl Mark {
     }
 
     /// The changes to a page after which all of them are set.
+    ///
+    /// # Errors
+    /// Those of [`Probe::slots`].
     pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
         self.probe.tile.written(Some(page), self.probe.size, self.probe.page)?;
         let mut deltas = Deltas { len: 0, bytes: [(0, 0); MAX_HASHES] };
@@ -302,6 +308,9 @@ impl Mark {
 
 /// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
 /// and new value of each byte, ascending.
+///
+/// # Errors
+/// Those of [`Probe::slots`].
 pub fn changes(marks: &[Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = Vec::new();
     for mark in marks {

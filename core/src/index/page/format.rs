@@ -140,6 +140,9 @@ pub trait Pages {
     type Error: From<Damage>;
 
     /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after the end of the file.
+    ///
+    /// # Errors
+    /// Those of reading a page.
     fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
 
     /// Announces that a page will be read soon.
@@ -155,6 +158,9 @@ pub trait Sink {
 
     /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes
     /// from the caller.
+    ///
+    /// # Errors
+    /// Those of writing a page.
     fn write(&mut self, number: PageNumber, page: &[u8]) -> std::result::Result<(), Self::Error>;
 }
 
