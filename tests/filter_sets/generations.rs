@@ -84,7 +84,7 @@ fn newest(client: &mut Client) -> i32 {
 /// Waits until the session of this name waits for a lock.
 fn wait_for_waiter(client: &mut Client, name: &str) {
     let sql = format!(
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '{name}' AND wait_event_type = 'Lock'"
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{name}' AND wait_event_type = 'Lock'"
     );
     wait_until("a session waits", || value(client, &sql));
 }

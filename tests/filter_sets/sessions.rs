@@ -22,7 +22,7 @@ fn prepare(name: &str) -> (Client, Vec<i32>) {
 /// Waits until the session of this name waits for a lock.
 fn wait_for_waiter(client: &mut Client, name: &str) {
     let sql = format!(
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '{name}' AND wait_event_type = 'Lock'"
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{name}' AND wait_event_type = 'Lock'"
     );
     wait_until("a session waits", || value(client, &sql));
 }
@@ -63,7 +63,8 @@ fn an_element_is_new_for_the_one_that_commits() {
     let got = second_gets("rolled_back", |mut first, _| run(&mut first, "ROLLBACK"));
     assert_eq!(got.len(), 1);
     let got = second_gets("terminated", |first, observer| {
-        run(observer, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'first'");
+        let first_session = "datname = current_database() AND application_name = 'first'";
+        run(observer, &format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {first_session}"));
         drop(first);
     });
     assert_eq!(got.len(), 1);
