@@ -13,6 +13,7 @@ mod sessions;
 #[path = "filter_sets/storm.rs"]
 mod storm;
 
+use common::standby::wait_until;
 use common::{KINDS, Random, Server, TYPES, bound, run, value};
 use postgres::Client;
 use std::collections::BTreeSet;
@@ -28,6 +29,15 @@ fn server() -> &'static Server {
 /// The variable's number, for longer runs.
 fn setting(name: &str, otherwise: usize) -> usize {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+}
+
+/// Waits until the session of this name, in the client's database, waits for a lock.
+fn wait_for_waiter(client: &mut Client, name: &str) {
+    let sql = format!(
+        "SELECT count(*) = 1 FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = '{name}' AND wait_event_type = 'Lock'"
+    );
+    wait_until("a session waits", || value(client, &sql));
 }
 
 /// Adds elements and returns those that were new.

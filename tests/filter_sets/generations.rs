@@ -1,8 +1,8 @@
 //! Sets that grow and sets that forget, step by step: time, sessions that are in each other's way, copies.
 
-use crate::common::standby::{catch_up, follow, wait_until};
+use crate::common::standby::{catch_up, follow};
 use crate::common::{Random, Server, bound, feed, output, run, sqlstate, state_of, value};
-use crate::{add_all, named, server, try_add_all};
+use crate::{add_all, named, server, try_add_all, wait_for_waiter};
 use postgres::{Client, IsolationLevel};
 use std::collections::BTreeMap;
 use std::thread;
@@ -79,14 +79,6 @@ fn slice_ends(client: &mut Client) {
 
 fn newest(client: &mut Client) -> i32 {
     value(client, "SELECT max(generation) FROM s")
-}
-
-/// Waits until the session of this name waits for a lock.
-fn wait_for_waiter(client: &mut Client, name: &str) {
-    let sql = format!(
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{name}' AND wait_event_type = 'Lock'"
-    );
-    wait_until("a session waits", || value(client, &sql));
 }
 
 /// One makes a slice and isn't committed; another adds the same element to the old one, which is the newest that it

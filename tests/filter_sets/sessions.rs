@@ -1,8 +1,7 @@
 //! Several sessions, step by step: which waits for which, and what each gets.
 
-use crate::common::standby::wait_until;
 use crate::common::{plan, refused, run, sqlstate, state_of, value};
-use crate::{add_all, named, server, try_add_all};
+use crate::{add_all, named, server, try_add_all, wait_for_waiter};
 use postgres::{Client, IsolationLevel};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -17,14 +16,6 @@ fn prepare(name: &str) -> (Client, Vec<i32>) {
             bloom_shard(i, (bloom_set_info('s')).shards) AS shard ORDER BY shard, i) AS one",
     );
     (client, elements)
-}
-
-/// Waits until the session of this name waits for a lock.
-fn wait_for_waiter(client: &mut Client, name: &str) {
-    let sql = format!(
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{name}' AND wait_event_type = 'Lock'"
-    );
-    wait_until("a session waits", || value(client, &sql));
 }
 
 /// One session adds `x`, and then another, which waits; `end` ends the first one. What the second then gets.
