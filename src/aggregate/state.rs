@@ -12,6 +12,7 @@
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
+use super::batch::BATCH_BYTES;
 use super::parameters::{Params, allocate};
 use super::payload::Payload;
 use super::site::ElementState;
@@ -40,8 +41,6 @@ pub struct BloomHead {
     tag: Tag,
     /// Whether the parameters' kind is that of the filter even without an element.
     pub has_kind: bool,
-    /// Whether there is a batch for each range of hashes.
-    pub in_parts: bool,
     /// Whether the elements are someone else's: a value, dense or sparse, that is only read.
     pub is_borrowed: bool,
     /// Hashes there is room for.
@@ -76,7 +75,6 @@ impl ElementState for BloomState {
             sorted: 0,
             room: room_of(FIRST_BYTES),
             has_kind: false,
-            in_parts: false,
             is_borrowed: false,
         };
         Group::allocate(context, FIRST_BYTES, head)
@@ -90,14 +88,10 @@ impl ElementState for BloomState {
 
     #[inline(always)]
     fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
-        if !self.in_parts && self.len == self.room {
+        if self.len == self.room {
             self.make_room(call)?;
         }
-        if self.in_parts {
-            self.push_to_part(hash);
-        } else {
-            self.push_to_batch(hash);
-        }
+        self.push_to_batch(hash);
         Ok(())
     }
 
@@ -170,7 +164,7 @@ impl BloomState {
             self.grow_sized(call)?;
         }
         // A state that became dense allocates its batch with the first hash after that.
-        if self.room == 0 { self.make_batch() } else { Ok(()) }
+        if self.room == 0 { self.resize(BATCH_BYTES) } else { Ok(()) }
     }
 
     /// Makes room for more hashes of a build with a capacity, or goes dense.

@@ -13,4 +13,4 @@ mod prefetch;
 
 pub use blocks::{Blocks, POSITIONS_PER_WORD, PREFETCH_AHEAD, contains_each, insert_all};
 pub use counts::count_ones;
-pub use prefetch::{prefetch, prefetches_far};
+pub use prefetch::prefetch;

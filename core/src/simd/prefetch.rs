@@ -14,16 +14,3 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, offset);
 }
-
-/// Whether prefetching memory far from that of the last prefetch costs this CPU little, even where the page table has
-/// to be looked up: true of AMD's, by measurement. Takes some microseconds on a virtual machine.
-pub fn prefetches_far() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let maker = std::arch::x86_64::__cpuid(0);
-        let name = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
-        name.as_flattened() == b"AuthenticAMD"
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
