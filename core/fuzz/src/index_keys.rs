@@ -54,7 +54,7 @@ fn live(history: &[u8]) -> Index {
         };
         index.insert(range, hash).expect("an index that was not damaged");
         given.entry(range).or_default().insert(hash);
-        for mark in index.directory.places(range, hash).expect("it was just added").in_lock_order() {
+        for mark in index.directory.places(range, hash).expect("it was just added").marks() {
             assert!(mark.is_set(index.memory.pages.get(mark.page() as usize).map(Vec::as_slice)).expect("its page"));
         }
     }
@@ -127,8 +127,8 @@ fn use_it(index: &mut Index) {
             assert!(u64::from(range) >= directory.end_slot(Level::Zero));
             continue;
         };
-        assert!(places.in_lock_order().count() <= Places::MOST);
-        for mark in places.in_lock_order() {
+        assert!(places.marks().count() <= Places::MOST);
+        for mark in places.marks() {
             if let Some(page) = index.memory.pages.get_mut(mark.page() as usize)
                 && set(mark, page).is_ok()
             {

@@ -55,7 +55,7 @@ pub fn check(named: &Named) -> Result<i64> {
 pub fn has<K: Kind>(index: &session::Index<K>, directory: &Directory, table_page: u32, hash: u64) -> Result<bool> {
     let range = table_page / directory.options.pages_per_range;
     let Some(places) = directory.places(range, hash) else { return Ok(false) };
-    for mark in places.in_lock_order() {
+    for mark in places.marks() {
         let is_set = index.pages().with(mark.page(), |page| mark.is_set(page));
         let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation))?;
         if !is_set {

@@ -26,7 +26,7 @@ pub mod vacuum;
 pub use build::{Gather, build_of};
 pub use check::has;
 pub use column::check_type_of_column;
-pub use insert::places;
+pub use insert::add;
 pub use inspect::info;
 
 use crate::index::kind::IndexKind;

@@ -59,13 +59,7 @@ impl Pin {
 
     /// Lets the processor fetch the page from memory while it does something else.
     pub fn approach(&self) {
-        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| self.approach_byte(at));
-    }
-
-    /// The same for one byte of the page, and those beside it.
-    pub fn approach_byte(&self, at: usize) {
-        debug_assert!(at < PAGE_BYTES);
-        approach(self.start().wrapping_add(at));
+        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| approach(self.start().wrapping_add(at)));
     }
 
     pub(crate) fn start(&self) -> *mut u8 {

@@ -73,7 +73,7 @@ impl Index {
             }
         };
         let mut changed = (0, 0);
-        for mark in places.in_lock_order() {
+        for mark in places.marks() {
             if self.memory.with(mark.page(), |page| mark.is_set(page))?? {
                 continue;
             }

@@ -25,9 +25,9 @@ use crate::parts::Condition;
 /// 1. For each mark, under the share lock of its page: [`Mark::is_set`]. A page after the end of the file has no bits.
 ///    If all are set, there is nothing to do: the backend that set them held the exclusive lock until it had inserted
 ///    the WAL record, which therefore precedes our commit.
-/// 2. For the others: take the exclusive locks of their pages in the order of [`Places::in_lock_order`], higher levels
-///    first, extending the file if necessary. Compute [`Mark::deltas`] of each. In one critical section change the
-///    bytes, mark the buffers dirty and write one record of these pages.
+/// 2. For the others: take the exclusive locks of their pages in the order of their numbers, extending the file if
+///    necessary. Compute the [`changes`](super::changes) of each. In one critical section change the bytes, mark the
+///    buffers dirty and write one record of these pages.
 ///
 /// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
 /// comes first, with a record of its own: of the metapage and at most one directory page.
@@ -38,8 +38,8 @@ impl Places {
     /// The most marks.
     pub const MOST: usize = Level::ALL.len();
 
-    /// The marks in the one order in which their pages may be locked.
-    pub fn in_lock_order(&self) -> impl Iterator<Item = &Mark> {
+    /// The marks, from the highest level down.
+    pub fn marks(&self) -> impl Iterator<Item = &Mark> {
         self.0.iter().rev().flatten()
     }
 }

@@ -286,8 +286,8 @@ impl Mark {
         Ok(self.probe.slots(page)?.contains(self.slot))
     }
 
-    /// The offsets in the page of the bytes with these bits, so that they can be prefetched.
-    pub fn offsets(&self) -> impl Iterator<Item = u16> {
+    /// The offsets in the page of the bytes with these bits.
+    fn offsets(&self) -> impl Iterator<Item = u16> {
         self.probe.offsets().iter().map(|row| row + u16::from(self.slot / 8))
     }
 
