@@ -6,9 +6,9 @@ use crate::error::unsupported;
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::catalog;
-use crate::pg::method::scan::{Key, Sought};
+use crate::pg::method::scan::Key;
 use crate::pg::value::varlena::Value;
-use pg_bloom_core::index::filters::{Condition, Group, Sought as Asked};
+use pg_bloom_core::index::filters::{Condition, Group, Sought};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
@@ -22,11 +22,7 @@ pub fn keys(index: &Index, keys: &[Key]) -> Result<Vec<Vec<ProbeKey>>> {
 
 fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
     let asked = key.asked_type;
-    let elements = match key.sought() {
-        Sought::Nothing => Vec::new(),
-        Sought::Value(element) => vec![element],
-        Sought::AnyOf(elements) => elements,
-    };
+    let elements = key.sought();
     if asked == index.kind().key {
         // SAFETY: the elements are of that type, which is of variable length.
         let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
@@ -45,9 +41,9 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
 /// What is asked of a group.
 pub fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<Condition> {
     let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
-        _ if group.kind().is_none() => Some(Asked::OtherKind),
-        None => Some(Asked::OtherKind),
-        Some(hash) => hash.map(Asked::Hash),
+        _ if group.kind().is_none() => Some(Sought::OtherKind),
+        None => Some(Sought::OtherKind),
+        Some(hash) => hash.map(Sought::Hash),
     };
     memory::collect(keys.iter().map(|alternatives| memory::collect(alternatives.iter().filter_map(asked))))
 }

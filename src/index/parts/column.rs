@@ -10,7 +10,7 @@ use crate::index::validate::PARTS;
 use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog::{self, Shape, Storage};
-use crate::pg::method::scan::{Key, Sought};
+use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
 use crate::pg::value::encoding;
@@ -108,14 +108,8 @@ impl PartsColumn {
             let message = format!("strategy {} is none of the operator class", key.strategy);
             Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
         })?;
-        match key.sought() {
-            Sought::Nothing => Ok(Condition::NONE),
-            Sought::Value(asked) => self.condition_of(strategy, asked),
-            Sought::AnyOf(all) => {
-                let conditions = all.into_iter().map(|asked| self.condition_of(strategy, asked));
-                Ok(Condition::any(memory::try_collect(conditions)?))
-            }
-        }
+        let conditions = key.sought().into_iter().map(|asked| self.condition_of(strategy, asked));
+        Ok(Condition::any(memory::try_collect(conditions)?))
     }
 
     /// What the parts of a row must be for which an operator holds with this value.

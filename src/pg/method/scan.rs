@@ -19,24 +19,15 @@ pub struct Key {
     pub(in crate::pg) value: Option<pg_sys::Datum>,
 }
 
-/// What a key looks for.
-pub enum Sought {
-    /// NULL, which nothing is equal to.
-    Nothing,
-    /// A value.
-    Value(Element),
-    /// Any of the elements of an array, those that are NULL left out.
-    AnyOf(Vec<Element>),
-}
-
 impl Key {
-    /// What to look for: elements of an array are in memory of the current context.
-    pub fn sought(&self) -> Sought {
+    /// The values one of which is looked for: those of an array, except NULL, in memory of the current context. None
+    /// for NULL, which nothing is equal to.
+    pub fn sought(&self) -> Vec<Element> {
         match self.value {
-            None => Sought::Nothing,
+            None => Vec::new(),
             // SAFETY: the argument of such a key is an array.
-            Some(array) if self.is_array => Sought::AnyOf(unsafe { array::elements_of(array) }),
-            Some(datum) => Sought::Value(Element { datum }),
+            Some(array) if self.is_array => unsafe { array::elements_of(array) },
+            Some(datum) => vec![Element { datum }],
         }
     }
 }
