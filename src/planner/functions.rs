@@ -33,7 +33,7 @@
 
 use super::cost::{self, StoredColumn};
 use super::index_condition::index_condition;
-use super::statistics::{Clause, Column, Side, clause};
+use super::statistics::{Column, Side, share_of_clause};
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
@@ -55,12 +55,8 @@ const SHORT_PAGES: f64 = 2.0;
 /// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or
 /// not for the rows of the statistics.
 fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
-    let share = match clause(call, filter, S::NAME, |column| share::<S>(call, column)) {
-        Clause::Unknown => DEFAULT,
-        Clause::Null => 0.0,
-        Clause::Known(share) => share,
-    };
-    Ok(Some(Datum::from(share.to_bits())))
+    let share = share_of_clause(call, filter, S::NAME, |column| share::<S>(call, column));
+    Ok(Some(Datum::from(share.unwrap_or(DEFAULT).to_bits())))
 }
 
 /// The share of a column's rows whose element may be in the filter; `None` if it can't be probed for such elements.

@@ -29,16 +29,6 @@ pub enum Side {
     Right,
 }
 
-/// What the clause of an operator is.
-pub enum Clause<T> {
-    /// No constant filter and a column, or none that can be asked about it.
-    Unknown,
-    /// The filter is NULL.
-    Null,
-    /// A constant filter and a column, and what was made of them.
-    Known(T),
-}
-
 /// A filter that the planner knows, and a column of elements.
 pub struct Column<'a> {
     /// The stored bytes of the filter.
@@ -50,19 +40,15 @@ pub struct Column<'a> {
     may_look: bool,
 }
 
-/// For a restriction estimator: what `ask` says about a constant filter, of the extension's type with this name, and a
-/// column of elements.
-pub fn clause<T>(
+/// For a restriction estimator: the share of rows that `ask` gives for a constant filter, of the extension's type with
+/// this name, and a column of elements; `None` if there are none, or none that can be asked.
+pub fn share_of_clause(
     call: &Call,
     filter: Side,
     filter_type: &CStr,
-    ask: impl FnOnce(&Column<'_>) -> Option<T>,
-) -> Clause<T> {
-    let (Some(root), Some(operator), Some(arguments), Some(relation)) =
-        (call.internal(0), call.oid(1), call.internal(2), call.i32(3))
-    else {
-        return Clause::Unknown;
-    };
+    ask: impl FnOnce(&Column<'_>) -> Option<f64>,
+) -> Option<f64> {
+    let (root, operator, arguments, relation) = (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
     let mut statistics = pg_sys::VariableStatData::default();
     let (mut other, mut column_is_left) = (std::ptr::null_mut(), false);
     check_for_interrupts();
@@ -78,11 +64,12 @@ pub fn clause<T>(
             &mut column_is_left,
         );
         if !found {
-            return Clause::Unknown;
+            return None;
         }
         let is_elements = column_is_left == (filter == Side::Right);
-        let clause = match constant(call, other, filter_type) {
-            Some(None) if is_elements => Clause::Null,
+        let share = match constant(call, other, filter_type) {
+            // NULL: no row is kept.
+            Some(None) if is_elements => Some(0.0),
             Some(Some(value)) if is_elements => {
                 let element = nth(arguments, usize::from(!column_is_left))
                     .map_or(pg_sys::InvalidOid, |node| pg_sys::exprType(node));
@@ -90,14 +77,14 @@ pub fn clause<T>(
                     && pg_sys::statistic_proc_security_check(&mut statistics, pg_sys::get_opcode(operator));
                 let filter = value.bytes();
                 let column = Column { filter, element, statistics: &statistics, may_look };
-                ask(&column).map_or(Clause::Unknown, Clause::Known)
+                ask(&column)
             }
-            _ => Clause::Unknown,
+            _ => None,
         };
         if let (false, Some(free)) = (statistics.statsTuple.is_null(), statistics.freefunc) {
             guarded!(free(statistics.statsTuple));
         }
-        clause
+        share
     }
 }
 
