@@ -13,10 +13,6 @@ use super::site::ElementState;
 use super::state::BloomState;
 use super::tag::nothing_of_its_own;
 
-/// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest
-/// cache still.
-pub const BATCH_BYTES: usize = 1024;
-
 impl BloomState {
     /// Adds an element if nothing but memory that is there must be written: without PostgreSQL, and without a way to
     /// fail. Whether it did. That is so for nearly all elements of a large group, and the guard that every call of

@@ -12,7 +12,6 @@
 //!
 //! This file is how a state grows; [`super::merge_state`] is how states merge and end.
 
-use super::batch::BATCH_BYTES;
 use super::parameters::{Params, allocate};
 use super::payload::Payload;
 use super::site::ElementState;
@@ -30,6 +29,9 @@ use pgrx::pg_sys;
 
 /// Bytes of a new state.
 const FIRST_BYTES: usize = 64;
+/// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest
+/// cache still.
+const BATCH_BYTES: usize = 1024;
 /// The fewest bytes of hashes that are worth a file.
 const WORTH_A_FILE: usize = 128 << 10;
 /// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
