@@ -41,7 +41,7 @@ pub fn add<K: Kind<Directory = Directory>>(index: &session::Index<K>, row: RowId
     let mut directory = index.known_directory();
     let range = row.page / directory.options.pages_per_range;
     for hashes in hashes.chunks(AT_ONCE) {
-        let mut marks = memory::list(hashes.len());
+        let mut marks = memory::list(hashes.len() * Places::MOST);
         for &hash in hashes {
             let places = places(index, &mut directory, range, hash)?;
             places.marks().for_each(|&mark| memory::push(&mut marks, mark));
@@ -76,16 +76,14 @@ fn set_missing<K: Kind>(index: &session::Index<K>, directory: &Directory, mut ma
     for of_page in marks.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
         let pin = index.pages().existing(of_page[0].page(), directory.chain.allocated());
-        let missing = {
-            let shared = pin.shared();
-            let mut missing = Vec::new();
-            for mark in of_page {
-                if !is_set(index.relation, mark, &shared)? {
-                    memory::push(&mut missing, *mark);
-                }
+        let shared = pin.shared();
+        let mut missing = Vec::new();
+        for mark in of_page {
+            if !is_set(index.relation, mark, &shared)? {
+                memory::push(&mut missing, *mark);
             }
-            missing
-        };
+        }
+        drop(shared);
         if !missing.is_empty() {
             lacking.push((pin, missing));
         }
@@ -99,6 +97,9 @@ fn set_missing<K: Kind>(index: &session::Index<K>, directory: &Directory, mut ma
 
 /// Sets bits of pages, all of which are locked at once. Another session may have set some in the meantime.
 fn set(relation: Relation, lacking: &mut [Lacking]) -> Result<()> {
+    if lacking.is_empty() {
+        return Ok(());
+    }
     let mut locked: Vec<(Exclusive<'_>, Vec<(u16, u8)>)> = memory::list(lacking.len());
     for (pin, marks) in lacking {
         let mut page = pin.exclusive();
@@ -108,10 +109,7 @@ fn set(relation: Relation, lacking: &mut [Lacking]) -> Result<()> {
     }
     if locked.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
         let edits = locked.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
-        let mut edits = memory::collect(edits);
-        if !edits.is_empty() {
-            wal::change(relation, &mut edits);
-        }
+        wal::change(relation, &mut memory::collect(edits));
         return Ok(());
     }
     for (page, changes) in &mut locked {

@@ -307,16 +307,19 @@ impl Mark {
 }
 
 /// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
-/// and new value of each byte, ascending.
+/// and new value of each byte.
 ///
 /// # Errors
 /// Those of [`Probe::slots`].
 pub fn changes(marks: &[Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
-    let mut changes: Vec<(u16, u8)> = Vec::new();
+    let mut changes: Vec<(u16, u8)> = memory::list(marks.len() * 8);
     for mark in marks {
         for &change in mark.deltas(page)?.bytes() {
             memory::push(&mut changes, change);
         }
+    }
+    if marks.len() == 1 {
+        return Ok(changes);
     }
     changes.sort_unstable_by_key(|&(offset, _)| offset);
     changes.dedup_by(|next, kept| {
