@@ -69,10 +69,8 @@ struct CachedFilter<S: FilterType> {
 
 /// A filter to ask.
 pub enum Filter<'a, S: FilterType> {
-    /// Passed whole.
-    Passed(S::Whole<'a>),
-    /// Remembered whole.
-    Whole(&'a S::Whole<'a>),
+    /// All of it, and whether the call site remembers it.
+    Whole(S::Whole<'a>, bool),
     /// Read in slices.
     Slices(Slices<'a, S>),
 }
@@ -89,15 +87,14 @@ impl<'a, S: FilterType> Filter<'a, S> {
     #[inline(always)]
     pub fn header(&self) -> &Header<'_> {
         match self {
-            Filter::Passed(view) => S::header(view),
-            Filter::Whole(view) => S::header(view),
+            Filter::Whole(view, _) => S::header(view),
             Filter::Slices(slices) => S::start_header(&slices.start),
         }
     }
 
     /// Whether the call site remembers it.
     pub fn is_remembered(&self) -> bool {
-        !matches!(self, Filter::Passed(_))
+        !matches!(self, Filter::Whole(_, false))
     }
 
     /// [`Filter::contains`] for each of these hashes in turn. Ends after the answer `until`.
@@ -125,10 +122,8 @@ impl<'a, S: FilterType> Filter<'a, S> {
     /// Prefetches the memory that asking for this hash needs, if all of the filter is there.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        match self {
-            Filter::Passed(view) => S::prefetch(view, hash),
-            Filter::Whole(view) => S::prefetch(view, hash),
-            Filter::Slices(_) => {}
+        if let Filter::Whole(view, _) = self {
+            S::prefetch(view, hash);
         }
     }
 
@@ -140,8 +135,7 @@ impl<'a, S: FilterType> Filter<'a, S> {
     pub fn contains(&mut self, hash: Option<u64>) -> Result<bool> {
         let Some(hash) = hash else { return Ok(false) };
         match self {
-            Filter::Passed(view) => Ok(S::contains(view, hash)),
-            Filter::Whole(view) => Ok(S::contains(view, hash)),
+            Filter::Whole(view, _) => Ok(S::contains(view, hash)),
             Filter::Slices(slices) => slices.contains(hash),
         }
     }
@@ -169,7 +163,7 @@ impl<S: FilterType> FilterCache<S> {
         // SAFETY: by declaration the argument is of variable length.
         let Some(identity) = (unsafe { identity(datum) }) else {
             let Some(value) = call.value(i) else { return Ok(None) };
-            return Ok(Some(Filter::Passed(S::whole(value.into_bytes())?)));
+            return Ok(Some(Filter::Whole(S::whole(value.into_bytes())?, false)));
         };
         let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
         if !known {
@@ -292,7 +286,7 @@ impl<S: FilterType> CachedFilter<S> {
 
     fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>> {
         if let Some(view) = &self.view {
-            return Ok(Filter::Whole(S::shorter(view)));
+            return Ok(Filter::Whole(*S::shorter(view), true));
         }
         Ok(Filter::Slices(Slices {
             start: S::start(self.value.bytes(), self.length)?,
