@@ -23,7 +23,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::value::varlena::Value;
 use crate::settings;
 use pg_bloom_core::filter::merge::or_into;
-use pg_bloom_core::filter::{estimate, sparse};
+use pg_bloom_core::filter::sparse;
 use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
 use pgrx::pg_sys;
 
@@ -175,10 +175,6 @@ impl BloomState {
         let most = header.payload_bytes() as usize / 8;
         let (len, room) = (self.len, self.room);
         if len as usize > most {
-            let mostly_new = self.sorted < len / 2;
-            if mostly_new && self.go_dense_if_surely_more_than(call, most)? {
-                return Ok(());
-            }
             self.sort();
             if self.len as usize > most {
                 self.go_dense(call.require_aggregate()?, header.blocks)?;
@@ -186,7 +182,7 @@ impl BloomState {
             return Ok(());
         }
         if self.still_full_without_repetitions(room) {
-            // An eighth above the limit is enough to be sure of having passed it.
+            // An eighth above the limit, so that repetitions are not looked for with each element there.
             self.resize((bytes_of(room) * 2).min(bytes_of((most + most / 8 + 64) as u32)))?;
         }
         Ok(())
@@ -234,21 +230,6 @@ impl BloomState {
         }
         // SAFETY: a file that lives as long as the aggregate, and of which the state has the only pointer.
         Ok(unsafe { &mut *self.spill })
-    }
-
-    /// Goes dense if the bits of the hashes prove, without sorting them, that more than `most` are distinct: an element
-    /// sets no more than k bits.
-    fn go_dense_if_surely_more_than(&mut self, call: &Call, most: usize) -> Result<bool> {
-        let header = *self.params();
-        header.check_size(settings::max_filter_bytes())?;
-        let mut payload = Payload::zeroed_in(call.require_aggregate()?, header.payload_bytes() as usize);
-        header.shape().insert_all(&mut payload, self.hashes());
-        if estimate::count_ones(&payload) > most as u64 * u64::from(header.num_hashes) {
-            self.become_dense(payload)?;
-            return Ok(true);
-        }
-        payload.free();
-        Ok(false)
     }
 
     /// Sorts the hashes and drops repeated ones.
