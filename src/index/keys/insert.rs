@@ -1,9 +1,10 @@
 //! INSERT, and UPDATE to another page: the bits of the new row's keys.
 //!
-//! Most bits of parts are set already: of a line's hundred windows, nine in ten are in the lines beside it. So each page
-//! is looked at under the share lock first. Whoever set a bit held the exclusive lock until its record was written, so
-//! bits that are seen to be set are in the WAL before our commit, and nothing is left to do. What is missing is set
-//! under exclusive locks, with a record for up to four pages, which are locked in the order of their numbers.
+//! Most bits of parts are set already: of a line's hundred windows, nine in ten are in the lines beside it. So each
+//! page is looked at under the share lock first. Whoever set a bit held the exclusive lock until its record was
+//! written, so bits that are seen to be set are in the WAL before our commit, and nothing is left to do. What is
+//! missing is set under exclusive locks, with a record for up to four pages, which are locked in the order of their
+//! numbers.
 
 use super::column::Index;
 use crate::index::new_index::meta_page;
