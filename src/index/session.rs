@@ -1,8 +1,8 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
-//! It is forgotten whenever PostgreSQL reports that anything about the index has changed, and so what was kept of a file
-//! that is no longer the index's. What is kept stays true while it is used: tiles never move. A directory may lack tiles that were added since, which is found out by comparing four bytes
-//! of the metapage.
+//! It is forgotten whenever PostgreSQL reports that anything about the index has changed, and so what was kept of a
+//! file that is no longer the index's. What is kept stays true while it is used: tiles never move. A directory may lack
+//! tiles that were added since, which is found out by comparing four bytes of the metapage.
 //!
 //! Nobody changes a page of the directory without the lock of the metapage, of all locks the first; so it is read under
 //! that lock.
