@@ -1,21 +1,20 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
-//! It is forgotten whenever PostgreSQL reports that anything about the index has changed, and so what was kept of a
-//! file that is no longer the index's. What is kept stays true while it is used: tiles never move. A directory may lack
-//! tiles that were added since, which is found out by comparing four bytes of the metapage.
+//! It is found by the index and a number in the relation cache, which forgets the number whenever anything about the
+//! index changes, and so what was kept of a file that is no longer the index's. What is kept stays true while it is
+//! used: tiles never move. A directory may lack tiles that were added since, which is found out by comparing four bytes
+//! of the metapage.
 //!
 //! Nobody changes a page of the directory without the lock of the metapage, of all locks the first; so it is read under
 //! that lock.
 
 use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::catalog::invalidation;
 use crate::pg::storage::buffer::Pin;
 use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{Damage, Defect, PageSize, Pages};
 use pg_bloom_core::index::{filters, keys};
-use pgrx::pg_sys::Oid;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -25,10 +24,18 @@ use std::rc::Rc;
 const MAX_REMEMBERED: usize = 4096;
 
 thread_local! {
-    /// A [`Kept`] of each index's kind, by the index's identifier.
-    static KEPT: RefCell<HashMap<u32, Rc<dyn Any>>> = RefCell::default();
-    /// Whether changes of indexes are heard of.
-    static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
+    /// What is kept, by the index's identifier.
+    static KEPT: RefCell<HashMap<u32, Entry>> = RefCell::default();
+    /// The last number given.
+    static LAST: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What is kept of one of the indexes.
+struct Entry {
+    /// What its entry of the relation cache must have.
+    number: u64,
+    /// A [`Kept`] of its kind.
+    kept: Rc<dyn Any>,
 }
 
 /// Where the tiles of an index are, as its metapage and the pages after it say.
@@ -94,7 +101,11 @@ impl<K: Kind> Index<K> {
     /// # Errors
     /// XX002 for damage; those of [`Kind::of`].
     pub fn of(relation: Relation) -> Result<Index<K>> {
-        let known = KEPT.with_borrow(|kept| kept.get(&relation.oid().to_u32())?.clone().downcast::<Kept<K>>().ok());
+        let number = relation.cached_number();
+        let known = KEPT.with_borrow(|kept| {
+            let entry = kept.get(&relation.oid().to_u32()).filter(|entry| entry.number == number)?;
+            entry.kept.clone().downcast::<Kept<K>>().ok()
+        });
         match known {
             Some(kept) if kept.file == relation.file() => Ok(Index { relation, kept }),
             _ => Index::load(relation),
@@ -109,19 +120,19 @@ impl<K: Kind> Index<K> {
                 "cannot access temporary indexes of other sessions",
             ));
         }
-        if !IS_WATCHED.replace(true) {
-            invalidation::watch_relations(forget_changed);
-        }
         let kind = K::of(relation)?;
         let pages = Cell::new(0);
         let directory = RefCell::new(Rc::new(read_directory(relation, &pages)?));
         let kept = Rc::new(Kept { file: relation.file(), kind, directory, pages });
+        let number = LAST.get() + 1;
+        LAST.set(number);
         KEPT.with_borrow_mut(|all| {
             if all.len() >= MAX_REMEMBERED {
                 all.clear();
             }
-            all.insert(relation.oid().to_u32(), kept.clone());
+            all.insert(relation.oid().to_u32(), Entry { number, kept: kept.clone() });
         });
+        relation.set_cached_number(number);
         Ok(Index { relation, kept })
     }
 
@@ -202,14 +213,6 @@ fn read_directory<D: Tiles>(relation: Relation, known: &Cell<u32>) -> Result<D> 
 
 /// Forgets what is kept of an index: its file gets other contents.
 pub fn forget(relation: Relation) {
-    forget_changed(relation.oid());
-}
-
-/// Forgets what is kept of an index that has changed, or of all if any may have.
-fn forget_changed(index: Oid) {
-    // Dropped after the borrow ends.
-    let _forgotten = KEPT.with_borrow_mut(|kept| match index {
-        Oid::INVALID => (std::mem::take(kept), None),
-        _ => (HashMap::new(), kept.remove(&index.to_u32())),
-    });
+    relation.set_cached_number(0);
+    KEPT.with_borrow_mut(|kept| kept.remove(&relation.oid().to_u32()));
 }

@@ -150,6 +150,25 @@ impl Relation {
             .sum()
     }
 
+    /// What is kept between uses of an index as long as its entry in the relation cache is valid: a number of the
+    /// caller's, 0 before it was set. Any change of the index, a rewrite included, forgets it.
+    pub fn cached_number(self) -> u64 {
+        let kept: *const u64 = self.data().rd_amcache.cast();
+        // SAFETY: null, or what `set_cached_number` allocated.
+        if kept.is_null() { 0 } else { unsafe { *kept } }
+    }
+
+    /// Keeps a number for [`Relation::cached_number`].
+    pub fn set_cached_number(self, number: u64) {
+        // SAFETY: one allocation in the index's own context, as the relation cache wants it, which frees it.
+        unsafe {
+            if (*self.0).rd_amcache.is_null() {
+                (*self.0).rd_amcache = pg_sys::MemoryContextAlloc((*self.0).rd_indexcxt, size_of::<u64>());
+            }
+            *(*self.0).rd_amcache.cast() = number;
+        }
+    }
+
     /// The table that an index is on.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: an index has its row of pg_index.
