@@ -14,6 +14,18 @@ use super::state::BloomState;
 use super::tag::nothing_of_its_own;
 
 impl BloomState {
+    /// Adds an element if nothing but memory that is there must be written: without PostgreSQL, and without a way to
+    /// fail. Whether it did. That is so for nearly all elements of a large group, and the guard that every call of
+    /// PostgreSQL needs would take as long as the rest.
+    #[inline(always)]
+    pub fn push_at_once(&mut self, hash: u64) -> bool {
+        let has_room = self.room > self.len && !self.is_borrowed;
+        if has_room {
+            self.push_to_batch(hash);
+        }
+        has_room
+    }
+
     /// Adds an element to the hashes, for another one of which there is room.
     #[inline(always)]
     pub fn push_to_batch(&mut self, hash: u64) {

@@ -5,7 +5,7 @@
 //! ```
 
 use super::parameters::SharedParams;
-use super::site::{Aggregate, ElementState, deserialise, finish, same_parameters, transition};
+use super::site::{Aggregate, CallSite, ElementState, deserialise, finish, same_parameters, transition};
 use super::state::BloomState;
 use super::tag::{self, State};
 use crate::arguments::{Arguments, request};
@@ -13,6 +13,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::settings;
 use pg_bloom_core::Header;
+use pgrx::pg_sys::Datum;
 
 /// The aggregate `bloom_agg`.
 enum BloomAgg {}
@@ -24,6 +25,15 @@ impl Aggregate for BloomAgg {
     fn requested(arguments: &Arguments) -> Result<Header<'static>> {
         Ok(request(arguments)?.header(settings::max_filter_bytes())?)
     }
+}
+
+/// The transition function for most rows: what needs nothing of PostgreSQL and can't fail.
+#[inline(always)]
+fn another_row(call: &Call) -> Option<Datum> {
+    let site = call.recalled::<CallSite<BloomAgg>>()?;
+    let mut state = BloomState::argument_at_once(call, 0)?;
+    let hash = site.hash_at_once(call, state.params())?;
+    state.push_at_once(hash).then(|| state.into_datum())
 }
 
 /// `bloom_agg_combine(state, state)`.
@@ -44,7 +54,7 @@ fn serialise(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_agg_transition => transition::<BloomAgg>;
+    bloom_agg_transition => transition::<BloomAgg>, first another_row;
     bloom_agg_combine => combine;
     bloom_agg_serialise => serialise;
     bloom_agg_deserialise => deserialise::<BloomState>;

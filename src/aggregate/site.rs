@@ -7,6 +7,7 @@ use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result};
+use crate::pg::call::expression;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::build::meet_kind;
@@ -75,7 +76,7 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
     site.begin_row(call)?;
     let mut state = match A::State::argument(call, 0)? {
         Some(state) => {
-            same_parameters::<A>(state.params(), &site.header)?;
+            site.check(state.params())?;
             state
         }
         None => {
@@ -113,6 +114,10 @@ pub struct CallSite<A: Aggregate> {
     shared: SharedParams,
     /// How elements are hashed for that layout.
     hasher: Hasher,
+    /// Whether no row can have other arguments than the first, or elements of a type that was altered.
+    is_fixed: bool,
+    /// The parameters of the last state, which had those of `header`.
+    seen: Params,
     aggregate: PhantomData<A>,
 }
 
@@ -127,14 +132,22 @@ impl<A: Aggregate> CallSite<A> {
         let arguments = Arguments::of(call, 2);
         let header = A::requested(&arguments)?;
         let hasher = element.hasher(header.layout);
-        Ok(CallSite { element, arguments, header, shared: SharedParams::new(), hasher, aggregate: PhantomData })
+        let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| expression::is_fixed(call, i));
+        let (shared, seen) = (SharedParams::new(), std::ptr::null());
+        Ok(CallSite { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })
     }
 
-    /// Checks whether this row has the arguments of the previous one.
+    /// Checks whether this row has the arguments of the previous one, unless that is certain.
     ///
     /// # Errors
     /// Those of [`Aggregate::requested`].
+    #[inline(always)]
     pub fn begin_row(&mut self, call: &Call) -> Result<()> {
+        if self.is_fixed { Ok(()) } else { self.read_arguments(call) }
+    }
+
+    #[inline(never)]
+    fn read_arguments(&mut self, call: &Call) -> Result<()> {
         if let Some(before) = self.element.refresh(call)? {
             meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout)).during(A::NAME)?;
             self.hasher = self.element.hasher(self.header.layout);
@@ -143,6 +156,7 @@ impl<A: Aggregate> CallSite<A> {
             self.arguments = Arguments::of(call, 2);
             self.header = A::requested(&self.arguments)?;
             self.hasher = self.element.hasher(self.header.layout);
+            self.seen = std::ptr::null();
         }
         Ok(())
     }
@@ -153,6 +167,19 @@ impl<A: Aggregate> CallSite<A> {
         (&mut self.shared, Header { kind, ..self.header })
     }
 
+    /// Refuses a state that doesn't have this row's parameters, by 22023.
+    #[inline(always)]
+    pub fn check(&mut self, params: &Header<'static>) -> Result<()> {
+        if std::ptr::eq(params, self.seen) { Ok(()) } else { self.check_unseen(params) }
+    }
+
+    #[inline(never)]
+    fn check_unseen(&mut self, params: &Header<'static>) -> Result<()> {
+        same_parameters::<A>(params, &self.header)?;
+        self.seen = params;
+        Ok(())
+    }
+
     /// The hash of the row's element, for a state with these parameters; `None` for NULL.
     ///
     /// # Errors
@@ -161,6 +188,16 @@ impl<A: Aggregate> CallSite<A> {
     pub fn hash(&self, call: &Call, params: &Header<'static>) -> Result<Option<u64>> {
         let Some(element) = call.element(1) else { return Ok(None) };
         Ok(Some(self.hasher.hash(element).ok_or_else(|| out_of_range(params.kind))?))
+    }
+
+    /// The hash of the row's element, if that needs nothing of PostgreSQL and it is certain that the row has the
+    /// parameters of the state: so of most rows.
+    #[inline(always)]
+    pub fn hash_at_once(&self, call: &Call, params: &Header<'static>) -> Option<u64> {
+        if !self.is_fixed || !std::ptr::eq(params, self.seen) {
+            return None;
+        }
+        self.hasher.hash_in_place(call.element(1)?)
     }
 }
 

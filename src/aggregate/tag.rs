@@ -76,6 +76,9 @@ pub trait State: Sized {
     /// 55000 for a state of another aggregate.
     fn argument(call: &Call, i: usize) -> Result<Option<Self>>;
 
+    /// Argument `i`, if it is a state of this aggregate.
+    fn argument_at_once(call: &Call, i: usize) -> Option<Self>;
+
     /// The state as a result.
     fn into_datum(self) -> Datum;
 }
@@ -83,12 +86,17 @@ pub trait State: Sized {
 impl<H: Head> State for Group<H> {
     #[inline(always)]
     fn argument(call: &Call, i: usize) -> Result<Option<Group<H>>> {
-        let Some(head) = call.internal::<H>(i) else { return Ok(None) };
-        // SAFETY: the argument is the state of an aggregate, which is never empty.
-        if unsafe { *head.cast::<u8>() } != H::TAG as u8 {
-            return Err(foreign_state());
+        match Group::argument_at_once(call, i) {
+            None if call.datum(i).is_some() => Err(foreign_state()),
+            state => Ok(state),
         }
-        Ok(Some(Group { head }))
+    }
+
+    #[inline(always)]
+    fn argument_at_once(call: &Call, i: usize) -> Option<Group<H>> {
+        let head: *mut H = call.internal(i)?;
+        // SAFETY: the argument is the state of an aggregate, which is never empty.
+        (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head })
     }
 
     #[inline(always)]

@@ -16,6 +16,26 @@ pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
     arguments.into_iter().map(|argument| unsafe { pg_sys::exprCollation(argument) }).collect()
 }
 
+/// Whether argument `i` of an aggregate's transition function is the same for all rows: a constant, or a parameter of
+/// the query.
+pub fn is_fixed(call: &Call, i: usize) -> bool {
+    if call.aggregate_state().is_none() {
+        return false;
+    }
+    let arguments = arguments(call, i);
+    // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
+    !arguments.is_empty()
+        && arguments.iter().all(|&node| unsafe {
+            match (*node).type_ {
+                pg_sys::NodeTag::T_Const => true,
+                pg_sys::NodeTag::T_Param => {
+                    (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN
+                }
+                _ => false,
+            }
+        })
+}
+
 /// Whether argument `i` of a function or operator in an expression is a constant. A parameter is none: PL/pgSQL changes
 /// its value without a new call site. Nothing is constant in a call on behalf of an aggregate or a window.
 pub fn is_constant(call: &Call, i: usize) -> bool {

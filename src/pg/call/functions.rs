@@ -26,8 +26,12 @@ pub unsafe fn run(fcinfo: FunctionCallInfo, function: impl FnOnce(&Call) -> Outc
 
 /// Defines the C symbols of functions: `pg_functions! { name => function; }`, with a `fn(&Call) -> Outcome` or a
 /// closure like that.
+///
+/// `name => function, first quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so many
+/// and so short that the guard against panics would take a good part of their time. It runs without that, so it must
+/// not panic, nor call PostgreSQL, which may raise an error; with `None` it leaves a call to `function`.
 macro_rules! pg_functions {
-    ($($name:ident => $function:expr;)*) => {
+    ($($name:ident => $function:expr $(, first $quick:path)?;)*) => {
         /// The C symbols of this file's functions.
         #[allow(
             missing_docs,
@@ -37,12 +41,7 @@ macro_rules! pg_functions {
         pub mod symbols {
             use super::*;
             $(
-                #[unsafe(no_mangle)]
-                #[pgrx::pg_guard]
-                pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-                    // SAFETY: PostgreSQL passes the information about this call.
-                    unsafe { $crate::pg::call::functions::run(fcinfo, $function) }
-                }
+                pg_functions!(@symbol $name => $function $(, $quick)?);
 
                 // Tells PostgreSQL that the function follows calling convention 1.
                 const _: () = {
@@ -52,6 +51,31 @@ macro_rules! pg_functions {
                     }
                 };
             )*
+        }
+    };
+    (@symbol $name:ident => $function:expr) => {
+        #[unsafe(no_mangle)]
+        #[pgrx::pg_guard]
+        pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+            // SAFETY: PostgreSQL passes the information about this call.
+            unsafe { $crate::pg::call::functions::run(fcinfo, $function) }
+        }
+    };
+    (@symbol $name:ident => $function:expr, $quick:path) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+            #[pgrx::pg_guard]
+            unsafe extern "C-unwind" fn guarded(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                // SAFETY: as below.
+                unsafe { $crate::pg::call::functions::run(fcinfo, $function) }
+            }
+            // SAFETY: PostgreSQL passes the information about this call.
+            let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+            match $quick(&call) {
+                Some(datum) => call.finish(Ok(Some(datum))),
+                // SAFETY: the same call.
+                None => unsafe { guarded(fcinfo) },
+            }
         }
     };
 }

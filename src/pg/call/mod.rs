@@ -226,6 +226,24 @@ impl Call {
         }
     }
 
+    /// What this call site remembers already, by [`Call::remembered`].
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
+    pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
+        let flinfo = self.info().flinfo;
+        // SAFETY: as in `remembered`.
+        unsafe {
+            if flinfo.is_null() || (*flinfo).fn_extra.is_null() {
+                return None;
+            }
+            #[cfg(debug_assertions)]
+            if *(*flinfo).fn_extra.cast::<TypeId>() != TypeId::of::<T>() {
+                return None;
+            }
+            Some(&mut (*(*flinfo).fn_extra.cast::<Remembered<T>>()).thing)
+        }
+    }
+
     /// Whether [`Call::mark`] was called for this call site in the client's current statement.
     pub fn is_marked(&self) -> bool {
         let flinfo = self.info().flinfo;
