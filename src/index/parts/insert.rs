@@ -1,14 +1,14 @@
 //! INSERT, and UPDATE to another page: the bits of the new row's parts.
 //!
-//! Most are set already: of a line's hundred windows, nine in ten are in the lines beside it. So each page is looked at
-//! under the share lock. What is missing is set under exclusive locks, with a record for up to four pages, which are
-//! locked in the order of their numbers.
+//! Most are set already, by rows beside it, and most of those are remembered. The others are set under exclusive locks,
+//! with a record for up to four pages, which are locked in the order of their numbers.
 
 use super::class::Class;
 use super::column::{Index, PartsColumn};
 use super::gather::Gathered;
+use super::known::{Part, is_known, remember};
 use crate::index::keys::{Gather, places};
-use crate::index::page::{damaged, is_set, prepare};
+use crate::index::page::{damaged, prepare};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::storage::buffer::{Exclusive, Pin};
@@ -37,16 +37,19 @@ const MANY_WINDOWS: usize = 1 << 16;
 pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
     // SAFETY: promised by the caller.
-    let hashes = unsafe { distinct_parts(index.kind(), value)? };
+    let mut hashes = unsafe { distinct_parts(index.kind(), value)? };
     let mut directory = index.known_directory();
     let range = row.page / directory.options.pages_per_range;
+    let part = |hash| Part { index: index.number(), range, hash };
+    hashes.retain(|&hash| !is_known(&part(hash)));
     for hashes in hashes.chunks(AT_ONCE) {
-        let mut marks = Vec::new();
+        let mut marks = memory::list(2 * hashes.len());
         for &hash in hashes {
             let places = places(&index, &mut directory, range, hash)?;
             places.in_lock_order().for_each(|&mark| memory::push(&mut marks, mark));
         }
-        add(&index, &directory, marks)?;
+        add(&index, &directory, &marks)?;
+        remember(hashes.iter().map(|&hash| part(hash)));
     }
     Ok(())
 }
@@ -80,46 +83,31 @@ unsafe fn distinct_parts(column: &PartsColumn, value: Datum) -> Result<Vec<u64>>
     Ok(text::hashes_of(windows.into_iter()))
 }
 
-/// A page that lacks bits of these marks.
-type Lacking = (Pin, Vec<Mark>);
-
 /// Sets the bits of these marks that are not set yet.
-fn add(index: &Index, directory: &Rc<Directory>, mut marks: Vec<Mark>) -> Result<()> {
-    marks.sort_unstable_by_key(Mark::page);
-    let mut lacking: Vec<Lacking> = memory::list(wal::MAX_PAGES);
-    for of_page in marks.chunk_by(|a, b| a.page() == b.page()) {
+fn add(index: &Index, directory: &Rc<Directory>, marks: &[Mark]) -> Result<()> {
+    let mut in_order = memory::collect(marks.iter());
+    in_order.sort_unstable_by_key(|mark| mark.page());
+    let pages = memory::collect(in_order.chunk_by(|a, b| a.page() == b.page()));
+    for of_record in pages.chunks(wal::MAX_PAGES) {
         interrupt::check_for_interrupts();
-        let pin = index.pages().existing(of_page[0].page(), directory.chain.allocated());
-        let missing = {
-            let shared = pin.shared();
-            let mut missing = Vec::new();
-            for mark in of_page {
-                if !is_set(index.relation, mark, &shared)? {
-                    memory::push(&mut missing, *mark);
-                }
-            }
-            missing
-        };
-        if !missing.is_empty() {
-            lacking.push((pin, missing));
-        }
-        if lacking.len() == wal::MAX_PAGES {
-            set(index, &mut lacking)?;
-            lacking.clear();
-        }
+        let pages = index.pages();
+        let pin = |marks: &&[&Mark]| pages.existing(marks[0].page(), directory.chain.allocated());
+        let mut pins = memory::collect(of_record.iter().map(pin));
+        set(index.relation, &mut pins, of_record)?;
     }
-    set(index, &mut lacking)
+    Ok(())
 }
 
 /// Sets bits of pages, all of which are locked at once. Another session may have set some in the meantime.
-fn set(index: &Index, lacking: &mut [Lacking]) -> Result<()> {
-    let relation = index.relation;
-    let mut locked: Vec<(Exclusive<'_>, Vec<(u16, u8)>)> = memory::list(lacking.len());
-    for (pin, marks) in lacking {
+fn set(relation: Relation, pins: &mut [Pin], of_pages: &[&[&Mark]]) -> Result<()> {
+    let mut locked: Vec<(Exclusive<'_>, Vec<(u16, u8)>)> = memory::list(pins.len());
+    for (pin, marks) in pins.iter_mut().zip(of_pages) {
         let mut page = pin.exclusive();
         prepare(relation, marks[0].special(), marks[0].page(), &mut page)?;
         let changes = changes(marks, &page).map_err(|damage| damaged(relation, &damage))?;
-        locked.push((page, changes));
+        if !changes.is_empty() {
+            locked.push((page, changes));
+        }
     }
     if locked.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
         let edits = locked.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));

@@ -11,6 +11,7 @@
 //! | `gather` | the distinct parts of many rows |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY |
+//! | `known` | parts that INSERT need not add again |
 //! | `scan` | lookups |
 //! | `cost` | what the planner expects of a scan |
 //! | `check` | `bloom_index_check` |
@@ -22,6 +23,7 @@ mod column;
 mod cost;
 mod gather;
 mod insert;
+mod known;
 mod scan;
 mod words;
 
