@@ -82,6 +82,8 @@ pub trait Kind: Sized + 'static {
 /// What is kept of an index.
 struct Kept<K: Kind> {
     file: File,
+    /// The number in its entry of the relation cache, which nothing else that was kept ever had.
+    number: u64,
     kind: K,
     directory: RefCell<Rc<K::Directory>>,
     /// How many pages the file has at least.
@@ -123,9 +125,9 @@ impl<K: Kind> Index<K> {
         let kind = K::of(relation)?;
         let pages = Cell::new(0);
         let directory = RefCell::new(Rc::new(read_directory(relation, &pages)?));
-        let kept = Rc::new(Kept { file: relation.file(), kind, directory, pages });
         let number = LAST.get() + 1;
         LAST.set(number);
+        let kept = Rc::new(Kept { file: relation.file(), number, kind, directory, pages });
         KEPT.with_borrow_mut(|all| {
             if all.len() >= MAX_REMEMBERED {
                 all.clear();
@@ -139,6 +141,11 @@ impl<K: Kind> Index<K> {
     /// What is known of its column.
     pub fn kind(&self) -> &K {
         &self.kept.kind
+    }
+
+    /// A number, from one up, that no other file has had in this session, nor this one with other contents.
+    pub fn number(&self) -> u64 {
+        self.kept.number
     }
 
     /// Its pages.

@@ -308,3 +308,37 @@ fn conditions_together_find_what_a_scan_does() {
         agree(&mut client, index, &sql);
     }
 }
+
+/// A session need not add again what it has added: to the same range of the same contents of an index.
+#[test]
+fn parts_are_added_again_to_other_contents() {
+    const ADD: &str = "INSERT INTO lines (d) SELECT 'the same line' FROM generate_series(1, 10)";
+    // Rows of which three fill a page, which is a range.
+    const TABLE: &str = "CREATE TABLE lines (id serial, d text, more text DEFAULT repeat('x', 1900));
+        CREATE INDEX lines_d ON lines USING bloom_filter (d text_ngram_ops) WITH (pages_per_range = 1)";
+    const FORGET: &str = "DELETE FROM lines; VACUUM lines; REINDEX INDEX lines_d";
+    let server = Server::start("");
+    let mut client = server.database("contents");
+    run(&mut client, TABLE);
+    let other_contents = [
+        format!("{ADD}; {ADD}"),
+        "TRUNCATE lines".into(),
+        FORGET.into(),
+        format!("{FORGET}; REINDEX INDEX CONCURRENTLY lines_d"),
+        format!("{FORGET}; VACUUM FULL lines"),
+        format!("{FORGET}; BEGIN; TRUNCATE lines; {ADD}; ROLLBACK"),
+        format!("{FORGET}; BEGIN; SAVEPOINT a; TRUNCATE lines; {ADD}; ROLLBACK TO a; COMMIT"),
+        format!("{FORGET}; BEGIN; SAVEPOINT a; REINDEX INDEX lines_d; {ADD}; ROLLBACK TO a; {ADD}; COMMIT"),
+        format!("{FORGET}; BEGIN; {ADD}; ROLLBACK"),
+        // The table's file is a new one, which is emptied in its place.
+        format!("BEGIN; DROP TABLE lines; {TABLE}; {ADD}; TRUNCATE lines; {ADD}; COMMIT"),
+        format!("BEGIN; TRUNCATE lines; {ADD}; TRUNCATE lines; {ADD}; TRUNCATE lines; COMMIT"),
+    ];
+    for change in other_contents {
+        change.split("; ").for_each(|statement| run(&mut client, statement));
+        run(&mut client, ADD);
+        let found = agree(&mut client, "lines_d", "SELECT id::text FROM lines WHERE d LIKE '%same line%' ORDER BY id");
+        assert!(found >= 10, "{found} rows after {change}");
+        check(&mut client, "lines_d");
+    }
+}

@@ -1,18 +1,16 @@
 //! INSERT, and UPDATE to another page: the bits of the new row's keys.
 //!
-//! Most bits of parts are set already: of a line's hundred windows, nine in ten are in the lines beside it. So each
-//! page is looked at under the share lock first. Whoever set a bit held the exclusive lock until its record was
-//! written, so bits that are seen to be set are in the WAL before our commit, and nothing is left to do. What is
-//! missing is set under exclusive locks, with a record for up to four pages, which are locked in the order of their
-//! numbers.
+//! Most of a row's parts are in the rows beside it, and most of those are remembered. The bits of the others are set
+//! under exclusive locks, with a record for up to four pages, which are locked in the order of their numbers.
 
 use super::column::Index;
+use super::known::{Known, is_known, remember};
 use crate::index::new_index::meta_page;
-use crate::index::page::{BelowMeta, damaged, is_set, prepare, unhashed};
+use crate::index::page::{BelowMeta, damaged, prepare, unhashed};
 use crate::index::session::{self, Kind};
 use crate::pg::call::error::Result;
 use crate::pg::call::{Element, interrupt};
-use crate::pg::storage::buffer::{Exclusive, Pin};
+use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::keys::{Directory, Level, Mark, Places, SPECIAL_BYTES, changes};
@@ -23,6 +21,8 @@ use std::rc::Rc;
 
 /// Hashes whose places are computed at once.
 const AT_ONCE: usize = 4096;
+/// Pages that are pinned at once.
+const PINNED: usize = 16;
 
 /// Adds the element of a row on this page of the table.
 ///
@@ -41,13 +41,16 @@ pub fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
 pub fn add<K: Kind<Directory = Directory>>(index: &session::Index<K>, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
     let range = row.page / directory.options.pages_per_range;
-    for hashes in hashes.chunks(AT_ONCE) {
+    let key = |hash| Known { index: index.number(), range, hash };
+    let new = memory::collect(hashes.iter().copied().filter(|&hash| !is_known(&key(hash))));
+    for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Places::MOST);
         for &hash in hashes {
             let places = places(index, &mut directory, range, hash)?;
             places.marks().for_each(|&mark| memory::push(&mut marks, mark));
         }
-        set_missing(index, &directory, marks)?;
+        set(index, &directory, &marks)?;
+        remember(hashes.iter().map(|&hash| key(hash)));
     }
     Ok(())
 }
@@ -67,58 +70,51 @@ fn places<K: Kind<Directory = Directory>>(
     }
 }
 
-/// A page that lacks bits of these marks.
-type Lacking = (Pin, Vec<Mark>);
+/// The changes of a page, which is locked.
+type Changed<'p> = (Exclusive<'p>, Vec<(u16, u8)>);
 
 /// Sets the bits of these marks that are not set yet.
-fn set_missing<K: Kind>(index: &session::Index<K>, directory: &Directory, mut marks: Vec<Mark>) -> Result<()> {
-    marks.sort_unstable_by_key(Mark::page);
-    let mut lacking: Vec<Lacking> = memory::list(wal::MAX_PAGES);
-    for of_page in marks.chunk_by(|a, b| a.page() == b.page()) {
+fn set<K: Kind>(index: &session::Index<K>, directory: &Directory, marks: &[Mark]) -> Result<()> {
+    let (relation, pages) = (index.relation, index.pages());
+    let mut in_order = memory::collect(marks.iter());
+    in_order.sort_unstable_by_key(|mark| mark.page());
+    let of_pages = memory::collect(in_order.chunk_by(|a, b| a.page() == b.page()));
+    for of_pages in of_pages.chunks(PINNED) {
         interrupt::check_for_interrupts();
-        let pin = index.pages().existing(of_page[0].page(), directory.chain.allocated());
-        let shared = pin.shared();
-        let mut missing = Vec::new();
-        for mark in of_page {
-            if !is_set(index.relation, mark, &shared)? {
-                memory::push(&mut missing, *mark);
+        let pin = |marks: &&[&Mark]| pages.existing(marks[0].page(), directory.chain.allocated());
+        let mut pins = memory::collect(of_pages.iter().map(pin));
+        let mut changed = memory::list(wal::MAX_PAGES);
+        for (pin, marks) in pins.iter_mut().zip(of_pages) {
+            let mut page = pin.exclusive();
+            prepare(relation, marks[0].special(), marks[0].page(), &mut page)?;
+            let changes = changes(marks, &page).map_err(|damage| damaged(relation, &damage))?;
+            if !changes.is_empty() {
+                changed.push((page, changes));
+            }
+            if changed.len() == wal::MAX_PAGES {
+                write(relation, std::mem::replace(&mut changed, memory::list(wal::MAX_PAGES)));
             }
         }
-        drop(shared);
-        if !missing.is_empty() {
-            lacking.push((pin, missing));
-        }
-        if lacking.len() == wal::MAX_PAGES {
-            set(index.relation, &mut lacking)?;
-            lacking.clear();
-        }
+        write(relation, changed);
     }
-    set(index.relation, &mut lacking)
+    Ok(())
 }
 
-/// Sets bits of pages, all of which are locked at once. Another session may have set some in the meantime.
-fn set(relation: Relation, lacking: &mut [Lacking]) -> Result<()> {
-    if lacking.is_empty() {
-        return Ok(());
+/// Writes changes of at most four pages, with one record if that has room for them.
+fn write(relation: Relation, mut changed: Vec<Changed<'_>>) {
+    if changed.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
+        let edits = changed.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
+        let mut edits = memory::collect(edits);
+        if !edits.is_empty() {
+            wal::change(relation, &mut edits);
+        }
+        return;
     }
-    let mut locked: Vec<(Exclusive<'_>, Vec<(u16, u8)>)> = memory::list(lacking.len());
-    for (pin, marks) in lacking {
-        let mut page = pin.exclusive();
-        prepare(relation, marks[0].special(), marks[0].page(), &mut page)?;
-        let changes = changes(marks, &page).map_err(|damage| damaged(relation, &damage))?;
-        locked.push((page, changes));
-    }
-    if locked.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
-        let edits = locked.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
-        wal::change(relation, &mut memory::collect(edits));
-        return Ok(());
-    }
-    for (page, changes) in &mut locked {
+    for (page, changes) in &mut changed {
         for changes in changes.chunks(wal::MAX_PIECES) {
             wal::change(relation, &mut [Edit::new(page, Change::Bytes(changes))]);
         }
     }
-    Ok(())
 }
 
 /// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime.

@@ -5,6 +5,7 @@
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `given` | rows that CREATE INDEX CONCURRENTLY need not give again |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
+//! | `known` | keys that INSERT need not add again |
 //! | `scan` | lookups: a bitmap of rows in the ranges that may have a key |
 //! | `heap_filter` | which rows of such a range are worth a look |
 //! | `vacuum` | VACUUM, which finds nothing to remove |
@@ -20,6 +21,7 @@ mod given;
 mod heap_filter;
 mod insert;
 mod inspect;
+mod known;
 mod scan;
 pub mod vacuum;
 

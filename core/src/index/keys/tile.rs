@@ -311,7 +311,7 @@ impl Mark {
 ///
 /// # Errors
 /// Those of [`Probe::slots`].
-pub fn changes(marks: &[Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
+pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = memory::list(marks.len() * 8);
     for mark in marks {
         for &change in mark.deltas(page)?.bytes() {
