@@ -229,25 +229,13 @@ impl Probe {
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
         let Some(page) = self.tile.written(page, self.size, self.page)? else { return Ok(Slots::default()) };
-        Ok(Slots(match self.width.0 {
-            8 => self.rows::<1>(page),
-            16 => self.rows::<2>(page),
-            32 => self.rows::<4>(page),
-            64 => self.rows::<8>(page),
-            _ => self.rows::<16>(page),
-        }))
-    }
-
-    /// The AND of the rows, each of `N` bytes. The page has its full length.
-    #[inline(always)]
-    fn rows<const N: usize>(&self, page: &[u8]) -> u128 {
+        // The AND of the 16 bytes that end where each row does. The page has its full length, and a long header.
         let mut all = u128::MAX;
         for &offset in self.offsets() {
-            let mut row = [0; 16];
-            row[..N].copy_from_slice(&page[usize::from(offset)..][..N]);
-            all &= u128::from_le_bytes(row);
+            let before_end = &page[..usize::from(offset) + self.width.bytes()];
+            all &= u128::from_le_bytes(*before_end.last_chunk().expect("the header of a page has more bytes"));
         }
-        all
+        Ok(Slots(all >> (MAX_WIDTH - self.width.slots())))
     }
 
     /// The bits of the element for one slot of the tile.
