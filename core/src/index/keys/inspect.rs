@@ -57,9 +57,7 @@ impl Directory {
         let (mut ranges, mut tiles) = (0.0, 0.0);
         for (first, run) in self.runs_of(Level::Zero) {
             let (slots, fpr) = (f64::from(run.shape.width.slots()), self.options.promised(run.first_slot.into()));
-            let mut of_top = [0; 3];
-            // The tiles of a run mostly have one highest level.
-            self.split_by_top(first..first + run.tiles, &mut of_top);
+            let of_top = self.split_by_top(first, first + run.tiles);
             for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
                 let rate = share(fpr, Level::Zero, top);
                 expected.fpr += count * slots * fpr;
@@ -78,27 +76,13 @@ impl Directory {
         expected
     }
 
-    /// Counts tiles of level 0 by their highest level.
-    fn split_by_top(&self, tiles: std::ops::Range<u32>, counts: &mut [u32; 3]) {
-        // The highest level only ever rises.
-        let mut rest = tiles;
-        while !rest.is_empty() {
-            let top = self.top(rest.start);
-            let end = match top {
-                Level::Zero => self.tiles_alone(Level::Zero),
-                Level::One => self.end_alone_above(),
-                Level::Two => rest.end,
-            };
-            let end = end.clamp(rest.start + 1, rest.end);
-            counts[top as usize] += end - rest.start;
-            rest.start = end;
-        }
-    }
-
-    /// The first tile of level 0 that has a slot in level 2 above it, or the number of tiles.
-    fn end_alone_above(&self) -> u32 {
-        let first = self.covered_from(Level::One).and_then(|first| self.tile(Level::One, first));
-        first.map_or_else(|| self.tiles(Level::Zero), |first| first.first_slot)
+    /// How many tiles of level 0, from number `first` to before `end`, have each level as their highest, which only ever
+    /// rises from tile to tile.
+    fn split_by_top(&self, first: u32, end: u32) -> [u32; 3] {
+        let below_two = self.covered_from(Level::One).and_then(|first| self.tile(Level::One, first));
+        let one = self.tiles_alone(Level::Zero).clamp(first, end);
+        let two = below_two.map_or(end, |tile| tile.first_slot.clamp(one, end));
+        [one - first, two - one, end - two]
     }
 
     /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which
