@@ -13,7 +13,7 @@ use crate::pg::call::error::Result;
 use crate::pg::storage::buffer::{Exclusive, Pin};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
-use pg_bloom_core::index::keys::{Deltas, Directory, Level, Mark, Places, SPECIAL_BYTES};
+use pg_bloom_core::index::keys::{Directory, Level, Mark, Places, SPECIAL_BYTES, changes};
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
@@ -65,17 +65,17 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
             *slot = None;
         }
     }
-    let mut locked: [Option<(Deltas, Exclusive<'_>)>; Places::MOST] = Default::default();
+    let mut locked: [Option<(Vec<(u16, u8)>, Exclusive<'_>)>; Places::MOST] = Default::default();
     for (slot, missing) in locked.iter_mut().zip(&mut missing) {
         if let Some((mark, pin)) = missing {
             let mut page = pin.exclusive();
             prepare(index.relation, mark.special(), mark.page(), &mut page)?;
-            let deltas = mark.deltas(&page).map_err(|damage| damaged(index.relation, &damage))?;
-            *slot = Some((deltas, page));
+            let changes = changes(&[**mark], &page).map_err(|damage| damaged(index.relation, &damage))?;
+            *slot = Some((changes, page));
         }
     }
     let edits = locked.iter_mut().flatten();
-    let mut edits = edits.map(|(deltas, page)| Edit::new(page, Change::Bytes(deltas.bytes())));
+    let mut edits = edits.map(|(changes, page)| Edit::new(page, Change::Bytes(changes)));
     // A record without an array of any length: most rows have all of their pages, or one.
     match [edits.next(), edits.next(), edits.next()] {
         [Some(a), Some(b), Some(c)] => wal::change(index.relation, &mut [a, b, c]),

@@ -278,32 +278,22 @@ impl Mark {
     pub fn offsets(&self) -> impl Iterator<Item = u16> {
         self.probe.offsets().iter().map(|row| row + u16::from(self.slot / 8))
     }
-
-    /// The changes to a page after which all of them are set.
-    ///
-    /// # Errors
-    /// Those of [`Probe::slots`].
-    pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
-        self.probe.tile.written(Some(page), self.probe.size, self.probe.page)?;
-        let mut deltas = Deltas { len: 0, bytes: [(0, 0); MAX_HASHES] };
-        let bit = 1 << (self.slot % 8);
-        for offset in self.offsets() {
-            deltas.insert(offset, page[usize::from(offset)] | bit, page);
-        }
-        Ok(deltas)
-    }
 }
 
 /// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
-/// and new value of each byte, ascending.
+/// and new value of each byte that changes, ascending.
 ///
 /// # Errors
 /// Those of [`Probe::slots`].
 pub fn changes(marks: &[Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
-    let mut changes: Vec<(u16, u8)> = Vec::new();
+    let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {
-        for &change in mark.deltas(page)?.bytes() {
-            memory::push(&mut changes, change);
+        mark.probe.tile.written(Some(page), mark.probe.size, mark.probe.page)?;
+        for offset in mark.offsets() {
+            let (old, bit) = (page[usize::from(offset)], 1 << (mark.slot % 8));
+            if old & bit == 0 {
+                memory::push(&mut changes, (offset, old | bit));
+            }
         }
     }
     changes.sort_unstable_by_key(|&(offset, _)| offset);
@@ -315,26 +305,4 @@ pub fn changes(marks: &[Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
         is_same
     });
     Ok(changes)
-}
-
-/// The bytes of one page that change when an element is added, each once.
-#[derive(Clone, Copy, Debug)]
-pub struct Deltas {
-    len: u8,
-    bytes: [(u16, u8); MAX_HASHES],
-}
-
-impl Deltas {
-    fn insert(&mut self, offset: u16, value: u8, page: &[u8]) {
-        let known = self.bytes().iter().any(|(other, _)| *other == offset);
-        if !known && page[usize::from(offset)] != value {
-            self.bytes[usize::from(self.len)] = (offset, value);
-            self.len += 1;
-        }
-    }
-
-    /// Offset in the page and new value of each byte.
-    pub fn bytes(&self) -> &[(u16, u8)] {
-        &self.bytes[..usize::from(self.len)]
-    }
 }
