@@ -292,7 +292,8 @@ impl Build {
                 let blocks = bits[first * words..].chunks_exact(words).take(per_page);
                 for (block, words) in (0..).zip(blocks) {
                     let block = &mut page[block_start(&tile, block)..];
-                    each_one(words, |position| set(block, width, position, slot));
+                    let ones = (0..words.len() * 64).filter(|at| words[at / 64] >> (at % 64) & 1 == 1);
+                    ones.for_each(|position| set(block, width, position, slot));
                 }
             }
             tile.special().write(&mut page);
@@ -326,15 +327,4 @@ fn block_start(tile: &TileAddress, block: u64) -> usize {
 #[inline(always)]
 fn set(block: &mut [u8], width: Width, position: usize, slot: usize) {
     block[position * width.bytes() + slot / 8] |= 1 << (slot % 8);
-}
-
-/// Calls `f` with the number of each set bit.
-fn each_one(words: &[u64], mut f: impl FnMut(usize)) {
-    for (i, &word) in words.iter().enumerate() {
-        let mut left = word;
-        while left != 0 {
-            f(i * 64 + left.trailing_zeros() as usize);
-            left &= left - 1;
-        }
-    }
 }
