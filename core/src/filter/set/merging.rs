@@ -1,8 +1,7 @@
 //! The set: what was merged so far, and what is kept apart.
 
 use super::member::{Held, Member, list, retain, without_kind};
-use super::operation::Operation;
-use super::parts::Parts;
+use super::parts::{Operation, Parts};
 use super::store::{List, Memory};
 use crate::error::{Error, Mismatch, Result};
 use crate::filter::buffer::Buffer;

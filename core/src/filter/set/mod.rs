@@ -14,19 +14,17 @@
 //!
 //! An intersection with a list keeps only the hashes that all filters have so far, and the headers of the other sizes.
 //!
-//! `operation` is the kind of merge; `merging` has the set, `member` the result for one size, `store` the memory;
-//! `parts` and `write` are the state that one process passes to another.
+//! `merging` has the set, `member` the result for one size, `store` the memory; `parts` and `write` are the state that
+//! one process passes to another.
 
 mod member;
 mod merging;
-mod operation;
 mod parts;
 mod store;
 mod write;
 
 pub use merging::Set;
-pub use operation::Operation;
-pub use parts::Parts;
+pub use parts::{Operation, Parts};
 pub use store::{Heap, List, Memory};
 
 #[cfg(test)]
