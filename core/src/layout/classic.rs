@@ -55,17 +55,7 @@ impl Scheme for Classic {
 
     #[inline(always)]
     fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
-        prefetch(payload, (Self::block_of(shape, hash) >> 3) as usize);
-    }
-
-    /// An element's bits are spread over memory, so all of them are prefetched.
-    fn insert_all(payload: &mut [u8], shape: Shape, hashes: &[u64]) {
-        for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&ahead) = hashes.get(i + 4) {
-                bits(shape, ahead).for_each(|bit| prefetch(payload, (bit >> 3) as usize));
-            }
-            Self::insert(payload, shape, hash);
-        }
+        bits(shape, hash).for_each(|bit| prefetch(payload, (bit >> 3) as usize));
     }
 
     fn spread(small: &[u8], large: &mut [u8], q: u64) {
