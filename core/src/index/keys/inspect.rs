@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::fill::Fill;
 use super::level::Level;
 use super::rate::{mean, share};
-use super::tile::{TileAddress, TileShape};
+use super::tile::TileAddress;
 use crate::index::page::Pages;
 use crate::memory;
 use crate::sizing::search::greatest_load;
@@ -106,7 +106,6 @@ impl Directory {
         // The rates at which lookups probe the tiles of the level below that have a slot in this one.
         let mut probed: Vec<f64> = Vec::new();
         let mut survey = Survey::default();
-        let mut known = None;
         for level in Level::ALL.into_iter().rev() {
             let mut below = Vec::new();
             for tile in self.tiles_from(level, 0) {
@@ -115,10 +114,7 @@ impl Directory {
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 match level {
-                    Level::Zero => {
-                        let limit = self.most_elements(&mut known, &tile);
-                        count_ranges(&mut survey, &tile, &fill, rate, limit);
-                    }
+                    Level::Zero => count_ranges(&mut survey, &tile, &fill, rate, self.most_elements(&tile)),
                     _ => {
                         let slots = 0..tile.shape.width.slots();
                         slots.for_each(|slot| memory::push(&mut below, rate * fill.rate(slot as u8)));
@@ -131,20 +127,13 @@ impl Directory {
         Ok(survey)
     }
 
-    /// The most elements of a range in a tile that are not too many; `known` is the last answer.
-    fn most_elements(&self, known: &mut Option<(TileShape, f64, f64)>, tile: &TileAddress) -> f64 {
+    /// The most elements of a range in a tile that are not too many.
+    fn most_elements(&self, tile: &TileAddress) -> f64 {
         let promised = self.options.promised(tile.first_slot.into());
         let own = share(promised, Level::Zero, self.top(tile.ordinal));
         let rate = OVERFULL * own / (1.0 + (OVERFULL - 1.0) * own);
-        if let Some((shape, r, most)) = *known
-            && (shape, r) == (tile.shape, rate)
-        {
-            return most;
-        }
         let bits = tile.shape.blocks() as f64 * f64::from(tile.size.block_bits());
-        let most = greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate);
-        *known = Some((tile.shape, rate, most));
-        most
+        greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate)
     }
 }
 

@@ -26,7 +26,7 @@ use crate::parts::Condition;
 ///    If all are set, there is nothing to do: the backend that set them held the exclusive lock until it had inserted
 ///    the WAL record, which therefore precedes our commit.
 /// 2. For the others: take the exclusive locks of their pages in the order of [`Places::in_lock_order`], higher levels
-///    first, extending the file if necessary. Compute the [`super::changes`] of each. In one critical section change the
+///    first, extending the file if necessary. Compute [`super::changes`] of each. In one critical section change the
 ///    bytes, mark the buffers dirty and write one record of these pages.
 ///
 /// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
