@@ -76,7 +76,7 @@ impl Directory {
         expected
     }
 
-    /// How many tiles of level 0, from number `first` to before `end`, have each level as their highest, which only ever
+    /// How many tiles of level 0, from number `first` to before `end`, have each level as their highest, which only
     /// rises from tile to tile.
     fn split_by_top(&self, first: u32, end: u32) -> [u32; 3] {
         let below_two = self.covered_from(Level::One).and_then(|first| self.tile(Level::One, first));
