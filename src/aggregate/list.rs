@@ -73,19 +73,6 @@ impl<T> List<T> for PgList<T> {
         self.len += 1;
     }
 
-    fn insert(&mut self, at: usize, item: T) {
-        assert!(at <= self.len);
-        self.push(item);
-        self[at..].rotate_right(1);
-    }
-
-    fn remove(&mut self, at: usize) -> T {
-        self[at..].rotate_left(1);
-        self.len -= 1;
-        // SAFETY: the item after the last one is that which was taken out, and is not part of the list any more.
-        unsafe { self.items.add(self.len).read() }
-    }
-
     fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }

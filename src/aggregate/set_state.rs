@@ -98,8 +98,7 @@ impl SetState {
         let context = call.require_aggregate()?;
         if let Some(parts) = self.parts()? {
             let mut set = Set::new(&mut Context(context), parts.operation());
-            set.take_parts(&mut Context(context), &parts, settings::max_filter_bytes())
-                .during(aggregate(parts.operation()))?;
+            set.take_parts(&mut Context(context), &parts).during(aggregate(parts.operation()))?;
             *self = SetState::with(context, Merged::Own(set));
         }
         match &mut self.merged {
@@ -126,7 +125,7 @@ impl SetState {
     /// Those of a union, except for sizes of which a later filter may still be a multiple.
     pub fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
-        set.take(&mut memory, view, settings::max_filter_bytes()).during(aggregate(set.operation()))
+        set.take(&mut memory, view).during(aggregate(set.operation()))
     }
 
     /// Takes a partial state of another process.
@@ -135,12 +134,12 @@ impl SetState {
     /// As [`SetState::take`]; 22P03 for bytes that are not a state.
     pub fn take_state(&mut self, call: &Call, mut other: SetState) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
-        let (limit, aggregate) = (settings::max_filter_bytes(), aggregate(set.operation()));
+        let aggregate = aggregate(set.operation());
         match other.parts()? {
-            Some(parts) => set.take_parts(&mut memory, &parts, limit).during(aggregate),
+            Some(parts) => set.take_parts(&mut memory, &parts).during(aggregate),
             None => {
                 let bytes: PgBuffer = other.set(call)?.0.to_parts()?;
-                set.take_parts(&mut memory, &Parts::parse(bytes.bytes())?, limit).during(aggregate)
+                set.take_parts(&mut memory, &Parts::parse(bytes.bytes())?).during(aggregate)
             }
         }
     }

@@ -220,7 +220,7 @@ impl Bench {
 fn gathering(truth: &Truth) -> Row {
     let mut times: Vec<f64> = (0..ROUNDS)
         .map(|_| {
-            let (mut gathered, mut count) = (Windows::new(), 0);
+            let (mut gathered, mut count) = (Windows::default(), 0);
             let start = Instant::now();
             for lines in &truth.ranges {
                 count += lines.iter().map(|line| gathered.add(line.as_bytes(), Encoding::Utf8)).sum::<usize>();

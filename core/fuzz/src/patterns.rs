@@ -35,7 +35,7 @@ fn windows(text: &[u8], encoding: Encoding) -> BTreeSet<u64> {
     each_window(text, encoding, |found| {
         each.extend(found.hashes());
     });
-    let mut gathered = Windows::new();
+    let mut gathered = Windows::default();
     gathered.add(text, encoding);
     assert_eq!(gathered.take().into_iter().collect::<BTreeSet<_>>(), each);
     each

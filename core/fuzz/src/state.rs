@@ -31,7 +31,7 @@ pub fn run(data: &[u8]) {
 fn as_parts(bytes: &[u8]) {
     let Ok(parts) = Parts::parse(bytes) else { return };
     let mut set = Set::new(&mut Heap, parts.operation());
-    if set.take_parts(&mut Heap, &parts, LIMIT).is_ok() {
+    if set.take_parts(&mut Heap, &parts).is_ok() {
         finish(&mut set);
     }
 }
@@ -57,13 +57,13 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
                 let view = View::parse(value).expect("a repaired value is a filter");
                 if apart {
                     let mut own = Set::new(&mut Heap, operation);
-                    own.take(&mut Heap, &view, LIMIT).ok()?;
+                    own.take(&mut Heap, &view).ok()?;
                     let bytes: Vec<u8> = own.to_parts().expect("a filter is not too much to hand over");
                     assert!(Partial::parse(&bytes).is_err());
                     let parts = Parts::parse(&bytes).expect("what was handed over can be read");
-                    set.take_parts(&mut Heap, &parts, LIMIT).ok()?;
+                    set.take_parts(&mut Heap, &parts).ok()?;
                 } else {
-                    set.take(&mut Heap, &view, LIMIT).ok()?;
+                    set.take(&mut Heap, &view).ok()?;
                 }
             }
             finish(&mut set)

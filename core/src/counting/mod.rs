@@ -251,12 +251,7 @@ impl<'a> Counting<'a> {
     /// The filter of bits of its elements. It is dense, and equal to one built from the elements, unless a counter is
     /// saturated. Without elements it is the empty filter, which is sparse.
     pub fn to_bloom<B: Buffer>(&self) -> B {
-        if self.header.kind.is_none() {
-            return self.header.sparse(0);
-        }
-        let mut value: B = self.header.dense();
-        counters::to_bits(self.counters, payload_mut(&mut value, &self.header));
-        value
+        self.with_bits(|view| view.to_buffer())
     }
 
     /// The estimated number of distinct elements.

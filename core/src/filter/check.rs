@@ -119,13 +119,12 @@ fn check_dense_length(header: &Header<'_>, length: usize) -> Result<()> {
     })
 }
 
-pub(super) fn check_dense<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [u8]> {
-    check_dense_length(header, payload.len())?;
+/// Checks that no bits are set after the last one of a dense payload.
+pub(super) fn check_unused(header: &Header<'_>, payload: &[u8]) -> Result<()> {
     let unused = payload.len() as u64 * 8 - header.blocks * header.layout.block_bits();
     require(payload.last().is_some_and(|&last| u64::from(last.leading_zeros()) >= unused), || {
         "bits are set after the last".into()
-    })?;
-    Ok(payload)
+    })
 }
 
 /// Checks the length of a sparse payload and returns the number of its hashes.
@@ -140,11 +139,6 @@ fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
     Ok(hashes)
 }
 
-pub(super) fn check_sparse<'a>(header: &Header<'_>, payload: &'a [u8]) -> Result<&'a [[u8; 8]]> {
-    check_sparse_length(header, payload.len())?;
-    Ok(payload.as_chunks::<8>().0)
-}
-
 /// Reads the header at the start of a value of `length` bytes. Returns the number of its hashes, if it is sparse.
 pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
     let (header, representation) = parse_header(bytes, check_bits)?;
@@ -153,6 +147,5 @@ pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Op
         DENSE => check_dense_length(&header, payload).map(|()| None),
         _ => check_sparse_length(&header, payload).map(Some),
     }?;
-    check_is_whole(&header, hashes == Some(0))?;
     Ok((header, hashes))
 }

@@ -81,10 +81,7 @@ fn block_rate(layout: Layout, num_hashes: u32, block: &[u8]) -> f64 {
             let words = block.as_chunks::<4>().0;
             words.iter().map(|w| f64::from(u32::from_le_bytes(*w).count_ones()) / 32.0).product()
         }
-        _ => {
-            let ones: u32 = block.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w).count_ones()).sum();
-            (f64::from(ones) / 512.0).powi(num_hashes as i32)
-        }
+        _ => (simd::count_ones(block) as f64 / 512.0).powi(num_hashes as i32),
     }
 }
 
@@ -94,9 +91,6 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     if layout == Layout::Classic {
         return (count_ones(bits) as f64 / header.blocks as f64).powi(num_hashes as i32);
     }
-    if layout == Layout::Blocked {
-        return rate_of_blocks(num_hashes, bits) / header.blocks as f64;
-    }
     let bytes = (layout.block_bits() / 8) as usize;
     let mut sum = 0.0;
     for stride in bits.chunks(interrupt::STRIDE) {
@@ -104,18 +98,6 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
         interrupt::check();
     }
     sum / header.blocks as f64
-}
-
-/// The sum of the rates of all blocks of `blocked`, of which many have the same number of bits set.
-fn rate_of_blocks(num_hashes: u32, bits: &[u8]) -> f64 {
-    let mut with_ones = [0u64; 513];
-    for stride in bits.chunks(interrupt::STRIDE) {
-        let blocks = stride.as_chunks::<64>().0;
-        blocks.iter().for_each(|block| with_ones[simd::count_ones(block) as usize] += 1);
-        interrupt::check();
-    }
-    let rates = with_ones.iter().enumerate().filter(|&(_, &blocks)| blocks > 0);
-    rates.map(|(ones, &blocks)| blocks as f64 * (ones as f64 / 512.0).powi(num_hashes as i32)).sum()
 }
 
 /// The most positions of a `classic` filter's elements that are kept as numbers; more are marked in windows of bits.

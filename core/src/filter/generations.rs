@@ -27,8 +27,8 @@
 //! that ended by time, with a step down at most each, so eleven and eight steps up: 27 full ones.
 
 use crate::error::Result;
-use crate::filter::header::{Capacity, Header};
-use crate::filter::shards::{shard_capacity, shards};
+use crate::filter::header::Header;
+use crate::filter::shards::{one_of, shard_capacity, shards};
 use crate::kind::{Kind, Tag};
 
 /// Slices of the time for which a set remembers.
@@ -118,9 +118,8 @@ impl Plan {
 
     /// Whether a filter is as those of a generation with so many shards.
     pub fn has(&self, header: &Header<'_>, shards: u32) -> bool {
-        let shards = u64::from(shards);
-        header.fpr == self.fpr
-            && self.capacities.iter().any(|capacity| header.capacity.elements() == Some(capacity.div_ceil(shards)))
+        let of_one = |&capacity| Some(shard_capacity(capacity, shards.into()));
+        header.fpr == self.fpr && self.capacities.iter().map(of_one).any(|own| own == header.capacity.elements())
     }
 
     /// The number of shards and the filters of a generation of this level. No two levels have the same number, so that
@@ -135,12 +134,7 @@ impl Plan {
             Some(below) => count.max(self.shards(below, kind)?.0 + 1),
             None => count,
         };
-        if more == count {
-            return Ok((count, header));
-        }
-        let blocks = (header.blocks * u64::from(count)).div_ceil(u64::from(more));
-        let elements = Capacity::Elements(shard_capacity(capacity, u64::from(more)));
-        Ok((more, Header { blocks, base_blocks: blocks, capacity: elements, ..header }))
+        Ok((more, one_of(header, header.blocks * u64::from(count), capacity, more.into())))
     }
 }
 

@@ -37,10 +37,13 @@ pub fn shards<'a>(capacity: u64, fpr: f64, kind: Kind<'a>) -> Result<(u32, Heade
     if shards > MOST_SHARDS {
         return Err(TooLarge::Shards { capacity, fpr, shards, most: MOST_SHARDS }.into());
     }
-    let blocks = size.blocks.div_ceil(shards);
-    let header =
-        Header { blocks, base_blocks: blocks, capacity: Capacity::Elements(shard_capacity(capacity, shards)), ..whole };
-    Ok((shards as u32, header))
+    Ok((shards as u32, one_of(whole, size.blocks, capacity, shards)))
+}
+
+/// The header of one of so many shards of a set with this capacity, which need so many blocks together.
+pub(super) fn one_of<'a>(like: Header<'a>, blocks: u64, capacity: u64, shards: u64) -> Header<'a> {
+    let blocks = blocks.div_ceil(shards);
+    Header { blocks, base_blocks: blocks, capacity: Capacity::Elements(shard_capacity(capacity, shards)), ..like }
 }
 
 /// The capacity of one of the shards of a set.

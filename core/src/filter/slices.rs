@@ -6,7 +6,7 @@
 //! sparse   | header |      | window |  …               |      windows of hashes by interpolation
 //! ```
 
-use super::check::{invalid, parse_start};
+use super::check::{check_is_whole, invalid, parse_start};
 use super::header::{HEADER_BYTES, Header};
 use super::sparse;
 use crate::error::{Error, Result};
@@ -34,6 +34,7 @@ impl<'a> Start<'a> {
     /// Those of [`crate::View::parse`], as far as the start shows them.
     pub fn parse(bytes: &'a [u8], length: usize) -> Result<Start<'a>> {
         let (header, hashes) = parse_start(bytes, length)?;
+        check_is_whole(&header, hashes == Some(0))?;
         Ok(Start { header, hashes })
     }
 

@@ -1,8 +1,8 @@
 //! A stored filter, read in place.
 
 use super::buffer::Buffer;
-use super::check::{check_bits, check_dense, check_is_whole, check_sparse, parse_header, require};
-use super::header::{DENSE, Header, payload_mut};
+use super::check::{check_is_whole, check_unused, parse_start, require};
+use super::header::{Header, payload_mut};
 use super::sparse;
 use crate::error::Result;
 use crate::interrupt;
@@ -77,13 +77,13 @@ impl<'a> View<'a> {
 /// are left out.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> Result<View<'_>> {
-    let (header, representation) = parse_header(bytes, check_bits)?;
+    let (header, hashes) = parse_start(bytes, bytes.len())?;
     let payload = &bytes[header.prefix_bytes()..];
-    let body = match representation {
-        DENSE => Body::Dense(check_dense(&header, payload)?),
-        _ => Body::Sparse(check_sparse(&header, payload)?),
-    };
-    Ok(View { header, body })
+    if hashes.is_some() {
+        return Ok(View { header, body: Body::Sparse(payload.as_chunks::<8>().0) });
+    }
+    check_unused(&header, payload)?;
+    Ok(View { header, body: Body::Dense(payload) })
 }
 
 /// Checks the rest: hashes ascend, and a filter without a kind has no bits set. Two empty filters of different sizes

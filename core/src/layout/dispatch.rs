@@ -68,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// Prefetches the first memory that a probe for this element needs.
+    /// Prefetches the memory that a probe for this element needs.
     #[inline(always)]
     pub fn prefetch(self, payload: &[u8], hash: u64) {
         with_scheme!(self.layout, S => S::prefetch(payload, self, hash));

@@ -15,7 +15,7 @@ pub trait Scheme {
     /// Whether every bit of one element is set.
     fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool;
 
-    /// Prefetches the first memory that this element needs.
+    /// Prefetches the memory that this element needs.
     fn prefetch(payload: &[u8], shape: Shape, hash: u64);
 
     /// Sets the bits of many elements, prefetching memory.

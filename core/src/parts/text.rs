@@ -111,30 +111,26 @@ pub fn each_window(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Window
 }
 
 /// Distinct windows of texts, as many as are added.
+#[derive(Default)]
 pub struct Windows {
     /// A window in each place that is not 0: the one that its number says, or one after it. Half of them are 0 at
-    /// least.
+    /// least. There are none before the first window.
     places: Vec<u64>,
     found: Vec<Window>,
 }
 
 impl Windows {
-    /// None yet.
-    pub fn new() -> Windows {
-        Windows { places: memory::zeroed(1 << 12), found: Vec::new() }
-    }
-
     /// Adds those of a text. Returns how many it has.
     pub fn add(&mut self, text: &[u8], encoding: Encoding) -> usize {
         let mut count = 0;
         each_window(text, encoding, |window| {
             count += 1;
+            if self.found.len() * 2 >= self.places.len() {
+                self.places = memory::zeroed((self.places.len() * 4).max(1 << 12));
+                self.found.iter().for_each(|&window| _ = put(&mut self.places, window));
+            }
             if put(&mut self.places, window) {
                 memory::push(&mut self.found, window);
-                if self.found.len() * 2 > self.places.len() {
-                    self.places = memory::zeroed(self.places.len() * 4);
-                    self.found.iter().for_each(|&window| _ = put(&mut self.places, window));
-                }
             }
         });
         count
@@ -149,12 +145,6 @@ impl Windows {
     pub fn take(&mut self) -> Vec<u64> {
         self.places.fill(0);
         hashes_of(std::mem::take(&mut self.found).into_iter())
-    }
-}
-
-impl Default for Windows {
-    fn default() -> Windows {
-        Windows::new()
     }
 }
 

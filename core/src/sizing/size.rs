@@ -147,12 +147,6 @@ fn round_up_to_grid(needed: f64) -> f64 {
     if m == 127.0 { 128.0 * step } else { m * step }
 }
 
-/// The largest `m · 2^e ≤ blocks` with m from 64 to 126, for `blocks ≥ 64`.
-fn round_down_to_grid(blocks: f64) -> f64 {
-    let step = (blocks / GRID).log2().floor().exp2();
-    (blocks / step).floor().clamp(GRID, 126.0) * step
-}
-
 /// Blocks by the limit of many blocks.
 fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
     let surplus = if layout == Layout::Classic { classic_surplus(density) } else { 1.0 };
@@ -226,12 +220,7 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Opti
     if blocks == 0 {
         return Ok(None);
     }
-    // Exact except for rounding, and for where the grid begins.
-    let estimate = if (blocks as f64) < least_on_grid(layout) {
-        capacity_of(layout, density.num_hashes, blocks, fpr)
-    } else {
-        (round_down_to_grid(blocks as f64) / needed(layout, density, 1.0)) as u64
-    };
+    let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
     let too_many = first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64);
     Ok(Some(too_many - 1).filter(|&capacity| capacity > 0).map(|capacity| capacity.min(i64::MAX as u64)))
 }

@@ -26,7 +26,7 @@ pub struct Gathered<'c> {
 impl<'c> Gathered<'c> {
     /// None yet.
     pub fn new(column: &'c PartsColumn) -> Gathered<'c> {
-        let windows = (column.class == Class::Text).then(Windows::new);
+        let windows = (column.class == Class::Text).then(Windows::default);
         Gathered { column, windows, hashes: Vec::new(), distinct: 0 }
     }
 

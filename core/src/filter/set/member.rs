@@ -132,19 +132,10 @@ impl<M: Memory> Member<M> {
 
     /// ANDs what is held, spread to `blocks` blocks, into a dense payload.
     pub(super) fn and_to(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
-        let header = self.header;
-        let bits = self.bits(memory);
-        and_into(memory, payload, blocks, &View { header, body: Body::Dense(bits) });
+        let h = self.header;
+        let mut spread = memory.zeroed(payload.len());
+        h.layout.spread(self.bits(memory), &mut spread, blocks / h.blocks);
+        and_bytes(payload, &spread);
+        memory.free(spread);
     }
-}
-
-/// ANDs D(view), spread to `blocks` blocks, into a dense payload.
-pub(super) fn and_into<M: Memory>(memory: &mut M, payload: &mut [u8], blocks: u64, view: &View<'_>) {
-    if let (Body::Dense(bits), true) = (view.body, view.header.blocks == blocks) {
-        return and_bytes(payload, bits);
-    }
-    let mut spread = memory.zeroed(payload.len());
-    or_into(&mut spread, blocks, view);
-    and_bytes(payload, &spread);
-    memory.free(spread);
 }

@@ -1,18 +1,17 @@
 //! The set: what was merged so far, and what is kept apart.
 
-use super::member::{Held, Member, and_into, list, retain, without_kind};
-use super::operation::Operation;
-use super::parts::Parts;
+use super::member::{Held, Member, list, retain, without_kind};
+use super::parts::{Operation, Parts};
 use super::store::{List, Memory};
 use crate::error::{Error, Mismatch, Result};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::{contains, write_hashes};
 use crate::filter::header::{Header, payload_mut};
-use crate::filter::merge::{cannot_merge, compare, gcd, merged_kind, mismatch, or_into};
+use crate::filter::merge::{cannot_merge, compare, gcd, merged_kind, mismatch};
 use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::kind::{Kind, Tag};
-use crate::layout::Layout;
+use crate::layout::{Layout, and_bytes};
 use crate::sizing::limits::{DEFAULT_FPR, MAX_STORED_BYTES};
 use std::cmp::Ordering;
 
@@ -62,41 +61,41 @@ impl<M: Memory> Set<M> {
         Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
     }
 
-    /// Adds a filter. Bits of more than `limit` bytes are made only if one of the filters had as many.
+    /// Adds a filter.
     ///
     /// # Errors
     /// [`crate::Class::KindMismatch`] for another kind, [`crate::Class::InvalidParameter`] for another layout, other
     /// hashes, or a size with which the set can no longer be merged.
-    pub fn take(&mut self, memory: &mut M, view: &View<'_>, limit: u64) -> Result<()> {
+    pub fn take(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
-        self.take_part(memory, view, limit)
+        self.take_part(memory, view)
     }
 
     /// Adds the partial state of another process.
     ///
     /// # Errors
     /// Those of [`Set::take`].
-    pub fn take_parts(&mut self, memory: &mut M, parts: &Parts<'_>, limit: u64) -> Result<()> {
+    pub fn take_parts(&mut self, memory: &mut M, parts: &Parts<'_>) -> Result<()> {
         self.given = self.given.max(parts.given);
         let Some(last) = parts.views().last() else { return Ok(()) };
-        self.take_part(memory, &last, limit)?;
+        self.take_part(memory, &last)?;
         let is_list = self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
         for view in parts.views().take(parts.len() - 1) {
             if is_list {
                 // The common hashes are with the last header.
                 self.meet(&view.header)?;
-                self.take_header(memory, &view.header);
+                self.take_header(&view.header);
             } else {
-                self.take_part(memory, &view, limit)?;
+                self.take_part(memory, &view)?;
             }
         }
         Ok(())
     }
 
-    fn take_part(&mut self, memory: &mut M, view: &View<'_>, limit: u64) -> Result<()> {
+    fn take_part(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.meet(&view.header)?;
         match self.operation {
-            Operation::Union => self.unite(memory, view, limit),
+            Operation::Union => self.unite(memory, view),
             Operation::Intersection => self.intersect(memory, view),
         }
         Ok(())
@@ -140,61 +139,24 @@ impl<M: Memory> Set<M> {
         }
     }
 
-    /// The index of the member with this number of blocks, or the place of a new one.
-    fn place(&self, blocks: u64) -> std::result::Result<usize, usize> {
-        self.members.binary_search_by_key(&blocks, |member| member.header.blocks)
-    }
-
-    fn unite(&mut self, memory: &mut M, view: &View<'_>, limit: u64) {
-        let header = &view.header;
-        if header.is_unsized() {
-            return;
-        }
-        let place = self.place(header.blocks);
-        if let Ok(own) = place {
-            self.members[own].unite(memory, view);
-        } else if let Some(multiple) = self.multiple_of(header.blocks, limit) {
-            let member = &mut self.members[multiple];
-            let blocks = member.header.blocks;
-            or_into(member.bits(memory), blocks, view);
-            return;
-        } else if let Err(new) = place {
-            self.members.insert(new, Member::of(memory, view));
-        }
-        self.gather(memory, limit);
-    }
-
-    /// The first member whose size is a multiple of this one and whose bits may be made.
-    fn multiple_of(&self, blocks: u64, limit: u64) -> Option<usize> {
-        self.members.iter().position(|Member { header, held }| {
-            let may_be_made = match held {
-                Held::Bits(_) => true,
-                Held::Hashes(..) => header.payload_bytes() <= self.given || header.dense_bytes() <= limit,
-                Held::Nothing => self.common.is_some(),
-            };
-            may_be_made && header.blocks > blocks && header.blocks.is_multiple_of(blocks)
-        })
-    }
-
-    /// Moves each member into one of a multiple of its size, if there is one.
-    fn gather(&mut self, memory: &mut M, limit: u64) {
-        let mut i = 0;
-        while i + 1 < self.members.len() {
-            let Some(multiple) = self.multiple_of(self.members[i].header.blocks, limit) else {
-                i += 1;
-                continue;
-            };
-            let mut member = self.members.remove(i);
-            let into = &mut self.members[multiple - 1];
-            if self.common.is_none() {
-                let blocks = into.header.blocks;
-                let bits = into.bits(memory);
-                match self.operation {
-                    Operation::Union => member.or_to(memory, bits, blocks),
-                    Operation::Intersection => member.and_to(memory, bits, blocks),
-                }
+    /// The member with this number of blocks; if there is none, that of `new` becomes one.
+    fn member(&mut self, blocks: u64, new: impl FnOnce() -> Member<M>) -> Option<&mut Member<M>> {
+        match self.members.binary_search_by_key(&blocks, |member| member.header.blocks) {
+            Ok(own) => Some(&mut self.members[own]),
+            Err(place) => {
+                self.members.push(new());
+                self.members[place..].rotate_right(1);
+                None
             }
-            member.forget(memory);
+        }
+    }
+
+    fn unite(&mut self, memory: &mut M, view: &View<'_>) {
+        if view.header.is_unsized() {
+            return;
+        }
+        if let Some(own) = self.member(view.header.blocks, || Member::of(memory, view)) {
+            own.unite(memory, view);
         }
     }
 
@@ -211,39 +173,25 @@ impl<M: Memory> Set<M> {
                 }
                 self.common = Some(common);
             }
-            (None, Body::Dense(_)) => return self.intersect_bits(memory, view),
-        }
-        self.take_header(memory, &view.header);
-    }
-
-    /// Intersects the bits with those of a filter.
-    fn intersect_bits(&mut self, memory: &mut M, view: &View<'_>) {
-        match self.place(view.header.blocks) {
-            Ok(own) => {
-                let member = &mut self.members[own];
-                member.take_header(&view.header);
-                let blocks = member.header.blocks;
-                let bits = member.bits(memory);
-                and_into(memory, bits, blocks, view);
-            }
-            Err(new) => {
-                self.members.insert(new, Member::of(memory, view));
-                self.gather(memory, 0);
+            (None, Body::Dense(bits)) => {
+                if let Some(own) = self.member(view.header.blocks, || Member::of(memory, view)) {
+                    own.take_header(&view.header);
+                    and_bytes(own.bits(memory), bits);
+                }
+                return;
             }
         }
+        self.take_header(&view.header);
     }
 
     /// Adds the header of a filter whose elements were already merged.
-    fn take_header(&mut self, memory: &mut M, header: &Header<'_>) {
+    fn take_header(&mut self, header: &Header<'_>) {
         if header.is_unsized() {
             return;
         }
-        match self.place(header.blocks) {
-            Ok(own) => self.members[own].take_header(header),
-            Err(new) => {
-                self.members.insert(new, Member { header: without_kind(header), held: Held::Nothing });
-                self.gather(memory, 0);
-            }
+        let new = || Member { header: without_kind(header), held: Held::Nothing };
+        if let Some(own) = self.member(header.blocks, new) {
+            own.take_header(header);
         }
     }
 
@@ -259,7 +207,7 @@ impl<M: Memory> Set<M> {
             let header = self.no_size.unwrap_or(Header::unsized_(Layout::Blocked, DEFAULT_FPR));
             return Ok(header.sparse(0));
         };
-        if let Some(other) = others.iter().find(|other| !largest.header.blocks.is_multiple_of(other.header.blocks)) {
+        if let Some(other) = others.iter().rfind(|other| !largest.header.blocks.is_multiple_of(other.header.blocks)) {
             return Err(refuse(&other.header, &largest.header, Mismatch::Sizes));
         }
         let header = Header { kind: self.kind(), base_blocks: self.base, ..largest.header };

@@ -12,7 +12,6 @@
 //! The filters ascend by block count; the first may have no size. All have one layout, number of hashes, kind and base.
 //! Those of an intersection are dense, or they are lists, all empty except the last, which has the common hashes.
 
-use super::operation::Operation;
 use crate::error::Result;
 use crate::filter::check::{invalid, require};
 use crate::filter::view::{Body, View};
@@ -22,6 +21,16 @@ use crate::sizing::limits::MAX_STORED_BYTES;
 pub(super) const START: usize = 16;
 /// The most bytes that all filters together may take: what fits a value of PostgreSQL.
 pub(super) const MOST_BYTES: usize = (1 << 30) - 64;
+
+/// How filters are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Operation {
+    /// The elements of any of them.
+    Union = 1,
+    /// The elements of all of them.
+    Intersection = 2,
+}
 
 /// The state from another process, validated.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,6 @@ use std::ops::DerefMut;
 pub trait List<T>: DerefMut<Target = [T]> {
     /// Adds an item at the end.
     fn push(&mut self, item: T);
-    /// Adds an item before the one at `at`, or at the end.
-    fn insert(&mut self, at: usize, item: T);
-    /// Removes the item at `at`.
-    fn remove(&mut self, at: usize) -> T;
     /// Drops all items from `len` on.
     fn truncate(&mut self, len: usize);
     /// Frees the memory.
@@ -40,12 +36,6 @@ pub struct Heap;
 impl<T> List<T> for Vec<T> {
     fn push(&mut self, item: T) {
         Vec::push(self, item);
-    }
-    fn insert(&mut self, at: usize, item: T) {
-        Vec::insert(self, at, item);
-    }
-    fn remove(&mut self, at: usize) -> T {
-        Vec::remove(self, at)
     }
     fn truncate(&mut self, len: usize) {
         Vec::truncate(self, len);

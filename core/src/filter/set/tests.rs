@@ -39,7 +39,7 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
         assert!(View::parse(&bytes).is_err() && Partial::parse(&bytes).is_err());
         let parts = Parts::parse(&bytes).unwrap();
         assert_eq!((parts.operation(), parts.views().count()), (operation, parts.len()));
-        set.take_parts(memory, &parts, limit)?;
+        set.take_parts(memory, &parts)?;
     }
     let value: Vec<u8> = set.finish(memory, limit)?;
     View::parse(&value).unwrap();
@@ -50,7 +50,7 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
 fn taken(operation: Operation, filters: &[Vec<u8>], limit: u64) -> Result<Set<Heap>> {
     let mut set = Set::new(&mut Heap, operation);
     for value in filters {
-        set.take(&mut Heap, &View::parse(value).unwrap(), limit)?;
+        set.take(&mut Heap, &View::parse(value).unwrap())?;
         // A window's result in between changes nothing.
         let _ = set.finish::<Vec<u8>>(&mut Heap, limit);
     }
@@ -127,7 +127,7 @@ proptest! {
         }
         let Ok(parts) = Parts::parse(&bytes) else { return Ok(()) };
         let mut set = Set::new(&mut Heap, parts.operation());
-        if set.take_parts(&mut Heap, &parts, 4000).is_ok()
+        if set.take_parts(&mut Heap, &parts).is_ok()
             && let Ok(value) = set.finish::<Vec<u8>>(&mut Heap, 4000)
         {
             prop_assert!(View::parse(&value).is_ok());
@@ -163,9 +163,9 @@ fn memory_is_what_came() {
     let mut set = Set::new(&mut Heap, Operation::Union);
     let large = |blocks| filter(Layout::Blocked, blocks, 1 << 30, &[blocks]);
     for blocks in [1 << 21, 3 << 20] {
-        set.take(&mut Heap, &View::parse(&large(blocks)).unwrap(), 1 << 20).unwrap();
+        set.take(&mut Heap, &View::parse(&large(blocks)).unwrap()).unwrap();
     }
     assert!(set.members.iter().all(|member| matches!(member.held, Held::Hashes(..))));
-    let error = set.take(&mut Heap, &View::parse(&large(5 << 20)).unwrap(), 1 << 20).unwrap_err();
+    let error = set.take(&mut Heap, &View::parse(&large(5 << 20)).unwrap()).unwrap_err();
     assert_eq!(error.class(), Class::InvalidParameter);
 }

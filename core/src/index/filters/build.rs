@@ -37,8 +37,6 @@ pub struct Build {
     hold: usize,
     held: usize,
     groups: Vec<Open>,
-    /// The memory of a tile that was written, to be used again.
-    spare: Vec<u8>,
     /// All tiles so far. Their row page is not set until it is written.
     tiles: Vec<Tile>,
     /// Groups that have a tile.
@@ -51,8 +49,7 @@ impl Build {
     /// Begins an index with pages of this size. At most `hold` bytes of filters are kept in memory.
     pub fn new(size: PageSize, hold: usize) -> Build {
         let directory = Directory::empty(size);
-        let (groups, spare, tiles) = (Vec::new(), Vec::new(), Vec::new());
-        Build { directory, hold, held: 0, groups, spare, tiles, numbered: 0, rows: 0 }
+        Build { directory, hold, held: 0, groups: Vec::new(), tiles: Vec::new(), numbered: 0, rows: 0 }
     }
 
     /// How many rows have a slot.
@@ -80,11 +77,7 @@ impl Build {
         if open.bits.capacity() == 0 {
             // Enough for a tile, or for what may be kept, so that the bits need not move.
             let tile = bits.len().saturating_mul(usize::from(self.directory.widest(&open.group)));
-            let room = tile.min(self.hold.max(bits.len()));
-            if self.spare.capacity() / 2 <= room {
-                open.bits = std::mem::take(&mut self.spare);
-            }
-            memory::reserve(&mut open.bits, room);
+            memory::reserve(&mut open.bits, tile.min(self.hold.max(bits.len())));
         }
         memory::reserve(&mut open.bits, bits.len());
         open.bits.extend_from_slice(&bits);
@@ -134,11 +127,8 @@ impl Build {
             self.tile(sink, number, width, slots)?;
         }
         let open = &mut self.groups[number];
-        self.held -= open.bits.len();
+        self.held -= std::mem::take(&mut open.bits).len();
         open.rows.clear();
-        // The next tile may use the memory.
-        self.spare = std::mem::take(&mut open.bits);
-        self.spare.clear();
         Ok(())
     }
 

@@ -80,34 +80,24 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
     /// Finds rows of one row page, given its tiles.
     fn search(&mut self, page: &RowPage, tiles: &[Tile], mut found: impl FnMut(RowId)) -> Result<(), P::Error> {
         // For each slot of the row page, whether it may meet all conditions so far.
-        let mut slots: Option<Vec<bool>> = None;
+        let mut slots = vec![true; page.slots.into()];
         for (number, condition) in self.conditions.iter().enumerate() {
             let mut may = vec![false; page.slots.into()];
             for tile in tiles {
                 self.probe(tile, condition, number == 0, &mut may)?;
             }
-            if let Some(slots) = &slots {
-                may.iter_mut().zip(slots).for_each(|(may, before)| *may &= before);
-            }
-            let is_none = !may.contains(&true);
-            slots = Some(may);
-            if is_none {
+            slots.iter_mut().zip(may).for_each(|(slot, may)| *slot &= may);
+            if !slots.contains(&true) {
                 return Ok(());
             }
         }
         // The blocks were read before: a row that was given a slot since then is not visible to this lookup.
         self.pages.with(page.page, |bytes| {
-            let mut of_slot = |_, state, row| {
+            page.rows_of(bytes, (0..page.slots).filter(|&slot| slots[usize::from(slot)]), |_, state, row| {
                 if state == State::Used {
                     found(row);
                 }
-            };
-            match slots {
-                Some(slots) => {
-                    page.rows_of(bytes, (0..page.slots).filter(|&slot| slots[usize::from(slot)]), &mut of_slot)
-                }
-                None => page.rows(bytes, &mut of_slot),
-            }
+            })
         })??;
         Ok(())
     }

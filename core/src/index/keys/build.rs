@@ -118,7 +118,7 @@ impl Build {
     /// # Errors
     /// As [`Build::range`].
     pub fn finish<S: Sink>(mut self, sink: &mut S, rows: u64) -> std::result::Result<Directory, S::Error> {
-        let mut rest = std::mem::take(&mut self.gathered);
+        let rest = std::mem::take(&mut self.gathered);
         self.raise_for(rest.ranges() as u64);
         if self.top > Level::Zero {
             if rest.ranges() > 0 {
@@ -127,11 +127,12 @@ impl Build {
             self.write_one(sink, true)?;
             self.write_above(sink, Level::Two, true)?;
         } else {
-            while rest.ranges() > 0 {
-                let width = next_piece(rest.ranges(), Level::Zero);
-                let after = rest.split_off(rest.ranges().min(width.slots() as usize));
-                self.tile(sink, &rest, width, after.ranges() == 0)?;
-                rest = after;
+            let mut first = 0;
+            while first < rest.ranges() {
+                let width = next_piece(rest.ranges() - first, Level::Zero);
+                let end = rest.ranges().min(first + width.slots() as usize);
+                self.tile(sink, &rest, first..end, width, end == rest.ranges())?;
+                first = end;
             }
         }
         // A table without rows has none of the levels that its pages let expect.
@@ -155,7 +156,7 @@ impl Build {
             self.raise(Level::Two);
         }
         let width = Width::holding(ranges.ranges() as u32);
-        self.tile(sink, &ranges, width, last)?;
+        self.tile(sink, &ranges, 0..ranges.ranges(), width, last)?;
         if self.top == Level::Zero {
             return Ok(());
         }
@@ -201,16 +202,17 @@ impl Build {
         Ok(())
     }
 
-    /// Writes a tile of level 0.
+    /// Writes a tile of level 0 for some of the ranges that were gathered.
     fn tile<S: Sink>(
         &mut self,
         sink: &mut S,
-        ranges: &Gathered,
+        gathered: &Gathered,
+        ranges: std::ops::Range<usize>,
         width: Width,
         last: bool,
     ) -> std::result::Result<(), S::Error> {
         let target = self.targets[0];
-        let mut loads: Vec<f64> = (0..ranges.ranges()).map(|range| ranges.range(range).len() as f64).collect();
+        let mut loads: Vec<f64> = ranges.clone().map(|range| gathered.range(range).len() as f64).collect();
         // The last range of all may go on growing.
         let begun = if last { loads.pop() } else { None };
         self.per_range = mean(&typical(&loads)).or(self.per_range);
@@ -221,8 +223,8 @@ impl Build {
         let tile = self.add(sink, shape)?;
         let size = tile.size;
         let mut pages = memory::zeroed(shape.pages as usize * size.bytes());
-        for slot in 0..ranges.ranges() {
-            for &hash in ranges.range(slot) {
+        for (slot, range) in ranges.enumerate() {
+            for &hash in gathered.range(range) {
                 let (block, positions) = footprint(Level::Zero, shape.num_hashes, shape.blocks(), size, hash);
                 let start = block_start(&tile, block);
                 for &position in &positions[..usize::from(shape.num_hashes)] {
@@ -290,7 +292,8 @@ impl Build {
                 let blocks = bits[first * words..].chunks_exact(words).take(per_page);
                 for (block, words) in (0..).zip(blocks) {
                     let block = &mut page[block_start(&tile, block)..];
-                    each_one(words, |position| set(block, width, position, slot));
+                    let ones = (0..words.len() * 64).filter(|at| words[at / 64] >> (at % 64) & 1 == 1);
+                    ones.for_each(|position| set(block, width, position, slot));
                 }
             }
             tile.special().write(&mut page);
@@ -324,15 +327,4 @@ fn block_start(tile: &TileAddress, block: u64) -> usize {
 #[inline(always)]
 fn set(block: &mut [u8], width: Width, position: usize, slot: usize) {
     block[position * width.bytes() + slot / 8] |= 1 << (slot % 8);
-}
-
-/// Calls `f` with the number of each set bit.
-fn each_one(words: &[u64], mut f: impl FnMut(usize)) {
-    for (i, &word) in words.iter().enumerate() {
-        let mut left = word;
-        while left != 0 {
-            f(i * 64 + left.trailing_zeros() as usize);
-            left &= left - 1;
-        }
-    }
 }

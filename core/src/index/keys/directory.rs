@@ -174,10 +174,7 @@ impl Directory {
 
     /// A tile by its number on its level.
     pub fn tile(&self, level: Level, ordinal: u32) -> Option<TileAddress> {
-        let runs = &self.levels[level as usize];
-        let placed = &runs[runs.partition_point(|placed| placed.first_tile <= ordinal).checked_sub(1)?];
-        let within = ordinal - placed.first_tile;
-        (within < placed.run.tiles).then(|| self.address(placed, within))
+        self.tiles_from(level, ordinal).next()
     }
 
     /// The tiles of a level from number `first` on.

@@ -24,20 +24,10 @@ pub struct Fill {
     rates: [f64; MAX_WIDTH as usize],
 }
 
-/// The bits of a byte as eight counters of a byte each.
-const SPREAD: [u64; 256] = {
-    let mut spread = [0; 256];
-    let mut bit = 0;
-    while bit < 8 {
-        let mut byte = 0;
-        while byte < 256 {
-            spread[byte] |= (byte as u64 >> bit & 1) << (8 * bit);
-            byte += 1;
-        }
-        bit += 1;
-    }
-    spread
-};
+/// The bits of a byte as eight counters of a byte each, the first bit's in the highest.
+fn counters_of(byte: u8) -> u64 {
+    u64::from(byte).wrapping_mul(0x8040_2010_0804_0201) >> 7 & 0x0101_0101_0101_0101
+}
 
 /// How many bits of each slot are set in a block, in rows of so many bytes.
 fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
@@ -47,11 +37,11 @@ fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
         let mut counters = [0u64; MAX_WIDTH as usize / 8];
         for row in rows.chunks_exact(bytes) {
             for (counter, &byte) in counters.iter_mut().zip(row) {
-                *counter += SPREAD[usize::from(byte)];
+                *counter += counters_of(byte);
             }
         }
         for (ones, counts) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {
-            for (ones, count) in ones.iter_mut().zip(counts.to_le_bytes()) {
+            for (ones, count) in ones.iter_mut().zip(counts.to_be_bytes()) {
                 *ones += u16::from(count);
             }
         }

@@ -42,14 +42,4 @@ impl Gathered {
         self.hashes.truncate(distinct);
         self.hashes
     }
-
-    /// The ranges after the first `ranges`.
-    pub fn split_off(&mut self, ranges: usize) -> Gathered {
-        let start = ranges.checked_sub(1).map_or(0, |last| self.ends[last]);
-        let ends = self.ends.split_off(ranges).into_iter().map(|end| end - start).collect();
-        let mut hashes = memory::list(self.hashes.len() - start);
-        hashes.extend_from_slice(&self.hashes[start..]);
-        self.hashes.truncate(start);
-        Gathered { hashes, ends }
-    }
 }

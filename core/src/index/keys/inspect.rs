@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::fill::Fill;
 use super::level::Level;
 use super::rate::{mean, share};
-use super::tile::{TileAddress, TileShape};
+use super::tile::TileAddress;
 use crate::index::page::Pages;
 use crate::memory;
 use crate::sizing::search::greatest_load;
@@ -57,9 +57,7 @@ impl Directory {
         let (mut ranges, mut tiles) = (0.0, 0.0);
         for (first, run) in self.runs_of(Level::Zero) {
             let (slots, fpr) = (f64::from(run.shape.width.slots()), self.options.promised(run.first_slot.into()));
-            let mut of_top = [0; 3];
-            // The tiles of a run mostly have one highest level.
-            self.split_by_top(first..first + run.tiles, &mut of_top);
+            let of_top = self.split_by_top(first, first + run.tiles);
             for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
                 let rate = share(fpr, Level::Zero, top);
                 expected.fpr += count * slots * fpr;
@@ -78,27 +76,13 @@ impl Directory {
         expected
     }
 
-    /// Counts tiles of level 0 by their highest level.
-    fn split_by_top(&self, tiles: std::ops::Range<u32>, counts: &mut [u32; 3]) {
-        // The highest level only ever rises.
-        let mut rest = tiles;
-        while !rest.is_empty() {
-            let top = self.top(rest.start);
-            let end = match top {
-                Level::Zero => self.tiles_alone(Level::Zero),
-                Level::One => self.end_alone_above(),
-                Level::Two => rest.end,
-            };
-            let end = end.clamp(rest.start + 1, rest.end);
-            counts[top as usize] += end - rest.start;
-            rest.start = end;
-        }
-    }
-
-    /// The first tile of level 0 that has a slot in level 2 above it, or the number of tiles.
-    fn end_alone_above(&self) -> u32 {
-        let first = self.covered_from(Level::One).and_then(|first| self.tile(Level::One, first));
-        first.map_or_else(|| self.tiles(Level::Zero), |first| first.first_slot)
+    /// How many tiles of level 0, from number `first` to before `end`, have each level as their highest, which only
+    /// rises from tile to tile.
+    fn split_by_top(&self, first: u32, end: u32) -> [u32; 3] {
+        let below_two = self.covered_from(Level::One).and_then(|first| self.tile(Level::One, first));
+        let one = self.tiles_alone(Level::Zero).clamp(first, end);
+        let two = below_two.map_or(end, |tile| tile.first_slot.clamp(one, end));
+        [one - first, two - one, end - two]
     }
 
     /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which
@@ -122,7 +106,6 @@ impl Directory {
         // The rates at which lookups probe the tiles of the level below that have a slot in this one.
         let mut probed: Vec<f64> = Vec::new();
         let mut survey = Survey::default();
-        let mut known = None;
         for level in Level::ALL.into_iter().rev() {
             let mut below = Vec::new();
             for tile in self.tiles_from(level, 0) {
@@ -131,10 +114,7 @@ impl Directory {
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 match level {
-                    Level::Zero => {
-                        let limit = self.most_elements(&mut known, &tile);
-                        count_ranges(&mut survey, &tile, &fill, rate, limit);
-                    }
+                    Level::Zero => count_ranges(&mut survey, &tile, &fill, rate, self.most_elements(&tile)),
                     _ => {
                         let slots = 0..tile.shape.width.slots();
                         slots.for_each(|slot| memory::push(&mut below, rate * fill.rate(slot as u8)));
@@ -147,20 +127,13 @@ impl Directory {
         Ok(survey)
     }
 
-    /// The most elements of a range in a tile that are not too many; `known` is the last answer.
-    fn most_elements(&self, known: &mut Option<(TileShape, f64, f64)>, tile: &TileAddress) -> f64 {
+    /// The most elements of a range in a tile that are not too many.
+    fn most_elements(&self, tile: &TileAddress) -> f64 {
         let promised = self.options.promised(tile.first_slot.into());
         let own = share(promised, Level::Zero, self.top(tile.ordinal));
         let rate = OVERFULL * own / (1.0 + (OVERFULL - 1.0) * own);
-        if let Some((shape, r, most)) = *known
-            && (shape, r) == (tile.shape, rate)
-        {
-            return most;
-        }
         let bits = tile.shape.blocks() as f64 * f64::from(tile.size.block_bits());
-        let most = greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate);
-        *known = Some((tile.shape, rate, most));
-        most
+        greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate)
     }
 }
 

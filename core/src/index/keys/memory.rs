@@ -1,21 +1,21 @@
 //! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
 //! measurements and fuzzing.
 
-use super::{Build, Damage, Directory, Mark, Options};
+use super::{Build, Damage, Directory, Mark, Options, changes};
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageSize, Pages};
 
 /// Sets the bits of an element in a page. Returns how many bytes changed.
 ///
 /// # Errors
-/// Those of [`Mark::deltas`].
+/// Those of [`changes`].
 pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
-    let deltas = mark.deltas(page)?;
+    let changes = changes(&[mark], page)?;
     mark.special().write(page);
-    for &(offset, value) in deltas.bytes() {
+    for &(offset, value) in &changes {
         page[usize::from(offset)] = value;
     }
-    Ok(deltas.bytes().len())
+    Ok(changes.len())
 }
 
 /// An index in memory.
@@ -64,7 +64,7 @@ impl Index {
     /// Adds an element. Returns how many bytes of how many pages changed.
     ///
     /// # Errors
-    /// Those of [`Directory::grow`] and of [`super::Mark::deltas`].
+    /// Those of [`Directory::grow`] and of [`changes`].
     pub fn insert(&mut self, range: u32, hash: u64) -> Result<(usize, usize), Failure> {
         let places = loop {
             match self.directory.places(range, hash) {

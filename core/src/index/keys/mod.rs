@@ -121,7 +121,7 @@ pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, pages_for, share, target, typical,
 };
 pub use search::Places;
-pub use tile::{Deltas, MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width, changes};
+pub use tile::{MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width, changes};
 
 #[cfg(test)]
 mod tests;

@@ -138,8 +138,7 @@ pub fn pages_for(size: PageSize, level: Level, width: Width, target: Target, loa
         let shape = TileShape { level, width, num_hashes: target.num_hashes, pages };
         mean_rate(shape, size, loads) <= target.fpr
     };
-    let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
-    let blocks = mean * target.bits / f64::from(size.block_bits());
+    let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(size.block_bits());
     let guess = blocks / f64::from(width.blocks_per_page());
     first(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32
 }

@@ -5,8 +5,8 @@
 //!                   ├─▶ tiles of level 1 without a slot in level 2 ─────────────┴▶ tiles of level 0 ─┐
 //!                   └─▶ tiles of level 0 without a slot in level 1 ──────────────────────────────────┴▶ ranges
 //!
-//! adding   on each level: a page, its slot =             1. under the share lock: are all bits set?
-//!          the tile below, on level 0 the range          2. if not: exclusive lock, from the highest level down
+//! adding   on each level: a page, its slot =             under the exclusive lock: bits that are not set yet
+//!          the tile below, on level 0 the range
 //! ```
 //!
 //! A lookup reads one page of each tile that it probes, and holds one lock at a time.
@@ -22,12 +22,10 @@ use crate::parts::Condition;
 ///
 /// # Adding an element
 ///
-/// 1. For each mark, under the share lock of its page: [`Mark::is_set`]. A page after the end of the file has no bits.
-///    If all are set, there is nothing to do: the backend that set them held the exclusive lock until it had inserted
-///    the WAL record, which therefore precedes our commit.
-/// 2. For the others: take the exclusive locks of their pages in the order of their numbers, extending the file if
-///    necessary. Compute the [`changes`](super::changes) of each. In one critical section change the bytes, mark the
-///    buffers dirty and write one record of these pages.
+/// Take the exclusive locks of the pages in the order of their numbers, extending the file if necessary, and compute the
+/// [`changes`](super::changes) of each. In one critical section change the bytes, mark the buffers dirty and write one
+/// record of these pages. If there are none, nothing is left to do: the backend that set the bits held the lock until it
+/// had inserted the WAL record, which therefore precedes our commit.
 ///
 /// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
 /// comes first, with a record of its own: of the metapage and at most one directory page.

@@ -229,25 +229,13 @@ impl Probe {
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
         let Some(page) = self.tile.written(page, self.size, self.page)? else { return Ok(Slots::default()) };
-        Ok(Slots(match self.width.0 {
-            8 => self.rows::<1>(page),
-            16 => self.rows::<2>(page),
-            32 => self.rows::<4>(page),
-            64 => self.rows::<8>(page),
-            _ => self.rows::<16>(page),
-        }))
-    }
-
-    /// The AND of the rows, each of `N` bytes. The page has its full length.
-    #[inline(always)]
-    fn rows<const N: usize>(&self, page: &[u8]) -> u128 {
+        // The AND of the 16 bytes that end where each row does. The page has its full length, and a long header.
         let mut all = u128::MAX;
         for &offset in self.offsets() {
-            let mut row = [0; 16];
-            row[..N].copy_from_slice(&page[usize::from(offset)..][..N]);
-            all &= u128::from_le_bytes(row);
+            let before_end = &page[..usize::from(offset) + self.width.bytes()];
+            all &= u128::from_le_bytes(*before_end.last_chunk().expect("the header of a page has more bytes"));
         }
-        all
+        Ok(Slots(all >> (MAX_WIDTH - self.width.slots())))
     }
 
     /// The bits of the element for one slot of the tile.
@@ -290,36 +278,23 @@ impl Mark {
     fn offsets(&self) -> impl Iterator<Item = u16> {
         self.probe.offsets().iter().map(|row| row + u16::from(self.slot / 8))
     }
-
-    /// The changes to a page after which all of them are set.
-    ///
-    /// # Errors
-    /// Those of [`Probe::slots`].
-    pub fn deltas(&self, page: &[u8]) -> Result<Deltas, Damage> {
-        self.probe.tile.written(Some(page), self.probe.size, self.probe.page)?;
-        let mut deltas = Deltas { len: 0, bytes: [(0, 0); MAX_HASHES] };
-        let bit = 1 << (self.slot % 8);
-        for offset in self.offsets() {
-            deltas.insert(offset, page[usize::from(offset)] | bit, page);
-        }
-        Ok(deltas)
-    }
 }
 
 /// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
-/// and new value of each byte.
+/// and new value of each byte that changes, ascending.
 ///
 /// # Errors
 /// Those of [`Probe::slots`].
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
-    let mut changes: Vec<(u16, u8)> = memory::list(marks.len() * 8);
+    let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {
-        for &change in mark.deltas(page)?.bytes() {
-            memory::push(&mut changes, change);
+        mark.probe.tile.written(Some(page), mark.probe.size, mark.probe.page)?;
+        for offset in mark.offsets() {
+            let (old, bit) = (page[usize::from(offset)], 1 << (mark.slot % 8));
+            if old & bit == 0 {
+                memory::push(&mut changes, (offset, old | bit));
+            }
         }
-    }
-    if marks.len() == 1 {
-        return Ok(changes);
     }
     changes.sort_unstable_by_key(|&(offset, _)| offset);
     changes.dedup_by(|next, kept| {
@@ -330,26 +305,4 @@ pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
         is_same
     });
     Ok(changes)
-}
-
-/// The bytes of one page that change when an element is added, each once.
-#[derive(Clone, Copy, Debug)]
-pub struct Deltas {
-    len: u8,
-    bytes: [(u16, u8); MAX_HASHES],
-}
-
-impl Deltas {
-    fn insert(&mut self, offset: u16, value: u8, page: &[u8]) {
-        let known = self.bytes().iter().any(|(other, _)| *other == offset);
-        if !known && page[usize::from(offset)] != value {
-            self.bytes[usize::from(self.len)] = (offset, value);
-            self.len += 1;
-        }
-    }
-
-    /// Offset in the page and new value of each byte.
-    pub fn bytes(&self) -> &[(u16, u8)] {
-        &self.bytes[..usize::from(self.len)]
-    }
 }

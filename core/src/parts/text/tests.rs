@@ -140,7 +140,7 @@ fn what_rust_lowers_or_raises_to_ascii_is_folded_to_it() {
 
 #[test]
 fn gathered_windows_are_those_of_all_texts() {
-    let mut gathered = Windows::new();
+    let mut gathered = Windows::default();
     let many: Vec<String> = (0..30_000).map(|i| format!("line {i} of many")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     for texts in [&["abcabc", "BCD", "ab"][..], &["", "xyzzy"], &[], &many, &["a1b2c3"]] {

@@ -142,13 +142,12 @@ proptest! {
             let slot = slot * (shape.width.slots() / 8) as u8;
             let mark = tile.probe(hash).mark(slot);
             let page = &mut disk[mark.page() as usize - 3];
-            let deltas = mark.deltas(page).unwrap();
-            let offsets: BTreeSet<u16> = deltas.bytes().iter().map(|(offset, _)| *offset).collect();
-            prop_assert_eq!(offsets.len(), deltas.bytes().len());
-            prop_assert!(deltas.bytes().iter().all(|&(offset, value)| page[usize::from(offset)] != value));
+            let own = changes(&[&mark], page).unwrap();
+            prop_assert!(own.is_sorted_by(|a, b| a.0 < b.0));
+            prop_assert!(own.iter().all(|&(offset, value)| page[usize::from(offset)] != value));
             memory::set(&mark, page).unwrap();
             prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 1, [3, 4, 7][level], 0x1F, 0xFB]);
-            prop_assert!(mark.is_set(Some(page)).unwrap() && mark.deltas(page).unwrap().bytes().is_empty());
+            prop_assert!(mark.is_set(Some(page)).unwrap() && changes(&[&mark], page).unwrap().is_empty());
             // By the formulas alone.
             let (w, bits) = (u64::from(shape.width.slots()), (bytes as u64 - 32) / 16);
             let first = 16 * level as u32;

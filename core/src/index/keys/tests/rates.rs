@@ -106,8 +106,8 @@ fn positions_are_uniform() {
     let mut common = [0; 2];
     for i in 0..elements {
         let [zero, one, two] = Level::ALL.map(|level| {
-            let deltas = tile(level).probe(element(i)).mark(0).deltas(&[0; 8192]).unwrap();
-            deltas.bytes().iter().map(|(offset, _)| usize::from(*offset) - 24).collect::<BTreeSet<_>>()
+            let changes = changes(&[&tile(level).probe(element(i)).mark(0)], &[0; 8192]).unwrap();
+            changes.iter().map(|(offset, _)| usize::from(*offset) - 24).collect::<BTreeSet<_>>()
         });
         common[0] += zero.intersection(&one).count();
         common[1] += two.intersection(&one).count();
