@@ -1,18 +1,18 @@
 //! The pages of an index that is being built.
 //!
-//! The first one is the metapage, which comes last: until then it has zeros.
+//! The first one is the metapage, which comes last.
 
 use super::session;
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::storage::buffer::{self, Pin};
+use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::storage::wal::{self, Change, Edit};
-use pg_bloom_core::index::chain::META_PAGE;
-use pg_bloom_core::index::page::{PAGE_HEADER_BYTES, SPECIAL_BYTES, Sink};
+use crate::pg::storage::wal;
+use pg_bloom_core::index::page::{SPECIAL_BYTES, Sink};
 
 /// A new index, whose pages behind the metapage are written one by one.
 pub struct NewIndex {
     relation: Relation,
+    pages: BulkWrite,
 }
 
 impl NewIndex {
@@ -25,14 +25,12 @@ impl NewIndex {
             let message = format!("index \"{}\" already contains data", relation.name());
             return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        buffer::extend(relation, META_PAGE + 1);
-        Ok(NewIndex { relation })
+        Ok(NewIndex { relation, pages: BulkWrite::start(relation, SPECIAL_BYTES) })
     }
 
     /// Writes the metapage, when all other pages were written.
     pub fn finish(self, meta: &[u8]) {
-        let mut pin = Pin::read(self.relation, META_PAGE);
-        wal::change(self.relation, &mut [Edit::new(&mut pin.exclusive(), Change::Page(meta, SPECIAL_BYTES))]);
+        self.pages.finish(meta);
         session::forget(self.relation);
     }
 }
@@ -40,15 +38,8 @@ impl NewIndex {
 impl Sink for NewIndex {
     type Error = Error;
 
-    fn write(&mut self, number: u32, bytes: &[u8]) -> Result<()> {
-        let (payload, special) = bytes.split_at(PAGE_BYTES - SPECIAL_BYTES);
-        buffer::extend(self.relation, number + 1);
-        let mut pin = Pin::read(self.relation, number);
-        let mut page = pin.exclusive();
-        // A page without a hole, since it will get more bits.
-        wal::make_empty(self.relation, &mut page, special);
-        let payload = Change::Piece(PAGE_HEADER_BYTES as u16, &payload[PAGE_HEADER_BYTES..]);
-        wal::change(self.relation, &mut [Edit::new(&mut page, payload)]);
+    fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
+        self.pages.write(page);
         Ok(())
     }
 }

@@ -6,8 +6,10 @@
 //! | [`lock`] | locks of what a table stands for |
 //! | [`buffer`] | pages under locks |
 //! | [`wal`] | changes of pages with their WAL records |
+//! | [`bulk_write`] | the pages of a relation that is being made |
 
 pub mod buffer;
+pub mod bulk_write;
 pub mod lock;
 pub mod relation;
 pub mod wal;

@@ -69,7 +69,7 @@ impl Layout {
         Layout::new(PAGE_BYTES - special_bytes, special_bytes)
     }
 
-    fn write(self, page: &mut [u8]) {
+    pub(in crate::pg) fn write(self, page: &mut [u8]) {
         for (i, number) in [self.lower, self.upper, self.special, self.size].into_iter().enumerate() {
             page[LOWER_AT + 2 * i..][..2].copy_from_slice(&number.to_ne_bytes());
         }
@@ -181,7 +181,7 @@ fn apply(edit: &mut Edit<'_>) {
 }
 
 /// Writes a whole page with its header, keeping the LSN.
-fn fill(page: &mut [u8], bytes: &[u8], special_bytes: usize) {
+pub(in crate::pg) fn fill(page: &mut [u8], bytes: &[u8], special_bytes: usize) {
     let payload = &bytes[HEADER_BYTES..PAGE_BYTES - special_bytes];
     let used = payload.len() - payload.iter().rev().take_while(|&&byte| byte == 0).count();
     page[size_of::<u64>()..HEADER_BYTES].fill(0);
@@ -240,7 +240,7 @@ pub fn make_empty(relation: Relation, page: &mut Exclusive<'_>, special: &[u8]) 
 }
 
 /// Runs what must not be interrupted by an error.
-fn critical_section(work: impl FnOnce()) {
+pub(in crate::pg) fn critical_section(work: impl FnOnce()) {
     // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it then stops the server,
     // which is what must happen to a change without its record.
     unsafe {
