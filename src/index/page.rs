@@ -3,10 +3,10 @@
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::method::table::Row;
-use crate::pg::storage::buffer::{self, Exclusive, Pin, Shared};
+use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
-use pg_bloom_core::index::keys::{META_PAGE, Mark};
+use pg_bloom_core::index::keys::META_PAGE;
 use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 
@@ -133,17 +133,12 @@ impl Pages for BelowMeta<'_> {
     }
 }
 
-/// Whether the bits of an element are set in a page.
-pub fn is_set(index: Relation, mark: &Mark, page: &Shared<'_>) -> Result<bool> {
-    mark.is_set(Some(page)).map_err(|damage| damaged(index, &damage))
-}
-
 /// Makes a page ready for its first bytes, and checks that one that has some is the one that it should be, with the
 /// header that keeps them.
 ///
 /// # Errors
 /// XX002 for a page that was not made here.
-pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive<'_>) -> Result<()> {
+pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive) -> Result<()> {
     match special.check(page, PAGE_SIZE, at) {
         Ok(()) => {}
         Err(Damage { defect: Defect::NewPage, .. }) => {

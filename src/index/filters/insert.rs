@@ -15,7 +15,6 @@ use crate::index::new_index::meta_page;
 use crate::index::page::{damaged, prepare};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
-use crate::pg::storage::buffer::{Exclusive, Pin};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
@@ -69,7 +68,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
     let relation = index.relation;
     let failed = |damage| damaged(relation, &damage);
-    let mut pin = index.pages().existing(page.page, page.page + 1);
+    let pin = index.pages().existing(page.page, page.page + 1);
     if page.first_free(Some(&pin.shared())).map_err(failed)?.is_none() {
         return Ok(None);
     }
@@ -95,10 +94,9 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
         interrupt::check_for_interrupts();
         let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(wal::MAX_PAGES).collect();
         let extended = |page: u32| directory.chain.allocated().min(page + EXTENDED);
-        let mut pins: Vec<Pin> = batch.iter().map(|&(page, ..)| pages.existing(page, extended(page))).collect();
-        let mut locked: Vec<Exclusive<'_>> = Vec::with_capacity(wal::MAX_PAGES);
-        for (pin, &(at, ..)) in pins.iter_mut().zip(&batch) {
-            let mut page = pin.exclusive();
+        let mut locked = Vec::with_capacity(wal::MAX_PAGES);
+        for &(at, ..) in &batch {
+            let mut page = pages.existing(at, extended(at)).exclusive();
             prepare(relation, slot.tile.special(), at, &mut page)?;
             locked.push(page);
         }
@@ -116,8 +114,7 @@ const EXTENDED: u32 = 256;
 /// Lets lookups find a row whose blocks are written.
 fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
     let relation = index.relation;
-    let mut pin = index.pages().existing(page.page, page.page + 1);
-    let mut locked = pin.exclusive();
+    let mut locked = index.pages().existing(page.page, page.page + 1).exclusive();
     let found = page.slot(&locked, slot.number).map_err(|damage| damaged(relation, &damage))?;
     if found != (State::Claimed, row) {
         let message = format!("slot {} of block {} of index \"{}\" was taken", slot.number, page.page, relation.name());
@@ -132,8 +129,7 @@ fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> 
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
     let relation = index.relation;
-    let mut meta_pin = index.meta()?;
-    let mut meta = meta_pin.exclusive();
+    let mut meta = index.meta()?.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
     if directory != *searched {
         return Ok(directory);
@@ -142,8 +138,7 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     let (number, records) = &growth.page;
-    let mut pin = index.pages().existing(*number, *number + 1);
-    let mut page = pin.exclusive();
+    let mut page = index.pages().existing(*number, *number + 1).exclusive();
     let records = Edit::new(&mut page, Change::Page(records, SPECIAL_BYTES));
     wal::change(relation, &mut [Edit::new(&mut meta, change), records]);
     Ok(index.remember(growth.directory))

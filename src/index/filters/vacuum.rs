@@ -45,8 +45,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
 /// other row before.
 fn free(index: &Index, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
     let relation = index.relation;
-    let mut pin = index.pages().existing(page.page, page.page + 1);
-    let mut locked = pin.exclusive();
+    let mut locked = index.pages().existing(page.page, page.page + 1).exclusive();
     let mut bytes = Vec::with_capacity(rows.len());
     for &(slot, row) in rows {
         let (_, owner) = page.slot(&locked, slot).map_err(|damage| damaged(relation, &damage))?;

@@ -21,8 +21,6 @@ use std::rc::Rc;
 
 /// Hashes whose places are computed at once.
 const AT_ONCE: usize = 4096;
-/// Pages that are pinned at once.
-const PINNED: usize = 16;
 
 /// Adds the element of a row on this page of the table.
 ///
@@ -70,38 +68,35 @@ fn places<K: Kind<Directory = Directory>>(
     }
 }
 
-/// The changes of a page, which is locked.
-type Changed<'p> = (Exclusive<'p>, Vec<(u16, u8)>);
+/// A page that is locked, and what is to change in it.
+type Changed = (Exclusive, Vec<(u16, u8)>);
 
 /// Sets the bits of these marks that are not set yet.
 fn set<K: Kind>(index: &session::Index<K>, directory: &Directory, marks: &[Mark]) -> Result<()> {
     let (relation, pages) = (index.relation, index.pages());
     let mut in_order = memory::collect(marks.iter());
     in_order.sort_unstable_by_key(|mark| mark.page());
-    let of_pages = memory::collect(in_order.chunk_by(|a, b| a.page() == b.page()));
-    for of_pages in of_pages.chunks(PINNED) {
+    let mut changed: Vec<Changed> = memory::list(wal::MAX_PAGES);
+    for of_page in in_order.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
-        let pin = |marks: &&[&Mark]| pages.existing(marks[0].page(), directory.chain.allocated());
-        let mut pins = memory::collect(of_pages.iter().map(pin));
-        let mut changed = memory::list(wal::MAX_PAGES);
-        for (pin, marks) in pins.iter_mut().zip(of_pages) {
-            let mut page = pin.exclusive();
-            prepare(relation, marks[0].special(), marks[0].page(), &mut page)?;
-            let changes = changes(marks, &page).map_err(|damage| damaged(relation, &damage))?;
-            if !changes.is_empty() {
-                changed.push((page, changes));
-            }
-            if changed.len() == wal::MAX_PAGES {
-                write(relation, std::mem::replace(&mut changed, memory::list(wal::MAX_PAGES)));
-            }
+        let at = of_page[0].page();
+        let mut page = pages.existing(at, directory.chain.allocated()).exclusive();
+        prepare(relation, of_page[0].special(), at, &mut page)?;
+        let changes = changes(of_page, &page).map_err(|damage| damaged(relation, &damage))?;
+        if !changes.is_empty() {
+            changed.push((page, changes));
         }
-        write(relation, changed);
+        if changed.len() == wal::MAX_PAGES {
+            write(relation, &mut changed);
+            changed.clear();
+        }
     }
+    write(relation, &mut changed);
     Ok(())
 }
 
 /// Writes changes of at most four pages, with one record if that has room for them.
-fn write(relation: Relation, mut changed: Vec<Changed<'_>>) {
+fn write(relation: Relation, changed: &mut [Changed]) {
     if changed.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
         let edits = changed.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
         let mut edits = memory::collect(edits);
@@ -110,7 +105,7 @@ fn write(relation: Relation, mut changed: Vec<Changed<'_>>) {
         }
         return;
     }
-    for (page, changes) in &mut changed {
+    for (page, changes) in changed {
         for changes in changes.chunks(wal::MAX_PIECES) {
             wal::change(relation, &mut [Edit::new(page, Change::Bytes(changes))]);
         }
@@ -121,8 +116,7 @@ fn write(relation: Relation, mut changed: Vec<Changed<'_>>) {
 #[cold]
 fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -> Result<Rc<Directory>> {
     let relation = index.relation;
-    let mut meta_pin = index.meta()?;
-    let mut meta = meta_pin.exclusive();
+    let mut meta = index.meta()?.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
     if directory.tile_of(Level::Zero, range).is_some() {
         return Ok(directory);
@@ -133,8 +127,7 @@ fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     match &growth.closed {
         Some((number, closed)) => {
-            let mut pin = index.pages().existing(*number, *number + 1);
-            let mut page = pin.exclusive();
+            let mut page = index.pages().existing(*number, *number + 1).exclusive();
             let closed = Edit::new(&mut page, Change::Page(closed, SPECIAL_BYTES));
             wal::change(relation, &mut [Edit::new(&mut meta, change), closed]);
         }

@@ -23,7 +23,7 @@ pub struct Pin(pg_sys::Buffer);
 pub struct Shared<'p>(&'p Pin);
 
 /// A page that nobody else reads or changes.
-pub struct Exclusive<'p>(&'p Pin);
+pub struct Exclusive(Pin);
 
 impl Pin {
     /// Reads a page, which must be there.
@@ -51,7 +51,7 @@ impl Pin {
     }
 
     /// The page under an exclusive lock.
-    pub fn exclusive(&mut self) -> Exclusive<'_> {
+    pub fn exclusive(self) -> Exclusive {
         // SAFETY: as in `shared`.
         unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_EXCLUSIVE as _) };
         Exclusive(self)
@@ -103,7 +103,7 @@ impl Drop for Shared<'_> {
     }
 }
 
-impl Drop for Exclusive<'_> {
+impl Drop for Exclusive {
     fn drop(&mut self) {
         self.0.unlock();
     }
@@ -119,7 +119,7 @@ impl Deref for Shared<'_> {
     }
 }
 
-impl Deref for Exclusive<'_> {
+impl Deref for Exclusive {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -128,7 +128,7 @@ impl Deref for Exclusive<'_> {
     }
 }
 
-impl Exclusive<'_> {
+impl Exclusive {
     /// The buffer's number.
     pub(crate) fn number(&self) -> pg_sys::Buffer {
         self.0.0

@@ -68,8 +68,7 @@ impl BulkWrite {
     pub fn finish(mut self, first: &[u8]) {
         assert_eq!(first.len(), PAGE_BYTES, "the size of a page");
         self.flush();
-        let mut pin = Pin::read(self.relation, 0);
-        let mut page = pin.exclusive();
+        let mut page = Pin::read(self.relation, 0).exclusive();
         critical_section(|| {
             fill(page.bytes_mut(), first, self.special_bytes);
             // SAFETY: the page is pinned and locked exclusively.

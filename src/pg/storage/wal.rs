@@ -96,7 +96,7 @@ pub struct Edit<'e> {
 
 impl<'e> Edit<'e> {
     /// This change of a page.
-    pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
+    pub fn new(page: &'e mut Exclusive, change: Change<'e>) -> Edit<'e> {
         Edit { buffer: page.number(), page: page.bytes_mut(), change }
     }
 }
@@ -232,7 +232,7 @@ fn set_lsn(page: &mut [u8], lsn: u64) {
 ///
 /// # Panics
 /// If the page is none of zeros.
-pub fn make_empty(relation: Relation, page: &mut Exclusive<'_>, special: &[u8]) {
+pub fn make_empty(relation: Relation, page: &mut Exclusive, special: &[u8]) {
     assert_eq!(Layout::of(page), Layout { lower: 0, upper: 0, special: 0, size: 0 }, "a page of zeros");
     let mut bytes = [0; PAGE_BYTES];
     bytes[PAGE_BYTES - special.len()..].copy_from_slice(special);
@@ -253,8 +253,7 @@ pub(in crate::pg) fn critical_section(work: impl FnOnce()) {
 /// Writes the only page of the fork that an unlogged relation is reset to. It goes into the WAL.
 pub fn write_init_page(relation: Relation, bytes: &[u8], special_bytes: usize) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
-    let mut pin = Pin::add_to_init_fork(relation);
-    let mut page = pin.exclusive();
+    let mut page = Pin::add_to_init_fork(relation).exclusive();
     critical_section(|| {
         fill(page.bytes_mut(), bytes, special_bytes);
         // SAFETY: the page is pinned and locked exclusively.
