@@ -65,7 +65,7 @@ fn add(index: &Index, directory: &Directory, places: &Places) -> Result<()> {
             *slot = None;
         }
     }
-    let mut locked: [Option<(Vec<(u16, u8)>, Exclusive<'_>)>; Places::MOST] = Default::default();
+    let mut locked: [Option<(Vec<_>, Exclusive<'_>)>; Places::MOST] = Default::default();
     for (slot, missing) in locked.iter_mut().zip(&mut missing) {
         if let Some((mark, pin)) = missing {
             let mut page = pin.exclusive();
