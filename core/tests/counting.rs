@@ -131,6 +131,7 @@ proptest! {
             prop_assert_eq!(&Numbers::of(&value), &numbers);
             let filter = Counting::parse(&value).unwrap();
             prop_assert!(left.keys().all(|&h| filter.contains(h)), "a false negative");
+            prop_assert_eq!(filter.info().copies.is_none(), numbers.any_saturated());
             for &h in &elements {
                 prop_assert_eq!(filter.contains(h), numbers.has(&positions(&header, h)));
             }

@@ -45,33 +45,6 @@ fn stored_bytes_are_frozen() {
     assert_eq!(bytes, [(0, 0x10), (62, 0x01), (67, 0x20), (177, 0x10), (217, 0x20), (219, 0x02)]);
 }
 
-/// An element that has a position twice is counted there once, so that adding and removing it leaves nothing.
-#[test]
-fn positions_that_coincide_count_once() {
-    let header = Header { num_hashes: 64, ..one_block() };
-    let twice = hash(b"x");
-    let value = added(&empty::<Vec<u8>>(&header), Kind::of(Tag::Text), &[twice]);
-    let filter = Counting::parse(&value).unwrap();
-    let tally = counters::tally(filter.counters);
-    assert!(tally.total == tally.set && tally.set < 64, "{tally:?}");
-    assert_eq!(filter.remove::<Vec<u8>>(&[twice]), Some(empty(&header)));
-}
-
-#[test]
-fn a_saturated_counter_is_never_counted_down() {
-    let x = hash(b"x");
-    for (copies, stays) in [(14, false), (15, true), (16, true), (1000, true)] {
-        let mut value = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &vec![x; copies]);
-        for _ in 0..copies {
-            value = Counting::parse(&value).unwrap().remove(&[x]).unwrap();
-        }
-        let filter = Counting::parse(&value).unwrap();
-        assert_eq!(filter.contains(x), stays, "{copies} copies");
-        assert_eq!(value == empty::<Vec<u8>>(&one_block()), !stays);
-        assert_eq!(filter.info().copies.is_none(), stays);
-    }
-}
-
 #[test]
 fn the_two_types_refuse_each_other() {
     let counting = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a"]));

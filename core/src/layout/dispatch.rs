@@ -2,10 +2,9 @@
 
 use super::blocked::{Blocked, blocks_of};
 use super::classic::{self, Classic};
-use super::name::Layout;
 use super::parquet::Parquet;
 use super::scheme::{Scheme, or_bytes};
-use super::shape::Shape;
+use super::shape::{Layout, Shape};
 use crate::{interrupt, simd};
 
 /// Elements whose bits are set between two checks for interrupts.

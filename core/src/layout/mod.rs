@@ -7,8 +7,7 @@
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
 //! [`Shape`] has layout, number of hashes and number of blocks; its methods (in `dispatch`) are the operations of its
-//! layout; `name` has the layouts' names, `shape` the numbers, `scheme` the trait that `blocked`, `classic` and
-//! `parquet` implement.
+//! layout; `scheme` has the trait that `blocked`, `classic` and `parquet` implement.
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
 //! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks has exactly the elements of blocks
@@ -17,14 +16,12 @@
 mod blocked;
 mod classic;
 mod dispatch;
-mod name;
 mod parquet;
 mod scheme;
 mod shape;
 
 pub use blocked::Blocked;
 pub use classic::Classic;
-pub use name::Layout;
 pub use parquet::{PARQUET_HASHES, Parquet};
 pub use scheme::{Scheme, and_bytes, or_bytes};
-pub use shape::{MAX_HASHES, Shape};
+pub use shape::{Layout, MAX_HASHES, Shape};

@@ -1,6 +1,57 @@
-//! The numbers that decide the bits that an element sets.
+//! The layouts by name, and the numbers that decide the bits that an element sets.
 
-use super::name::Layout;
+/// A layout by name, as chosen by users and kept in the stored form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Layout {
+    /// One 512-bit block for an element; the default.
+    Blocked = 1,
+    /// The textbook filter.
+    Classic = 2,
+    /// Parquet's split block filter.
+    Parquet = 3,
+}
+
+impl Layout {
+    /// Every layout.
+    pub const ALL: [Layout; 3] = [Layout::Blocked, Layout::Classic, Layout::Parquet];
+
+    /// The layout with this stored code.
+    pub fn from_code(code: u8) -> Option<Layout> {
+        Layout::ALL.into_iter().find(|&l| l as u8 == code)
+    }
+
+    /// The name users write.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layout::Blocked => "blocked",
+            Layout::Classic => "classic",
+            Layout::Parquet => "parquet",
+        }
+    }
+
+    /// The layout with this name.
+    pub fn named(name: &str) -> Option<Layout> {
+        Layout::ALL.into_iter().find(|l| l.name() == name)
+    }
+
+    /// Bits of a block.
+    pub const fn block_bits(self) -> u64 {
+        match self {
+            Layout::Blocked => 512,
+            Layout::Classic => 1,
+            Layout::Parquet => 256,
+        }
+    }
+
+    /// Bytes of the dense payload of `blocks` blocks.
+    pub fn payload_bytes(self, blocks: u64) -> u64 {
+        match self {
+            Layout::Classic => blocks.div_ceil(8),
+            _ => blocks.saturating_mul(self.block_bits() / 8),
+        }
+    }
+}
 
 /// The most hashes (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;

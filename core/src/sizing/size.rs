@@ -48,11 +48,9 @@ use super::search::{first, greatest_load};
 use super::{rate, table};
 use std::cell::Cell;
 
-/// The least m of the grid.
+/// The least m of the grid. From as many blocks up sizes are on it.
 const GRID: f64 = 64.0;
-/// From this many blocks up sizes are on the grid.
-const LEAST_ON_GRID: f64 = 64.0;
-/// The same in `classic`, where a block is a bit.
+/// The blocks from which sizes are on it in `classic`, where a block is a bit.
 const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
 
 /// Hashes per element and the bits per element costs, at one rate in the limit of many blocks.
@@ -137,7 +135,7 @@ fn classic_surplus(density: Density) -> f64 {
 
 /// The number of blocks from which sizes are on the grid.
 fn least_on_grid(layout: Layout) -> f64 {
-    if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { LEAST_ON_GRID }
+    if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { GRID }
 }
 
 /// The smallest `m · 2^e ≥ needed` with m from 64 to 126, or 128, for `needed ≥ 64`.

@@ -80,7 +80,7 @@ impl<M: Memory> Set<M> {
         let Some(last) = parts.views().last() else { return Ok(()) };
         self.take_part(memory, &last)?;
         let is_list = self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
-        for view in parts.views().take(parts.len() - 1) {
+        for view in parts.views().take(parts.count - 1) {
             if is_list {
                 // The common hashes are with the last header.
                 self.meet(&view.header)?;

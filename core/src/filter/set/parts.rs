@@ -38,7 +38,8 @@ pub struct Parts<'a> {
     operation: Operation,
     /// Bytes of the largest payload so far.
     pub(super) given: u64,
-    count: usize,
+    /// How many filters there are, at least one.
+    pub(super) count: usize,
     filters: &'a [u8],
 }
 
@@ -112,12 +113,6 @@ impl<'a> Parts<'a> {
     /// How the filters are merged.
     pub fn operation(&self) -> Operation {
         self.operation
-    }
-
-    /// How many filters there are.
-    #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
-    pub fn len(&self) -> usize {
-        self.count
     }
 
     /// The filters, ascending by block count.

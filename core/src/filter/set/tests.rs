@@ -38,7 +38,7 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
         let bytes: Vec<u8> = taken(operation, part, limit)?.to_parts()?;
         assert!(View::parse(&bytes).is_err() && Partial::parse(&bytes).is_err());
         let parts = Parts::parse(&bytes).unwrap();
-        assert_eq!((parts.operation(), parts.views().count()), (operation, parts.len()));
+        assert_eq!((parts.operation(), parts.views().count()), (operation, parts.count));
         set.take_parts(memory, &parts)?;
     }
     let value: Vec<u8> = set.finish(memory, limit)?;

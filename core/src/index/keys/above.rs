@@ -80,23 +80,17 @@ impl Above {
     /// Keeps a slot.
     pub fn keep(&mut self, size: PageSize, target: Target, slot: Kept, load: f64) {
         memory::push(&mut self.loads, load);
-        let slot = match (slot, self.blocks) {
-            (Kept::Hashes(hashes), Some(blocks)) => {
-                Kept::Bits(bits_of(&hashes, self.level, target.num_hashes, blocks, size))
-            }
-            (slot, _) => slot,
-        };
         self.held += match &slot {
             Kept::Hashes(kept) | Kept::Bits(kept) => kept.len(),
         };
         memory::push(&mut self.slots, slot);
         if self.blocks.is_none() && self.held > self.hold {
-            let blocks = self.blocks_for(size, target, &typical(&self.loads), 1);
-            self.blocks = Some(blocks);
-            for at in 0..self.slots.len() {
-                if let Kept::Hashes(hashes) = &self.slots[at] {
-                    self.slots[at] = Kept::Bits(bits_of(hashes, self.level, target.num_hashes, blocks, size));
-                }
+            self.blocks = Some(self.blocks_for(size, target, &typical(&self.loads), 1));
+        }
+        let Some(blocks) = self.blocks else { return };
+        for slot in &mut self.slots {
+            if let Kept::Hashes(hashes) = slot {
+                *slot = Kept::Bits(bits_of(hashes, self.level, target.num_hashes, blocks, size));
             }
         }
     }

@@ -141,14 +141,7 @@ impl TileAddress {
         // A payload has 128 · block_bits bits, so offsets stay below the size of a page.
         let offsets =
             positions.map(|position| (PAGE_HEADER_BYTES + (row + u32::from(position)) as usize * width.bytes()) as u16);
-        Probe {
-            page: self.first_page + (block / per_page) as u32,
-            tile: self.special(),
-            size: self.size,
-            width,
-            num_hashes,
-            offsets,
-        }
+        Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets }
     }
 
     /// The bits of a page of this tile; `None` if it was never written.
@@ -209,17 +202,14 @@ impl Iterator for Slots {
 pub struct Probe {
     /// The page to read.
     pub page: PageNumber,
-    tile: Special,
-    size: PageSize,
-    width: Width,
-    num_hashes: u8,
+    tile: TileAddress,
     /// Where the rows begin in the page.
     offsets: [u16; MAX_HASHES],
 }
 
 impl Probe {
     fn offsets(&self) -> &[u16] {
-        &self.offsets[..usize::from(self.num_hashes)]
+        &self.offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
     /// The slots that may have the element. The page is `None` if it is after the end of the file.
@@ -228,14 +218,15 @@ impl Probe {
     /// Those of [`Special::check`] for a page that is not of this tile.
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
-        let Some(page) = self.tile.written(page, self.size, self.page)? else { return Ok(Slots::default()) };
+        let TileAddress { shape: TileShape { width, .. }, size, .. } = self.tile;
+        let Some(page) = self.tile.special().written(page, size, self.page)? else { return Ok(Slots::default()) };
         // The AND of the 16 bytes that end where each row does. The page has its full length, and a long header.
         let mut all = u128::MAX;
         for &offset in self.offsets() {
-            let before_end = &page[..usize::from(offset) + self.width.bytes()];
+            let before_end = &page[..usize::from(offset) + width.bytes()];
             all &= u128::from_le_bytes(*before_end.last_chunk().expect("the header of a page has more bytes"));
         }
-        Ok(Slots(all >> (MAX_WIDTH - self.width.slots())))
+        Ok(Slots(all >> (MAX_WIDTH - width.slots())))
     }
 
     /// The bits of the element for one slot of the tile.
@@ -243,7 +234,8 @@ impl Probe {
     /// # Panics
     /// If the tile has no such slot.
     pub fn mark(self, slot: u8) -> Mark {
-        assert!(u32::from(slot) < self.width.slots(), "slot {slot} of a tile of {}", self.width.slots());
+        let slots = self.tile.shape.width.slots();
+        assert!(u32::from(slot) < slots, "slot {slot} of a tile of {slots}");
         Mark { probe: self, slot }
     }
 }
@@ -263,7 +255,7 @@ impl Mark {
 
     /// The special space of the page, to be written with the first bits of a page that is all zero.
     pub fn special(&self) -> Special {
-        self.probe.tile
+        self.probe.tile.special()
     }
 
     /// Whether all of them are set.
@@ -288,7 +280,7 @@ impl Mark {
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {
-        mark.probe.tile.written(Some(page), mark.probe.size, mark.probe.page)?;
+        mark.probe.tile.payload(Some(page), mark.page())?;
         for offset in mark.offsets() {
             let (old, bit) = (page[usize::from(offset)], 1 << (mark.slot % 8));
             if old & bit == 0 {
