@@ -12,9 +12,8 @@ use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::buffer::Pin;
 use crate::pg::storage::relation::{File, Relation};
-use pg_bloom_core::index::chain::{Chain, META_PAGE};
-use pg_bloom_core::index::page::{Damage, Defect, PageSize, Pages};
-use pg_bloom_core::index::{filters, keys};
+use pg_bloom_core::index::chain::{META_PAGE, Tiles};
+use pg_bloom_core::index::page::{Damage, Defect};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -38,39 +37,10 @@ struct Entry {
     kept: Rc<dyn Any>,
 }
 
-/// Where the tiles of an index are, as its metapage and the pages after it say.
-pub trait Tiles: Sized + 'static {
-    /// Reads it.
-    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error>;
-
-    /// What its metapage says.
-    fn chain(&self) -> &Chain;
-}
-
-impl Tiles for keys::Directory {
-    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
-        keys::Directory::read(pages, size)
-    }
-
-    fn chain(&self) -> &Chain {
-        &self.chain
-    }
-}
-
-impl Tiles for filters::Directory {
-    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error> {
-        filters::Directory::read(pages, size)
-    }
-
-    fn chain(&self) -> &Chain {
-        &self.chain
-    }
-}
-
 /// A kind of index: what is known of the column of one.
 pub trait Kind: Sized + 'static {
     /// Where the tiles of such an index are.
-    type Directory: Tiles;
+    type Directory: Tiles + 'static;
 
     /// Looks at the column.
     ///

@@ -53,6 +53,18 @@ pub(super) const fn room(size: PageSize) -> usize {
     size.payload_bytes() - DIRECTORY_HEADER
 }
 
+/// Where the tiles of an index are, as its metapage and the directory pages say.
+pub trait Tiles: Sized {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`Damage`] for pages that no code here writes; those of reading.
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error>;
+
+    /// What all metapages say.
+    fn chain(&self) -> &Chain;
+}
+
 /// What the metapages of both indexes say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {

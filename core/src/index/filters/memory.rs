@@ -4,6 +4,7 @@
 use super::group::{Group, slot_bits};
 use super::{Build, Condition, Directory, Piece, RowPage, Slot};
 use crate::filter::View;
+use crate::index::chain::Tiles;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ use super::directory::Directory;
 use super::group::{Group, Holds};
 use super::row_page::room;
 use super::tile::Tile;
-use crate::index::chain::{Form, META_PAGE, Stored};
+use crate::index::chain::{Chain, Form, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
@@ -86,15 +86,17 @@ fn parse_group(bytes: &mut Reader<'_>, page: PageNumber) -> Result<Group, Damage
     Ok(Group::new(holds, shape, Kind { tag, name }))
 }
 
-impl Directory {
-    /// Reads metapage and directory pages.
-    ///
-    /// # Errors
-    /// [`Damage`] for pages that no code here writes; those of reading.
-    pub fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
+impl Tiles for Directory {
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
         Ok(Directory::parse(Stored::read(&FORM, pages, size)?, size)?)
     }
 
+    fn chain(&self) -> &Chain {
+        &self.chain
+    }
+}
+
+impl Directory {
     fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
         require(stored.open.is_empty(), || Damage::field(META_PAGE, "bytes of records", stored.open.len() as u64))?;
         let mut directory = Directory::empty(size);

@@ -20,7 +20,7 @@ use super::level::MAX_HASHES;
 use super::rate::check_fpr;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error;
-use crate::index::chain::{Form, META_PAGE, Stored};
+use crate::index::chain::{Chain, Form, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, require};
 
 const FORM: Form = Form { magic: *b"bfix", fields: 32 };
@@ -83,15 +83,17 @@ fn parse_runs(records: &[u8], page: PageNumber) -> Result<Vec<Run>, Damage> {
     records.chunks_exact(RUN_BYTES).zip(0..).map(run).collect()
 }
 
-impl Directory {
-    /// Reads metapage and directory pages.
-    ///
-    /// # Errors
-    /// [`Damage`] for pages that no code here writes; those of reading.
-    pub fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
+impl Tiles for Directory {
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
         Ok(Directory::parse(Stored::read(&FORM, pages, size)?, size)?)
     }
 
+    fn chain(&self) -> &Chain {
+        &self.chain
+    }
+}
+
+impl Directory {
     fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
         let mut bytes = Reader(&stored.fields);
         let rate = f64::from_bits(bytes.u64());

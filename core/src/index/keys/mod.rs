@@ -40,7 +40,7 @@
 //! | to | it calls |
 //! |---|---|
 //! | build | [`Build::range`] for each range, [`Build::finish`]; [`Sink`] takes the pages; [`Directory::write_meta`] |
-//! | read the directory | [`Directory::read`]; later [`Chain::is_current`] on the metapage |
+//! | read the directory | [`Tiles::read`]; later [`Chain::is_current`] on the metapage |
 //! | insert | [`Directory::places`]: at most one page of each level. [`Places`] has the steps and the order of locks |
 //! | add a tile | [`Directory::grow`], if `places` returns `None`: changes the metapage and perhaps a directory page |
 //! | look up | [`Directory::search`]; one share lock at a time, which [`Pages::with`] takes |
@@ -106,7 +106,7 @@ mod rate;
 mod search;
 mod tile;
 
-pub use crate::index::chain::{Chain, META_PAGE};
+pub use crate::index::chain::{Chain, META_PAGE, Tiles};
 pub use crate::index::page::{
     Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, SPECIAL_BYTES,
     Sink, Special,
