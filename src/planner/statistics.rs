@@ -122,22 +122,16 @@ pub fn is_own(call: &Call, oid: pg_sys::Oid, type_name: &CStr) -> bool {
 }
 
 impl Column<'_> {
-    /// Of the most common values those for which `contains` says so, and all of them: as shares of all rows.
+    /// Of the most common values those for which `contains` says so, and all that were probed: as shares of all rows.
     pub fn common(&self, contains: impl Fn(Element) -> bool) -> (f64, f64) {
         let flags = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
         self.with_slot(pg_sys::STATISTIC_KIND_MCV, flags, |values, shares| {
-            // The most common first, each by itself; of the rest one stands for its neighbours.
-            let (each, rest) = shares.split_at(shares.len().min(SAMPLE));
-            let stride = rest.len().div_ceil(SAMPLE).max(1);
-            let weights = each.chunks(1).chain(rest.chunks(stride));
-            let (mut found, mut all, mut first) = (0.0, 0.0, 0);
-            for (i, shares) in weights.enumerate() {
-                let weight: f64 = shares.iter().map(|&share| f64::from(share)).sum();
-                all += weight;
-                if self.probe(i, || contains(Element { datum: values[first] })) {
-                    found += weight;
+            let (mut found, mut all) = (0.0, 0.0);
+            for (i, (&datum, &share)) in values.iter().zip(shares).take(SAMPLE).enumerate() {
+                all += f64::from(share);
+                if self.probe(i, || contains(Element { datum })) {
+                    found += f64::from(share);
                 }
-                first += shares.len();
             }
             Some((found, all))
         })
