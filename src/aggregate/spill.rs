@@ -44,6 +44,8 @@ impl Run {
 pub struct Spill {
     context: pg_sys::MemoryContext,
     file: Temporary,
+    /// A second file, to which the first is rewritten without repetitions.
+    spare: Option<Temporary>,
     runs: Vec<Run>,
     /// How many hashes the file had when few of them were known to be repetitions.
     distinct: usize,
@@ -53,7 +55,7 @@ impl Spill {
     /// An empty file, which lives as long as the group.
     pub fn new(call: &Call) -> Result<*mut Spill> {
         let context = call.require_aggregate()?;
-        let spill = Spill { context, file: Temporary::new(context), runs: Vec::new(), distinct: 0 };
+        let spill = Spill { context, file: Temporary::new(context), spare: None, runs: Vec::new(), distinct: 0 };
         Ok(PgMemoryContexts::For(context).leak_and_drop_on_delete(spill))
     }
 
@@ -100,7 +102,8 @@ impl Spill {
     }
 
     fn drop_repetitions(&mut self) -> Result<()> {
-        let mut file = Temporary::new(self.context);
+        let mut file = self.spare.take().unwrap_or_else(|| Temporary::new(self.context));
+        file.clear();
         let mut run = Run { first: 0, ends: [0; RANGES] };
         self.for_each_batch(&[], |hashes| {
             let distinct = sparse::sort_distinct(hashes, 0);
@@ -109,7 +112,7 @@ impl Spill {
         })?;
         (1..RANGES).for_each(|range| run.ends[range] += run.ends[range - 1]);
         self.distinct = file.len() as usize;
-        self.file = file;
+        self.spare = Some(std::mem::replace(&mut self.file, file));
         self.runs.clear();
         self.runs.push(run);
         Ok(())

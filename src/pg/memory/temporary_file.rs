@@ -54,6 +54,11 @@ impl Temporary {
         self.len
     }
 
+    /// Forgets all hashes: what is appended then takes their place.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// Appends hashes, eight little-endian bytes each.
     ///
     /// # Errors
