@@ -96,7 +96,7 @@ fn parallel_unsized_builds_keep_the_promise() {
 
 #[test]
 fn large_sized_builds_are_the_union_of_their_parts() {
-    // More than the mebibyte from which a state has a batch for each range of hashes.
+    // Far more than the cache has room for.
     let mut client = database("sized", "generate_series(1, 2000000) AS i, LATERAL (SELECT i % 1500000 AS x) AS xs");
     for layout in LAYOUTS {
         let whole = md5(&mut client, &format!("SELECT bloom_agg(x, 1500000, 0.01, '{layout}') FROM t"));
