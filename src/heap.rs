@@ -17,9 +17,10 @@
 
 use crate::pg::call::Element;
 use crate::pg::memory::CACHE_LINE;
-use crate::pg::storage::buffer::{Pin, Shared, approach};
+use crate::pg::storage::buffer::{Pin, Shared};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::version::{self, attribute};
+use pg_bloom_core::simd;
 use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varsize_any};
 use std::cell::OnceCell;
 
@@ -228,7 +229,7 @@ impl<'p> HeapPage<'p> {
         let at = PAGE_HEADER + line * LINE;
         if at + LINE <= PAGE_BYTES {
             let (start, ..) = parts_of_line(self.field(at));
-            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| approach(self.start.wrapping_add(start + byte)));
+            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.start, start + byte));
         }
     }
 

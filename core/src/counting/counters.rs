@@ -84,7 +84,7 @@ pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
 #[inline]
 pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     let start = reduce(hash, shape.blocks) as usize * BLOCK_BYTES;
-    (0..BLOCK_BYTES / CACHE_LINE).for_each(|line| prefetch_line(payload, start + line * CACHE_LINE));
+    (0..BLOCK_BYTES / CACHE_LINE).for_each(|line| prefetch_line(payload.as_ptr(), start + line * CACHE_LINE));
 }
 
 /// Calls `change` with the byte of each counter of an element that isn't saturated, and with one in that counter.

@@ -80,7 +80,7 @@ impl Scheme for Blocked {
 
     #[inline(always)]
     fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
-        prefetch(payload, Self::offset(shape, hash));
+        prefetch(payload.as_ptr(), Self::offset(shape, hash));
     }
 
     fn spread(small: &[u8], large: &mut [u8], q: u64) {

@@ -55,7 +55,7 @@ impl Scheme for Classic {
 
     #[inline(always)]
     fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
-        bits(shape, hash).for_each(|bit| prefetch(payload, (bit >> 3) as usize));
+        bits(shape, hash).for_each(|bit| prefetch(payload.as_ptr(), (bit >> 3) as usize));
     }
 
     fn spread(small: &[u8], large: &mut [u8], q: u64) {

@@ -61,7 +61,7 @@ impl Scheme for Parquet {
 
     #[inline(always)]
     fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
-        prefetch(payload, offset(shape, hash));
+        prefetch(payload.as_ptr(), offset(shape, hash));
     }
 
     fn spread(small: &[u8], large: &mut [u8], q: u64) {

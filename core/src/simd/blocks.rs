@@ -63,7 +63,7 @@ mod avx512 {
     #[inline(always)]
     fn prefetch_ahead(payload: &[u8], blocks: Blocks, hashes: &[u64], i: usize) {
         if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
-            prefetch(payload, reduce(ahead, blocks.count) as usize * size_of::<Block>());
+            prefetch(payload.as_ptr(), reduce(ahead, blocks.count) as usize * size_of::<Block>());
         }
     }
 

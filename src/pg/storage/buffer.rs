@@ -12,6 +12,7 @@
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::memory::CACHE_LINE;
+use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::ops::Deref;
 use std::thread::panicking;
@@ -59,7 +60,7 @@ impl Pin {
 
     /// Lets the processor fetch the page from memory while it does something else.
     pub fn approach(&self) {
-        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| approach(self.start().wrapping_add(at)));
+        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| simd::prefetch(self.start(), at));
     }
 
     pub(crate) fn start(&self) -> *mut u8 {
@@ -73,19 +74,6 @@ impl Pin {
             unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_UNLOCK as _) };
         }
     }
-}
-
-/// Lets the processor fetch a byte, and those beside it, from memory while it does something else.
-#[inline(always)]
-pub(crate) fn approach(byte: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults, whatever the address, and reads nothing that the program can see.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(byte.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = byte;
 }
 
 impl Drop for Pin {
