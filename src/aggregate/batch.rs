@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The memory that a hash needs is prefetched when it arrives, long before its bits are set with those of the others.
-//! Building a filter of 12 MB from 10 million URLs takes 1.17 times as long as building a HyperLogLog sketch of them on
-//! an AMD EPYC, and 1.45 times on an Intel Xeon without huge pages.
+//! On an Intel Xeon a large filter would be built 12 % faster with a batch for each range of its blocks, on an AMD EPYC
+//! more slowly.
 
 use super::payload::Payload;
 use super::site::ElementState;

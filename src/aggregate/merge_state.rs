@@ -1,4 +1,4 @@
-//! How states of an aggregate merge, travel between processes, and end.
+//! How states of `bloom_agg` merge, travel between processes, and end.
 //!
 //! Nobody knows how many processes an unsized build has, or how many elements they have in total: workers that were
 //! planned may not start, and one process may hand over many states. So what a process hands over is exact, regardless

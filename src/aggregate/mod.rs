@@ -3,7 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `bloom_agg`, `merge_agg`, `counting_agg` | the SQL functions of the aggregates |
-//! | `site`, `parameters` | what a call site remembers, and what its groups share |
+//! | `site`, `parameters` | how rows are added, what a call site remembers, and what its groups share |
 //! | `state`, `batch`, `spill`, `merge_state` | the state of `bloom_agg`: how it grows, merges and ends |
 //! | `set_state`, `list` | that of `bloom_union_agg` and `bloom_intersection_agg` |
 //! | `counting_state` | that of `counting_bloom_agg` and `counting_bloom_union_agg` |

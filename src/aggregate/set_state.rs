@@ -122,7 +122,7 @@ impl SetState {
     /// Takes a filter.
     ///
     /// # Errors
-    /// Those of a union, except for sizes of which a later filter may still be a multiple.
+    /// Those of a union. Sizes that don't divide each other are no error yet: a later filter may be a multiple of both.
     pub fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
         set.take(&mut memory, view).during(aggregate(set.operation()))

@@ -1,4 +1,4 @@
-//! What a call site of an aggregate over elements remembers between rows.
+//! Aggregates over elements: their transition and final functions, and what a call site remembers between rows.
 
 use super::parameters::{Params, SharedParams};
 use super::tag::State;

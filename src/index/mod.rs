@@ -9,7 +9,7 @@
 //! | `keys` | the index over the keys of rows: a filter for each range |
 //! | `filters` | the index over a column of filters |
 //! | `parts` | the index over what is in values: members, windows of text, words, JSON |
-//! | `kind`, `kinds` | what both do for PostgreSQL's verbs; of which kind an index is |
+//! | `kind`, `kinds` | what each kind does for PostgreSQL's verbs; of which kind an index is |
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `new_index` | the pages of an index that is being built |
 //! | `inspect` | `bloom_index_info`, `bloom_index_check` |

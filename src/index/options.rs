@@ -79,7 +79,7 @@ pub fn check(fpr: f64, most: f64) -> Result<()> {
     let (least, keys) = (decimal(MIN_FPR), MAX_FPR);
     Err(invalid_parameter(format!("option \"fpr\" is {fpr}"))
         .detail(format!(
-            "It must be between {least} and {keys}, or {MAX_PART_FPR} in an operator class with many keys for each row."
+            "It must be between {least} and {keys}, or up to {MAX_PART_FPR} in an operator class over parts of values."
         ))
         .hint("It is the share of all ranges that are read unnecessarily for an absent key. Leave it out for the default."))
 }

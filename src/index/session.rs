@@ -1,7 +1,7 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
-//! It is found by the index and a number in the relation cache, which forgets the number whenever anything about the
-//! index changes, and so what was kept of a file that is no longer the index's. What is kept stays true while it is
+//! It is found by the index and a number in the relation cache, which drops the number whenever anything about the index
+//! changes: then what was kept is no longer found. What is kept stays true while it is
 //! used: tiles never move. A directory may lack tiles that were added since, which is found out by comparing four bytes
 //! of the metapage.
 //!

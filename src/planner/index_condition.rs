@@ -18,7 +18,8 @@ use crate::pg::value::array;
 use pgrx::pg_sys::{self, Datum};
 use std::ffi::CStr;
 
-/// The strategy of operators that ask a filter, and the support functions that make keys: as in `index/filters`.
+/// The strategy of operators that ask a filter, and the support functions that make keys: as in `index/validate`, which
+/// this room may not use.
 const ASKS: i16 = 2;
 const KEY_OF_ELEMENT: i16 = 1;
 const KEY_OF_ARRAY: i16 = 2;

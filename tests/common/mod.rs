@@ -29,7 +29,7 @@ pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
 /// A type of elements, and distinct values of it as an expression of the integer i.
 pub type Kind = (&'static str, &'static str);
 
-/// At least one type of each key kind that every supported version of PostgreSQL has. [`TYPES`] makes `mood` and
+/// Types of most key kinds, all of which every supported version of PostgreSQL has. [`TYPES`] makes `mood` and
 /// `pair`.
 pub const KINDS: [Kind; 24] = [
     ("smallint", "(i % 30000)::smallint"),

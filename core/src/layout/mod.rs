@@ -6,8 +6,8 @@
 //! | [`Classic`] | one bit | k bits anywhere |
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
-//! [`Shape`] has layout, number of hashes and number of blocks; its methods (in `dispatch`) are the operations of its
-//! layout; `scheme` has the trait that `blocked`, `classic` and `parquet` implement.
+//! [`Shape`] (in `shape`) has layout, number of hashes and number of blocks; its methods (in `dispatch`) are the
+//! operations of its layout; `scheme` has the trait that `blocked`, `classic` and `parquet` implement.
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
 //! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks has exactly the elements of blocks

@@ -1,7 +1,8 @@
-//! INSERT, and UPDATE to another page: the bits of the new row's keys.
+//! INSERT, and UPDATE to another page: the bits of the new row's keys. Over parts of rows these are many.
 //!
-//! Most of a row's parts are in the rows beside it, and most of those are remembered. The bits of the others are set
-//! under exclusive locks, with a record for up to four pages, which are locked in the order of their numbers.
+//! Most of them are in the rows beside it, and most of those are remembered. The bits of the others are set under
+//! exclusive locks, with a record for up to four pages, which are locked in the order of their numbers; more bytes of
+//! one page than a record takes have several records.
 
 use super::column::Index;
 use super::known::{Known, is_known, remember};
@@ -22,7 +23,7 @@ use std::rc::Rc;
 /// Hashes whose places are computed at once.
 const AT_ONCE: usize = 4096;
 
-/// Adds the element of a row on this page of the table.
+/// Adds the key of a row.
 ///
 /// # Errors
 /// XX002 for damage; 54000 if there are no numbers left for pages or ranges.

@@ -1,8 +1,8 @@
 //! Keys that this session has added to a range of an index, or seen there: it need not look at their bits again.
 //!
 //! Of a line's hundred windows nine in ten are in the lines beside it. Bits are never cleared, and the WAL record that
-//! set one was written before it was seen, so it precedes the commit of every row that relies on it. An index whose file
-//! gets other contents gets another number: see [`crate::index::session`].
+//! set one was written before it was seen, so it precedes the commit of every row that relies on it. An index whose
+//! file gets other contents gets another number: see [`crate::index::session`].
 
 use pg_bloom_core::memory;
 use std::cell::RefCell;

@@ -8,7 +8,7 @@ use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::Datum;
 
-/// Adds the parts of a row on this page of the table.
+/// Adds the parts of a row.
 ///
 /// # Errors
 /// XX002 for damage; 54000 if there are no numbers left for pages or ranges.

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! Pin ── shared() ────▶ Shared      reads the bytes
-//!     └─ exclusive() ─▶ Exclusive   reads them; only `wal` changes them, which writes the record in the same step
+//!     └─ exclusive() ─▶ Exclusive   reads them; `wal` changes them, and writes the record in the same step
 //! ```
 //!
-//! So an exclusive lock can't be given up with a change that has no record: there is no other way to change a page.
+//! So an exclusive lock can't be given up with a change that lacks its record: besides `wal` only `bulk_write` changes a
+//! page, the first of a new relation.
 //!
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
 //! ends, so guards do nothing while a panic is under way.
@@ -46,7 +47,7 @@ impl Pin {
 
     /// The page under a share lock.
     pub fn shared(&self) -> Shared<'_> {
-        // SAFETY: pinned, and not locked, since locks borrow the pin.
+        // SAFETY: pinned, and not locked, since locks borrow the pin or own it.
         unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_SHARE as _) };
         Shared(self)
     }
@@ -122,7 +123,7 @@ impl Exclusive {
         self.0.0
     }
 
-    /// The bytes, for `wal` to change.
+    /// The bytes, for `wal` and `bulk_write` to change.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
         unsafe { std::slice::from_raw_parts_mut(self.0.start(), PAGE_BYTES) }

@@ -12,7 +12,7 @@
 //!
 //! A crash replays the WAL from where the last complete checkpoint began. A page whose record is older than that must
 //! be on disk then; but a checkpoint that begins between the record and the writing may not know of the page. So if one
-//! began since the first record, the file is brought to disk at the end, before the transaction can commit. A later one
+//! began since the build did, the file is brought to disk at the end, before the transaction can commit. A later one
 //! has been notified of all pages.
 
 use super::buffer::Pin;

@@ -1,5 +1,5 @@
-//! Locks that PostgreSQL's own commands never take: on what a table stands for, in three parts, each until the
-//! transaction ends or it is given back. PostgreSQL itself locks tables as relations, never as objects.
+//! Locks of a filter set: of its table and a number, each until the transaction ends or it is given back. PostgreSQL's
+//! own commands never take them: they lock tables as relations, never as objects.
 
 use pgrx::pg_sys::{self, Oid};
 

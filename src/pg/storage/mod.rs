@@ -3,7 +3,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`relation`] | indexes and tables that are open |
-//! | [`lock`] | locks of what a table stands for |
+//! | [`lock`] | locks of a filter set |
 //! | [`buffer`] | pages under locks |
 //! | [`wal`] | changes of pages with their WAL records |
 //! | [`bulk_write`] | the pages of a relation that is being made |

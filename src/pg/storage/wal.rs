@@ -28,7 +28,7 @@ const LOWER_AT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_lower);
 const LAYOUT_VERSION: usize = pg_sys::PG_PAGE_LAYOUT_VERSION as usize;
 /// The most pages of a record.
 pub const MAX_PAGES: usize = 4;
-/// The most bytes that a page's pieces may change; one that changes more is written as a whole.
+/// The most bytes that a page's pieces may change in one record.
 pub const MAX_PIECES: usize = 64;
 /// Bytes of a piece's offset and length.
 const PIECE_HEADER: usize = 4;

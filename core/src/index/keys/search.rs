@@ -9,7 +9,7 @@
 //!          the tile below, on level 0 the range
 //! ```
 //!
-//! A lookup reads one page of each tile that it probes, and holds one lock at a time.
+//! A lookup reads one page of each tile that it probes for each hash that it asks for, and holds one lock at a time.
 
 use super::directory::Directory;
 use super::level::Level;
@@ -24,7 +24,7 @@ use crate::parts::Condition;
 ///
 /// Take the exclusive locks of the pages in the order of their numbers, extending the file if necessary, and compute the
 /// [`changes`](super::changes) of each. In one critical section change the bytes, mark the buffers dirty and write one
-/// record of these pages. If there are none, nothing is left to do: the backend that set the bits held the lock until it
+/// record of these pages. A page that has no changes needs nothing: the backend that set its bits held the lock until it
 /// had inserted the WAL record, which therefore precedes our commit.
 ///
 /// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
