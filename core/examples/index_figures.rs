@@ -17,8 +17,8 @@
 //! | 60,000,000 | built | 3.89 | 7.03 | 7.07 | 0.69 | 0.51 | 231 |
 //! | | appended | 4.48 | 18.91 | 19.10 | 0.86 | 0.40 | 73 |
 //!
-//! The same by the model, which counts every page, for three levels and for two whose rate follows the table in the same
-//! way:
+//! The same by the model, which counts every page, for three levels and for two whose rate follows the table in the
+//! same way:
 //!
 //! | rows | | bytes a row | index pages, absent key | heap pages |
 //! |---:|---|---:|---:|---:|

@@ -1,9 +1,8 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
-//! It is found by the index and a number in the relation cache, which drops the number whenever anything about the index
-//! changes: then what was kept is no longer found. What is kept stays true while it is
-//! used: tiles never move. A directory may lack tiles that were added since, which is found out by comparing four bytes
-//! of the metapage.
+//! It is found by the index and a number in the relation cache, which drops the number whenever anything about the
+//! index changes: then what was kept is no longer found. What is kept stays true while it is used: tiles never move. A
+//! directory may lack tiles that were added since, which is found out by comparing four bytes of the metapage.
 //!
 //! Nobody changes a page of the directory without the lock of the metapage, of all locks the first; so it is read under
 //! that lock.

@@ -5,8 +5,8 @@
 //!     └─ exclusive() ─▶ Exclusive   reads them; `wal` changes them, and writes the record in the same step
 //! ```
 //!
-//! So an exclusive lock can't be given up with a change that lacks its record: besides `wal` only `bulk_write` changes a
-//! page, the first of a new relation.
+//! So an exclusive lock can't be given up with a change that lacks its record: besides `wal` only `bulk_write` changes
+//! a page, the first of a new relation.
 //!
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
 //! ends, so guards do nothing while a panic is under way.

@@ -55,9 +55,9 @@
 //! The example `index_figures` measures indexes in memory, and counts each page of larger ones by a model; its page has
 //! the figures. With three levels a lookup of an absent key reads 6.6 index pages at a billion rows, with two levels
 //! whose rate follows the table in the same way 132. Wider ranges would save pages as well. But two levels that read as
-//! few at a billion rows need 128 pages per range, all of which a lookup of a present key reads, instead of 8. They also
-//! need more bits, since blocks of low rates waste more. So there is a third level as soon as there are more than 512
-//! tiles below.
+//! few at a billion rows need 128 pages per range, all of which a lookup of a present key reads, instead of 8. They
+//! also need more bits, since blocks of low rates waste more. So there is a third level as soon as there are more than
+//! 512 tiles below.
 
 mod above;
 mod build;

@@ -22,10 +22,10 @@ use crate::parts::Condition;
 ///
 /// # Adding an element
 ///
-/// Take the exclusive locks of the pages in the order of their numbers, extending the file if necessary, and compute the
-/// [`changes`](super::changes) of each. In one critical section change the bytes, mark the buffers dirty and write one
-/// record of these pages. A page that has no changes needs nothing: the backend that set its bits held the lock until it
-/// had inserted the WAL record, which therefore precedes our commit.
+/// Take the exclusive locks of the pages in the order of their numbers, extending the file if necessary, and compute
+/// the [`changes`](super::changes) of each. In one critical section change the bytes, mark the buffers dirty and write
+/// one record of these pages. A page that has no changes needs nothing: the backend that set its bits held the lock
+/// until it had inserted the WAL record, which therefore precedes our commit.
 ///
 /// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
 /// comes first, with a record of its own: of the metapage and at most one directory page.
