@@ -56,11 +56,6 @@ fn output(call: &Call) -> Outcome {
     Ok(call.value(0).map(|filter| hex_string(&filter)))
 }
 
-/// `bloom_recv(internal)`.
-fn receive<T: FilterType>(call: &Call) -> Outcome {
-    validated::<T>(call.message(0))
-}
-
 /// `bloom(bytea)`: the cast from `bytea`.
 fn from_bytea<T: FilterType>(call: &Call) -> Outcome {
     call.value(0).map_or(Ok(None), |bytes| validated::<T>(bytes.bytes()))
@@ -88,22 +83,12 @@ fn compare(call: &Call) -> Result<Option<Ordering>> {
     Ok(Some(orderings.find(|ordering| ordering.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))))
 }
 
-/// `bloom_cmp(bloom, bloom)`, for btree.
-fn order(call: &Call) -> Outcome {
-    Ok(compare(call)?.map(|ordering| Datum::from(ordering as i32)))
-}
-
 /// Whether the order of two filters is one of those that an operator holds for.
 fn compared(call: &Call, holds: fn(Ordering) -> bool) -> Outcome {
     Ok(compare(call)?.map(|ordering| Datum::from(holds(ordering))))
 }
 
-/// `bloom_hash(bloom)`, for hash joins and grouping.
-fn hash_32(call: &Call) -> Outcome {
-    Ok(call.value(0).map(|filter| Datum::from(hash::hash_long(filter.bytes()) as i32)))
-}
-
-/// `bloom_hash_extended(bloom, bigint)`: as `bloom_hash`, with a seed.
+/// `bloom_hash_extended(bloom, bigint)`: as `bloom_hash`, for hash joins and grouping, with a seed.
 fn hash_64(call: &Call) -> Outcome {
     let (Some(filter), Some(seed)) = (call.value(0), call.i64(1)) else { return Ok(None) };
     // PostgreSQL wants the low half to be the hash without a seed.
@@ -116,19 +101,19 @@ pg_functions! {
     bloom_in => input::<Bloom>;
     counting_bloom_in => input::<CountingBloom>;
     bloom_out => output;
-    bloom_recv => receive::<Bloom>;
-    counting_bloom_recv => receive::<CountingBloom>;
+    bloom_recv => |call| validated::<Bloom>(call.message(0));
+    counting_bloom_recv => |call| validated::<CountingBloom>(call.message(0));
     bloom_send => to_bytea;
     bloom_from_bytea => from_bytea::<Bloom>;
     counting_bloom_from_bytea => from_bytea::<CountingBloom>;
     bloom_to_bytea => to_bytea;
-    bloom_cmp => order;
+    bloom_cmp => |call| Ok(compare(call)?.map(|ordering| Datum::from(ordering as i32)));
     bloom_eq => |call| compared(call, Ordering::is_eq);
     bloom_ne => |call| compared(call, Ordering::is_ne);
     bloom_lt => |call| compared(call, Ordering::is_lt);
     bloom_le => |call| compared(call, Ordering::is_le);
     bloom_gt => |call| compared(call, Ordering::is_gt);
     bloom_ge => |call| compared(call, Ordering::is_ge);
-    bloom_hash => hash_32;
+    bloom_hash => |call| Ok(call.value(0).map(|filter| Datum::from(hash::hash_long(filter.bytes()) as i32)));
     bloom_hash_extended => hash_64;
 }

@@ -18,11 +18,6 @@ fn input(_: &Call) -> Outcome {
     Err(unsupported("cannot accept a value of type bloom_key", "Make it with bloom_key(element)."))
 }
 
-/// `bloom_key_out(bloom_key)`: the bytes.
-fn output(call: &Call) -> Outcome {
-    Ok(call.value(0).map(|value| hex_string(&value)))
-}
-
 /// `bloom_key(element)`.
 fn key(call: &Call) -> Outcome {
     let Some(element) = call.element(0) else { return Ok(None) };
@@ -57,7 +52,7 @@ fn contains(call: &Call) -> Outcome {
 
 pg_functions! {
     bloom_key_in => input;
-    bloom_key_out => output;
+    bloom_key_out => |call| Ok(call.value(0).map(|value| hex_string(&value)));
     bloom_key => key;
     bloom_keys => keys;
     bloom_contains_key => contains;

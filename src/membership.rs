@@ -13,14 +13,10 @@ use pg_bloom_core::filter::estimate;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
 
-/// `bloom_contains(filter, element)`, `filter @> element`; the same of a `counting_bloom`.
-fn contains<S: FilterType>(call: &Call) -> Outcome {
-    Ok(probe::<S>(call, 0, 1)?.map(Datum::from))
-}
-
-/// `element <@ filter`; the same of a `counting_bloom`.
-fn contained<S: FilterType>(call: &Call) -> Outcome {
-    Ok(probe::<S>(call, 1, 0)?.map(Datum::from))
+/// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a `counting_bloom`. Which
+/// arguments filter and element are.
+fn contains<S: FilterType>(call: &Call, filter: usize, element: usize) -> Outcome {
+    Ok(probe::<S>(call, filter, element)?.map(Datum::from))
 }
 
 /// What a call site that probes for the elements of an array remembers.
@@ -59,14 +55,9 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>,
     Ok(Some((elements, answers)))
 }
 
-/// `bloom_contains_any(filter, elements)`.
-fn contains_any(call: &Call) -> Outcome {
-    Ok(probe_array(call, Some(true))?.map(|(_, answers)| Datum::from(answers.contains(&true))))
-}
-
-/// `bloom_contains_all(filter, elements)`.
-fn contains_all(call: &Call) -> Outcome {
-    Ok(probe_array(call, Some(false))?.map(|(_, answers)| Datum::from(!answers.contains(&false))))
+/// `bloom_contains_any(filter, elements)`, which one "yes" decides, and `bloom_contains_all`, which one "no" does.
+fn decided_by(call: &Call, answer: bool) -> Outcome {
+    Ok(probe_array(call, Some(answer))?.map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
 }
 
 /// The elements of an array for which the filter gives this answer, in their order.
@@ -87,12 +78,12 @@ fn query(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_contains => contains::<Bloom>;
-    bloom_contained => contained::<Bloom>;
-    counting_bloom_contains => contains::<CountingBloom>;
-    counting_bloom_contained => contained::<CountingBloom>;
-    bloom_contains_any => contains_any;
-    bloom_contains_all => contains_all;
+    bloom_contains => |call| contains::<Bloom>(call, 0, 1);
+    bloom_contained => |call| contains::<Bloom>(call, 1, 0);
+    counting_bloom_contains => |call| contains::<CountingBloom>(call, 0, 1);
+    counting_bloom_contained => |call| contains::<CountingBloom>(call, 1, 0);
+    bloom_contains_any => |call| decided_by(call, true);
+    bloom_contains_all => |call| decided_by(call, false);
     bloom_present => |call| elements_answered(call, true);
     bloom_absent => |call| elements_answered(call, false);
     bloom_query => query;

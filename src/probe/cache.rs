@@ -92,11 +92,6 @@ impl<'a, S: FilterType> Filter<'a, S> {
         }
     }
 
-    /// Whether the call site remembers it.
-    pub fn is_remembered(&self) -> bool {
-        !matches!(self, Filter::Whole(_, false))
-    }
-
     /// [`Filter::contains`] for each of these hashes in turn. Ends after the answer `until`.
     ///
     /// # Errors
@@ -217,7 +212,8 @@ impl<S: FilterType> FilterCache<S> {
             Value::owned(copy?)
         };
         // SAFETY: the view is kept in the place that the value is kept in, and shown no longer than that is.
-        let view = if is_whole { Some(S::whole(unsafe { for_ever(value.bytes()) })?) } else { None };
+        let bytes = unsafe { std::slice::from_raw_parts(value.bytes().as_ptr(), value.len()) };
+        let view = if is_whole { Some(S::whole(bytes)?) } else { None };
         if view.is_none() {
             S::start(value.bytes(), length)?;
         }
@@ -267,15 +263,6 @@ impl<S: FilterType> FilterCache<S> {
             }
         }
     }
-}
-
-/// Bytes without a lifetime.
-///
-/// # Safety
-/// They must not be used after they were freed.
-unsafe fn for_ever(bytes: &[u8]) -> &'static [u8] {
-    // SAFETY: promised by the caller.
-    unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
 }
 
 impl<S: FilterType> CachedFilter<S> {

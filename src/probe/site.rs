@@ -1,6 +1,6 @@
 //! A call site that asks a filter for one element, or a scan that asks it for those of many rows.
 
-use super::cache::FilterCache;
+use super::cache::{Filter, FilterCache};
 use crate::element::{ElementType, Hasher};
 use crate::filter_type::FilterType;
 use crate::pg::call::error::Result;
@@ -71,7 +71,7 @@ fn probe_any<S: FilterType>(
         }
     };
     let found = filter.contains(hash)?;
-    if filter.is_remembered() {
+    if !matches!(filter, Filter::Whole(_, false)) {
         filters.remember_hasher(hasher);
     }
     Ok(Some(found))

@@ -36,16 +36,6 @@ fn elements_answered(call: &Call, wanted: bool, operation: &str) -> Outcome {
     Ok(Some(array_of(site.array.0, site.array.1, chosen(elements, &are_wanted))))
 }
 
-/// `bloom_set_present(set, elements)`.
-fn present(call: &Call) -> Outcome {
-    elements_answered(call, true, "bloom_set_present")
-}
-
-/// `bloom_set_absent(set, elements)`.
-fn absent(call: &Call) -> Outcome {
-    elements_answered(call, false, "bloom_set_absent")
-}
-
 /// Calls `is_there` for those items that may be in the set.
 fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there: impl FnMut(&Item)) -> Result<()> {
     // The kind is checked even if there are no elements.
@@ -75,6 +65,6 @@ fn look_up(set: &Set, site: &Site, items: &[Item], operation: &str, mut is_there
 
 pg_functions! {
     bloom_set_contains => contains;
-    bloom_set_present => present;
-    bloom_set_absent => absent;
+    bloom_set_present => |call| elements_answered(call, true, "bloom_set_present");
+    bloom_set_absent => |call| elements_answered(call, false, "bloom_set_absent");
 }

@@ -208,17 +208,14 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
         if blocks == h.base_blocks {
             return sizes;
         }
-        let factor = smallest_factor(blocks / h.base_blocks);
+        // The smallest factor above one.
+        let n = blocks / h.base_blocks;
+        let factor = (2..).take_while(|i| i * i <= n).find(|&i| n.is_multiple_of(i)).unwrap_or(n);
         blocks /= factor;
         let mut folded = memory::zeroed(h.layout.payload_bytes(blocks) as usize);
         h.layout.fold(&bits, &mut folded, factor);
         bits = Cow::Owned(folded);
     }
-}
-
-/// The smallest factor above one of a number above one.
-fn smallest_factor(n: u64) -> u64 {
-    (2..).take_while(|factor| factor * factor <= n).find(|&factor| n.is_multiple_of(factor)).unwrap_or(n)
 }
 
 /// The estimate at the finest size that agrees with those at all coarser ones. Estimates at finer sizes vary less, but

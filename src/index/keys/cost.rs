@@ -48,7 +48,9 @@ struct Shape {
 pub fn estimate(planned: &Planned) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let searches = planned.searches;
-    let matches = matching_rows(planned, rows);
+    // By the column's statistics, or a handful for each key without them.
+    let most = if planned.has_statistics() { rows } else { HANDFUL * planned.searches };
+    let matches = (planned.selectivity * rows).min(most);
     let Shape { pages_per_range, tiles, expected, elements } = shape(planned, matches > 1.0);
     let ranges = (pages / pages_per_range).ceil();
     // The share of a key's rows of which each is the first in its range.
@@ -66,25 +68,14 @@ pub fn estimate(planned: &Planned) -> Cost {
         + lookups * searches * OPERATORS_PER_PAGE * planned.operator_cost();
     let rows_read = pages_read * rows / pages;
     let (given, pages_given) = if planned.is_on_column() && settings::heap_filter() {
-        total += cost_of_reading(planned, pages_read, pages_per_range) + rows_read * planned.operator_cost();
+        let (random, next) = planned.table_page_costs();
+        let a_page = (random + (pages_per_range - 1.0) * next) / pages_per_range;
+        total += planned.table_pages_read(pages_read) * a_page + rows_read * planned.operator_cost();
         (matches, (having * pages_per_range).min(pages))
     } else {
         (rows_read.max(matches), pages_read)
     };
     cost_of_rows(planned, startup, total, given, pages_given)
-}
-
-/// How many rows match: by the column's statistics, or a handful for each key without them.
-fn matching_rows(planned: &Planned, rows: f64) -> f64 {
-    let matches = planned.selectivity * rows;
-    if planned.has_statistics() { matches } else { matches.min(HANDFUL * planned.searches) }
-}
-
-/// What it costs to read so many pages of the table in ranges.
-fn cost_of_reading(planned: &Planned, pages: f64, pages_per_range: f64) -> f64 {
-    let fetched = planned.table_pages_read(pages);
-    let (random, next) = planned.table_page_costs();
-    fetched * (random + (pages_per_range - 1.0) * next) / pages_per_range
 }
 
 /// The cost of a scan after which PostgreSQL compares so many rows, on so many pages of the table.
