@@ -292,8 +292,13 @@ impl Build {
                 let blocks = bits[first * words..].chunks_exact(words).take(per_page);
                 for (block, words) in (0..).zip(blocks) {
                     let block = &mut page[block_start(&tile, block)..];
-                    let ones = (0..words.len() * 64).filter(|at| words[at / 64] >> (at % 64) & 1 == 1);
-                    ones.for_each(|position| set(block, width, position, slot));
+                    for (first, &word) in (0..).step_by(64).zip(words) {
+                        let mut left = word;
+                        while left != 0 {
+                            set(block, width, first + left.trailing_zeros() as usize, slot);
+                            left &= left - 1;
+                        }
+                    }
                 }
             }
             tile.special().write(&mut page);
