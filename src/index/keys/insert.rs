@@ -5,7 +5,7 @@
 //! one page than a record takes have several records.
 
 use super::column::Index;
-use super::known::{Known, is_known, remember};
+use super::known::{KNOWN, Known};
 use crate::index::new_index::meta_page;
 use crate::index::page::{BelowMeta, damaged, prepare, unhashed};
 use crate::index::session::{self, Kind};
@@ -41,7 +41,7 @@ pub fn add<K: Kind<Directory = Directory>>(index: &session::Index<K>, row: RowId
     let mut directory = index.known_directory();
     let range = row.page / directory.options.pages_per_range;
     let key = |hash| Known { index: index.number(), range, hash };
-    let new = memory::collect(hashes.iter().copied().filter(|&hash| !is_known(&key(hash))));
+    let new = KNOWN.with_borrow(|known| memory::collect(hashes.iter().copied().filter(|&hash| !known.has(&key(hash)))));
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Places::MOST);
         for &hash in hashes {
@@ -49,7 +49,7 @@ pub fn add<K: Kind<Directory = Directory>>(index: &session::Index<K>, row: RowId
             places.marks().for_each(|&mark| memory::push(&mut marks, mark));
         }
         set(index, &directory, &marks)?;
-        remember(hashes.iter().map(|&hash| key(hash)));
+        KNOWN.with_borrow_mut(|known| hashes.iter().for_each(|&hash| known.add(key(hash))));
     }
     Ok(())
 }

@@ -21,28 +21,26 @@ pub struct Known {
     pub hash: u64,
 }
 
-impl Known {
-    fn place(&self) -> usize {
-        self.hash as usize % REMEMBERED
+/// Each key in the place that its hash says, in those of others; all zero where there is none.
+#[derive(Default)]
+pub struct KnownKeys(Vec<Known>);
+
+impl KnownKeys {
+    /// Whether a key is remembered.
+    pub fn has(&self, key: &Known) -> bool {
+        self.0.get(key.hash as usize % REMEMBERED) == Some(key)
+    }
+
+    /// Remembers a key whose bits are set.
+    pub fn add(&mut self, key: Known) {
+        if self.0.is_empty() {
+            self.0 = memory::zeroed(REMEMBERED);
+        }
+        self.0[key.hash as usize % REMEMBERED] = key;
     }
 }
 
 thread_local! {
-    /// Each key in the place that its hash says; all zero where there is none.
-    static KNOWN: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Whether a key is remembered.
-pub fn is_known(key: &Known) -> bool {
-    KNOWN.with_borrow(|known| known.get(key.place()) == Some(key))
-}
-
-/// Remembers keys whose bits are set, in the places of others.
-pub fn remember(keys: impl Iterator<Item = Known>) {
-    KNOWN.with_borrow_mut(|known| {
-        if known.is_empty() {
-            *known = memory::zeroed(REMEMBERED);
-        }
-        keys.for_each(|key| known[key.place()] = key);
-    });
+    /// Those of this session.
+    pub static KNOWN: RefCell<KnownKeys> = const { RefCell::new(KnownKeys(Vec::new())) };
 }

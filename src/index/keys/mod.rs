@@ -30,6 +30,7 @@ pub use check::has;
 pub use column::check_type_of_column;
 pub use insert::add;
 pub use inspect::info;
+pub use known::{Known, KnownKeys};
 
 use crate::index::kind::IndexKind;
 use crate::index::validate;

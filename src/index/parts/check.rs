@@ -1,7 +1,7 @@
 //! `bloom_index_check` of an index over parts: whether it would find every row of its table by each of its parts.
 
 use super::column::Index;
-use crate::index::keys::has;
+use crate::index::keys::{Known, KnownKeys, has};
 use crate::index::opened::Named;
 use crate::index::page::missed;
 use crate::pg::call::error::Result;
@@ -16,7 +16,8 @@ pub fn check(named: &Named) -> Result<i64> {
     let snapshot = Latest::take();
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
-    let mut count = 0;
+    // Most parts are those of the rows before.
+    let (mut found, mut count) = (KnownKeys::default(), 0);
     scan_for_check(named.table(), named.index(), &snapshot, |row| {
         // One that is NULL is never looked for.
         let Some(value) = row.value else { return Ok(()) };
@@ -24,8 +25,11 @@ pub fn check(named: &Named) -> Result<i64> {
         // SAFETY: the value is that of the index's column.
         unsafe {
             index.kind().each_part(value, |hash| {
-                if matches!(result, Ok(true)) {
+                let range = row.page / directory.options.pages_per_range;
+                let key = Known { index: index.number(), range, hash };
+                if matches!(result, Ok(true)) && !found.has(&key) {
                     result = has(&index, &directory, row.page, hash);
+                    found.add(key);
                 }
             })?;
         }

@@ -43,7 +43,7 @@ pub(super) struct Above {
     /// Most hashes that are kept, or words of bits.
     hold: usize,
     /// Blocks of a slot, once they are fixed: a number with which tiles of every width have full pages.
-    blocks: Option<u64>,
+    pub blocks: Option<u64>,
     /// The slot that gets the bits of hashes as they come.
     open: Vec<u64>,
 }
@@ -142,11 +142,6 @@ impl Above {
         self.held = 0;
         let blocks = if self.level == Level::Two { self.blocks } else { self.blocks.take() };
         (std::mem::take(&mut self.slots), std::mem::take(&mut self.loads), blocks)
-    }
-
-    /// Lets the next slot, which must not be open yet, have another number of blocks.
-    pub fn forget_size(&mut self) {
-        self.blocks = None;
     }
 }
 

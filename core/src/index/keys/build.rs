@@ -197,7 +197,8 @@ impl Build {
         }
         if self.above[1].is_other(size, two, load) {
             self.write_above(sink, Level::Two, false)?;
-            self.above[1].forget_size();
+            // None is open yet, so the next slot may have another number.
+            self.above[1].blocks = None;
         }
         Ok(())
     }
