@@ -8,15 +8,17 @@ PROFILE ?= release
 export PG_CONFIG PROFILE
 # What pgrx reads.
 export PGRX_PG_CONFIG_PATH = $(PG_CONFIG)
+# Finds the Rust that scripts/setup found or installed.
+CARGO = scripts/cargo
 
 PG_VERSION = $(shell $(PG_CONFIG) --version)
 PG_MAJOR = $(shell echo '$(PG_VERSION)' | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p')
-PG_FEATURE = $(if $(filter 15 16 17 18,$(PG_MAJOR)),pg$(PG_MAJOR),$(error \
-	PostgreSQL 15 to 18 is needed, but $(PG_CONFIG) is $(or $(PG_VERSION),not there: try scripts/setup)))
+PG_FEATURE = $(if $(filter 15 16 17 18 19,$(PG_MAJOR)),pg$(PG_MAJOR),$(error \
+	PostgreSQL 15 to 19 is needed, but $(PG_CONFIG) is $(or $(PG_VERSION),not there: try scripts/setup)))
 # pg15 is cargo's default: not naming it lets make and plain cargo share what they built.
 CARGO_FEATURES = $(if $(filter-out pg15,$(PG_FEATURE)),--no-default-features --features $(PG_FEATURE))
 
-# Cargo knows where it builds; without cargo, as when root only installs, it is the usual place.
+# Any cargo knows where it builds; without cargo, as when root only installs, it is the usual place.
 TARGET_DIR = $(or $(shell cargo metadata --no-deps --format-version 1 2>/dev/null | \
 	sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),$(CARGO_TARGET_DIR),target)
 LIBRARY = $(TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/libpg_bloom.so
@@ -35,10 +37,9 @@ REGRESS ?= $(REGRESS_ALL)
 REGRESS_OUTPUT ?= $(TARGET_DIR)/pg_regress
 
 all: ## build the library (the default)
-	@scripts/setup --check rust
 	@test ! -e '$(LIBRARY)' || test "$$(cat '$(BUILT_FOR)' 2>/dev/null)" = '$(PG_VERSION)' || \
-		cargo clean --profile $(PROFILE) --package pgrx-pg-sys
-	cargo build --profile $(PROFILE) $(CARGO_FEATURES)
+		$(CARGO) clean --profile $(PROFILE) --package pgrx-pg-sys
+	$(CARGO) build --profile $(PROFILE) $(CARGO_FEATURES)
 	@echo '$(PG_VERSION)' >'$(BUILT_FOR)'
 
 install: ## copy the built library, control file and SQL into PostgreSQL without symbols (DESTDIR is honoured; KEEP_SYMBOLS=yes)
@@ -78,7 +79,7 @@ test: ## install what is missing, build, and run every test
 	scripts/server with $(MAKE) installcheck
 
 cargo-test:
-	cargo test --workspace $(CARGO_FEATURES)
+	$(CARGO) test --workspace $(CARGO_FEATURES)
 
 matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
 	scripts/setup matrix
@@ -86,18 +87,18 @@ matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from D
 
 # What of the tests depends on PostgreSQL.
 server-tests: all
-	cargo test --no-fail-fast $(CARGO_FEATURES)
+	$(CARGO) test --no-fail-fast $(CARGO_FEATURES)
 	scripts/server with $(MAKE) installcheck
 
 # From the PostgreSQL of PG_CONFIG to that of UPGRADE_TO, whose library is in UPGRADE_TARGET_DIR.
 UPGRADE_TEST ?= filters_survive_pg_upgrade
 upgrade-test: all
-	cargo test $(CARGO_FEATURES) --test upgrade -- --ignored --nocapture --exact $(UPGRADE_TEST)
+	$(CARGO) test $(CARGO_FEATURES) --test upgrade -- --ignored --nocapture --exact $(UPGRADE_TEST)
 
 lint: ## check formatting, clippy and documentation; any warning is an error
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
 
 bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker, ONLY=index a part of it
 	scripts/setup
@@ -114,12 +115,12 @@ fuzz: ## try hostile input on each target of core/fuzz for FUZZ_SECONDS (60)
 soak: ## sessions that build, probe, merge and update at once, for SOAK_SECONDS (300); then random tests, SOAK (10) times as long
 	scripts/setup
 	$(MAKE) all
-	SOAK_SECONDS=$${SOAK_SECONDS:-300} cargo test $(CARGO_FEATURES) --test concurrent -- --nocapture
-	SOAK=$${SOAK:-10} cargo test --no-fail-fast $(CARGO_FEATURES) --test index --test index_filters --test hostile --test limits \
+	SOAK_SECONDS=$${SOAK_SECONDS:-300} $(CARGO) test $(CARGO_FEATURES) --test concurrent -- --nocapture
+	SOAK=$${SOAK:-10} $(CARGO) test --no-fail-fast $(CARGO_FEATURES) --test index --test index_filters --test hostile --test limits \
 		--test arguments
 
 figures: ## draw the figures of docs/sizing.md from measurements; FIGURES="rate bits size" leaves out what depends on the machine
-	cargo run --release --package pg_bloom_benches --bin figures -- $(FIGURES)
+	$(CARGO) run --release --package pg_bloom_benches --bin figures -- $(FIGURES)
 
 sharding: ## measure a set of 200000000 elements as 64 filters and as one; ROWS=1000000 makes it quicker
 	scripts/setup
@@ -132,7 +133,7 @@ citus: ## compare queries on Citus with local ones; CITUS_DIR names where Citus 
 	scripts/citus
 
 clean: ## delete everything built
-	cargo clean
+	$(CARGO) clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14

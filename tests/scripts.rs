@@ -98,26 +98,56 @@ fn without_citus_the_script_says_where_to_get_it() {
     }
 }
 
-/// In a path that has no cargo, and one that is too old.
-#[test]
-fn make_says_which_rust_is_needed() {
-    let directory = fresh("old-rust");
+/// A directory with everything of the system's but Rust, as a machine without it has, and a fake one.
+fn without_rust(name: &str) -> PathBuf {
+    let directory = fresh(name);
     fs::create_dir_all(&directory).expect("a directory can be made");
-    let postgresql = format!("{}/pg_config", pg_config("--bindir"));
-    let refused = |path: &str| refusal(make().env("PATH", path).env("HOME", &directory).env("PG_CONFIG", &postgresql));
-    let wanted = env!("CARGO_PKG_RUST_VERSION");
-    // A machine may have a cargo there.
-    if !["/usr/bin/cargo", "/bin/cargo"].iter().any(|cargo| Path::new(cargo).exists()) {
-        let said = refused("/usr/bin:/bin");
-        assert!(
-            said.contains(&format!("cargo is missing; install Rust {wanted} or later from https://rustup.rs")),
-            "{said}"
-        );
+    for entry in ["/bin", "/usr/bin"].iter().flat_map(|system| fs::read_dir(system).expect("it can be read")) {
+        let program = entry.expect("it can be read");
+        let (name, link) = (program.file_name(), directory.join(program.file_name()));
+        if !["cargo", "rust"].iter().any(|of| name.to_string_lossy().starts_with(of)) && !link.is_symlink() {
+            std::os::unix::fs::symlink(program.path(), link).expect("a link can be made");
+        }
     }
-    let cargo = directory.join("cargo");
-    write_script(&cargo, "#!/bin/sh\necho 'cargo 1.63.0'\n");
-    let said = refused(&format!("{}:/usr/bin:/bin", directory.display()));
+    directory
+}
+
+/// In a path that has no cargo, and one that is too old; one that is new enough is found behind that.
+#[test]
+fn make_finds_a_rust_that_is_new_enough_or_says_which_is_needed() {
+    let directory = without_rust("old-rust");
+    let wanted = env!("CARGO_PKG_RUST_VERSION");
+    let make = || {
+        let mut make = make();
+        make.env("PATH", &directory).env("HOME", &directory).env_remove("CARGO_HOME").env("PROFILE", "dev");
+        make.env("PG_CONFIG", format!("{}/pg_config", pg_config("--bindir")));
+        make
+    };
+    let said = refusal(&mut make());
+    assert!(said.contains(&format!("Rust {wanted} or later is needed, and there is no cargo")), "{said}");
+    write_script(&directory.join("cargo"), "#!/bin/sh\necho 'cargo 1.63.0'\n");
+    let said = refusal(&mut make());
     assert!(said.contains(&format!("Rust 1.63.0 is too old; {wanted} or later is needed")), "{said}");
+    let home = directory.join(".cargo/bin");
+    fs::create_dir_all(&home).expect("a directory can be made");
+    write_script(&home.join("cargo"), "#!/bin/sh\necho 'cargo 1.1000.0' \"$1 by $(command -v cargo)\"\n");
+    let said =
+        stdout(script("cargo").arg("frob").env("PATH", &directory).env("HOME", &directory).env_remove("CARGO_HOME"));
+    assert!(said.starts_with("cargo 1.1000.0 frob by "), "{said}");
+    assert!(said.trim_end().ends_with("target/rust/cargo"), "{said}");
+}
+
+/// Cargo itself only says which versions are needed.
+#[test]
+fn a_compiler_that_is_too_old_gets_what_to_do() {
+    let directory = fresh("old-compiler");
+    fs::create_dir_all(&directory).expect("a directory can be made");
+    let rustc = directory.join("rustc");
+    write_script(&rustc, "#!/bin/sh\necho \"rustc 1.63.0 (x)\"\n");
+    let said = refusal(script("rustc").arg(&rustc).arg("-vV"));
+    assert!(said.contains("this is 1.63.0. Run make, or scripts/cargo in place of cargo"), "{said}");
+    write_script(&rustc, "#!/bin/sh\necho \"rustc 1.1000.0 (x) $*\"\n");
+    assert!(stdout(script("rustc").arg(&rustc).arg("-vV")).ends_with("(x) -vV\n"));
 }
 
 /// Cargo doesn't: what was read from the headers of the old version would be used for the new one.

@@ -20,17 +20,17 @@ fn or_raise<T>(result: Result<T>) -> T {
 
 /// `bloom_filter_handler(internal) → index_am_handler`
 fn handler(_: &Call) -> Outcome {
-    // SAFETY: new memory has the size of a routine; all that is not set is false, zero or nothing.
-    let routine: *mut pg_sys::IndexAmRoutine = unsafe { pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast() };
-    // SAFETY: made above.
-    unsafe { describe(&mut *routine) };
-    Ok(Some(Datum::from(routine)))
+    Ok(Some(version::returned(&ROUTINE)))
 }
+
+static ROUTINE: pg_sys::IndexAmRoutine = describe();
 
 /// What the access method can do. What it can't is false: several columns, order, uniqueness, columns beside, NULLs,
 /// parallel scans, CLUSTER. Predicate locks are of the whole index. One without keys can't be asked, since it doesn't
 /// know all rows.
-fn describe(routine: &mut pg_sys::IndexAmRoutine) {
+const fn describe() -> pg_sys::IndexAmRoutine {
+    // SAFETY: plain data, in which zero is false or nothing.
+    let mut routine: pg_sys::IndexAmRoutine = unsafe { std::mem::zeroed() };
     routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
     routine.amstrategies = parts::MOST_STRATEGIES.cast_unsigned();
     routine.amsupport = validate::PARTS.cast_unsigned();
@@ -47,6 +47,7 @@ fn describe(routine: &mut pg_sys::IndexAmRoutine) {
     routine.amrescan = Some(amrescan);
     routine.amgetbitmap = Some(amgetbitmap);
     routine.amendscan = Some(amendscan);
+    routine
 }
 
 // SAFETY of all that follows: PostgreSQL calls these with relations that are open and locked, and with what the

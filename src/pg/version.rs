@@ -141,6 +141,93 @@ pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_s
     }
 }
 
+/// Locks a pinned page for sharing.
+///
+/// # Safety
+/// This process must have no lock of the page.
+pub unsafe fn lock_shared(buffer: pg_sys::Buffer) {
+    // SAFETY: promised by the caller. Since version 19 LockBuffer is in the headers only.
+    unsafe {
+        #[cfg(feature = "before_pg19")]
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as _);
+        #[cfg(not(feature = "before_pg19"))]
+        pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_SHARE);
+    }
+}
+
+/// Locks a pinned page for changes.
+///
+/// # Safety
+/// As `lock_shared`.
+pub unsafe fn lock_exclusive(buffer: pg_sys::Buffer) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "before_pg19")]
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as _);
+        #[cfg(not(feature = "before_pg19"))]
+        pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_EXCLUSIVE);
+    }
+}
+
+/// Gives back the lock of a page.
+///
+/// # Safety
+/// This process must have it.
+pub unsafe fn unlock(buffer: pg_sys::Buffer) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "before_pg19")]
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as _);
+        #[cfg(not(feature = "before_pg19"))]
+        pg_sys::UnlockBuffer(buffer);
+    }
+}
+
+/// Writes the checksum of a page into it, if the cluster has checksums.
+///
+/// # Safety
+/// It must be a page.
+pub unsafe fn set_checksum(page: pg_sys::Page, number: u32) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "before_pg19")]
+        pg_sys::PageSetChecksumInplace(page, number);
+        #[cfg(not(feature = "before_pg19"))]
+        pg_sys::PageSetChecksum(page, number);
+    }
+}
+
+/// Begins this process's part of a parallel scan of a table.
+///
+/// # Safety
+/// The table must be open, and the memory initialized by `table_parallelscan_initialize`.
+pub unsafe fn begin_parallel_scan(
+    table: pg_sys::Relation,
+    shared: pg_sys::ParallelTableScanDesc,
+) -> pg_sys::TableScanDesc {
+    // SAFETY: promised by the caller. Version 19 takes hints about the scan, of which there are none.
+    unsafe {
+        #[cfg(feature = "before_pg19")]
+        return pg_sys::table_beginscan_parallel(table, shared);
+        #[cfg(not(feature = "before_pg19"))]
+        return pg_sys::table_beginscan_parallel(table, shared, 0);
+    }
+}
+
+/// The description of an access method as its handler returns it: since version 19 PostgreSQL keeps the pointer, and
+/// before it copies what is there and frees that.
+pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {
+    #[cfg(feature = "before_pg19")]
+    // SAFETY: new memory of the size of a routine, which is plain data.
+    return unsafe {
+        let copy: *mut pg_sys::IndexAmRoutine = pg_sys::palloc(size_of::<pg_sys::IndexAmRoutine>()).cast();
+        copy.copy_from_nonoverlapping(routine, 1);
+        copy.into()
+    };
+    #[cfg(not(feature = "before_pg19"))]
+    std::ptr::from_ref(routine).into()
+}
+
 /// Counts a search of an index for EXPLAIN, which shows it from PostgreSQL 18 on.
 ///
 /// # Safety

@@ -6,6 +6,7 @@ use super::explain::explain;
 use super::parts::Conditions;
 use crate::pg::call::guard::{enter, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
+use crate::pg::version;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys::{self, CustomScanState, NodeTag};
 use std::ffi::{CStr, c_void};
@@ -267,6 +268,6 @@ unsafe fn share(state: *mut CustomScanState, shared: *mut c_void) {
     // SAFETY: promised by the caller: the table is open, and the memory was initialized.
     unsafe {
         let scan = &mut (*state).ss;
-        scan.ss_currentScanDesc = pg_sys::table_beginscan_parallel(scan.ss_currentRelation, shared.cast());
+        scan.ss_currentScanDesc = version::begin_parallel_scan(scan.ss_currentRelation, shared.cast());
     }
 }

@@ -13,6 +13,7 @@
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::memory::CACHE_LINE;
+use crate::pg::version;
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::ops::Deref;
@@ -48,14 +49,14 @@ impl Pin {
     /// The page under a share lock.
     pub fn shared(&self) -> Shared<'_> {
         // SAFETY: pinned, and not locked, since locks borrow the pin or own it.
-        unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_SHARE as _) };
+        unsafe { version::lock_shared(self.0) };
         Shared(self)
     }
 
     /// The page under an exclusive lock.
     pub fn exclusive(self) -> Exclusive {
         // SAFETY: as in `shared`.
-        unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_EXCLUSIVE as _) };
+        unsafe { version::lock_exclusive(self.0) };
         Exclusive(self)
     }
 
@@ -72,7 +73,7 @@ impl Pin {
     fn unlock(&self) {
         if !panicking() {
             // SAFETY: the guard that calls this holds the lock.
-            unsafe { pg_sys::LockBuffer(self.0, pg_sys::BUFFER_LOCK_UNLOCK as _) };
+            unsafe { version::unlock(self.0) };
         }
     }
 }

@@ -19,6 +19,7 @@ use super::buffer::Pin;
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use super::wal::{Layout, critical_section, fill};
 use crate::pg::memory;
+use crate::pg::version;
 use pgrx::pg_sys;
 
 /// The most pages that are written together: as many as PostgreSQL puts into one record.
@@ -118,7 +119,7 @@ impl BulkWrite {
             // SAFETY: a page, which is the next one of the relation. The checkpointer is notified of each file after
             // the last of its pages.
             unsafe {
-                pg_sys::PageSetChecksumInplace(page, number);
+                version::set_checksum(page, number);
                 pg_sys::smgrextend(relation.storage(), MAIN_FORK, number, page.cast(), !is_last_of_file);
             }
         }
