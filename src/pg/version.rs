@@ -197,6 +197,21 @@ pub unsafe fn set_checksum(page: pg_sys::Page, number: u32) {
     }
 }
 
+/// Gives a scan the slot that its rows are in, of the kind that its table has.
+///
+/// # Safety
+/// The scan must be of this state, and the table open.
+pub unsafe fn init_scan_slot(estate: *mut pg_sys::EState, scan: *mut pg_sys::ScanState, table: pg_sys::Relation) {
+    // SAFETY: promised by the caller. Version 19 takes flags of the slot, of which there are none.
+    unsafe {
+        let (columns, kind) = ((*table).rd_att, pg_sys::table_slot_callbacks(table));
+        #[cfg(feature = "before_pg19")]
+        pg_sys::ExecInitScanTupleSlot(estate, scan, columns, kind);
+        #[cfg(not(feature = "before_pg19"))]
+        pg_sys::ExecInitScanTupleSlot(estate, scan, columns, kind, 0);
+    }
+}
+
 /// Begins this process's part of a parallel scan of a table.
 ///
 /// # Safety

@@ -90,7 +90,7 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
             let state = &raw mut (*scan).ps;
             let table = (*scan).ss_currentRelation;
             (*state).subPlan = null_mut();
-            pg_sys::ExecInitScanTupleSlot(estate, scan, (*table).rd_att, pg_sys::table_slot_callbacks(table));
+            version::init_scan_slot(estate, scan, table);
             pg_sys::ExecAssignScanProjectionInfo(scan);
             let Conditions { before, after, ours, number } = Conditions::of((*state).plan.cast());
             (*own).before = pg_sys::ExecInitQual(before, state);
