@@ -5,11 +5,11 @@
 #     docker exec --user postgres pg_bloom psql -c 'CREATE EXTENSION pg_bloom'
 #
 # Built in one stage; the image gets no more than what `make install` copies. The target `extension` is an image of these
-# files alone, below /lib and /share/extension: a volume for extension_control_path of PostgreSQL 18 (CloudNativePG):
+# files alone, below /lib and /share/extension: a volume for extension_control_path of PostgreSQL 18 or later (CloudNativePG):
 #
 #     docker build --target extension --tag pg_bloom-extension .
 ARG PG_MAJOR=18
-ARG RUST_VERSION=1.95
+ARG RUST_VERSION=1.96
 # Both images must have it: the library is linked with the C library of the first.
 ARG DEBIAN=bookworm
 

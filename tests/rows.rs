@@ -383,9 +383,9 @@ fn rows_from_before_their_type_was_altered() {
     let server = Server::start("");
     let mut client = server.database("before");
     let refusals = ["22P07", "42804"];
-    // Older ones read a text where the integer is, and crash: PostgreSQL's own functions too.
+    // Older ones read a text where the integer is, and crash: PostgreSQL's own functions too. 19rc1 is older.
     let since = "SELECT current_setting('server_version_num')::integer >=
-        CASE current_setting('server_version_num')::integer / 10000 WHEN 15 THEN 150020 WHEN 16 THEN 160016 WHEN 17 THEN 170012 ELSE 180007 END";
+        CASE current_setting('server_version_num')::integer / 10000 WHEN 15 THEN 150020 WHEN 16 THEN 160016 WHEN 17 THEN 170012 WHEN 18 THEN 180007 ELSE 190001 END";
     let knows_versions: bool = value(&mut client, since);
     let shapes = [
         ("a variable", "v pair := ROW(1, 'x')"),

@@ -89,8 +89,7 @@ SELECT query, state, message, detail, hint FROM unnest(ARRAY[
     'SELECT f @> ''a'' FROM c', 'SELECT f || ''a'' FROM c', 'SELECT counting_bloom_remove(f, ''a'') FROM c',
     'SELECT counting_bloom_remove_all(f, ARRAY[''a'']) FROM c', 'SELECT f + (counting_bloom_empty(1000) || ''a'') FROM c',
     'SELECT f + counting_bloom_empty(4000) FROM c', 'SELECT f + counting_bloom_empty(1000, 0.001) FROM c',
-    'SELECT f || f FROM c', 'SELECT counting_bloom_remove(f, f) FROM c', 'SELECT f - 1 FROM c',
-    'SELECT counting_bloom_agg(f, 10) FROM c',
+    'SELECT f || f FROM c', 'SELECT counting_bloom_remove(f, f) FROM c', 'SELECT counting_bloom_agg(f, 10) FROM c',
     'SELECT bloom_agg(ARRAY[f]) FROM c', 'SELECT counting_bloom_agg(''1''::json, 10)',
     'SELECT counting_bloom_agg(i, i) FROM generate_series(1, 3) i',
     'SELECT f::bytea::bloom FROM c', 'SELECT bloom_empty(9)::bytea::counting_bloom',
@@ -98,6 +97,8 @@ SELECT query, state, message, detail, hint FROM unnest(ARRAY[
     'SELECT ''\x01''::bytea::counting_bloom'
 ]) query, failure(query);
 \x off
+-- There is no minus. PostgreSQL's hint differs between its versions.
+SELECT state, message FROM failure('SELECT f - 1 FROM c');
 
 -- More than it was made for: a warning with both counts, or an error, by setting; removing is no reason for one.
 SELECT octet_length(counting_bloom_agg(i, 1000)::bytea) FROM generate_series(1, 3000) i;
