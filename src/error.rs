@@ -259,11 +259,6 @@ fn too_large(problem: &TooLarge) -> Error {
             error(format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"))
                 .hint("Use a smaller capacity.")
         }
-        TooLarge::Shards { capacity, fpr, shards, most } => {
-            error(format!("a set for {capacity} elements at a false positive rate of {fpr} has too many filters"))
-                .detail(format!("It would have {shards}; there can be at most {most}."))
-                .hint("Use a smaller capacity or a higher rate.")
-        }
         TooLarge::Sizes(bytes) => error("bloom filters of too many sizes to be merged in parallel".into())
             .detail(format!("They take {bytes} bytes."))
             .hint("Build filters that will be merged with the same capacity, or merge them without parallel workers."),

@@ -9,6 +9,8 @@ use pg_bloom_core::index::keys::memory::Index;
 use pg_bloom_core::index::keys::{Options, PageSize};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
+use pg_bloom_core::set::Form;
+use pg_bloom_core::set::memory::Set;
 use pg_bloom_core::{Header, Kind, Layout, View, hash, parquet, sizing};
 use std::path::Path;
 
@@ -196,6 +198,27 @@ fn rows() -> Vec<Vec<u8>> {
     inputs
 }
 
+/// Rows of sets of every form, with histories that change some of their elements.
+fn sets() -> Vec<Vec<u8>> {
+    let forms = [16u32, 20, 28, 40, 60].into_iter().flat_map(|bits| [false, true].map(|keeps| Form { bits, keeps }));
+    let input = |(i, form): (usize, Form)| {
+        let mut set = Set::new(form, 512, i as u32 % 12);
+        set.put(&hashes(40 * i as u64 * i as u64), 7);
+        let (bucket, row) = set.rows.first_key_value().expect("a set has rows");
+        let shape = u8::from(form.keeps) | (i as u8 * 29) & 0xfe;
+        let head = [vec![form.bits as u8 - 16, shape], bucket.to_le_bytes().to_vec(), part(row)].concat();
+        let steps = (0..4 * i as u16).flat_map(|step| match step % 7 {
+            0..3 => [&[0, 3][..], &[step as u8, 0, step as u8 + 1, 1, 9, 0]].concat(),
+            3 | 4 => vec![2, step as u8 - 1, 0],
+            5 => vec![3, 95 + step as u8 % 20],
+            _ => vec![4, step as u8, 0],
+        });
+        [head, vec![128], steps.collect()].concat()
+    };
+    let all: Vec<Form> = forms.collect();
+    all.iter().chain(&all).copied().enumerate().map(input).collect()
+}
+
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write to");
     let filters = filters();
@@ -212,7 +235,7 @@ fn main() {
         let choices = vec![i as u8, 128 + 31 * (i as u8 % 2), 100];
         [choices, part(filter), next(1), next(2), hashes(8).map_bytes(), vec![1, 0, 2, 15, 16, 1, 3, 1]].concat()
     };
-    let inputs: [(&str, Vec<Vec<u8>>); 8] = [
+    let inputs: [(&str, Vec<Vec<u8>>); 9] = [
         ("parse", states.clone()),
         ("operations", filters.iter().enumerate().map(three).collect()),
         ("state", states.iter().map(two).collect()),
@@ -221,6 +244,7 @@ fn main() {
         ("counting", counting.iter().cloned().chain(counting.iter().enumerate().map(sums)).collect()),
         ("index_keys", ranges()),
         ("index_filters", rows()),
+        ("sets", sets()),
     ];
     for (target, inputs) in inputs {
         let folder = Path::new(&folder).join(target);

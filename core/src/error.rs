@@ -168,17 +168,6 @@ pub enum TooLarge {
         /// The rate.
         fpr: f64,
     },
-    /// Filters of a set.
-    Shards {
-        /// The capacity.
-        capacity: u64,
-        /// The rate.
-        fpr: f64,
-        /// How many there would be.
-        shards: u64,
-        /// How many there may be.
-        most: u64,
-    },
     /// Filters of different sizes that one process passes to another: bytes that all of them take.
     Sizes(usize),
     /// An index with so many pages.

@@ -25,6 +25,7 @@
 //! | [`filter`] | the stored form; building, probing, merging, resizing, estimating |
 //! | [`counting`] | the other kind of filter: counters instead of bits, so that elements can be removed |
 //! | [`mod@parquet`] | filters in the form of Parquet files |
+//! | [`set`] | sets that change: sorted hashes in rows that split |
 //! | [`parts`] | parts of a value that an index finds it by, and conditions on them |
 //! | [`index`] | the pages of an index over keys of a table, and of one over a column of filters |
 //!
@@ -49,6 +50,7 @@ pub mod layout;
 pub mod memory;
 pub mod parquet;
 pub mod parts;
+pub mod set;
 #[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
 pub mod simd;
 pub mod sizing;

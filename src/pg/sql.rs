@@ -11,6 +11,7 @@ use super::call::guard::{guard, raw};
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Runs `work` while connected to the interface.
 ///
@@ -61,8 +62,6 @@ pub enum Sees {
     /// All that is committed now, as a statement of its own would (under REPEATABLE READ, the transaction's snapshot),
     /// and what the transaction itself did.
     Now,
-    /// All that is committed now, at any level of isolation. The statement must only read.
-    Latest,
     /// What is in the catalogs now, at any level of isolation, and in parallel plans too. The statement must only read.
     Catalogs,
 }
@@ -89,26 +88,13 @@ impl Prepared {
     /// # Errors
     /// Those of parsing it; XX000 if it can't be executed from a function.
     pub fn new(sql: &[&[u8]], types: &[pg_sys::Oid]) -> Result<Prepared> {
-        Prepared::planned(sql, types, pg_sys::CURSOR_OPT_GENERIC_PLAN)
-    }
-
-    /// The same for a statement that is executed seldom: it is planned each time, for its values. Extensions that plan
-    /// statements themselves, such as Citus, may need these.
-    ///
-    /// # Errors
-    /// As [`Prepared::new`].
-    pub fn seldom(sql: &[&[u8]], types: &[pg_sys::Oid]) -> Result<Prepared> {
-        Prepared::planned(sql, types, pg_sys::CURSOR_OPT_CUSTOM_PLAN)
-    }
-
-    fn planned(sql: &[&[u8]], types: &[pg_sys::Oid], options: u32) -> Result<Prepared> {
         let sql = c_string(sql)?;
         let mut oids = types.to_vec();
         connected(|| {
             // SAFETY: connected; as many types as are given. The plan is kept before the connection ends.
             unsafe {
                 let (sql, count, oids) = (sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr());
-                let plan = guard(|| raw::SPI_prepare_cursor(sql, count, oids, options as i32));
+                let plan = guard(|| raw::SPI_prepare_cursor(sql, count, oids, pg_sys::CURSOR_OPT_GENERIC_PLAN as i32));
                 if plan.is_null() {
                     return Err(failed(pg_sys::SPI_result));
                 }
@@ -143,7 +129,6 @@ impl Prepared {
         unsafe {
             let snapshot = match sees {
                 Sees::CallingQuery | Sees::Now => None,
-                Sees::Latest => Some(pg_sys::GetLatestSnapshot()),
                 Sees::Catalogs => Some(pg_sys::GetCatalogSnapshot(Oid::INVALID)),
             };
             if let Some(snapshot) = snapshot {
@@ -172,6 +157,55 @@ impl Prepared {
             pg_sys::SPI_freetuptable(table);
             Ok(rows as u64)
         }
+    }
+}
+
+/// Runs `work` with a new snapshot, which sees what the transaction itself did, too: it is that of the calling query for
+/// all statements in it that see [`Sees::CallingQuery`].
+///
+/// # Errors
+/// Those of `work`.
+pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // SAFETY: within a transaction, since a statement is running. After an error PostgreSQL drops the snapshot itself.
+    unsafe {
+        pg_sys::CommandCounterIncrement();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let result = work();
+        pg_sys::PopActiveSnapshot();
+        result
+    }
+}
+
+/// Runs `work` in a subtransaction, while connected. Unless the result is `Some`, all that it did is undone, and the
+/// locks that it took are released.
+///
+/// # Errors
+/// Those of `work`.
+pub fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
+    // SAFETY: PostgreSQL's own steps for a block with exceptions. The subtransaction must be ended here after an error
+    // too: PostgreSQL would take one that nobody ends for a savepoint of the client.
+    unsafe {
+        let (memory, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::CurrentMemoryContext = memory;
+        let result = catch_unwind(AssertUnwindSafe(work));
+        if matches!(result, Ok(Ok(Some(_)))) {
+            pg_sys::ReleaseCurrentSubTransaction();
+        } else {
+            pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        }
+        pg_sys::CurrentMemoryContext = memory;
+        pg_sys::CurrentResourceOwner = owner;
+        result.unwrap_or_else(|error| resume_unwind(error))
+    }
+}
+
+/// Raises an error in recovery, and in a transaction that may only read. `what` is done with the name of a command.
+pub fn require_writable(what: &CStr) {
+    // SAFETY: both raise an error or return.
+    unsafe {
+        pg_sys::PreventCommandDuringRecovery(what.as_ptr());
+        pg_sys::PreventCommandIfReadOnly(what.as_ptr());
     }
 }
 

@@ -1,28 +1,26 @@
 //! `bloom_set_create`, and `bloom_set_check`, the constraint of every row of a set.
 
-use super::statements::BOTH_NUMBERS;
+use super::table::{kind_code, slice_of};
 use crate::element::ElementType;
 use crate::error::invalid_parameter;
-use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState};
+use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::sql::{NewName, execute, namespace};
-use crate::pg::value::time::{self, Interval, Timestamp};
+use crate::pg::value::array::array_of;
+use crate::pg::value::time::Interval;
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
-use pg_bloom_core::filter::build;
-use pg_bloom_core::filter::generations::{Plan, SLICES};
-use pg_bloom_core::filter::shards::{shard_capacity, shards};
-use pg_bloom_core::sizing::{self, limits};
-use pg_bloom_core::{Header, Layout, View};
-use pgrx::pg_sys::{self, Datum, Oid};
+use pg_bloom_core::set::form::DEFAULT_CAPACITY;
+use pg_bloom_core::set::{Form, Row, tree};
+use pg_bloom_core::{Layout, memory, sizing};
+use pgrx::pg_sys::{self, Datum};
 
-/// Half of each page is free at first, for the next versions of its rows.
-const FILLFACTOR: u32 = 50;
-/// The shortest slice of the time for which a set remembers, in microseconds.
-const SHORTEST: Timestamp = 1000;
+/// Some of each page is free at first, for the next versions of its rows.
+const FILLFACTOR: &str = "85";
 
 /// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.
+#[rustfmt::skip]
 fn create(call: &Call) -> Outcome {
     let name = required(call.datum(0), "name")?;
     let element = required(call.oid(1), "element type")?;
@@ -33,112 +31,41 @@ fn create(call: &Call) -> Outcome {
     let renews = call.datum(5).is_some_and(|datum| datum.value() != 0);
     sizing::check_fpr(Layout::Blocked, fpr)?;
     check_keep(keep, renews)?;
+    let form = Form::new(capacity.unwrap_or(DEFAULT_CAPACITY), fpr, keep.is_some()).ok_or_else(|| too_large(capacity, fpr))?;
     let element_type = ElementType::of_later_elements(call, element)?;
-    let kind = element_type.kind(Layout::Blocked);
-    let new = NewSet {
-        table: NewName::parse(name),
-        function: call.function()?,
-        own: namespace(catalog::namespace_of_function(call.function()?)),
-    };
-    match (Plan::new(capacity, fpr, keep.is_some()), capacity) {
-        (Some(plan), _) => {
-            if plan.fpr() < limits::least_fpr(Layout::Blocked) {
-                return Err(fpr_too_low(&plan, fpr));
-            }
-            let (shards, header) = plan.shards(0, kind)?;
-            let capacity = capacity.map_or("NULL".into(), |capacity| format!("'{capacity}'"));
-            let keep = keep.map_or("NULL".into(), |keep| format!("'{keep}'"));
-            new.create_generations(
-                &format!(
-                    "'{}'::pg_catalog.regtype, {capacity}::pg_catalog.int8, '{fpr}'::pg_catalog.float8, \
-                     {keep}::pg_catalog.interval, {renews}",
-                    element.to_u32()
-                ),
-                shards,
-                &header,
-            )?;
-        }
-        (None, capacity) => {
-            let capacity = capacity.unwrap_or(0);
-            let (shards, header) = shards(capacity, fpr, kind)?;
-            let arguments = format!(
-                "'{}'::pg_catalog.regtype, {shards}, '{capacity}'::pg_catalog.int8, '{fpr}'::pg_catalog.float8",
-                element.to_u32()
-            );
-            new.create_shards(&arguments, shards, &header)?;
-        }
-    }
-    Ok(new.table.relation().map(Datum::from))
+    let arguments = format!(
+        "'{}'::pg_catalog.regtype, '{}'::pg_catalog.int8, {}::pg_catalog.int8, '{fpr}'::pg_catalog.float8, \
+         {}::pg_catalog.interval, {renews}",
+        element.to_u32(),
+        kind_code(&element_type),
+        capacity.map_or("NULL".into(), |capacity| format!("'{capacity}'")),
+        keep.map_or("NULL".into(), |keep| format!("'{keep}'")),
+    );
+    let new = NewName::parse(name);
+    let (table, own) = (new.qualified(), namespace(catalog::namespace_of_function(call.function()?)));
+    execute(
+        &[
+            b"CREATE TABLE ", &table, b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, ",
+            b"CONSTRAINT filter_set CHECK (", &own, b".bloom_set_check(bucket, hashes, ", arguments.as_bytes(), b"))) ",
+            b"WITH (fillfactor = ", FILLFACTOR.as_bytes(), b")",
+        ],
+        &[],
+    )?;
+    execute(
+        &[b"INSERT INTO ", &table, b" (bucket, hashes) SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n"],
+        &first_rows(form),
+    )?;
+    Ok(new.relation().map(Datum::from))
 }
 
-/// A set that is to be made.
-struct NewSet {
-    table: NewName,
-    /// The function that makes it.
-    function: Oid,
-    /// The extension's schema.
-    own: Vec<u8>,
-}
-
-impl NewSet {
-    /// Makes a table with one row for each shard.
-    #[rustfmt::skip]
-    fn create_shards(&self, arguments: &str, shards: u32, header: &Header<'_>) -> Result<()> {
-        header.check_size(settings::max_filter_bytes())?;
-        let (table, own, fillfactor) = (self.table.qualified(), &self.own[..], FILLFACTOR.to_string());
-        execute(
-            &[
-                b"CREATE TABLE ", &table, b" (shard pg_catalog.int4 PRIMARY KEY, filter ", own, b".bloom NOT NULL, ",
-                b"CONSTRAINT filter_set CHECK (", own, b".bloom_set_check(shard, filter, ", arguments.as_bytes(), b"))) ",
-                b"WITH (fillfactor = ", fillfactor.as_bytes(), b")",
-            ],
-            &[],
-        )?;
-        let (empty, last) = self.rows(shards, header);
-        execute(
-            &[b"INSERT INTO ", &table, b" SELECT i, $1 FROM pg_catalog.generate_series(0, $2) AS i"],
-            &[empty, last],
-        )
-    }
-
-    /// Makes a table with the rows of the first generation.
-    #[rustfmt::skip]
-    fn create_generations(&self, arguments: &str, shards: u32, header: &Header<'_>) -> Result<()> {
-        header.check_size(settings::max_filter_bytes())?;
-        let (table, own, fillfactor) = (self.table.qualified(), &self.own[..], FILLFACTOR.to_string());
-        execute(
-            &[
-                b"CREATE TABLE ", &table, b" (generation pg_catalog.int4, shard pg_catalog.int4, ",
-                b"shards pg_catalog.int4 NOT NULL, changed pg_catalog.timestamptz NOT NULL, ",
-                b"filter ", own, b".bloom NOT NULL, since pg_catalog.timestamptz, until pg_catalog.timestamptz, ",
-                b"oldest pg_catalog.int4, PRIMARY KEY (generation, shard), CONSTRAINT filter_set CHECK (",
-                own, b".bloom_set_check(generation, shard, shards, filter, ", arguments.as_bytes(), b"))) ",
-                b"WITH (fillfactor = ", fillfactor.as_bytes(), b")",
-            ],
-            &[],
-        )?;
-        execute(&[b"CREATE UNIQUE INDEX ON ", &table, b" ((", BOTH_NUMBERS.as_bytes(), b"))"], &[])?;
-        let (empty, last) = self.rows(shards, header);
-        execute(
-            &[
-                b"INSERT INTO ", &table, b" (generation, shard, shards, changed, filter, since, oldest) ",
-                b"SELECT 0, i, $3, $4, $1, CASE WHEN i OPERATOR(pg_catalog.=) 0 THEN $4 END, ",
-                b"CASE WHEN i OPERATOR(pg_catalog.=) 0 THEN 0 END FROM pg_catalog.generate_series(0, $2) AS i",
-            ],
-            &[
-                empty,
-                last,
-                (pg_sys::INT4OID, Datum::from(shards as i32)),
-                (pg_sys::TIMESTAMPTZOID, Datum::from(time::now())),
-            ],
-        )
-    }
-
-    /// An empty filter and the last shard, as parameters of a statement.
-    fn rows(&self, shards: u32, header: &Header<'_>) -> ((Oid, Datum), (Oid, Datum)) {
-        let empty = build::empty::<PgBuffer>(header).into_datum();
-        ((catalog::type_beside(self.function, c"bloom"), empty), (pg_sys::INT4OID, Datum::from(shards as i32 - 1)))
-    }
+/// The rows that a set begins with, as parameters of a statement.
+fn first_rows(form: Form) -> [(pg_sys::Oid, Datum); 2] {
+    let first = || 1 << tree::FIRST_DEPTH..2 << tree::FIRST_DEPTH;
+    let bucket = |bucket: u64| Element { datum: Datum::from(bucket as i64) };
+    let row = |bucket: u64| Element { datum: Row::empty(bucket).write::<PgBuffer>(form).into_datum() };
+    let buckets = array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, memory::collect(first().map(bucket)));
+    let rows = array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, memory::collect(first().map(row)));
+    [(pg_sys::INT8ARRAYOID, buckets), (pg_sys::BYTEAARRAYOID, rows)]
 }
 
 /// Checks that the time for which a set remembers can be cut into slices.
@@ -150,26 +77,26 @@ fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
         return Err(invalid_parameter("elements of a filter set can only be renewed if they are forgotten")
             .hint("Say for how long it remembers: keep => '7 days'."));
     };
-    let (now, slice) = (time::now(), keep.divided_by(SLICES));
-    if keep.has_no_negative_part() && slice.after(now) >= now + SHORTEST && keep.before(now) <= now - SHORTEST {
+    if slice_of(&keep).is_some() {
         return Ok(());
     }
-    Err(invalid_parameter(format!("a filter set must remember for at least 7 milliseconds, not {}", keep.shown()))
-        .hint("The time is cut into seven slices."))
+    Err(invalid_parameter(format!("a filter set cannot remember for {}", keep.shown()))
+        .detail("It remembers for at least 8 milliseconds, and at most 10,000 years. A month has 30 days."))
 }
 
 #[cold]
-fn fpr_too_low(plan: &Plan, fpr: f64) -> Error {
-    let least = limits::least_fpr(Layout::Blocked) * f64::from(plan.most_full());
-    let message = "false positive rate of a filter set that grows or forgets must be at least";
-    invalid_parameter(format!("{message} {least:.1e}, not {fpr:e}"))
-        .detail(format!("It is the sum of the rates of {} generations.", plan.most_full()))
+fn too_large(capacity: Option<u64>, fpr: f64) -> Error {
+    let capacity = capacity.unwrap_or(DEFAULT_CAPACITY);
+    let message = format!("a filter set cannot hold {capacity} elements at a false positive rate of {fpr:e}");
+    Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+        .detail("Capacity divided by rate must be at most 2^60.")
+        .hint("Use a smaller capacity or a higher rate.")
 }
 
 fn check_capacity(capacity: i64) -> Result<u64> {
     u64::try_from(capacity).ok().filter(|&capacity| capacity > 0).ok_or_else(|| {
         invalid_parameter(format!("capacity of a filter set must be at least 1, not {capacity}"))
-            .hint("The capacity is the number of distinct elements expected. Without it the set grows.")
+            .hint("The capacity is the number of elements at which the rate is reached; without it, ten billion.")
     })
 }
 
@@ -180,39 +107,16 @@ fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     })
 }
 
-/// `bloom_set_check(shard, filter, element, shards, capacity, fpr)`.
+/// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`.
 fn check(call: &Call) -> Outcome {
-    let (Some(shard), Some(filter)) = (call.i32(0), call.value(1)) else { return Ok(None) };
-    let (Some(shards), Some(capacity), Some(fpr)) = (call.i32(3), call.i64(4), call.f64(5)) else { return Ok(None) };
-    let header = View::parse_trusted(filter.bytes())?.header;
-    let belongs = (0..shards).contains(&shard)
-        && header.layout == Layout::Blocked
-        && header.capacity.elements() == Some(shard_capacity(capacity.max(0) as u64, shards as u64))
-        && header.fpr == fpr
-        && !header.kind.is_none();
-    Ok(Some(Datum::from(belongs)))
-}
-
-/// `bloom_set_check(generation, shard, shards, filter, element, capacity, fpr, keep, renew)`.
-fn check_generation(call: &Call) -> Outcome {
-    let (Some(generation), Some(shard), Some(shards)) = (call.i32(0), call.i32(1), call.i32(2)) else {
-        return Ok(None);
-    };
-    let (Some(filter), Some(fpr)) = (call.value(3), call.f64(6)) else { return Ok(None) };
-    let capacity = call.i64(5).map(|capacity| capacity.max(1) as u64);
-    let header = View::parse_trusted(filter.bytes())?.header;
-    let plan = Plan::new(capacity, fpr, call.datum(7).is_some());
-    let belongs = (0..i32::MAX).contains(&generation)
-        && shards > 0
-        && (0..=shards).contains(&shard)
-        && header.layout == Layout::Blocked
-        && !header.kind.is_none()
-        && plan.is_some_and(|plan| plan.has(&header, shards as u32));
+    let (Some(bucket), Some(hashes), Some(fpr)) = (call.i64(0), call.value(1), call.f64(5)) else { return Ok(None) };
+    let capacity = call.i64(4).map_or(DEFAULT_CAPACITY, |capacity| capacity.max(1) as u64);
+    let form = Form::new(capacity, fpr, call.datum(6).is_some());
+    let belongs = form.is_some_and(|form| Row::parse(form, bucket, &hashes).is_ok());
     Ok(Some(Datum::from(belongs)))
 }
 
 pg_functions! {
     bloom_set_create => create;
     bloom_set_check => check;
-    bloom_set_check_generation => check_generation;
 }

@@ -1,69 +1,69 @@
-//! `bloom_set_info`, `bloom_set_generations`: how full a set is.
+//! `bloom_set_info`: how full a set is, and whether its rows are the leaves of a tree.
 
-use super::list::Generation;
-use super::rates::{Rates, at_least};
-use super::rows::{MOST_ROWS_AT_ONCE, Wanted};
+use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::interrupt;
 use crate::pg::sql::{Prepared, Sees, connected};
-use crate::pg::value::row::{Column, Rows, row};
+use crate::pg::value::row::{Column, row};
 use pg_bloom_core::memory;
+use pg_bloom_core::set::tree::{self, Flaw};
 use pgrx::pg_sys::{self, Datum};
 
-/// How full a generation is.
-struct Filled {
-    generation: Generation,
-    rates: Rates,
-    /// Bytes of its filters.
-    bytes: u64,
+/// What all rows of a set hold.
+#[derive(Default)]
+struct Contents {
+    buckets: Vec<u64>,
+    hashes: u64,
+    /// The earliest slice of which something is remembered.
+    oldest: Option<i64>,
 }
 
-/// Reads all filters of the generations that count; forgotten ones count as empty.
-fn read_all(set: &Set) -> Result<Vec<Filled>> {
-    let list = connected(|| set.current_list(Sees::CallingQuery))?;
-    let mut cutoff = None;
-    let fill = |generation: &Generation| {
-        let mut filled = Filled { generation: generation.clone(), rates: Rates::default(), bytes: 0 };
-        for first in (0..generation.shards).step_by(MOST_ROWS_AT_ONCE) {
-            let end = first.saturating_add(MOST_ROWS_AT_ONCE as u32).min(generation.shards);
-            let row_of = |shard| Wanted::one(generation, shard, 0..0);
-            connected(|| {
-                set.read(
-                    Sees::CallingQuery,
-                    |_| memory::collect((first..end).map(row_of)),
-                    |wanted, row| {
-                        filled.bytes += row.filter.bytes().len() as u64;
-                        filled.rates.add_row(set, &list, wanted, row, &mut cutoff)
-                    },
-                )
-            })?;
+/// Reads all rows; forgotten hashes don't count.
+fn read_all(set: &Set) -> Result<Contents> {
+    let (form, now) = (set.known.form, set.now());
+    let mut contents = Contents::default();
+    loop {
+        let after = contents.buckets.last().copied().unwrap_or(0);
+        let rows = connected(|| set.page(after, Sees::CallingQuery))?;
+        for row in &rows {
+            memory::push(&mut contents.buckets, row.bucket);
+            let remembered = row.entries.iter().map(|entry| entry.slice).filter(|&slice| form.remembers(slice, now));
+            contents.hashes += remembered.clone().count() as u64;
+            contents.oldest = remembered.map(|slice| slice.min(now)).chain(contents.oldest).min();
         }
-        Ok(filled)
-    };
-    list.generations.iter().map(fill).collect()
+        if rows.len() < MOST_ROWS_AT_ONCE {
+            break;
+        }
+        interrupt::check_for_interrupts();
+    }
+    tree::check(&mut contents.buckets).map_err(|flaw| match flaw {
+        Flaw::Gap(hash) => set.missing(tree::covering(hash, set.known.depth.get().unwrap_or(tree::FIRST_DEPTH))),
+        Flaw::Overlap(a, b) => set.ambiguous(a, b),
+    })?;
+    Ok(contents)
 }
 
 /// `bloom_set_info(set)`.
 fn info(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else { return Ok(None) };
     let set = Set::open(call, oid, Purpose::Ask)?;
-    let made_for = set.parameters();
-    let all = read_all(&set)?;
-    let found_nowhere: f64 = all.iter().map(|filled| 1.0 - filled.rates.mean()).product();
-    let is_overfull = made_for.capacity.map(|capacity| match (&all[..], made_for.keep) {
-        ([one], None) => one.rates.is_overfull(one.generation.shards, capacity, made_for.fpr),
-        _ => at_least(all.iter().map(|filled| (filled.rates, u32::MAX))) > made_for.fpr,
-    });
+    let (made_for, slice) = (set.parameters(), set.known.slice);
+    let contents = read_all(&set)?;
+    let rate = set.known.form.rate(contents.hashes as f64);
+    let oldest = slice.zip(contents.oldest).map(|(slice, oldest)| oldest.saturating_mul(slice));
     let columns = [
         Column::Oid(made_for.element),
-        Column::F64(all.iter().map(|filled| filled.rates.elements).sum()),
+        Column::F64(contents.hashes as f64),
         made_for.capacity.map_or(Column::Null, |capacity| Column::I64(capacity as i64)),
         Column::F64(made_for.fpr),
-        Column::F64(if let [one] = &all[..] { one.rates.mean() } else { 1.0 - found_nowhere }),
-        Column::I32(all.iter().map(|filled| filled.generation.shards as i32).sum()),
+        Column::F64(rate),
+        Column::I32(contents.buckets.len() as i32),
         Column::I64(bytes(&set)?),
-        is_overfull.map_or(Column::Null, Column::Bool),
+        Column::Bool(rate > made_for.fpr),
+        made_for.keep.map_or(Column::Null, Column::Interval),
+        oldest.map_or(Column::Null, Column::Time),
     ];
     Ok(Some(row(call, &columns)))
 }
@@ -83,36 +83,6 @@ fn bytes(set: &Set) -> Result<i64> {
     Ok(bytes)
 }
 
-/// `bloom_set_generations(set)`, a row at each call.
-fn generations(call: &Call) -> Outcome {
-    Rows::next(call, || {
-        let Some(oid) = call.oid(0) else { return Ok(Vec::new()) };
-        let set = Set::open(call, oid, Purpose::Ask)?;
-        let has_generations = set.known.growth.is_some();
-        let time = |time| if has_generations { Column::Time(time) } else { Column::Null };
-        let fpr = set.known.growth.as_ref().map_or(set.parameters().fpr, |growth| growth.plan.fpr());
-        let capacity = |generation: &Generation| match &set.known.growth {
-            Some(growth) => Some(growth.plan.capacities()[set.level(growth, generation)]),
-            None => set.parameters().capacity,
-        };
-        let row = |filled: &Filled| {
-            vec![
-                Column::I32(filled.generation.number),
-                time(filled.generation.since),
-                filled.generation.until.map_or(Column::Null, time),
-                Column::F64(filled.rates.elements),
-                capacity(&filled.generation).map_or(Column::Null, |capacity| Column::I64(capacity as i64)),
-                Column::F64(fpr),
-                Column::F64(filled.rates.mean()),
-                Column::I32(filled.generation.shards as i32),
-                Column::I64(filled.bytes as i64),
-            ]
-        };
-        Ok(read_all(&set)?.iter().map(row).collect())
-    })
-}
-
 pg_functions! {
     bloom_set_info => info;
-    bloom_set_generations => generations;
 }

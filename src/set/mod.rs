@@ -1,42 +1,40 @@
-//! Filter sets: tables of many small filters, to which many sessions add elements and learn which of them were new.
+//! Filter sets: tables of rows with sorted hashes, to which many sessions add elements and learn which of them were new.
 //!
 //! ```text
-//! element ──▶ hash ──▶ shard ──▶ row (shard, filter)     the filter is about 1 kB and stays in its row
+//! element ──▶ hash ──▶ leaf of a tree ──▶ row (bucket, hashes)     the hashes are some 500 bytes and stay in their row
 //! ```
 //!
 //! | module | what it is for |
 //! |---|---|
 //! | `table` | opening a set: checking the table, and what it was made for |
 //! | `statements` | the statements about it |
-//! | `list`, `items` | which generations it has; elements in the order of their shards |
-//! | `rows` | reading and changing its rows |
-//! | `rates`, `fill` | estimates from some of the filters; warnings about overfull sets |
-//! | `generations` | how a generation ends and the next is made, and how forgotten ones are dropped |
+//! | `items` | elements in the order of their hashes |
+//! | `rows` | executing these statements; what is wrong with rows |
+//! | `leaves` | finding the leaves of elements |
+//! | `full` | warnings about overfull sets |
+//! | `change` | how elements are added and removed: the protocol of locks |
 //! | `create` | `bloom_set_create`; `bloom_set_check`, the constraint of every row |
-//! | `add` | `bloom_set_add`, `bloom_set_add_all` |
+//! | `write` | `bloom_set_add`, `bloom_set_add_all`, `bloom_set_remove`, `bloom_set_remove_all` |
 //! | `ask` | `bloom_set_contains`, `bloom_set_present`, `bloom_set_absent` |
 //! | `expire` | `bloom_set_expire` |
-//! | `info` | `bloom_set_info`, `bloom_set_generations` |
+//! | `info` | `bloom_set_info` |
 //!
-//! The table has a constraint, `CHECK (bloom_set_check(shard, filter, element, shards, capacity, fpr))`. It stores what
-//! the set was made for, so that dumps have it, and rejects rows that don't belong to the set. It also distinguishes a
-//! missing row from a smaller set: if the number of rows were the number of shards, losing the last row would move
-//! every element to another shard.
+//! The table has a constraint, `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew))`. It
+//! stores what the set was made for, so that dumps have it, and rejects rows that don't belong to the set.
 //!
 //! Rows are read and changed by SQL, in a few prepared statements. So PostgreSQL and its other extensions handle
 //! rights, policies, triggers, partitions, generated columns, logical replication and distributed tables. If one of
-//! them skips a row or stores something else, the call fails: every row of the batch must come back as it was written.
+//! them skips a row or stores something else, the call fails: every row must come back as it was written.
 
-mod add;
 mod ask;
+mod change;
 mod create;
 mod expire;
-mod fill;
-mod generations;
+mod full;
 mod info;
 mod items;
-mod list;
-mod rates;
+mod leaves;
 mod rows;
 mod statements;
 mod table;
+mod write;

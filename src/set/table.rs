@@ -6,9 +6,9 @@
 //! the table was renamed while the call waited for it, as when two tables are swapped, the call fails with an error
 //! that a retry resolves.
 
-use super::list::List;
-use super::statements::{self, About};
+use super::statements::{self, Changes};
 use crate::element::ElementType;
+use crate::error::During;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog::definition::{self, CheckArgument, CheckCall};
@@ -19,11 +19,11 @@ use crate::pg::sql::{self, Prepared, Sees, connected};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
 use crate::pg::value::array;
 use crate::pg::value::encoding;
-use crate::pg::value::time::Interval;
-use pg_bloom_core::filter::generations::{Plan, SLICES};
-use pg_bloom_core::kind::Tag;
-use pg_bloom_core::sizing::capacity_of;
-use pg_bloom_core::{Kind, Layout, memory};
+use crate::pg::value::time::{Interval, Timestamp};
+use pg_bloom_core::filter::build::meet_kind;
+use pg_bloom_core::set::form::{DEFAULT_CAPACITY, SLICES};
+use pg_bloom_core::set::{Form, Row};
+use pg_bloom_core::{Layout, hash, memory};
 use pgrx::pg_sys::{self, Datum, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -38,7 +38,9 @@ const MOST_REMEMBERED: usize = 256;
 pub struct Parameters {
     /// The type of its elements, as given then.
     pub element: Oid,
-    /// Distinct elements; `None` for a set that grows.
+    /// The kind that elements of this type had then, by [`kind_code`].
+    kind: i64,
+    /// Elements with which it reaches its rate; `None` if none were given.
     pub capacity: Option<u64>,
     /// The rate at that capacity.
     pub fpr: f64,
@@ -46,21 +48,23 @@ pub struct Parameters {
     pub keep: Option<Interval>,
     /// Whether elements that are added again are remembered from then on.
     pub renews: bool,
-    /// The number of rows of a set without generations.
-    pub shards: Option<u32>,
 }
 
-/// How the generations of a set are made.
-pub struct Growth {
-    /// Their capacities and rates.
-    pub plan: Plan,
-    /// The number of rows of a generation of each level.
-    pub shards: Vec<u32>,
-    /// The number of elements with which a generation of each level reaches its rate: slightly above its capacity,
-    /// since rows have whole blocks.
-    pub takes: Vec<f64>,
-    /// How long a generation lasts, if the set forgets.
-    pub slice: Option<Interval>,
+/// The shortest slice of time, in microseconds.
+const SHORTEST_SLICE: i64 = 1000;
+/// The longest time for which a set remembers, 10,000 years in microseconds.
+const LONGEST: i64 = 10_000 * 12 * 30 * 86_400 * 1_000_000;
+
+/// The slice of the time for which a set remembers, in microseconds; `None` if it is too short or too long.
+pub fn slice_of(keep: &Interval) -> Option<Timestamp> {
+    let slice = keep.microseconds().filter(|&keep| keep <= LONGEST)? / SLICES;
+    (slice >= SHORTEST_SLICE).then_some(slice)
+}
+
+/// Stands for the kind of elements of a type. Kinds have long names, and a type may be altered.
+pub fn kind_code(element: &ElementType) -> i64 {
+    let kind = element.kind(Layout::Blocked);
+    hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
 }
 
 /// A set that is open.
@@ -76,9 +80,9 @@ pub struct Set {
 pub enum Purpose {
     /// To read it.
     Ask,
-    /// To add to it. The table is locked as for UPDATE from the start: a session that first read an index, and then
+    /// To change it. The table is locked as for UPDATE from the start: a session that first read an index, and then
     /// waited for REINDEX to release the table, would hold what REINDEX waits for.
-    Add,
+    Change,
 }
 
 /// What a session remembers of a set.
@@ -87,44 +91,28 @@ pub struct Known {
     pub names: Names,
     /// What it was made for.
     pub parameters: Parameters,
-    /// How its generations are made, if it has any.
-    pub growth: Option<Growth>,
-    /// The type `bloom`.
-    pub bloom: Oid,
+    /// The type of its elements.
+    element: RefCell<ElementType>,
+    /// The form of its rows.
+    pub form: Form,
+    /// The slices in which it forgets, in microseconds.
+    pub slice: Option<Timestamp>,
     /// Whether the table may have other values after an UPDATE than that returned.
     pub is_changed_after: bool,
     /// The statement that reads rows.
     pub read: Prepared,
+    /// The statement that reads rows in their order.
+    pub page: Prepared,
     /// The statements that lock rows and change them.
-    pub write: OnceCell<(Prepared, Prepared)>,
-    /// The statements about generations.
-    pub about: OnceCell<About>,
-    /// The generations, as last read.
-    pub list: RefCell<Option<Rc<List>>>,
+    pub changes: OnceCell<Changes>,
+    /// The depth of the leaf that was found last: a hint where to look first.
+    pub depth: Cell<Option<u32>>,
+    /// Whether the session was warned that the set is overfull.
+    pub has_warned: Cell<bool>,
     /// The last transaction that wrote the constraints that the session knows.
     pub written_by: Cell<Option<u32>>,
     /// Whether the table hasn't changed since.
     pub is_current: Cell<bool>,
-    /// What the session has observed.
-    pub watch: Rc<Watch>,
-}
-
-/// What a session has observed of how full a set is, and of its generations.
-#[derive(Default)]
-pub struct Watch {
-    /// Whether it has warned that the set is overfull.
-    pub warned: Cell<bool>,
-    /// How many elements it may add before it samples other rows than those of its batches; 0 if it hasn't sampled yet,
-    /// or if the set was overfull.
-    pub until_sample: Cell<u64>,
-    /// The generation that was found full.
-    pub full: Cell<Option<i32>>,
-    /// The last transaction that made a generation, and the first that it made.
-    pub made: Cell<Option<(u32, i32)>>,
-    /// Generations before this one are settled.
-    pub settled: Cell<i32>,
-    /// The newest generation when the session last dropped old ones.
-    pub dropped: Cell<Option<i32>>,
 }
 
 /// The names in the statements.
@@ -187,8 +175,11 @@ impl Set {
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Set> {
         let lock = match purpose {
             Purpose::Ask => pg_sys::AccessShareLock,
-            Purpose::Add => pg_sys::RowExclusiveLock,
+            Purpose::Change => pg_sys::RowExclusiveLock,
         };
+        if purpose == Purpose::Change {
+            sql::require_writable(c"changing a filter set");
+        }
         let extension = catalog::namespace_of_function(call.function()?);
         let name = sql::relation(oid);
         let Some(table) = Opened::if_there(oid, lock as pg_sys::LOCKMODE) else {
@@ -205,7 +196,14 @@ impl Set {
             Some(known) if known.is_current.get() && known.names == names => Set { oid, known },
             before => Set { oid, known: learn(call, table.relation(), names, before)? },
         };
-        // Adding takes a snapshot after the table was locked, unless the transaction has one.
+        if purpose == Purpose::Change {
+            // Which of them a call needs must not depend on what is in the set.
+            for right in [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_DELETE] {
+                owner::require(oid, right);
+            }
+        }
+        set.known.element.borrow_mut().refresh(call)?;
+        // A change takes a snapshot after the table was locked, unless the transaction has one.
         if purpose == Purpose::Ask || sql::has_one_snapshot() {
             set.check_snapshot_of_constraint()?;
         }
@@ -244,9 +242,35 @@ impl Set {
         &self.known.parameters
     }
 
-    /// What the session has observed.
-    pub fn watch(&self) -> &Watch {
-        &self.known.watch
+    /// Checks that elements of this type are of the set's kind. `operation` is the function's name.
+    ///
+    /// # Errors
+    /// 42804 if they are of another kind.
+    pub fn check_kind(&self, site: &Site, operation: &str) -> Result<()> {
+        let own = self.known.element.borrow();
+        if kind_code(&own) != self.known.parameters.kind {
+            let name = catalog::display_name(self.known.parameters.element);
+            let message = format!("type {name} was altered since filter set {} was made", self.quoted_name());
+            return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
+                .detail("Elements that were added before would never be found.")
+                .hint("Make a new set, or restore the type."));
+        }
+        meet_kind(own.kind(Layout::Blocked), site.element.kind(Layout::Blocked)).during(operation)?;
+        Ok(())
+    }
+
+    /// Reads some rows after a bucket in their order, while connected: fewer than
+    /// [`MOST_ROWS_AT_ONCE`](super::rows::MOST_ROWS_AT_ONCE) only if there are no more.
+    ///
+    /// # Errors
+    /// As [`Set::rows`].
+    pub fn page(&self, after: u64, sees: Sees) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        self.rows(&self.known.page, &[Datum::from(after as i64)], sees, |row| {
+            memory::push(&mut rows, row);
+            Ok(())
+        })?;
+        Ok(rows)
     }
 
     /// The name of the table, quoted as messages have it.
@@ -271,13 +295,7 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
     if !IS_WATCHED.replace(true) {
         invalidation::watch_relations(forget);
     }
-    let bloom = catalog::type_beside(call.function()?, c"bloom");
-    if bloom == Oid::INVALID {
-        let message = "type \"bloom\" does not exist in the schema of the extension";
-        return Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message)
-            .hint("If it was renamed, name it bloom again: the functions of sets find it by its name."));
-    }
-    let columns = check_columns(table, definition::columns(table), bloom)?;
+    let columns = check_columns(table, definition::columns(table))?;
     let checks = definition::check_calls(table);
     let checks = checks.iter().filter(|check| is_check(call, check));
     let mut all = checks.filter_map(|check| parameters(&check.arguments, &columns));
@@ -287,20 +305,26 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
         return Err(no_set(table, "It has constraints that call bloom_set_check with different arguments."));
     }
     check_primary_key(table, &columns)?;
-    let watch = before.filter(|known| known.parameters == parameters).map(|known| known.watch.clone());
+    let slice = parameters.keep.map(|keep| slice_of(&keep)).map_or(Ok(None), |slice| slice.map(Some).ok_or(()));
+    let form = Form::new(parameters.capacity.unwrap_or(DEFAULT_CAPACITY), parameters.fpr, parameters.keep.is_some());
+    let (Some(form), Ok(slice)) = (form, slice) else {
+        return Err(no_set(table, "Its constraint that calls bloom_set_check has impossible arguments."));
+    };
+    let before = before.filter(|known| known.parameters == parameters);
     let known = Rc::new(Known {
-        read: statements::read(&names.table, parameters.shards.is_none())?,
+        read: statements::read(&names.table)?,
+        page: statements::page(&names.table)?,
         names,
         parameters,
-        growth: parameters.growth()?,
-        bloom,
-        is_changed_after: definition::is_changed_after_update(table),
-        write: OnceCell::new(),
-        about: OnceCell::new(),
-        list: RefCell::new(parameters.shards.map(|shards| Rc::new(List::of_one(shards)))),
+        element: RefCell::new(ElementType::of_later_elements(call, parameters.element)?),
+        form,
+        slice,
+        is_changed_after: definition::is_changed_afterwards(table),
+        changes: OnceCell::new(),
+        depth: Cell::new(before.as_ref().and_then(|known| known.depth.get())),
+        has_warned: Cell::new(before.is_some_and(|known| known.has_warned.get())),
         written_by: Cell::new(None),
         is_current: Cell::new(true),
-        watch: watch.unwrap_or_default(),
     });
     let oid = table.oid().to_u32();
     // Forgotten sets are dropped after the borrow ends.
@@ -324,63 +348,46 @@ fn forget(oid: Oid) {
     });
 }
 
-/// The columns of a set without generations: their names, types (an invalid one stands for `bloom`), and whether they
-/// must be NOT NULL.
-const COLUMNS: [(&str, Oid, bool); 2] = [("shard", pg_sys::INT4OID, true), ("filter", Oid::INVALID, true)];
-
-/// The columns of a set with generations, likewise.
-const COLUMNS_OF_GENERATIONS: [(&str, Oid, bool); 8] = [
-    ("generation", pg_sys::INT4OID, true),
-    ("shard", pg_sys::INT4OID, true),
-    ("shards", pg_sys::INT4OID, true),
-    ("changed", pg_sys::TIMESTAMPTZOID, true),
-    ("filter", Oid::INVALID, true),
-    ("since", pg_sys::TIMESTAMPTZOID, false),
-    ("until", pg_sys::TIMESTAMPTZOID, false),
-    ("oldest", pg_sys::INT4OID, false),
-];
+/// The columns of a set and their types.
+const COLUMNS: [(&str, Oid); 2] = [("bucket", pg_sys::INT8OID), ("hashes", pg_sys::BYTEAOID)];
 
 /// The columns of a set in the order of [`COLUMNS`], if the table has exactly these.
-fn check_columns(table: Relation, columns: Vec<TableColumn>, bloom: Oid) -> Result<Vec<TableColumn>> {
-    let has_generations = columns.iter().any(|column| column.name == "generation");
-    let wanted = if has_generations { &COLUMNS_OF_GENERATIONS[..] } else { &COLUMNS[..] };
+fn check_columns(table: Relation, columns: Vec<TableColumn>) -> Result<Vec<TableColumn>> {
+    if ["shard", "filter"].iter().all(|name| columns.iter().any(|column| column.name == *name)) {
+        let message = format!("filter set \"{}\" has a form that is no longer supported", table.name());
+        return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            .detail("Its rows are filters.")
+            .hint("Make a new set with bloom_set_create, and add its elements."));
+    }
     let mut found = Vec::new();
-    for &(name, oid, not_null) in wanted {
-        let oid = if oid == Oid::INVALID { bloom } else { oid };
-        let column = columns.iter().find(|c| c.name == name && c.oid == oid && (c.not_null || !not_null));
+    for (name, oid) in COLUMNS {
+        let column = columns.iter().find(|column| column.name == name && column.oid == oid && column.not_null);
         let Some(column) = column else {
             let type_name = catalog::display_name(oid);
-            let constraint = if not_null { " that is NOT NULL" } else { "" };
-            return Err(no_set(table, format!("It has no column \"{name}\" of type {type_name}{constraint}.")));
+            return Err(no_set(table, format!("It has no column \"{name}\" of type {type_name} that is NOT NULL.")));
         };
         found.push(column.clone());
     }
-    if let Some(other) = columns.iter().find(|column| wanted.iter().all(|(name, ..)| column.name != *name)) {
+    if let Some(other) = columns.iter().find(|column| COLUMNS.iter().all(|(name, _)| column.name != *name)) {
         return Err(no_set(table, format!("It has another column, \"{}\".", other.name)));
     }
     Ok(found)
 }
 
-/// Checks that the columns that identify a row are the primary key. One statement reads the constraint and its index:
+/// Checks that the first column is the primary key. One statement reads the constraint and its index:
 /// REINDEX CONCURRENTLY exchanges the index, and reports that a moment later.
 fn check_primary_key(table: Relation, columns: &[TableColumn]) -> Result<()> {
-    let (key, what): (Vec<&TableColumn>, _) = match columns {
-        [generation, shard, _, ..] if generation.name == "generation" => {
-            (vec![generation, shard], "Its columns \"generation\" and \"shard\" are")
-        }
-        columns => (columns.iter().take(1).collect(), "Its column \"shard\" is"),
-    };
     const PRIMARY_KEY: &[u8] = b"SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_index AS i \
         ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
         AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) $2 AND i.indimmediate AND i.indisvalid";
-    let numbers = memory::collect(key.iter().map(|column| Element { datum: Datum::from(column.number) }));
+    let numbers = memory::collect(columns.iter().take(1).map(|column| Element { datum: Datum::from(column.number) }));
     let numbers = array::array_of(pg_sys::INT2ARRAYOID, pg_sys::INT2OID, numbers);
     let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT2ARRAYOID])?;
     let values = [Datum::from(table.oid()), numbers];
     if connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1 {
         return Ok(());
     }
-    Err(no_set(table, format!("{what} not its primary key, checked at once.")))
+    Err(no_set(table, "Its column \"bucket\" is not its primary key, checked at once."))
 }
 
 /// Whether a constraint calls this extension's `bloom_set_check`.
@@ -398,49 +405,25 @@ fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Pa
     let capacity_of = |datum: &Datum| u64::try_from(datum.value() as i64).ok().filter(|&capacity| capacity > 0);
     let oid = |datum: &Datum| Oid::from(datum.value() as u32);
     let rate = |datum: &Datum| f64::from_bits(datum.value() as u64);
-    match arguments {
-        [a, b, Constant(element), Constant(shards), Constant(capacity), Constant(fpr)]
-            if are(&[a, b], &["shard", "filter"]) =>
-        {
-            let shards = u32::try_from(shards.value() as i32).ok().filter(|&shards| shards > 0)?;
-            let capacity = Some(capacity_of(capacity)?);
-            let (element, fpr) = (oid(element), rate(fpr));
-            Some(Parameters { element, capacity, fpr, keep: None, renews: false, shards: Some(shards) })
-        }
-        [a, b, c, d, Constant(element), capacity, Constant(fpr), keep, Constant(renews)]
-            if are(&[a, b, c, d], &["generation", "shard", "shards", "filter"]) =>
-        {
-            let capacity = match capacity {
-                Constant(capacity) => Some(capacity_of(capacity)?),
-                Null => None,
-                Column(_) => return None,
-            };
-            let keep = match keep {
-                // SAFETY: the function is declared to take an interval there.
-                Constant(keep) => Some(unsafe { Interval::of(*keep) }),
-                Null => None,
-                Column(_) => return None,
-            };
-            let (element, fpr, renews) = (oid(element), rate(fpr), renews.value() != 0);
-            Some(Parameters { element, capacity, fpr, keep, renews, shards: None })
-        }
-        _ => None,
+    let [a, b, Constant(element), Constant(kind), capacity, Constant(fpr), keep, Constant(renews)] = arguments else {
+        return None;
+    };
+    if !are(&[a, b], &["bucket", "hashes"]) {
+        return None;
     }
-}
-
-impl Parameters {
-    /// How generations are made, if the set has any.
-    fn growth(&self) -> Result<Option<Growth>> {
-        let Some(plan) = Plan::new(self.capacity, self.fpr, self.keep.is_some()) else { return Ok(None) };
-        let (mut all_shards, mut takes) = (Vec::new(), Vec::new());
-        for level in 0..plan.capacities().len() {
-            let (shards, header) = plan.shards(level, Kind::of(Tag::Text))?;
-            let blocks = u64::from(shards) * header.blocks;
-            all_shards.push(shards);
-            takes.push(capacity_of(Layout::Blocked, header.num_hashes, blocks, plan.fpr()) as f64);
-        }
-        Ok(Some(Growth { plan, shards: all_shards, takes, slice: self.keep.map(|keep| keep.divided_by(SLICES)) }))
-    }
+    let capacity = match capacity {
+        Constant(capacity) => Some(capacity_of(capacity)?),
+        Null => None,
+        Column(_) => return None,
+    };
+    let keep = match keep {
+        // SAFETY: the function is declared to take an interval there.
+        Constant(keep) => Some(unsafe { Interval::of(*keep) }),
+        Null => None,
+        Column(_) => return None,
+    };
+    let (element, kind) = (oid(element), kind.value() as i64);
+    Some(Parameters { element, kind, capacity, fpr: rate(fpr), keep, renews: renews.value() != 0 })
 }
 
 #[cold]

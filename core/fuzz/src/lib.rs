@@ -17,6 +17,7 @@ pub mod pages;
 pub mod parquet;
 pub mod parse;
 pub mod patterns;
+pub mod sets;
 pub mod sizing;
 pub mod state;
 pub mod thrift;
@@ -25,7 +26,7 @@ pub mod thrift;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is that of its archive in `corpus/`.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("parse", parse::run),
     ("operations", operations::run),
     ("state", state::run),
@@ -35,4 +36,5 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("index_keys", index_keys::run),
     ("index_filters", index_filters::run),
     ("patterns", patterns::run),
+    ("sets", sets::run),
 ];

@@ -52,4 +52,4 @@ macro_rules! targets {
     };
 }
 
-targets! { parse operations state sizing parquet counting index_keys index_filters patterns }
+targets! { parse operations state sizing parquet counting index_keys index_filters patterns sets }

@@ -13,8 +13,6 @@
 //! | [`merge`] | union and intersection of two filters |
 //! | [`set`] | union and intersection of many, in any order |
 //! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for an existing filter |
-//! | [`shards`](mod@shards) | one large filter as many small ones: sets that change |
-//! | [`generations`] | what the generations of a set that grows or forgets are made for |
 //! | [`estimate`] | cardinality, present rate |
 //! | [`overfull`] | whether that rate is more than chance above the promise |
 
@@ -23,14 +21,12 @@ pub mod build;
 pub(crate) mod check;
 pub mod estimate;
 pub mod fold;
-pub mod generations;
 pub mod header;
 pub mod merge;
 pub mod overfull;
 pub mod partial;
 pub mod resize;
 pub mod set;
-pub mod shards;
 pub mod slices;
 pub mod sparse;
 pub mod view;

@@ -33,16 +33,20 @@ pub fn columns(table: Relation) -> Vec<TableColumn> {
     (1..=count as i16).filter_map(|number| catalog::column(table.oid(), number)).collect()
 }
 
-/// Whether rules, or triggers after the change, may make of an UPDATE something else than it returns. Those of
+/// Whether rules, or triggers after the change, may make of a change something else than it returns. Those of
 /// partitions are not looked at: a table that has any counts as one that has them.
-pub fn is_changed_after_update(table: Relation) -> bool {
+pub fn is_changed_afterwards(table: Relation) -> bool {
     // SAFETY: an open relation has its row of the catalog; triggers and rules are null or there.
     unsafe {
         let relation = &*table.raw();
-        let has_triggers = relation
-            .trigdesc
-            .as_ref()
-            .is_some_and(|triggers| triggers.trig_update_after_row || triggers.trig_update_after_statement);
+        let has_triggers = relation.trigdesc.as_ref().is_some_and(|triggers| {
+            let of_rows =
+                triggers.trig_insert_after_row || triggers.trig_update_after_row || triggers.trig_delete_after_row;
+            let of_statements = triggers.trig_insert_after_statement
+                || triggers.trig_update_after_statement
+                || triggers.trig_delete_after_statement;
+            of_rows || of_statements
+        });
         has_triggers || !relation.rd_rules.is_null() || (*relation.rd_rel).relhassubclass
     }
 }

@@ -171,12 +171,6 @@ pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
     }
 }
 
-/// The type of arrays of a type.
-pub fn array_type(oid: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: reads the catalog.
-    unsafe { pg_sys::get_array_type(oid) }
-}
-
 /// The element type of an array type, if it is one.
 pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: reads the catalog.

@@ -3,13 +3,11 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`relation`] | indexes and tables that are open |
-//! | [`lock`] | locks of a filter set |
 //! | [`buffer`] | pages under locks |
 //! | [`wal`] | changes of pages with their WAL records |
 //! | [`bulk_write`] | the pages of a relation that is being made |
 
 pub mod buffer;
 pub mod bulk_write;
-pub mod lock;
 pub mod relation;
 pub mod wal;

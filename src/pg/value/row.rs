@@ -1,7 +1,7 @@
 //! Rows as results, one or many.
 
 use super::encoding;
-use super::time::Timestamp;
+use super::time::{Interval, Timestamp};
 use super::varlena::PgBuffer;
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
@@ -20,6 +20,8 @@ pub enum Column {
     F64(f64),
     /// timestamp with time zone.
     Time(Timestamp),
+    /// interval.
+    Interval(Interval),
     /// text.
     Text(String),
     /// An object identifier, or one of the types that name an object.
@@ -35,6 +37,7 @@ impl Column {
             Column::I32(v) => pg_sys::Datum::from(*v),
             Column::I64(v) => pg_sys::Datum::from(*v),
             Column::Time(v) => pg_sys::Datum::from(*v),
+            Column::Interval(v) => v.datum(),
             Column::F64(v) => pg_sys::Datum::from(v.to_bits()),
             Column::Text(v) => PgBuffer::copy_of(&encoding::from_utf8(v)).into_datum(),
             Column::Oid(v) => pg_sys::Datum::from(*v),

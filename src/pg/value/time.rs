@@ -1,4 +1,4 @@
-//! Points in time and intervals, as PostgreSQL counts them: days by the session's time zone, months by the calendar.
+//! Points in time and intervals.
 
 use pgrx::direct_function_call_as_datum as call;
 use pgrx::pg_sys::{self, Datum};
@@ -30,20 +30,15 @@ impl Interval {
     }
 
     /// A value that lives as long as this.
-    fn datum(&self) -> Datum {
+    pub(in crate::pg) fn datum(&self) -> Datum {
         Datum::from(std::ptr::from_ref(&self.0))
     }
 
-    /// A part of it. Raises 22008 if PostgreSQL can't count that.
-    pub fn divided_by(&self, parts: u32) -> Interval {
-        let divisor = Datum::from(f64::from(parts).to_bits());
-        // SAFETY: an interval and a double precision, whose quotient isn't NULL.
-        unsafe { call(pg_sys::interval_div, &[Some(self.datum()), Some(divisor)]).map_or(*self, |d| Interval::of(d)) }
-    }
-
-    /// Whether it is one at whatever time it starts: a month less 29 days is nothing in February.
-    pub fn has_no_negative_part(&self) -> bool {
-        self.0.month >= 0 && self.0.day >= 0 && self.0.time >= 0
+    /// Its microseconds, a month counted as 30 days and a day as 24 hours; `None` if there are too many to count, as in
+    /// an infinite one.
+    pub fn microseconds(&self) -> Option<i64> {
+        let days = i128::from(self.0.month) * 30 + i128::from(self.0.day);
+        i64::try_from(days * 86_400_000_000 + i128::from(self.0.time)).ok()
     }
 
     /// As the session's settings show it.
@@ -53,20 +48,6 @@ impl Interval {
             let text = call(pg_sys::interval_out, &[Some(self.datum())]);
             text.map_or(String::new(), |text| CStr::from_ptr(text.cast_mut_ptr()).to_string_lossy().into_owned())
         }
-    }
-
-    /// The time before this interval. Raises 22008 if PostgreSQL can't count that.
-    pub fn before(&self, time: Timestamp) -> Timestamp {
-        // SAFETY: a timestamp and an interval; the result isn't NULL.
-        unsafe { call(pg_sys::timestamptz_mi_interval, &[Some(Datum::from(time)), Some(self.datum())]) }
-            .map_or(time, |datum| datum.value() as i64)
-    }
-
-    /// The time after this interval. Raises 22008 if PostgreSQL can't count that.
-    pub fn after(&self, time: Timestamp) -> Timestamp {
-        // SAFETY: as above.
-        unsafe { call(pg_sys::timestamptz_pl_interval, &[Some(Datum::from(time)), Some(self.datum())]) }
-            .map_or(time, |datum| datum.value() as i64)
     }
 }
 

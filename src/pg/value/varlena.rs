@@ -165,11 +165,6 @@ impl PgBuffer {
         buffer
     }
 
-    /// The buffer as a value that stays this one's.
-    pub fn datum(&self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.pointer)
-    }
-
     /// The buffer as a result.
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)

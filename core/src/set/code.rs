@@ -1,0 +1,215 @@
+//! The stored form of a row: docs/format.md describes it.
+//!
+//! ```text
+//! version, form | first slice | low bits | high bits | slices | zeros | count | checksum
+//!  1       1      8, if it keeps                                        2       4        bytes, a multiple of 8 in all
+//! ```
+//!
+//! PostgreSQL logs what is between the first and the last byte of a row that an UPDATE changes. So what stays the same
+//! is first, and the length changes only once in a few insertions.
+
+use super::damage::Damage;
+use super::form::Form;
+use super::row::{Entry, Row};
+use super::tree;
+use crate::filter::Buffer;
+use crate::{hash, memory};
+
+/// The version of the stored form.
+const VERSION: u8 = 1;
+/// Bytes before the hashes: version and form.
+const HEAD: usize = 2;
+/// Bytes of the first slice.
+const FIRST: usize = 8;
+/// Bytes of the count and of the checksum.
+const TAIL: usize = 6;
+/// Bits of a slice, which is stored as the distance from the first.
+const SLICE_BITS: u32 = 4;
+/// The largest such distance.
+pub const MOST_SLICES: i64 = (1 << SLICE_BITS) - 1;
+/// The most hashes of a row.
+pub const MOST_HASHES: usize = u16::MAX as usize;
+
+/// Where the parts of a row are, for a number of hashes of some width.
+struct Shape {
+    count: usize,
+    /// Low bits of each hash, stored as they are.
+    low: u32,
+    /// Bits of the high parts: a one for each hash, after as many zeros as its high part is greater than the last.
+    high: usize,
+    /// Bits of each slice.
+    slice: u32,
+    /// Bytes before the low bits.
+    head: usize,
+}
+
+impl Shape {
+    /// `None` if there can't be so many different hashes.
+    fn new(form: Form, bucket: u64, count: usize) -> Option<Shape> {
+        let width = form.bits.checked_sub(tree::depth(bucket))?;
+        let (slice, first) = if form.keeps { (SLICE_BITS, FIRST) } else { (0, 0) };
+        let logarithm = count.next_power_of_two().ilog2();
+        let low = width.checked_sub(logarithm).filter(|_| count <= MOST_HASHES)?;
+        let high = if count == 0 { 0 } else { count + (1 << logarithm) };
+        Some(Shape { count, low, high, slice, head: HEAD + first })
+    }
+
+    /// The bit at which the high parts begin, and that at which the slices do.
+    fn parts(&self) -> (usize, usize) {
+        let high = self.count * self.low as usize;
+        (high, high + self.high)
+    }
+
+    fn bits(&self) -> usize {
+        self.parts().1 + self.count * self.slice as usize
+    }
+
+    fn bytes(&self) -> usize {
+        (self.head + self.bits().div_ceil(8) + TAIL).next_multiple_of(8)
+    }
+}
+
+/// Bytes of a row with so many hashes.
+pub fn bytes(form: Form, bucket: u64, count: usize) -> Option<usize> {
+    Shape::new(form, bucket, count).map(|shape| shape.bytes())
+}
+
+/// The code of a form.
+fn form_code(form: Form) -> u8 {
+    form.bits as u8 | if form.keeps { 0x80 } else { 0 }
+}
+
+/// Distinguishes bytes that were damaged, or that belong to another bucket.
+fn checksum(bytes: &[u8], bucket: u64) -> [u8; 4] {
+    (hash::seeded(bytes, bucket) as u32).to_le_bytes()
+}
+
+/// Bits in words, the least significant first.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn of(bytes: &[u8]) -> Bits {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        // One more, so that bits across two words need no check.
+        Bits(memory::collect(words.iter().copied().chain([last, [0; 8]]).map(u64::from_le_bytes)))
+    }
+
+    #[inline]
+    fn get(&self, at: usize, len: u32) -> u64 {
+        let (word, shift) = (at / 64, at % 64);
+        let both = u128::from(self.0[word]) | u128::from(self.0[word + 1]) << 64;
+        (both >> shift) as u64 & ((1u64 << len) - 1)
+    }
+
+    #[inline]
+    fn set(&mut self, at: usize, value: u64) {
+        let (word, both) = (at / 64, u128::from(value) << (at % 64));
+        self.0[word] |= both as u64;
+        self.0[word + 1] |= (both >> 64) as u64;
+    }
+
+    /// The positions of the ones from `from` to before `end`.
+    fn ones(&self, from: usize, end: usize) -> impl Iterator<Item = usize> {
+        let mut at = from / 64;
+        let mut rest = self.0[at] & (u64::MAX << (from % 64));
+        std::iter::from_fn(move || {
+            while rest == 0 {
+                at += 1;
+                if at * 64 >= end {
+                    return None;
+                }
+                rest = self.0[at];
+            }
+            let one = at * 64 + rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            (one < end).then_some(one)
+        })
+    }
+}
+
+/// Reads the row of a bucket.
+///
+/// # Errors
+/// Whatever is not as [`write`] writes it.
+pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, Damage> {
+    let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
+    let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(Damage::Bucket(bucket))?;
+    let length = Damage::Length(bytes.len());
+    let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };
+    if *version != VERSION {
+        return Err(Damage::Version(*version));
+    }
+    if *code != form_code(form) {
+        return Err(Damage::Form(*code));
+    }
+    if checksum(data, bucket) != *sum {
+        return Err(Damage::Checksum);
+    }
+    let (data, count) = data.split_last_chunk().ok_or(length)?;
+    let shape = Shape::new(form, bucket, u16::from_le_bytes(*count).into()).ok_or(length)?;
+    if shape.bytes() != bytes.len() {
+        return Err(length);
+    }
+    let (head, data) = data.split_at(shape.head);
+    let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
+    let bits = Bits::of(data);
+    if bits.ones(shape.bits(), data.len() * 8).next().is_some() {
+        return Err(Damage::Padding);
+    }
+    if first.checked_add(MOST_SLICES).is_none() {
+        return Err(Damage::Order);
+    }
+    Ok(Row { bucket, first, entries: entries(form, bucket, first, &shape, &bits)? })
+}
+
+fn entries(form: Form, bucket: u64, first: i64, shape: &Shape, bits: &Bits) -> Result<Vec<Entry>, Damage> {
+    let (high, slices) = shape.parts();
+    let (width, mut entries) = (form.bits - tree::depth(bucket), memory::list(shape.count));
+    let start = (bucket ^ 1 << tree::depth(bucket)) << width;
+    let mut least = 0;
+    for (i, one) in bits.ones(high, slices).take(shape.count + 1).enumerate() {
+        let hash = ((one - high - i) as u64) << shape.low | bits.get(i * shape.low as usize, shape.low);
+        if i == shape.count || hash < least || hash >> width != 0 {
+            return Err(Damage::Order);
+        }
+        least = hash + 1;
+        let slice = first + bits.get(slices + i * shape.slice as usize, shape.slice) as i64;
+        entries.push(Entry { hash: start | hash, slice });
+    }
+    if entries.len() == shape.count { Ok(entries) } else { Err(Damage::Order) }
+}
+
+/// The stored form of a row.
+///
+/// # Panics
+/// If it has more hashes than fit, or slices too far apart, which [`Row`] prevents.
+pub fn write<B: Buffer>(form: Form, row: &Row) -> B {
+    let shape = Shape::new(form, row.bucket, row.entries.len()).expect("a row that fits its bucket");
+    let width = form.bits - tree::depth(row.bucket);
+    let (high, slices) = shape.parts();
+    let mut bits = Bits(memory::zeroed(shape.bits().div_ceil(64) + 1));
+    for (i, entry) in row.entries.iter().enumerate() {
+        let hash = entry.hash & ((1 << width) - 1);
+        bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));
+        bits.set(high + i + (hash >> shape.low) as usize, 1);
+        if form.keeps {
+            let slice = u64::try_from(entry.slice - row.first).ok().filter(|&slice| slice <= MOST_SLICES as u64);
+            bits.set(slices + i * shape.slice as usize, slice.expect("a slice near the first"));
+        }
+    }
+    let mut buffer = B::zeroed(shape.bytes());
+    let (data, sum) = buffer.bytes_mut().split_last_chunk_mut().expect("more bytes than a checksum");
+    data[..HEAD].copy_from_slice(&[VERSION, form_code(form)]);
+    if form.keeps {
+        data[HEAD..shape.head].copy_from_slice(&row.first.to_le_bytes());
+    }
+    let end = data.len() - 2;
+    for (bytes, word) in data[shape.head..end].chunks_mut(8).zip(&bits.0) {
+        bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+    }
+    data[end..].copy_from_slice(&(shape.count as u16).to_le_bytes());
+    *sum = checksum(data, row.bucket);
+    buffer
+}

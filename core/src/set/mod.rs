@@ -1,0 +1,29 @@
+//! Sets that change: a sorted list of the first bits of the elements' hashes, cut into rows.
+//!
+//! ```text
+//! element ──▶ hash ──▶ its first B bits ──▶ leaf of a binary tree ──▶ row: the rest of these bits, in order
+//!                      (form)               (tree)                   (row, code)
+//! ```
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`form`] | what the rows of one set share: B, and whether it forgets |
+//! | [`tree`] | which bucket covers a hash; whether buckets are the leaves of one tree |
+//! | [`damage`] | what is wrong with bytes that should be a row |
+//! | `code` | the stored form of a row, in Elias-Fano code; the one validating parser |
+//! | `memory` | a whole set in memory, for tests and fuzzing |
+//! | [`row`] | asking a row, and changing, splitting and joining rows |
+
+mod code;
+pub mod damage;
+pub mod form;
+#[cfg(any(test, feature = "testing"))]
+pub mod memory;
+pub mod row;
+#[cfg(test)]
+mod tests;
+pub mod tree;
+
+pub use damage::Damage;
+pub use form::Form;
+pub use row::{Entry, Row};

@@ -1,0 +1,154 @@
+//! A row of a set: the hashes of one bucket, in order.
+
+use super::code::{self, MOST_HASHES, MOST_SLICES};
+use super::damage::Damage;
+use super::form::Form;
+use super::tree;
+use crate::filter::Buffer;
+use crate::memory;
+
+/// The most bytes of a row: one that has more is split. WAL for each insertion grows with it, bytes of headers shrink.
+pub const MOST_BYTES: usize = 512;
+/// Two rows are joined if they have no more bytes together. Less than [`MOST_BYTES`], so that the next insertions don't
+/// split them again.
+pub const MOST_JOINED_BYTES: usize = 384;
+
+/// A hash of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its first B bits.
+    pub hash: u64,
+    /// The slice of time in which it was added or renewed; 0 in a set that doesn't forget.
+    pub slice: i64,
+}
+
+/// The hashes of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The bucket.
+    pub bucket: u64,
+    /// The slice from which the others are counted in the stored form.
+    pub first: i64,
+    /// The hashes, ascending.
+    pub entries: Vec<Entry>,
+}
+
+impl Row {
+    /// A row without hashes.
+    pub fn empty(bucket: u64) -> Row {
+        Row { bucket, first: 0, entries: Vec::new() }
+    }
+
+    /// Reads the row of a bucket.
+    ///
+    /// # Errors
+    /// Whatever is not as [`Row::write`] writes it.
+    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, Damage> {
+        code::parse(form, bucket, bytes)
+    }
+
+    /// The stored form.
+    pub fn write<B: Buffer>(&self, form: Form) -> B {
+        code::write(form, self)
+    }
+
+    /// The slice of a hash, if the row has it.
+    pub fn slice_of(&self, hash: u64) -> Option<i64> {
+        self.place_of(hash).ok().map(|place| self.entries[place].slice)
+    }
+
+    fn place_of(&self, hash: u64) -> Result<usize, usize> {
+        self.entries.binary_search_by_key(&hash, |entry| entry.hash)
+    }
+
+    /// Drops what is forgotten at time `now`, in slices, and lets what is later be of this time: the clock was set
+    /// back. Returns how many it dropped. To be called before a row of a set that forgets is written.
+    pub fn forget(&mut self, form: Form, now: i64) -> usize {
+        if !form.keeps {
+            return 0;
+        }
+        let before = self.entries.len();
+        self.entries.retain(|entry| form.remembers(entry.slice, now));
+        self.entries.iter_mut().for_each(|entry| entry.slice = entry.slice.min(now));
+        before - self.entries.len()
+    }
+
+    /// Adds hashes, which ascend, with this slice; those that are there get it.
+    pub fn put(&mut self, hashes: &[u64], slice: i64) {
+        if let [hash] = hashes {
+            match self.place_of(*hash) {
+                Ok(place) => self.entries[place].slice = slice,
+                Err(place) => {
+                    memory::reserve(&mut self.entries, 1);
+                    self.entries.insert(place, Entry { hash: *hash, slice });
+                }
+            }
+            return;
+        }
+        let mut old = std::mem::take(&mut self.entries).into_iter().peekable();
+        self.entries = memory::list(old.len() + hashes.len());
+        for &hash in hashes {
+            while let Some(entry) = old.next_if(|entry| entry.hash < hash) {
+                self.entries.push(entry);
+            }
+            old.next_if(|entry| entry.hash == hash);
+            self.entries.push(Entry { hash, slice });
+        }
+        self.entries.extend(old);
+    }
+
+    /// Removes hashes, which ascend.
+    pub fn remove(&mut self, hashes: &[u64]) {
+        self.entries.retain(|entry| hashes.binary_search(&entry.hash).is_err());
+    }
+
+    /// Whether the stored form has more than so many bytes.
+    pub fn exceeds(&self, form: Form, most_bytes: usize) -> bool {
+        code::bytes(form, self.bucket, self.entries.len()).is_none_or(|bytes| bytes > most_bytes)
+    }
+
+    /// The rows that replace this one, in order: itself, or its halves, or theirs, until none has more than so many
+    /// bytes.
+    pub fn split(mut self, form: Form, most_bytes: usize) -> Vec<Row> {
+        self.rebase();
+        let mut rows = Vec::new();
+        let (bucket, first) = (self.bucket, self.first);
+        split(form, most_bytes, bucket, first, &self.entries, &mut rows);
+        rows
+    }
+
+    /// The row of the parent of two halves; `None` if these are not the halves of one bucket, or if it would have more
+    /// than so many bytes.
+    pub fn join(left: &Row, right: &Row, form: Form, most_bytes: usize) -> Option<Row> {
+        let are_halves = left.bucket ^ 1 == right.bucket && left.bucket < right.bucket && left.bucket > 1;
+        if !are_halves || left.entries.len() + right.entries.len() > MOST_HASHES {
+            return None;
+        }
+        let all = left.entries.iter().chain(&right.entries).copied();
+        let mut row = Row { bucket: left.bucket / 2, first: left.first, entries: memory::collect(all) };
+        row.rebase();
+        (!row.exceeds(form, most_bytes)).then_some(row)
+    }
+
+    /// Counts slices from the earliest of them if one is too far from the first.
+    pub fn rebase(&mut self) {
+        let slices = || self.entries.iter().map(|entry| entry.slice);
+        let (Some(earliest), Some(latest)) = (slices().min(), slices().max()) else { return };
+        if earliest < self.first || latest.saturating_sub(self.first) > MOST_SLICES {
+            self.first = earliest;
+        }
+    }
+}
+
+fn split(form: Form, most_bytes: usize, bucket: u64, first: i64, entries: &[Entry], rows: &mut Vec<Row>) {
+    let fits = code::bytes(form, bucket, entries.len()).is_some_and(|bytes| bytes <= most_bytes);
+    let depth = tree::depth(bucket);
+    if fits || depth == form.bits {
+        memory::push(rows, Row { bucket, first, entries: memory::collect(entries.iter().copied()) });
+        return;
+    }
+    let bit = 1 << (form.bits - depth - 1);
+    let (left, right) = entries.split_at(entries.partition_point(|entry| entry.hash & bit == 0));
+    split(form, most_bytes, bucket * 2, first, left, rows);
+    split(form, most_bytes, bucket * 2 + 1, first, right, rows);
+}

@@ -1,0 +1,243 @@
+//! How elements are added and removed: the protocol of locks.
+//!
+//! ```text
+//! read      the leaves of all elements, with one snapshot and without locks: which of them may need a change
+//! lock      these leaves, in the order of their buckets; what comes back are their newest versions
+//! compute   from these, for these elements only: what is new, and the rows with it
+//! write     the rows; one that has become too large is deleted, and its halves are inserted
+//! ```
+//!
+//! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add an element at the same
+//! time one gets it as new, and the others wait, and look again. If a leaf is gone, since another session split or
+//! joined it, the call releases what it has locked and starts over: so locks are always taken in one order, and calls
+//! don't deadlock. For that, locking and writing are in a subtransaction.
+//!
+//! More leaves than [`MOST_ROWS_AT_ONCE`] are locked and written part by part, each in a subtransaction of its own within
+//! that of the call. If a leaf of a later part is gone, the rest is read again, and all starts over only if something of
+//! it comes before what is locked.
+
+use super::full::{self, Density};
+use super::items::{Item, check_often};
+use super::rows::{MOST_ROWS_AT_ONCE, buckets};
+use super::table::Set;
+use crate::pg::call::error::Result;
+use crate::pg::call::interrupt;
+use crate::pg::sql::{Sees, connected, in_subtransaction, with_new_snapshot};
+use pg_bloom_core::memory;
+use pg_bloom_core::set::{Row, row};
+
+/// The most elements in one part.
+const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
+/// How often the same leaf may be visible and then gone before that can't be chance.
+const MOST_ATTEMPTS: u32 = 20;
+
+/// What is done to the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// They are added.
+    Add,
+    /// They are removed.
+    Remove,
+}
+
+/// An element whose leaf may need a change.
+#[derive(Clone, Copy)]
+struct Work {
+    leaf: u64,
+    item: Item,
+    /// Whether it was there when the call first looked. It stays so, whatever happens before its leaf is locked.
+    was_there: bool,
+}
+
+/// A call.
+struct Change<'a> {
+    set: &'a Set,
+    verb: Verb,
+    /// By places.
+    was_there: Vec<bool>,
+    /// The leaf that was gone last, and how often in turn.
+    gone: (u64, u32),
+}
+
+/// What a part did: the places of the elements that were new or removed.
+type Places = Vec<usize>;
+
+/// Adds or removes items, which are in the order of their hashes, and calls `affected` with the places of those that
+/// were new, or that were removed.
+///
+/// # Errors
+/// Those of the statements; 22023 for an overfull set if `pg_bloom.overfill` is `error`.
+pub fn change(set: &Set, verb: Verb, items: &[Item], affected: impl FnMut(usize)) -> Result<()> {
+    let places = items.iter().map(|item| item.place + 1).max().unwrap_or(0);
+    let was_there = memory::collect((0..places).map(|_| false));
+    let mut change = Change { set, verb, was_there, gone: (0, 0) };
+    connected(|| {
+        loop {
+            let work = change.read(items)?;
+            let leaves = work.chunk_by(|a, b| a.leaf == b.leaf).take(MOST_ROWS_AT_ONCE + 1).count();
+            let done = match leaves {
+                0 => return Ok(()),
+                1 if work.len() <= MOST_ITEMS_AT_ONCE => change.part(&work, 0)?,
+                _ => in_subtransaction(|| {
+                    if change.first_part(&work) == work.len() { change.part(&work, 0) } else { change.parts(work) }
+                })?,
+            };
+            if let Some(places) = done {
+                places.into_iter().for_each(affected);
+                return Ok(());
+            }
+            interrupt::check_for_interrupts();
+        }
+    })
+}
+
+impl Change<'_> {
+    /// The items whose leaves must be locked, in the order of these.
+    fn read(&mut self, items: &[Item]) -> Result<Vec<Work>> {
+        let (set, verb, renews) = (self.set, self.verb, self.set.parameters().renews);
+        let (form, now) = (set.known.form, set.now());
+        let was_there = &mut self.was_there;
+        let mut work = Vec::new();
+        let note = |row: &Row, items: &[Item]| {
+            for (i, &item) in items.iter().enumerate() {
+                check_often(i);
+                let slice = row.slice_of(form.prefix(item.hash)).filter(|&slice| form.remembers(slice, now));
+                let is_wanted = match (verb, slice) {
+                    (Verb::Remove, _) => slice.is_some(),
+                    (Verb::Add, None) => renews || !was_there[item.place],
+                    (Verb::Add, Some(slice)) => {
+                        was_there[item.place] = true;
+                        renews && slice < now
+                    }
+                };
+                if is_wanted {
+                    memory::push(&mut work, Work { leaf: row.bucket, item, was_there: was_there[item.place] });
+                }
+            }
+            Ok(())
+        };
+        with_new_snapshot(|| set.read_leaves(items, note))?;
+        work.sort_unstable_by_key(|work| (work.leaf, work.item));
+        Ok(work)
+    }
+
+    /// How much of the work is done at once.
+    fn first_part(&self, work: &[Work]) -> usize {
+        let mut len = 0;
+        for leaf in work.chunk_by(|a, b| a.leaf == b.leaf).take(MOST_ROWS_AT_ONCE) {
+            if len > 0 && len + leaf.len() > MOST_ITEMS_AT_ONCE {
+                break;
+            }
+            len += leaf.len();
+        }
+        len
+    }
+
+    /// Does the work part by part. `None` if it must start over.
+    fn parts(&mut self, mut work: Vec<Work>) -> Result<Option<Places>> {
+        let (mut all, mut locked_to) = (Vec::new(), 0);
+        while let Some(first) = work.first() {
+            if first.leaf <= locked_to {
+                return Ok(None);
+            }
+            let len = self.first_part(&work);
+            let added = all.len();
+            if let Some(places) = in_subtransaction(|| self.part(&work[..len], added))? {
+                places.into_iter().for_each(|place| memory::push(&mut all, place));
+                locked_to = work[len - 1].leaf;
+                work.drain(..len);
+            } else {
+                let mut rest: Vec<Item> = memory::collect(work.iter().map(|work| work.item));
+                rest.sort_unstable();
+                work = self.read(&rest)?;
+            }
+            interrupt::check_for_interrupts();
+        }
+        Ok(Some(all))
+    }
+
+    /// Locks the leaves of some work, and does it. `None` if one of them is gone. `added` elements were new before.
+    fn part(&mut self, work: &[Work], added: usize) -> Result<Option<Places>> {
+        let set = self.set;
+        let by_leaf = || work.chunk_by(|a, b| a.leaf == b.leaf);
+        let mut rows = Vec::new();
+        let leaves = buckets(by_leaf().map(|work| work[0].leaf));
+        set.rows(&set.changes()?.lock, &[leaves], Sees::Now, |row| {
+            memory::push(&mut rows, row);
+            Ok(())
+        })?;
+        rows.sort_unstable_by_key(|row| row.bucket);
+        if let Some(twice) = rows.windows(2).find(|rows| rows[0].bucket == rows[1].bucket) {
+            return Err(set.ambiguous(twice[0].bucket, twice[1].bucket));
+        }
+        let mut found = rows.iter().map(|row| row.bucket);
+        if let Some(gone) = by_leaf().map(|work| work[0].leaf).find(|&leaf| found.next() != Some(leaf)) {
+            return self.is_gone(gone).map(|()| None);
+        }
+        self.write(by_leaf(), rows, added).map(Some)
+    }
+
+    /// Notes that a leaf was gone.
+    fn is_gone(&mut self, leaf: u64) -> Result<()> {
+        let times = if self.gone.0 == leaf { self.gone.1 + 1 } else { 1 };
+        self.gone = (leaf, times);
+        if times < MOST_ATTEMPTS { Ok(()) } else { Err(self.set.cannot_lock(leaf)) }
+    }
+
+    /// Changes the locked rows for the work on each.
+    fn write<'w>(&self, work: impl Iterator<Item = &'w [Work]>, rows: Vec<Row>, added: usize) -> Result<Places> {
+        let set = self.set;
+        // After the locks: a call that waited would write what is already forgotten.
+        let (form, now) = (set.known.form, set.now());
+        let (mut gone, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut places, mut density) = (Vec::new(), Density::default());
+        for (work, mut row) in work.zip(rows) {
+            row.forget(form, now);
+            density.add(&row);
+            if !self.apply(&mut row, work, now, &mut places) {
+                continue;
+            }
+            let bucket = row.bucket;
+            let mut rows = row.split(form, row::MOST_BYTES);
+            if rows.len() == 1 {
+                rows.drain(..).for_each(|row| memory::push(&mut updated, row));
+            } else {
+                memory::push(&mut gone, bucket);
+                rows.drain(..).for_each(|row| memory::push(&mut inserted, row));
+            }
+        }
+        if self.verb == Verb::Add && !places.is_empty() {
+            full::check(set, density, added + places.len())?;
+        }
+        set.replace(&gone, &updated, &inserted)?;
+        Ok(places)
+    }
+
+    /// Changes a row, and returns whether that is needed.
+    fn apply(&self, row: &mut Row, work: &[Work], now: i64, places: &mut Places) -> bool {
+        let (form, renews) = (self.set.known.form, self.set.parameters().renews);
+        let mut hashes: Vec<u64> = memory::list(work.len());
+        for (i, work) in work.iter().enumerate() {
+            check_often(i);
+            let hash = form.prefix(work.item.hash);
+            let slice = row.slice_of(hash);
+            let is_affected = match self.verb {
+                Verb::Add => slice.is_none() && !work.was_there,
+                Verb::Remove => slice.is_some(),
+            };
+            if is_affected {
+                memory::push(places, work.item.place);
+            }
+            if is_affected || self.verb == Verb::Add && renews && slice.is_none_or(|slice| slice < now) {
+                memory::push(&mut hashes, hash);
+            }
+        }
+        // Two elements may have the same first bits.
+        hashes.dedup();
+        match self.verb {
+            Verb::Add => row.put(&hashes, now),
+            Verb::Remove => row.remove(&hashes),
+        }
+        !hashes.is_empty()
+    }
+}
