@@ -101,7 +101,10 @@ fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> Strin
     let (of_one, of_members) = if begins("counting_") {
         ("counting_bloom_add or counting_bloom_remove", "counting_bloom_add_all or counting_bloom_remove_all")
     } else if begins("bloom_set_") {
-        ("bloom_set_add or bloom_set_contains", "bloom_set_add_all, bloom_set_present or bloom_set_absent")
+        (
+            "bloom_set_add, bloom_set_contains or bloom_set_remove",
+            "bloom_set_add_all, bloom_set_present, bloom_set_absent or bloom_set_remove_all",
+        )
     } else {
         ("bloom_add or bloom_contains", "bloom_add_all, bloom_contains_any or bloom_contains_all")
     };

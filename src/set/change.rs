@@ -67,7 +67,7 @@ type Places = Vec<usize>;
 ///
 /// # Errors
 /// Those of the statements; 22023 for an overfull set if `pg_bloom.overfill` is `error`.
-pub fn change(set: &Set, verb: Verb, items: &[Item], affected: impl FnMut(usize)) -> Result<()> {
+pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
     let places = items.iter().map(|item| item.place + 1).max().unwrap_or(0);
     let was_there = memory::collect((0..places).map(|_| false));
     let mut change = Change { set, verb, was_there, gone: (0, 0) };

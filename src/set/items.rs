@@ -1,9 +1,13 @@
-//! Elements in the order of their hashes, which is that of their leaves.
+//! The elements of a call, in the order of their hashes, which is that of their leaves.
 
-use super::table::Site;
-use crate::pg::call::Element;
-use crate::pg::call::interrupt;
+use super::table::{Purpose, Set};
+use crate::element::ElementType;
+use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::{Call, Element, interrupt};
+use crate::pg::catalog;
+use crate::pg::value::array::{array_of, elements};
 use pg_bloom_core::{Layout, memory};
+use pgrx::pg_sys::Datum;
 
 /// An element of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,20 +18,55 @@ pub struct Item {
     pub place: usize,
 }
 
-/// The item of one element; `None` for NULL.
-pub fn item(site: &Site, element: Element) -> Option<Item> {
-    let hash = site.element.hasher(Layout::Blocked).hash(element)?;
-    Some(Item { hash, place: 0 })
+/// What is done with the items of a call: it is given the places for which the answer is yes.
+pub type Act = fn(&Set, &[Item], &mut dyn FnMut(usize)) -> Result<()>;
+
+/// A function of a set and one element: the answer for it.
+///
+/// # Errors
+/// 42804 for an element of another kind; those of `act`.
+pub fn one(call: &Call, purpose: Purpose, operation: &str, act: Act) -> Outcome {
+    let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
+    let element_type = ElementType::remembered(call, 1)?;
+    let set = Set::open(call, oid, purpose)?;
+    set.check_kind(element_type, operation)?;
+    let mut answer = false;
+    if let Some(hash) = element_type.hasher(Layout::Blocked).hash(element) {
+        act(&set, &[Item { hash, place: 0 }], &mut |_| answer = true)?;
+    }
+    Ok(Some(Datum::from(answer)))
+}
+
+/// A function of a set and an array of elements: those for which the answer is `wanted`, in their order. Of equal
+/// elements only the first is changed.
+///
+/// # Errors
+/// As for [`one`].
+pub fn all(call: &Call, purpose: Purpose, operation: &str, wanted: bool, act: Act) -> Outcome {
+    let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
+    let (element_type, element_oid) = ElementType::remembered_of_array(call, 1)?;
+    let set = Set::open(call, oid, purpose)?;
+    set.check_kind(element_type, operation)?;
+    let mut elements = elements(call, 1, *element_oid);
+    let mut items = items(element_type, &elements);
+    if purpose == Purpose::Change {
+        items.dedup_by_key(|item| item.hash);
+    }
+    let mut are_chosen = memory::collect(elements.iter().map(|_| !wanted));
+    act(&set, &items, &mut |place| are_chosen[place] = wanted)?;
+    let mut are_chosen = are_chosen.into_iter();
+    elements.retain(|_| are_chosen.next() == Some(true));
+    Ok(Some(array_of(catalog::base_type(call.argument_type(1)?), *element_oid, elements)))
 }
 
 /// Elements in the order of their hashes, equal ones in their own order.
-pub fn items(site: &Site, elements: &[Element]) -> Vec<Item> {
-    let hasher = site.element.hasher(Layout::Blocked);
+fn items(element_type: &ElementType, elements: &[Element]) -> Vec<Item> {
+    let hasher = element_type.hasher(Layout::Blocked);
     let mut items = memory::list(elements.len());
     for (place, &element) in elements.iter().enumerate() {
         check_often(place);
         if let Some(hash) = hasher.hash(element) {
-            memory::push(&mut items, Item { hash, place });
+            items.push(Item { hash, place });
         }
     }
     let mut compared = 0;
@@ -39,25 +78,10 @@ pub fn items(site: &Site, elements: &[Element]) -> Vec<Item> {
     items
 }
 
-/// The same, with only the first of equal elements.
-pub fn distinct_items(site: &Site, elements: &[Element]) -> Vec<Item> {
-    let mut items = items(site, elements);
-    items.dedup_by_key(|item| item.hash);
-    items
-}
-
 /// Checks for interrupts now and then.
 #[inline]
 pub fn check_often(count: usize) {
     if count.is_multiple_of(1 << 16) {
         interrupt::check_for_interrupts();
     }
-}
-
-/// The elements whose places are `wanted`, in their order.
-pub fn chosen(elements: Vec<Element>, wanted: &[bool]) -> Vec<Element> {
-    let mut chosen = elements;
-    let mut wanted = wanted.iter();
-    chosen.retain(|_| wanted.next() == Some(&true));
-    chosen
 }

@@ -129,43 +129,6 @@ thread_local! {
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a call site with elements remembers.
-pub struct Site {
-    /// The type of the elements.
-    pub element: ElementType,
-    /// The type of the array that has them, and of its elements.
-    pub array: (Oid, Oid),
-}
-
-impl Site {
-    /// The site of a call whose argument 1 is an element.
-    ///
-    /// # Errors
-    /// 0A000 for a type that can't be an element.
-    pub fn of_element(call: &Call) -> Result<&mut Site> {
-        let site = call.remembered(|| {
-            let element = ElementType::of_argument(call, 1)?;
-            Ok(Site { element, array: (Oid::INVALID, Oid::INVALID) })
-        })?;
-        site.element.refresh(call)?;
-        Ok(site)
-    }
-
-    /// The site of a call whose argument 1 is an array of elements.
-    ///
-    /// # Errors
-    /// As [`Site::of_element`].
-    pub fn of_array(call: &Call) -> Result<&mut Site> {
-        let site = call.remembered(|| {
-            let (element, oid) = ElementType::of_array(call, 1)?;
-            let array = catalog::base_type(call.argument_type(1)?);
-            Ok(Site { element, array: (array, oid) })
-        })?;
-        site.element.refresh(call)?;
-        Ok(site)
-    }
-}
-
 impl Set {
     /// Opens the set whose table is `oid`.
     ///
@@ -246,7 +209,7 @@ impl Set {
     ///
     /// # Errors
     /// 42804 if they are of another kind.
-    pub fn check_kind(&self, site: &Site, operation: &str) -> Result<()> {
+    pub fn check_kind(&self, element: &ElementType, operation: &str) -> Result<()> {
         let own = self.known.element.borrow();
         if kind_code(&own) != self.known.parameters.kind {
             let name = catalog::display_name(self.known.parameters.element);
@@ -255,7 +218,7 @@ impl Set {
                 .detail("Elements that were added before would never be found.")
                 .hint("Make a new set, or restore the type."));
         }
-        meet_kind(own.kind(Layout::Blocked), site.element.kind(Layout::Blocked)).during(operation)?;
+        meet_kind(own.kind(Layout::Blocked), element.kind(Layout::Blocked)).during(operation)?;
         Ok(())
     }
 

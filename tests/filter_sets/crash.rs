@@ -11,8 +11,7 @@ const SESSIONS: usize = 8;
 /// Elements that all of them choose from.
 const UNIVERSE: usize = 60_000;
 const FPR: f64 = 0.01;
-/// The database of each set, and what it is made for: as many as there are; growing; slices of an hour that end when
-/// they are full.
+/// The database of each set, and what it is made for: as many as there are; growing; forgetting.
 const SETS: [(&str, &str); 3] =
     [("crash", "60000, 0.01"), ("crash_growing", "fpr => 0.01"), ("crash_forgetting", "56000, 0.01, '7 hours'")];
 

@@ -3,7 +3,9 @@
 
 use crate::common::{Random, Server, bound, run, state_of, value};
 use crate::{server, setting, try_add_all};
-use postgres::{Client, IsolationLevel, NoTls};
+use pg_bloom_core::hash;
+use pg_bloom_core::set::tree;
+use postgres::{Client, GenericClient, IsolationLevel, NoTls};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -16,14 +18,15 @@ struct Storm {
     database: &'static str,
     /// What follows the type of its elements where it is made.
     made_for: &'static str,
-    /// The share of elements that may be taken for old ones. Generations take more than they are made for while their
-    /// end is in the way of others.
+    /// The share of elements that may be taken for old ones.
     fpr: f64,
     /// Elements that all sessions choose from.
     universe: usize,
     /// Elements of a batch.
     sizes: &'static [usize],
     transactions: usize,
+    /// Whether they remove elements as well. Then rows are joined, too, and no element may be taken for another.
+    removes: bool,
 }
 
 /// What a session may be told: cancelled, timed out, or changed since its snapshot was taken.
@@ -33,25 +36,39 @@ const CHANGES: [&str; 10] = [
     "REINDEX TABLE CONCURRENTLY s",
     "VACUUM s",
     "VACUUM FULL s",
-    "CREATE INDEX CONCURRENTLY IF NOT EXISTS by_filter ON s (filter)",
+    "CREATE INDEX CONCURRENTLY IF NOT EXISTS by_hashes ON s (hashes)",
     "REINDEX INDEX CONCURRENTLY s_pkey",
-    "CREATE INDEX IF NOT EXISTS by_hash ON s USING hash (filter)",
+    "CREATE INDEX IF NOT EXISTS by_hash ON s USING hash (hashes)",
     "CLUSTER s USING s_pkey",
-    "DROP INDEX CONCURRENTLY IF EXISTS by_filter",
+    "DROP INDEX CONCURRENTLY IF EXISTS by_hashes",
     "DROP INDEX IF EXISTS by_hash",
-    "ALTER TABLE s ALTER filter SET STORAGE EXTERNAL",
+    "ALTER TABLE s ALTER hashes SET STORAGE EXTERNAL",
 ];
 
 /// What the transactions of a session did that were committed.
 #[derive(Default)]
 struct Committed {
     added: BTreeSet<i32>,
-    got: Vec<i32>,
+    /// How often each element was new, less how often it was removed.
+    got: BTreeMap<i32, i64>,
     failed: usize,
 }
 
+/// Adds or removes elements, and returns those that were new, or that were there.
+fn change(client: &mut impl GenericClient, removes: bool, batch: &[i32]) -> Result<Vec<i32>, postgres::Error> {
+    if !removes {
+        return try_add_all(client, "s", batch);
+    }
+    client.query_one("SELECT bloom_set_remove_all('s', $1::integer[])", &[&batch]).map(|row| row.get(0))
+}
+
 /// One transaction: whether it is to be committed, and what was new in it.
-fn transaction(client: &mut Client, random: &mut Random, batch: &[i32]) -> Result<Option<Vec<i32>>, postgres::Error> {
+fn transaction(
+    client: &mut Client,
+    random: &mut Random,
+    removes: bool,
+    batch: &[i32],
+) -> Result<Option<Vec<i32>>, postgres::Error> {
     let levels = [IsolationLevel::ReadCommitted, IsolationLevel::RepeatableRead, IsolationLevel::Serializable];
     let level = if random.below(8) == 0 { *random.pick(&levels) } else { IsolationLevel::ReadCommitted };
     let mut transaction = client.build_transaction().isolation_level(level).start()?;
@@ -60,10 +77,21 @@ fn transaction(client: &mut Client, random: &mut Random, batch: &[i32]) -> Resul
     }
     if random.below(6) == 0 {
         let mut savepoint = transaction.savepoint("undone")?;
-        try_add_all(&mut savepoint, "s", batch)?;
+        change(&mut savepoint, removes, batch)?;
         savepoint.rollback()?;
     }
-    let new = try_add_all(&mut transaction, "s", batch)?;
+    let new = change(&mut transaction, removes, batch)?;
+    if random.below(6) == 0 {
+        // In two phases, while others wait.
+        let name = format!("t{}", random.bits());
+        transaction.batch_execute(&format!("PREPARE TRANSACTION '{name}'"))?;
+        drop(transaction);
+        let undo = random.below(3) == 0;
+        let end = format!("{} PREPARED '{name}'", if undo { "ROLLBACK" } else { "COMMIT" });
+        // It may be cancelled until it is done.
+        while client.batch_execute(&end).is_err_and(|error| state_of(&error) != "42704") {}
+        return Ok((!undo).then_some(new));
+    }
     if random.below(5) == 0 { transaction.rollback().map(|()| None) } else { transaction.commit().map(|()| Some(new)) }
 }
 
@@ -75,12 +103,17 @@ fn work(server: &Server, storm: &Storm, seed: u64, transactions: usize) -> Commi
     for _ in 0..transactions {
         let elements = *random.pick(storm.sizes);
         let batch: Vec<i32> = (0..elements).map(|_| random.below(storm.universe) as i32).collect();
-        match transaction(&mut client, &mut random, &batch) {
+        let removes = storm.removes && random.below(2) == 0;
+        match transaction(&mut client, &mut random, removes, &batch) {
             Ok(None) => {}
             Ok(Some(new)) => {
                 assert!(new.iter().all(|x| batch.contains(x)));
-                committed.got.extend(new);
-                committed.added.extend(batch);
+                for x in new {
+                    *committed.got.entry(x).or_default() += if removes { -1 } else { 1 };
+                }
+                if !removes {
+                    committed.added.extend(batch);
+                }
             }
             Err(error) => {
                 assert!(EXPECTED.contains(&state_of(&error).as_str()), "{error:?}");
@@ -102,43 +135,59 @@ fn nothing_is_lost_or_given_twice_while_the_table_is_made_again_and_sessions_are
         universe: 20_000,
         sizes: &[1, 5, 50, 300],
         transactions: 150,
+        removes: false,
     });
     // Each index has all rows.
     for scan in ["seqscan", "indexscan"] {
         run(&mut client, &format!("RESET ALL; SET enable_{scan} = off; SET enable_bitmapscan = off"));
-        let all = "SELECT count(*) = max(shards) FROM bloom_set_info('s'), generate_series(0, shards - 1) AS i, s WHERE shard = i";
+        let all =
+            "SELECT count(*) = max(rows) FROM bloom_set_info('s'), generate_series(1, 5000) AS i, s WHERE bucket = i";
         assert!(value::<bool>(&mut client, all), "{scan}");
     }
 }
 
-/// The same while generations end.
+/// The same while rows are split, by arrays of every size.
 #[test]
 fn nothing_is_lost_or_given_twice_while_a_set_grows() {
     let mut client = weather(&Storm {
         database: "growing",
         made_for: "fpr => 1e-6",
-        fpr: 1e-4,
-        universe: 300_000,
-        sizes: &[1, 50, 3000, 20_000],
+        fpr: 1e-6,
+        universe: 600_000,
+        sizes: &[1, 50, 3000, 40_000],
         transactions: 60,
+        removes: false,
     });
-    let generations: i64 = value(&mut client, "SELECT count(*) FROM bloom_set_generations('s')");
-    assert!((2..=12).contains(&generations), "{generations} generations");
+    let rows: i32 = value(&mut client, "SELECT rows FROM bloom_set_info('s')");
+    assert!(rows >= 2000, "{rows} rows");
 }
 
-/// The same of slices, which are full after a second.
+/// The same of a set that forgets, but nothing so soon.
 #[test]
-fn nothing_is_lost_or_given_twice_while_a_set_forgets() {
-    let mut client = weather(&Storm {
+fn nothing_is_lost_or_given_twice_in_a_set_that_forgets() {
+    weather(&Storm {
         database: "forgetting",
-        made_for: "35000, 1e-4, '1 hour'",
-        fpr: 1e-3,
+        made_for: "35000, 1e-4, '10 days', true",
+        fpr: 1e-4,
         universe: 30_000,
         sizes: &[1, 50, 300, 2000],
         transactions: 120,
+        removes: false,
     });
-    let generations: i64 = value(&mut client, "SELECT count(*) FROM bloom_set_generations('s')");
-    assert!((3..=9).contains(&generations), "{generations} slices");
+}
+
+/// Elements are removed as well, and rows joined: those added and not removed are there, by the truth table.
+#[test]
+fn nothing_is_lost_or_given_twice_while_elements_are_removed_and_rows_joined() {
+    weather(&Storm {
+        database: "removing",
+        made_for: "1000000000, 1e-9",
+        fpr: 0.0,
+        universe: 250_000,
+        sizes: &[1, 50, 3000, 100_000],
+        transactions: 60,
+        removes: true,
+    });
 }
 
 /// One of those at work, also if it fails.
@@ -169,14 +218,14 @@ fn weather(storm: &Storm) -> Client {
         let changer = scope.spawn(move || {
             let mut client = server.connect(storm.database);
             let changed = CHANGES.iter().cycle().take_while(|_| at_work.load(Ordering::Relaxed) > 0);
-            changed.map(|change| run(&mut client, change)).count()
+            changed.map(|change| run(&mut client, &format!("{change}; SELECT bloom_set_expire('s')"))).count()
         });
         let mut random = Random(77);
         while at_work.load(Ordering::Relaxed) > 0 {
             thread::sleep(Duration::from_millis(20 + random.below(100) as u64));
             let cancel = format!(
                 "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = '{}'
-                 AND query LIKE '%bloom_set_add_all%' AND pid <> pg_backend_pid() LIMIT 1",
+                 AND query LIKE '%bloom\\_set\\_%\\_all%' AND pid <> pg_backend_pid() LIMIT 1",
                 storm.database
             );
             run(&mut client, &cancel);
@@ -185,13 +234,23 @@ fn weather(storm: &Storm) -> Client {
         (done, changer.join().expect("everything can be made again"))
     });
     let added: BTreeSet<i32> = done.iter().flat_map(|done| &done.added).copied().collect();
-    let mut given: BTreeMap<i32, usize> = BTreeMap::new();
-    for &x in done.iter().flat_map(|done| &done.got) {
-        *given.entry(x).or_default() += 1;
+    let mut given: BTreeMap<i32, i64> = BTreeMap::new();
+    for (&x, &times) in done.iter().flat_map(|done| &done.got) {
+        *given.entry(x).or_default() += times;
     }
+    assert!(given.values().all(|times| (0..=1).contains(times)), "an element was new for two sessions");
+    given.retain(|_, times| *times == 1);
     let failed: usize = done.iter().map(|done| done.failed).sum();
     println!("{} elements; {failed} transactions failed; {changes} times something was made again", added.len());
-    assert!(given.values().all(|&times| times == 1), "an element was new for two sessions");
+    if storm.removes {
+        let all: Vec<i32> = (0..storm.universe as i32).collect();
+        let there = client.query_one("SELECT bloom_set_present('s', $1::integer[])", &[&all]);
+        let there: Vec<i32> = there.expect("a set can be asked").get(0);
+        assert!(there.iter().eq(given.keys()), "{} are there, {} should be", there.len(), given.len());
+        let elements: f64 = value(&mut client, "SELECT elements FROM bloom_set_info('s')");
+        assert_eq!(elements, given.len() as f64);
+        return client;
+    }
     let taken = added.len() - given.len();
     assert!(
         (taken as f64) <= added.len() as f64 * storm.fpr + bound(added.len() as f64, storm.fpr),
@@ -229,9 +288,8 @@ fn serializable_sessions_that_ask_and_add_crosswise_are_not_both_committed() {
             assert!(!transaction.query_one(*ask, &[&x]).expect("can ask").get::<_, bool>(0));
         }
         // Neither waits for the other, unless both elements have one row.
-        let same_row =
-            "SELECT bloom_shard($1::integer, shards) = bloom_shard($2::integer, shards) FROM bloom_set_info('s')";
-        if client.query_one(same_row, &[&a, &b]).expect("can ask").get(0) {
+        let row = |x: i32| tree::covering(hash::hash(&i64::from(x).to_le_bytes()), tree::FIRST_DEPTH);
+        if row(a) == row(b) {
             continue;
         }
         let mut results = vec![try_add_all(&mut first, "s", &[b]).map(drop)];

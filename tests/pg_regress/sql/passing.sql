@@ -35,7 +35,7 @@ SELECT * FROM passed('SELECT odd(i) FROM numbers WHERE (SELECT bloom_agg(i) FROM
 CREATE TRIGGER refuse BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION refuse();
 SELECT * FROM passed('SELECT bloom_set_add(''guarded'', 1)');
 DROP TRIGGER refuse ON guarded;
-ALTER TABLE guarded ADD CONSTRAINT mine CHECK (shard > 1000) NOT VALID;
+ALTER TABLE guarded ADD CONSTRAINT mine CHECK (bucket > 10000) NOT VALID;
 SELECT state, message, constraint_name FROM passed('SELECT bloom_set_add(''guarded'', 1)');
 \x off
 DROP TABLE numbers, guarded, added;

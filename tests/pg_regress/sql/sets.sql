@@ -168,12 +168,13 @@ SELECT * FROM failure($$SELECT bloom_set_info('seen')$$);
 ROLLBACK;
 -- Two rows for the same hashes, and a damaged one.
 BEGIN;
-SELECT bloom_set_create('twice', 'text', 10000);
-SELECT cardinality(bloom_set_add_all('twice', ARRAY(SELECT i::text FROM generate_series(1, 400000) AS i))) > 390000 AS most_are_new;
-SELECT bloom_set_expire('twice') = 0 AS nothing_forgotten;
-INSERT INTO seen SELECT * FROM twice WHERE bucket = (SELECT min(bucket) FROM twice);
-SELECT * FROM failure($$SELECT bloom_set_info('seen')$$);
-SELECT state FROM failure($$SELECT bloom_set_add_all('seen', ARRAY(SELECT i::text FROM generate_series(1, 9000) AS i))$$);
+SELECT bloom_set_create('once', 'text'), bloom_set_create('twice', 'text');
+SELECT cardinality(bloom_set_add_all('twice', ARRAY(SELECT i::text FROM generate_series(1, 300000) AS i))) AS new;
+SELECT bloom_set_add('once', 'a') AS new;
+INSERT INTO once SELECT t.* FROM twice AS t WHERE t.bucket > 2047 ON CONFLICT DO NOTHING;
+SELECT * FROM failure($$SELECT bloom_set_info('once')$$);
+SELECT state FROM failure($$SELECT bloom_set_contains('once', 'a')$$);
+SELECT state FROM failure($$SELECT bloom_set_add_all('once', ARRAY(SELECT i::text FROM generate_series(1, 9000) AS i))$$);
 ROLLBACK;
 -- A row that is damaged in spite of the constraint.
 BEGIN;
@@ -293,24 +294,22 @@ SELECT bloom_set_add('seen', 'referred to') AS new;
 SELECT state FROM failure($$SELECT bloom_set_add_all('seen', ARRAY(SELECT i::text FROM generate_series(1, 300000) AS i))$$);
 DROP TABLE referring, counts;
 -- A set in partitions by bucket, and one with triggers of its parent.
-CREATE TABLE whole (LIKE seen INCLUDING ALL) PARTITION BY RANGE (bucket);
+SELECT bloom_set_create('sparse', 'text');
+CREATE TABLE whole (LIKE sparse INCLUDING ALL) PARTITION BY RANGE (bucket);
 CREATE TABLE part_a PARTITION OF whole FOR VALUES FROM (0) TO (1500);
 CREATE TABLE part_b PARTITION OF whole FOR VALUES FROM (1500) TO (3000);
 CREATE TABLE part_c PARTITION OF whole DEFAULT;
-INSERT INTO whole SELECT bucket, hashes FROM seen;
-SELECT cardinality(bloom_set_add_all('whole', ARRAY(SELECT 'part ' || i FROM generate_series(1, 100) AS i))) AS new,
-    bloom_set_contains('whole', 'a') AS a;
+INSERT INTO whole SELECT bucket, hashes FROM sparse;
+SELECT cardinality(bloom_set_add_all('whole', ARRAY(SELECT 'part ' || i FROM generate_series(1, 100) AS i))) AS new;
 SELECT cardinality(bloom_set_present('whole', ARRAY(SELECT 'part ' || i FROM generate_series(1, 100) AS i))) AS found,
     rows, bytes > 10000 AS on_disk FROM bloom_set_info('whole');
-SET client_min_messages = error;
 SELECT cardinality(bloom_set_add_all('whole', ARRAY(SELECT i::text FROM generate_series(1, 300000) AS i))) > 290000 AS most_are_new;
 SELECT cardinality(bloom_set_absent('whole', ARRAY(SELECT i::text FROM generate_series(1, 300000) AS i))) AS lost;
 SELECT bloom_set_expire('whole') AS forgotten, count(*) > 1200 AS split FROM whole;
-RESET client_min_messages;
 SELECT state, message FROM failure($$SELECT bloom_set_add_all('part_a', ARRAY(SELECT 'part ' || i FROM generate_series(1, 100) AS i))$$);
 CREATE TRIGGER t BEFORE UPDATE ON whole FOR EACH ROW EXECUTE FUNCTION nothing();
 SELECT state, message FROM failure($$SELECT bloom_set_add('whole', 'skipped')$$);
-DROP TABLE whole;
+DROP TABLE whole, sparse;
 -- What an UPDATE returns may not be what is there afterwards: a rule that changes another table, a trigger that changes
 -- the row once more.
 SELECT bloom_set_create('ruled', 'integer', 1000);
@@ -328,7 +327,7 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER back AFTER UPDATE ON ruled FOR EACH ROW EXECUTE FUNCTION back();
-SELECT state, message FROM failure($$SELECT bloom_set_add('ruled', 502)$$);
+SELECT state, message FROM failure($$SELECT bloom_set_add('ruled', 505)$$);
 DROP TRIGGER back ON ruled;
 -- There must be no other column.
 ALTER TABLE ruled ADD note text;
