@@ -14,7 +14,7 @@
 //! | `inspect` | `bloom_info`, `bloom_header`, cardinalities, rates |
 //! | `counting` | `counting_bloom_…`: filters from which elements can be removed |
 //! | `sizing` | `bloom_parameters`, `bloom_capacity`, the lookup table |
-//! | `set` | `bloom_set_…`: sets that change, tables of many small filters |
+//! | `set` | `bloom_set_…`: sets that change, tables of sorted hashes |
 //! | `parquet` | `bloom_to_parquet`, `bloom_from_parquet` |
 //! | `aggregate` | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
 //! | `planner` | selectivity and cost |

@@ -198,7 +198,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["error"],
             &["sizing"],
             &["filter"],
-            &["counting", "parquet", "parts"],
+            &["counting", "parquet", "set", "parts"],
             &["index"],
             &[""],
         ],

@@ -308,6 +308,8 @@ const WAYS: [&str; 27] = [
     "bloom_keys(ARRAY[X])",
     "bloom_set_add('t', X)",
     "bloom_set_add_all('t', ARRAY[X])",
+    "bloom_set_remove('t', X)",
+    "bloom_set_remove_all('t', ARRAY[X])",
     "bloom_set_contains('t', X)",
     "bloom_set_present('t', ARRAY[X])",
     "bloom_set_absent('t', ARRAY[X])",

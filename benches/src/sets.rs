@@ -1,12 +1,11 @@
-//! Sets that change, against the bars for them, against one filter in one row, and against RedisBloom.
+//! Sets that change: against the bars for them, against one filter in one row, and against RedisBloom.
 
 use crate::database::Database;
 use crate::redis_bloom::RedisBloom;
 use crate::{Row, against_figure, median, show};
-use pg_bloom_core::filter::generations::Plan;
-use pg_bloom_core::filter::{build, shards};
-use pg_bloom_core::kind::Tag;
-use pg_bloom_core::{Header, Kind, hash};
+use pg_bloom_benches::machine;
+use pg_bloom_benches::plot::{Axis, INK, Panel, Picture, Side};
+use plotters::style::RGBColor;
 use postgres::Client;
 use std::thread;
 use std::time::Instant;
@@ -17,11 +16,17 @@ const BATCH: usize = 1000;
 const BATCHES: usize = 60;
 /// Sessions at once.
 const SESSIONS: usize = 8;
-/// How full the set is when it is measured, as a share of its capacity.
-const FILLED: f64 = 0.9;
+/// Elements of the arrays by which a set grows here.
+const STEP: usize = 10_000;
+/// Where the figure goes.
+const FIGURE: &str = "docs/figures/sets.svg";
 
 fn megabytes(bytes: f64) -> String {
     format!("{:.2} MB", bytes / 1024.0 / 1024.0)
+}
+
+fn an_element(bytes: f64) -> String {
+    format!("{bytes:.2} bytes")
 }
 
 /// New elements: URLs that differ from all others.
@@ -33,6 +38,9 @@ impl Urls {
         (0..elements).map(|i| format!("https://example.org/new/{}/{i}/of/a/batch", self.0)).collect()
     }
 }
+
+/// What a set of some size takes: elements, bytes on disk, its rate.
+type Point = (f64, f64, f64);
 
 /// A database with a set.
 pub struct Bench {
@@ -49,41 +57,56 @@ impl Bench {
 
     /// All rows about sets, and what to say of the comparison with RedisBloom.
     pub fn measure(&mut self) -> (String, Vec<Row>) {
-        let capacity = self.rows;
-        self.database.run(&format!("SELECT bloom_set_create('seen', 'text', {capacity})"));
-        let filled = (capacity as f64 * FILLED) as usize;
-        let large = 1_000_000;
-        for from in (0..filled).step_by(large) {
-            self.database.run(&format!(
-                "SELECT cardinality(bloom_set_add_all('seen', ARRAY(
-                    SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
-                filled.min(from + large) - 1
-            ));
-        }
-        self.database.run("VACUUM seen");
-        self.database.run(&format!(
-            "CREATE TABLE one AS SELECT bloom_agg('https://example.com/page/' || i, {capacity}) AS f
-             FROM generate_series(0, {filled} - 1) AS i"
-        ));
+        let (points, mut rows) = self.grow("seen", "", [4.5, 4.0]);
+        rows.extend(self.grow("recent", ", keep => '7 days'", [5.2, 4.7]).1);
+        self.database.run("DROP TABLE recent");
+        std::fs::write(FIGURE, figure(&points).svg()).expect("the figure can be written");
         let mut urls = Urls(0);
-        let mut rows = self.batches(&mut urls);
+        rows.extend(self.batches(&mut urls));
         rows.push(self.one_element());
         rows.extend(self.questions());
         rows.extend(self.sessions(&mut urls));
+        rows.push(self.large());
         let comparison = match RedisBloom::start() {
             Some(redis) => {
                 rows.extend(self.redis_bloom(redis, &mut urls));
-                "RedisBloom has a filter as large and as full, on a socket too; neither server waits for its disk."
+                "RedisBloom has a scaling filter of the same elements, on a socket too; neither server waits for its disk."
             }
             None => "RedisBloom was not there to compare with.",
         };
-        self.database.run("DROP TABLE one");
-        rows.extend(self.grown(&mut urls));
         self.database.run("DROP TABLE seen");
-        rows.extend(self.billion());
-        rows.extend(self.grown_to_a_billion());
-        rows.push(self.forgets());
         (comparison.into(), rows)
+    }
+
+    /// Grows a set from nothing, in a transaction for each array. The limits are bytes an element at a fifth of the
+    /// elements, and at all of them.
+    fn grow(&mut self, set: &str, made_for: &str, limits: [f64; 2]) -> (Vec<Point>, Vec<Row>) {
+        self.database.run(&format!("SELECT bloom_set_create('{set}', 'text'{made_for})"));
+        let steps = self.rows.div_ceil(STEP);
+        let (mut points, mut rows) = (Vec::new(), Vec::new());
+        let start = Instant::now();
+        for step in 0..steps {
+            let from = step * STEP;
+            self.database.run(&format!(
+                "SELECT cardinality(bloom_set_add_all('{set}', ARRAY(
+                    SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
+                from + STEP - 1
+            ));
+            let done = step + 1;
+            if done == steps || done == steps / 5 || (done * STEP).to_string().trim_end_matches('0').len() == 1 {
+                self.database.run(&format!("VACUUM {set}"));
+                let info = format!("SELECT elements, bytes::float8, current_fpr FROM bloom_set_info('{set}')");
+                let row = self.database.client.query_one(&info, &[]).expect("a set can be described");
+                points.push((row.get(0), row.get(1), row.get(2)));
+                let limit = if done == steps { limits[1] } else { limits[0] };
+                if done == steps || done == steps / 5 {
+                    let work = format!("bytes of `{set}` grown to {} elements, each", done * STEP);
+                    rows.push(against_figure(work, row.get::<_, f64>(1) / row.get::<_, f64>(0), limit, an_element));
+                }
+            }
+        }
+        println!("{set} grew in {:.0} s", start.elapsed().as_secs_f64());
+        (points, rows)
     }
 
     fn wal(&mut self) -> f64 {
@@ -101,11 +124,13 @@ impl Bench {
 
     /// A batch of new elements: time and WAL, steady and just after a checkpoint.
     fn batches(&mut self, urls: &mut Urls) -> Vec<Row> {
-        let ours = self
-            .database
-            .client
-            .prepare("SELECT cardinality(bloom_set_add_all('seen', $1::text[]))")
-            .expect("it is SQL");
+        let elements = self.rows;
+        self.database.run(&format!(
+            "CREATE TABLE one AS SELECT bloom_agg('https://example.com/page/' || i, {elements}) AS f
+             FROM generate_series(1, {elements}) AS i"
+        ));
+        let ours = "SELECT cardinality(bloom_set_add_all('seen', $1::text[]))";
+        let ours = self.database.client.prepare(ours).expect("it is SQL");
         let theirs =
             self.database.client.prepare("UPDATE one SET f = bloom_add_all(f, $1::text[])").expect("it is SQL");
         let mut after_checkpoint = Vec::new();
@@ -119,27 +144,16 @@ impl Bench {
         }
         let (mut times, mut wal): (Vec<f64>, Vec<f64>) =
             (0..BATCHES).map(|_| self.batch(&ours, &urls.batch(BATCH))).unzip();
-        let (mut their_times, mut their_wal): (Vec<f64>, Vec<f64>) =
+        let (mut their_times, _): (Vec<f64>, Vec<f64>) =
             (0..7).map(|_| self.batch(&theirs, &urls.batch(BATCH))).unzip();
-        let time = median(&mut times);
+        self.database.run("DROP TABLE one");
+        let (time, wal) = (median(&mut times), median(&mut wal));
+        let after = median(&mut after_checkpoint);
         vec![
-            against_figure("`bloom_set_add_all`, 1000 new URLs, dense", time, 0.015, show),
-            Row::timed("the same", "`bloom_add_all` to one filter in one row", &mut times, &mut their_times, 0.25),
-            against_figure("its WAL, steady", median(&mut wal), 1048576.0, megabytes),
-            against_figure(
-                "its WAL just after a checkpoint",
-                median(&mut after_checkpoint),
-                12.0 * 1048576.0,
-                megabytes,
-            ),
-            Row {
-                work: "its WAL, steady".into(),
-                against: "that of one filter in one row".into(),
-                ours: megabytes(median(&mut wal)),
-                theirs: megabytes(median(&mut their_wal)),
-                ratio: median(&mut wal) / median(&mut their_wal),
-                bar: 0.1,
-            },
+            against_figure("`bloom_set_add_all`, 1000 new URLs", time, 0.018, show),
+            Row::timed("the same", "`bloom_add_all` to one filter in one row", &mut times, &mut their_times, 0.5),
+            against_figure("its WAL, steady", wal, 0.7 * 1048576.0, megabytes),
+            against_figure("its WAL just after a checkpoint", after, 12.0 * 1048576.0, megabytes),
         ]
     }
 
@@ -157,33 +171,61 @@ impl Bench {
         against_figure("`bloom_set_add`, a statement and a commit", median(&mut times), 0.0002, show)
     }
 
-    /// Probes for elements, half of which are there: one in a statement, and in a query of many rows; arrays.
+    /// Lookups of elements, half of which are there: one for each row of a query, here and in a small set; arrays.
     fn questions(&mut self) -> Vec<Row> {
         let element = "'https://example.com/page/' || i";
         self.database.run(&format!(
-            "CREATE TEMP TABLE asked AS SELECT {element} AS url
+            "SELECT bloom_set_create('small', 'text');
+             SELECT count(bloom_set_add_all('small', ARRAY(SELECT {element} FROM generate_series(1, 10000) AS i)));
+             VACUUM ANALYZE small;
+             CREATE TEMP TABLE asked AS SELECT {element} AS url
              FROM generate_series(0, {}, {}) AS i ORDER BY random()",
             2 * self.rows,
             (2 * self.rows / BATCH).max(1)
         ));
-        let per_row = BATCH as f64;
-        let mut single: Vec<f64> = (0..BATCHES)
-            .map(|_| self.database.time("SELECT count(*) FROM asked WHERE bloom_set_contains('seen', url)") / per_row)
-            .collect();
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..BATCHES {
+            for (set, times) in ["seen", "small"].iter().zip(&mut times) {
+                let sql = format!("SELECT count(*) FROM asked WHERE bloom_set_contains('{set}', url)");
+                times.push(self.database.time(&sql) / BATCH as f64);
+            }
+        }
         let present = "SELECT cardinality(bloom_set_present('seen', (SELECT array_agg(url) FROM asked)))";
         let mut arrays: Vec<f64> = (0..BATCHES).map(|_| self.database.time(present)).collect();
-        self.database.run("DROP TABLE asked");
+        self.database.run("DROP TABLE asked, small");
+        let [mut single, mut small] = times;
         vec![
             against_figure("`bloom_set_contains` in a query", median(&mut single), 20e-6, show),
-            against_figure("`bloom_set_present` of 1000", median(&mut arrays), 0.005, show),
+            Row::timed("the same", "in a set of 10,000", &mut single, &mut small, 1.3),
+            against_figure("`bloom_set_present` of 1000", median(&mut arrays), 0.006, show),
         ]
+    }
+
+    /// An array of a million into an empty set.
+    fn large(&mut self) -> Row {
+        let count = self.rows / 10;
+        self.database.run(&format!(
+            "CREATE TEMP TABLE large AS SELECT array_agg('https://example.com/page/' || i) AS urls FROM generate_series(1, {count}) AS i"
+        ));
+        let mut times: Vec<f64> = (0..3)
+            .map(|_| {
+                self.database.run("SELECT bloom_set_create('new', 'text')");
+                let seconds = self.database.time("SELECT cardinality(bloom_set_add_all('new', urls)) FROM large");
+                self.database.run("DROP TABLE new");
+                seconds
+            })
+            .collect();
+        self.database.run("DROP TABLE large");
+        let limit = 0.6 * count as f64 / 1e6;
+        against_figure(format!("an array of {count} into an empty set"), median(&mut times), limit, show)
     }
 
     /// The same work in both: one client, a socket, a statement or command at a time.
     fn redis_bloom(&mut self, mut redis: RedisBloom, urls: &mut Urls) -> Vec<Row> {
-        redis.run(&["BF.RESERVE", "seen", "0.01", &self.rows.to_string()], &[""; 0]);
+        // A scaling filter: what it does if nobody knows how many elements there will be.
+        redis.run(&["BF.RESERVE", "seen", "0.01", "10000", "EXPANSION", "2"], &[""; 0]);
         let old = |i: usize| format!("https://example.com/page/{i}");
-        let filled = (self.rows as f64 * FILLED) as usize;
+        let filled = self.rows;
         for from in (0..filled).step_by(10_000) {
             redis.run(&["BF.MADD", "seen"], &(from..filled.min(from + 10_000)).map(old).collect::<Vec<_>>());
         }
@@ -243,7 +285,7 @@ impl Bench {
                     ours: show(many),
                     theirs: show(one),
                     ratio: many / one,
-                    bar: 1.5,
+                    bar: if elements == 100 { 1.0 / 1.5 } else { f64::INFINITY },
                 }
             })
             .collect()
@@ -267,185 +309,51 @@ impl Bench {
         });
         start.elapsed().as_secs_f64() / (sessions * elements * batches) as f64
     }
+}
 
-    /// A set for a hundred times as many elements: made, and filled to a hundredth.
-    fn billion(&mut self) -> Vec<Row> {
-        let (capacity, elements) = (self.rows * 100, self.rows);
-        let create = self.database.time(&format!("SELECT bloom_set_create('huge', 'text', {capacity})"));
-        let empty: i64 = self.database.value("SELECT bytes FROM bloom_set_info('huge')");
-        let fill = (0..elements)
-            .step_by(1_000_000)
-            .map(|from| {
-                self.database.time(&format!(
-                    "SELECT cardinality(bloom_set_add_all('huge', ARRAY(
-                        SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
-                    elements.min(from + 1_000_000) - 1
-                ))
-            })
-            .sum();
-        let filled: i64 = self.database.value("SELECT bytes FROM bloom_set_info('huge')");
-        self.database.run("DROP TABLE huge");
-        let scale = self.rows as f64 / 1e7;
-        let set = format!("a set for {capacity} elements");
-        vec![
-            against_figure(format!("{set}, made"), create, 10.0 * scale, show),
-            against_figure(format!("{set}, bytes when empty"), empty as f64, 400.0 * 1048576.0 * scale, megabytes),
-            against_figure(format!("{set}, filled with {elements}"), fill, 120.0 * scale, show),
-            against_figure(format!("{set}, bytes then"), filled as f64, 1024.0 * 1048576.0 * scale, megabytes),
-        ]
-    }
-
-    /// A set that grew to as many elements as the other one was made for.
-    fn grown(&mut self, urls: &mut Urls) -> Vec<Row> {
-        let elements = self.rows;
-        self.database
-            .run(&format!("SELECT bloom_set_create('grown', 'text'), bloom_set_create('made', 'text', {elements})"));
-        let size = (elements / 100).clamp(1, 100_000);
-        for from in (0..(elements as f64 * FILLED) as usize).step_by(size) {
-            for set in ["grown", "made"] {
-                self.database.run(&format!(
-                    "SELECT cardinality(bloom_set_add_all('{set}', ARRAY(
-                        SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
-                    from + size - 1
-                ));
+/// Bytes an element and the rate by the number of elements, with those of a scaling filter by its formula.
+fn figure(points: &[Point]) -> Picture {
+    let last = points.last().map_or(1e7, |point| point.0);
+    let count =
+        |exponent: i32| (10f64.powi(exponent), ["10k", "100k", "1M", "10M", "100M"][exponent as usize - 4].into());
+    let x =
+        Axis::log("elements", 9e3..last * 1.1, (4..=8).map(count).filter(|(n, _): &(f64, String)| *n <= last * 1.1));
+    let bytes = Axis::linear("bytes an element", 0.0..20.0, (0..=4).map(|i| (f64::from(5 * i), format!("{}", 5 * i))));
+    let power = |exponent: i32| (10f64.powi(exponent), format!("1e{exponent}"));
+    let rate = Axis::log("false positive rate", 1e-9..1.0, (-8..=-2).step_by(2).map(power));
+    let (ours, theirs) = (RGBColor(0, 114, 178), RGBColor(200, 85, 0));
+    let layers: Vec<Point> = points.iter().map(|&(elements, ..)| scaling(elements)).collect();
+    Picture::draw("A set that grows", &machine::describe(), 330, 2, |areas| {
+        for (area, (name, y, pick)) in areas
+            .iter()
+            .zip([("size", bytes, (|p: &Point| p.1 / p.0) as fn(&Point) -> f64), ("rate", rate, |p: &Point| p.2)])
+        {
+            let mut panel = Panel::new(area, name, INK, x.clone(), y);
+            for (curve, colour, label) in
+                [(points, ours, "filter set"), (&layers[..], theirs, "RedisBloom, by its formula")]
+            {
+                let line: Vec<(f64, f64)> = curve.iter().map(|point| (point.0, pick(point))).collect();
+                panel.line(&line, colour, 2.0);
+                panel.dots(&line, colour, 3.0);
+                panel.label(line[line.len() / 2], Side::Above, label, colour);
             }
         }
-        self.database.run("VACUUM grown, made");
-        let bytes = |set: &str, database: &mut Database| {
-            database.value::<i64>(&format!("SELECT bytes FROM bloom_set_info('{set}')")) as f64
-        };
-        let (grown, made) = (bytes("grown", &mut self.database), bytes("made", &mut self.database));
-        let mut rows = vec![Row {
-            work: format!("bytes of a set grown to {} elements", (elements as f64 * FILLED) as usize),
-            against: "those of a set made for them".into(),
-            ours: megabytes(grown),
-            theirs: megabytes(made),
-            ratio: grown / made,
-            bar: 2.5,
-        }];
-        rows.push(self.contains("grown", "made", elements, "in that set"));
-        let mut times = [Vec::new(), Vec::new()];
-        let statements = ["grown", "made"].map(|set| {
-            let sql = format!("SELECT cardinality(bloom_set_add_all('{set}', $1::text[]))");
-            self.database.client.prepare(&sql).expect("it is SQL")
-        });
-        for round in 0..2 * BATCHES {
-            let batch = urls.batch(BATCH);
-            for (statement, times) in statements.iter().zip(&mut times) {
-                let (seconds, _) = self.batch(statement, &batch);
-                if round >= BATCHES {
-                    times.push(seconds);
-                }
-            }
-        }
-        let [mut ours, mut theirs] = times;
-        rows.push(Row::timed(
-            "adding 1000 new URLs to that set",
-            "to a set made for them",
-            &mut ours,
-            &mut theirs,
-            3.0,
-        ));
-        self.database.run("DROP TABLE grown, made");
-        rows
-    }
+    })
+}
 
-    /// Time to ask for an element of a query's rows, half of which are there, in one set and in another.
-    fn contains(&mut self, ours: &str, theirs: &str, elements: usize, what: &str) -> Row {
-        self.database.run(&format!(
-            "CREATE TEMP TABLE asked AS SELECT 'https://example.com/page/' || (random() * 2 * {elements})::bigint AS url
-             FROM generate_series(1, {}) AS i",
-            50 * BATCH
-        ));
-        let mut times = [Vec::new(), Vec::new()];
-        for _ in 0..7 {
-            for (set, times) in [ours, theirs].iter().zip(&mut times) {
-                let sql = format!("SELECT count(*) FROM asked WHERE bloom_set_contains('{set}', url)");
-                times.push(self.database.time(&sql) / (50 * BATCH) as f64);
-            }
-        }
-        self.database.run("DROP TABLE asked");
-        let [mut ours, mut theirs] = times;
-        let work = format!("`bloom_set_contains` in a query, {what}");
-        Row::timed(work, "in a set made for them", &mut ours, &mut theirs, 2.0)
+/// A scaling filter of RedisBloom for 1 %: layers from 10,000 elements on, each twice as large as the one before and with
+/// half its rate, the first with half of what was asked for; k = ⌈log2(1 / rate)⌉ and n · k / ln 2 bits.
+fn scaling(elements: f64) -> Point {
+    let (mut left, mut capacity, mut rate) = (elements, 10_000.0, 0.005f64);
+    let (mut bytes, mut absent) = (0.0, 1.0);
+    while left > 0.0 {
+        let hashes = (1.0 / rate).log2().ceil();
+        let bits = capacity * -rate.ln() / std::f64::consts::LN_2.powi(2);
+        bytes += bits / 8.0;
+        let held = left.min(capacity);
+        absent *= 1.0 - (1.0 - (-hashes * held / bits).exp()).powf(hashes);
+        left -= held;
+        (capacity, rate) = (capacity * 2.0, rate / 2.0);
     }
-
-    /// Sets of a hundred times as many elements, one made for them and one grown to them. Their rows are copies of one
-    /// full filter for each generation, whose elements nobody asks for.
-    fn grown_to_a_billion(&mut self) -> Vec<Row> {
-        let elements = self.rows as u64 * 100;
-        let kind = Kind::of(Tag::Text);
-        let full = |shards: u32, header: &Header<'_>, elements: u64| -> Vec<u8> {
-            let each = elements / u64::from(shards);
-            let mut hashes: Vec<u64> = (0..each).map(|i| hash::hash(&i.to_le_bytes())).collect();
-            hashes.sort_unstable();
-            build::from_hashes(header, &hashes, 1 << 20).expect("it is small")
-        };
-        let insert = |database: &mut Database, sql: &str, filter: &Vec<u8>| {
-            database.client.execute(sql, &[filter]).expect("rows can be added");
-        };
-        self.database
-            .run(&format!("SELECT bloom_set_create('made', 'text', {elements}), bloom_set_create('grown', 'text')"));
-        self.database.run("TRUNCATE made, grown");
-        let (shards, header) = shards::shards(elements, 0.01, kind).expect("possible");
-        let sql = format!("INSERT INTO made SELECT i, $1::bytea::bloom FROM generate_series(0, {} - 1) AS i", shards);
-        insert(&mut self.database, &sql, &full(shards, &header, elements));
-        let plan = Plan::new(None, 0.01, false).expect("it grows");
-        let mut left = elements;
-        for (level, &capacity) in plan.capacities().iter().enumerate() {
-            let (shards, header) = plan.shards(level, kind).expect("possible");
-            let holds = left.min(capacity);
-            left -= holds;
-            // A generation that has ended has one row more, which says when.
-            let last = if left == 0 { shards - 1 } else { shards };
-            let sql = format!(
-                "INSERT INTO grown SELECT {level}, i, {shards}, now(), $1::bytea::bloom, CASE i WHEN 0 THEN now() END,
-                    CASE i WHEN {shards} THEN now() END, CASE i WHEN 0 THEN 0 END FROM generate_series(0, {last}) AS i"
-            );
-            insert(&mut self.database, &sql, &full(shards, &header, holds));
-            if left == 0 {
-                break;
-            }
-        }
-        self.database.run("VACUUM ANALYZE made, grown");
-        let generations: i64 = self.database.value("SELECT max(generation)::bigint + 1 FROM grown");
-        let what = format!("grown to {elements} elements in {generations} generations");
-        let [ours, theirs] = ["grown", "made"]
-            .map(|set| self.database.value::<i64>(&format!("SELECT pg_total_relation_size('{set}')")) as f64);
-        let rows = vec![
-            self.contains("grown", "made", self.rows * 100, &what),
-            Row {
-                work: format!("bytes of a set {what}"),
-                against: "those of a set made for them".into(),
-                ours: megabytes(ours),
-                theirs: megabytes(theirs),
-                ratio: ours / theirs,
-                bar: 2.5,
-            },
-        ];
-        self.database.run("DROP TABLE made, grown");
-        rows
-    }
-
-    /// A set that forgets, seven of whose slices are full.
-    fn forgets(&mut self) -> Row {
-        let elements = self.rows / 10;
-        self.database.run(&format!("SELECT bloom_set_create('recent', 'text', {elements}, 0.01, '7 days')"));
-        let size = (elements / 100).max(1);
-        for from in (0..elements).step_by(size) {
-            self.database.run(&format!(
-                "SELECT cardinality(bloom_set_add_all('recent', ARRAY(
-                    SELECT 'https://example.com/page/' || i FROM generate_series({from}, {}) AS i)))",
-                from + size - 1
-            ));
-        }
-        // Of the slices that are full, without the headers of their filters.
-        let bits: f64 = self.database.value(
-            "SELECT (sum(bytes - 44 * shards) * 8 / sum(elements))::float8 FROM bloom_set_generations('recent') WHERE until IS NOT NULL",
-        );
-        self.database.run("DROP TABLE recent");
-        against_figure("bits per element in full slices of a set that forgets, 1 %", bits, 16.0, |bits| {
-            format!("{bits:.1}")
-        })
-    }
+    (elements, bytes, 1.0 - absent)
 }

@@ -2,19 +2,19 @@
 //!
 //! ```text
 //! read      the leaves of all elements, with one snapshot and without locks: which of them may need a change
-//! lock      these leaves, in the order of their buckets; what comes back are their newest versions
+//! lock      these leaves, in the order of their hashes; what comes back are their newest versions
 //! compute   from these, for these elements only: what is new, and the rows with it
 //! write     the rows; one that has become too large is deleted, and its halves are inserted
 //! ```
 //!
 //! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add an element at the same
-//! time one gets it as new, and the others wait, and look again. If a leaf is gone, since another session split or
-//! joined it, the call releases what it has locked and starts over: so locks are always taken in one order, and calls
-//! don't deadlock. For that, locking and writing are in a subtransaction.
+//! time one gets it as new, and the others wait, and look again. Locking and writing share a subtransaction. If a leaf is
+//! gone, since another session split or joined it, that is undone, which releases the locks, and the elements are read
+//! again. So locks are always taken in one order, and calls don't deadlock.
 //!
-//! More leaves than [`MOST_ROWS_AT_ONCE`] are locked and written part by part, each in a subtransaction of its own within
-//! that of the call. If a leaf of a later part is gone, the rest is read again, and all starts over only if something of
-//! it comes before what is locked.
+//! Many leaves are locked and written part by part. What replaces a leaf covers the same hashes, or those of its other
+//! half too, which nobody has locked then: so the parts stay in order whatever is split or joined. (In the order of
+//! buckets a row that joins two would come before both.)
 
 use super::full::{self, Density};
 use super::items::{Item, check_often};
@@ -24,7 +24,7 @@ use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::sql::{Sees, connected, in_subtransaction, with_new_snapshot};
 use pg_bloom_core::memory;
-use pg_bloom_core::set::{Row, row};
+use pg_bloom_core::set::{Row, row, tree};
 
 /// The most elements in one part.
 const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
@@ -57,6 +57,8 @@ struct Change<'a> {
     was_there: Vec<bool>,
     /// The leaf that was gone last, and how often in turn.
     gone: (u64, u32),
+    /// How many elements were new so far.
+    added: usize,
 }
 
 /// What a part did: the places of the elements that were new or removed.
@@ -70,29 +72,43 @@ type Places = Vec<usize>;
 pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
     let places = items.iter().map(|item| item.place + 1).max().unwrap_or(0);
     let was_there = memory::collect((0..places).map(|_| false));
-    let mut change = Change { set, verb, was_there, gone: (0, 0) };
+    let mut change = Change { set, verb, was_there, gone: (0, 0), added: 0 };
     connected(|| {
-        loop {
-            let work = change.read(items)?;
-            let leaves = work.chunk_by(|a, b| a.leaf == b.leaf).take(MOST_ROWS_AT_ONCE + 1).count();
-            let done = match leaves {
-                0 => return Ok(()),
-                1 if work.len() <= MOST_ITEMS_AT_ONCE => change.part(&work, 0)?,
-                _ => in_subtransaction(|| {
-                    if change.first_part(&work) == work.len() { change.part(&work, 0) } else { change.parts(work) }
-                })?,
-            };
+        let mut work = change.read(items)?;
+        while !work.is_empty() {
+            let (leaves, len) = first_part(&work);
+            let part = &work[..len];
+            // A single lock needn't be released if there is nothing to lock.
+            let one = leaves == 1;
+            let done = if one { change.part(part)? } else { in_subtransaction(|| change.part(part))? };
             if let Some(places) = done {
-                places.into_iter().for_each(affected);
-                return Ok(());
+                change.added += places.len();
+                places.into_iter().for_each(&mut *affected);
+                work.drain(..len);
+            } else {
+                let rest: Vec<Item> = memory::collect(work.iter().map(|work| work.item));
+                work = change.read(&rest)?;
             }
             interrupt::check_for_interrupts();
         }
+        Ok(())
     })
 }
 
+/// How much of the work is done at once: leaves and elements.
+fn first_part(work: &[Work]) -> (usize, usize) {
+    let (mut leaves, mut len) = (0, 0);
+    for leaf in work.chunk_by(|a, b| a.leaf == b.leaf).take(MOST_ROWS_AT_ONCE) {
+        if leaves > 0 && len + leaf.len() > MOST_ITEMS_AT_ONCE {
+            break;
+        }
+        (leaves, len) = (leaves + 1, len + leaf.len());
+    }
+    (leaves, len)
+}
+
 impl Change<'_> {
-    /// The items whose leaves must be locked, in the order of these.
+    /// The items whose leaves must be locked, in the order of their hashes.
     fn read(&mut self, items: &[Item]) -> Result<Vec<Work>> {
         let (set, verb, renews) = (self.set, self.verb, self.set.parameters().renews);
         let (form, now) = (set.known.form, set.now());
@@ -117,56 +133,17 @@ impl Change<'_> {
             Ok(())
         };
         with_new_snapshot(|| set.read_leaves(items, note))?;
-        work.sort_unstable_by_key(|work| (work.leaf, work.item));
+        work.sort_unstable_by_key(|work| work.item);
         Ok(work)
     }
 
-    /// How much of the work is done at once.
-    fn first_part(&self, work: &[Work]) -> usize {
-        let mut len = 0;
-        for leaf in work.chunk_by(|a, b| a.leaf == b.leaf).take(MOST_ROWS_AT_ONCE) {
-            if len > 0 && len + leaf.len() > MOST_ITEMS_AT_ONCE {
-                break;
-            }
-            len += leaf.len();
-        }
-        len
-    }
-
-    /// Does the work part by part. `None` if it must start over.
-    fn parts(&mut self, mut work: Vec<Work>) -> Result<Option<Places>> {
-        let (mut all, mut locked_to) = (Vec::new(), 0);
-        while let Some(first) = work.first() {
-            if first.leaf <= locked_to {
-                return Ok(None);
-            }
-            let len = self.first_part(&work);
-            let added = all.len();
-            if let Some(places) = in_subtransaction(|| self.part(&work[..len], added))? {
-                places.into_iter().for_each(|place| memory::push(&mut all, place));
-                locked_to = work[len - 1].leaf;
-                work.drain(..len);
-            } else {
-                let mut rest: Vec<Item> = memory::collect(work.iter().map(|work| work.item));
-                rest.sort_unstable();
-                work = self.read(&rest)?;
-            }
-            interrupt::check_for_interrupts();
-        }
-        Ok(Some(all))
-    }
-
-    /// Locks the leaves of some work, and does it. `None` if one of them is gone. `added` elements were new before.
-    fn part(&mut self, work: &[Work], added: usize) -> Result<Option<Places>> {
+    /// Locks the leaves of some work, and does it. `None` if one of them is gone.
+    fn part(&mut self, work: &[Work]) -> Result<Option<Places>> {
         let set = self.set;
         let by_leaf = || work.chunk_by(|a, b| a.leaf == b.leaf);
-        let mut rows = Vec::new();
         let leaves = buckets(by_leaf().map(|work| work[0].leaf));
-        set.rows(&set.changes()?.lock, &[leaves], Sees::Now, |row| {
-            memory::push(&mut rows, row);
-            Ok(())
-        })?;
-        rows.sort_unstable_by_key(|row| row.bucket);
+        let mut rows = set.list(&set.changes()?.lock, leaves, Sees::Now)?;
+        rows.sort_unstable_by_key(|row| tree::first_hash(row.bucket));
         if let Some(twice) = rows.windows(2).find(|rows| rows[0].bucket == rows[1].bucket) {
             return Err(set.ambiguous(twice[0].bucket, twice[1].bucket));
         }
@@ -174,7 +151,7 @@ impl Change<'_> {
         if let Some(gone) = by_leaf().map(|work| work[0].leaf).find(|&leaf| found.next() != Some(leaf)) {
             return self.is_gone(gone).map(|()| None);
         }
-        self.write(by_leaf(), rows, added).map(Some)
+        self.write(by_leaf(), rows).map(Some)
     }
 
     /// Notes that a leaf was gone.
@@ -185,7 +162,7 @@ impl Change<'_> {
     }
 
     /// Changes the locked rows for the work on each.
-    fn write<'w>(&self, work: impl Iterator<Item = &'w [Work]>, rows: Vec<Row>, added: usize) -> Result<Places> {
+    fn write<'w>(&self, work: impl Iterator<Item = &'w [Work]>, rows: Vec<Row>) -> Result<Places> {
         let set = self.set;
         // After the locks: a call that waited would write what is already forgotten.
         let (form, now) = (set.known.form, set.now());
@@ -207,7 +184,7 @@ impl Change<'_> {
             }
         }
         if self.verb == Verb::Add && !places.is_empty() {
-            full::check(set, density, added + places.len())?;
+            full::check(set, density, self.added + places.len())?;
         }
         set.replace(&gone, &updated, &inserted)?;
         Ok(places)

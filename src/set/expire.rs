@@ -53,11 +53,7 @@ fn improve(set: &Set, rows: Vec<Row>, forgotten: &mut usize) -> Result<usize> {
     if wanted.is_empty() {
         return Ok(0);
     }
-    let mut rows = Vec::new();
-    set.rows(&set.changes()?.lock_free, &[buckets(wanted.iter().copied())], Sees::Now, |row| {
-        memory::push(&mut rows, row);
-        Ok(())
-    })?;
+    let mut rows = set.list(&set.changes()?.lock_free, buckets(wanted.into_iter()), Sees::Now)?;
     rows.sort_unstable_by_key(|row| row.bucket);
     let Improved { forgotten: dropped, gone, updated, inserted } = Improved::of(set, rows);
     set.replace(&gone, &updated, &inserted)?;

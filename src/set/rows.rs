@@ -42,6 +42,27 @@ impl Set {
         Ok(count)
     }
 
+    /// The rows that a statement returns, as they come.
+    ///
+    /// # Errors
+    /// As [`Set::rows`].
+    pub fn list(&self, statement: &Prepared, value: Datum, sees: Sees) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        self.rows(statement, &[value], sees, |row| {
+            memory::push(&mut rows, row);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Some rows after a bucket in their order: fewer than [`MOST_ROWS_AT_ONCE`] only if there are no more.
+    ///
+    /// # Errors
+    /// As [`Set::rows`].
+    pub fn page(&self, after: u64, sees: Sees) -> Result<Vec<Row>> {
+        self.list(&self.known.page, Datum::from(after as i64), sees)
+    }
+
     /// Replaces rows that the transaction has locked by others, while connected.
     ///
     /// # Errors

@@ -8,7 +8,10 @@ const READ: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPE
 
 const LOCK: &str = "SELECT s.bucket, s.hashes FROM {set} AS s
     WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)
-    ORDER BY s.bucket FOR NO KEY UPDATE";
+    ORDER BY {order} FOR NO KEY UPDATE";
+
+/// The order of hashes: that of buckets as strings of bits, `{order}` above.
+const ORDER: &str = "pg_catalog.ltrim(s.bucket::pg_catalog.\"bit\"(64)::pg_catalog.text, '0') COLLATE pg_catalog.\"C\"";
 
 const UPDATE: &str = "UPDATE {set} AS s SET hashes = n.hashes
     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (bucket, hashes)
@@ -27,11 +30,12 @@ const PAGE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPE
 
 const FREE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s
     WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)
-    ORDER BY s.bucket FOR NO KEY UPDATE SKIP LOCKED";
+    FOR NO KEY UPDATE SKIP LOCKED";
 
 /// A statement with the name of its table, which is in the encoding of the database. It is planned with the index of
 /// the primary key: a plan made while the table was small would read all of it later.
 fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
+    let statement = statement.replace("{order}", ORDER);
     let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
     Ok(Prepared::new(&[&parts.join(table)], types)?.with_index())
 }
@@ -54,7 +58,7 @@ pub fn page(table: &[u8]) -> Result<Prepared> {
 
 /// The statements that lock rows and change them.
 pub struct Changes {
-    /// Locks rows in the order of their buckets, and returns their newest versions.
+    /// Locks rows in the order of their hashes, and returns their newest versions.
     pub lock: Prepared,
     /// The same of those that no other transaction has locked.
     pub lock_free: Prepared,

@@ -21,8 +21,8 @@ use crate::pg::value::array;
 use crate::pg::value::encoding;
 use crate::pg::value::time::{Interval, Timestamp};
 use pg_bloom_core::filter::build::meet_kind;
+use pg_bloom_core::set::Form;
 use pg_bloom_core::set::form::{DEFAULT_CAPACITY, SLICES};
-use pg_bloom_core::set::{Form, Row};
 use pg_bloom_core::{Layout, hash, memory};
 use pgrx::pg_sys::{self, Datum, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -220,20 +220,6 @@ impl Set {
         }
         meet_kind(own.kind(Layout::Blocked), element.kind(Layout::Blocked)).during(operation)?;
         Ok(())
-    }
-
-    /// Reads some rows after a bucket in their order, while connected: fewer than
-    /// [`MOST_ROWS_AT_ONCE`](super::rows::MOST_ROWS_AT_ONCE) only if there are no more.
-    ///
-    /// # Errors
-    /// As [`Set::rows`].
-    pub fn page(&self, after: u64, sees: Sees) -> Result<Vec<Row>> {
-        let mut rows = Vec::new();
-        self.rows(&self.known.page, &[Datum::from(after as i64)], sees, |row| {
-            memory::push(&mut rows, row);
-            Ok(())
-        })?;
-        Ok(rows)
     }
 
     /// The name of the table, quoted as messages have it.

@@ -15,14 +15,17 @@ const MADE_FOR: &str = "1000000000000000, 0.001, '8 days'";
 /// As if so many slices had passed, of a day each.
 fn pass(client: &mut Client, slices: i64) {
     let rows = client.query("SELECT bucket, hashes FROM s WHERE octet_length(hashes) > 16", &[]).expect("a table");
-    for stored in rows {
+    let move_back = |stored: postgres::Row| {
         let bucket: i64 = stored.get(0);
         let mut row = Row::parse(FORM, bucket, stored.get(1)).expect("a row of the set");
         row.first -= slices;
         row.entries.iter_mut().for_each(|entry| entry.slice -= slices);
-        let moved: Vec<u8> = row.write(FORM);
-        client.execute("UPDATE s SET hashes = $2 WHERE bucket = $1", &[&bucket, &moved]).expect("a row of the set");
-    }
+        (bucket, row.write::<Vec<u8>>(FORM))
+    };
+    let (buckets, moved): (Vec<i64>, Vec<Vec<u8>>) = rows.into_iter().map(move_back).unzip();
+    let update = "UPDATE s SET hashes = n.hashes FROM unnest($1::bigint[], $2::bytea[]) AS n (bucket, hashes)
+        WHERE s.bucket = n.bucket";
+    client.execute(update, &[&buckets, &moved]).expect("rows of the set");
 }
 
 fn present(client: &mut Client, elements: &[i32]) -> BTreeSet<i32> {
@@ -92,9 +95,7 @@ fn what_comes_from_the_future_is_of_the_present() {
     assert!(value::<bool>(&mut client, old));
     // Writing its row makes it so.
     assert_eq!(add_all(&mut client, "s", &[2, 3]), []);
-    for x in 10..4000 {
-        add_all(&mut client, "s", &[x]);
-    }
+    add_all(&mut client, "s", &(10..4000).collect::<Vec<i32>>());
     pass(&mut client, 10);
     let rest = present(&mut client, &(10..4000).collect::<Vec<i32>>());
     assert!(rest.is_empty());

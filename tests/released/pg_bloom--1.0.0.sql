@@ -730,24 +730,17 @@ COMMENT ON FUNCTION bloom_expected_fpr(bigint, bigint, integer, text) IS
 -- sets that change
 -- ---------------------------------------------------------------------------------------------------------------
 
--- Tables of many small filters: see docs/sets.md. Not parallel: workers can't read temporary tables.
+-- Tables of sorted hashes: see docs/sets.md. Not parallel: workers can't read temporary tables.
 
 CREATE FUNCTION bloom_set_check(
-    shard integer, filter bloom, element regtype, shards integer, capacity bigint, fpr double precision
+    bucket bigint, hashes bytea, element regtype, kind bigint,
+    capacity bigint, fpr double precision, keep interval, renew boolean
 ) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_set_check(integer, bloom, regtype, integer, bigint, double precision) IS
-    'whether a row belongs to a filter set that was made for this: the constraint of its table';
-
-CREATE FUNCTION bloom_set_check(
-    generation integer, shard integer, shards integer, filter bloom,
-    element regtype, capacity bigint, fpr double precision, keep interval, renew boolean
-) RETURNS boolean
-    AS 'MODULE_PATHNAME', 'bloom_set_check_generation' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_set_check(
-    integer, integer, integer, bloom, regtype, bigint, double precision, interval, boolean
+    bigint, bytea, regtype, bigint, bigint, double precision, interval, boolean
 ) IS
-    'whether a row belongs to a filter set with generations that was made for this: the constraint of its table';
+    'whether a row belongs to a filter set that was made for this: the constraint of its table';
 
 CREATE FUNCTION bloom_set_create(
     name text,
@@ -759,7 +752,7 @@ CREATE FUNCTION bloom_set_create(
 ) RETURNS regclass
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION bloom_set_create(text, regtype, bigint, double precision, interval, boolean) IS
-    'makes a table that is a set of elements of that type: for so many, or one that grows; which may forget them after some time';
+    'makes a table that is a set of elements of that type, which grows, and may forget them after some time';
 
 CREATE FUNCTION bloom_set_add(set regclass, element anyelement) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
@@ -780,6 +773,26 @@ CREATE FUNCTION bloom_set_add_all(set regclass, elements anyarray) RETURNS anyar
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION bloom_set_add_all(regclass, anyarray) IS
     'adds the elements of an array to a filter set; those that surely were not in it before, each once';
+
+CREATE FUNCTION bloom_set_remove(set regclass, element anyelement) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION bloom_set_remove(regclass, anyelement) IS
+    'removes an element from a filter set; whether it was in it';
+
+CREATE FUNCTION bloom_set_remove(set regclass, element text) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION bloom_set_remove(regclass, text) IS
+    'removes an element from a filter set; whether it was in it';
+
+CREATE FUNCTION bloom_set_remove(set regclass, element "char") RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION bloom_set_remove(regclass, "char") IS
+    'removes an element from a filter set; whether it was in it';
+
+CREATE FUNCTION bloom_set_remove_all(set regclass, elements anyarray) RETURNS anyarray
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION bloom_set_remove_all(regclass, anyarray) IS
+    'removes the elements of an array from a filter set; those that were in it, each once';
 
 CREATE FUNCTION bloom_set_contains(set regclass, element anyelement) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
@@ -813,34 +826,20 @@ CREATE FUNCTION bloom_set_info(
     OUT capacity bigint,
     OUT target_fpr double precision,
     OUT current_fpr double precision,
-    OUT shards integer,
+    OUT rows integer,
     OUT bytes bigint,
-    OUT overfull boolean
+    OUT overfull boolean,
+    OUT keep interval,
+    OUT oldest timestamptz
 ) RETURNS record
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000;
 COMMENT ON FUNCTION bloom_set_info(regclass) IS
-    'what a filter set was made for, and how full it is: the mean of its filters';
+    'what a filter set was made for, and how full it is; checks all its rows';
 
-CREATE FUNCTION bloom_set_generations(
-    set regclass,
-    OUT generation integer,
-    OUT since timestamptz,
-    OUT until timestamptz,
-    OUT elements double precision,
-    OUT capacity bigint,
-    OUT target_fpr double precision,
-    OUT current_fpr double precision,
-    OUT shards integer,
-    OUT bytes bigint
-) RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 10;
-COMMENT ON FUNCTION bloom_set_generations(regclass) IS
-    'the generations of a filter set: since when, until when, how full';
-
-CREATE FUNCTION bloom_set_expire(set regclass) RETURNS integer
+CREATE FUNCTION bloom_set_expire(set regclass) RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 100000;
 COMMENT ON FUNCTION bloom_set_expire(regclass) IS
-    'drops what a filter set has forgotten; how many generations these were';
+    'drops the hashes that a filter set has forgotten, and joins small rows; how many hashes these were';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Parquet

@@ -10,7 +10,6 @@
 
 use super::damage::Damage;
 use super::form::Form;
-use super::row::{Entry, Row};
 use super::tree;
 use crate::filter::Buffer;
 use crate::{hash, memory};
@@ -29,6 +28,15 @@ const SLICE_BITS: u32 = 4;
 pub const MOST_SLICES: i64 = (1 << SLICE_BITS) - 1;
 /// The most hashes of a row.
 pub const MOST_HASHES: usize = u16::MAX as usize;
+
+/// A hash of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its first B bits.
+    pub hash: u64,
+    /// The slice of time in which it was added or renewed; 0 in a set that doesn't forget.
+    pub slice: i64,
+}
 
 /// Where the parts of a row are, for a number of hashes of some width.
 struct Shape {
@@ -129,13 +137,11 @@ impl Bits {
     }
 }
 
-/// Reads the row of a bucket.
+/// Reads the row of a bucket: its first slice and its hashes.
 ///
 /// # Errors
 /// Whatever is not as [`write`] writes it.
-pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, Damage> {
-    let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
-    let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(Damage::Bucket(bucket))?;
+pub fn parse(form: Form, bucket: u64, bytes: &[u8]) -> Result<(i64, Vec<Entry>), Damage> {
     let length = Damage::Length(bytes.len());
     let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };
     if *version != VERSION {
@@ -161,7 +167,7 @@ pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, Damage> {
     if first.checked_add(MOST_SLICES).is_none() {
         return Err(Damage::Order);
     }
-    Ok(Row { bucket, first, entries: entries(form, bucket, first, &shape, &bits)? })
+    Ok((first, entries(form, bucket, first, &shape, &bits)?))
 }
 
 fn entries(form: Form, bucket: u64, first: i64, shape: &Shape, bits: &Bits) -> Result<Vec<Entry>, Damage> {
@@ -184,18 +190,18 @@ fn entries(form: Form, bucket: u64, first: i64, shape: &Shape, bits: &Bits) -> R
 /// The stored form of a row.
 ///
 /// # Panics
-/// If it has more hashes than fit, or slices too far apart, which [`Row`] prevents.
-pub fn write<B: Buffer>(form: Form, row: &Row) -> B {
-    let shape = Shape::new(form, row.bucket, row.entries.len()).expect("a row that fits its bucket");
-    let width = form.bits - tree::depth(row.bucket);
+/// If it has more hashes than fit, or slices too far apart.
+pub fn write<B: Buffer>(form: Form, bucket: u64, first: i64, entries: &[Entry]) -> B {
+    let shape = Shape::new(form, bucket, entries.len()).expect("a row that fits its bucket");
+    let width = form.bits - tree::depth(bucket);
     let (high, slices) = shape.parts();
     let mut bits = Bits(memory::zeroed(shape.bits().div_ceil(64) + 1));
-    for (i, entry) in row.entries.iter().enumerate() {
+    for (i, entry) in entries.iter().enumerate() {
         let hash = entry.hash & ((1 << width) - 1);
         bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));
         bits.set(high + i + (hash >> shape.low) as usize, 1);
         if form.keeps {
-            let slice = u64::try_from(entry.slice - row.first).ok().filter(|&slice| slice <= MOST_SLICES as u64);
+            let slice = u64::try_from(entry.slice - first).ok().filter(|&slice| slice <= MOST_SLICES as u64);
             bits.set(slices + i * shape.slice as usize, slice.expect("a slice near the first"));
         }
     }
@@ -203,13 +209,13 @@ pub fn write<B: Buffer>(form: Form, row: &Row) -> B {
     let (data, sum) = buffer.bytes_mut().split_last_chunk_mut().expect("more bytes than a checksum");
     data[..HEAD].copy_from_slice(&[VERSION, form_code(form)]);
     if form.keeps {
-        data[HEAD..shape.head].copy_from_slice(&row.first.to_le_bytes());
+        data[HEAD..shape.head].copy_from_slice(&first.to_le_bytes());
     }
     let end = data.len() - 2;
     for (bytes, word) in data[shape.head..end].chunks_mut(8).zip(&bits.0) {
         bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
     }
     data[end..].copy_from_slice(&(shape.count as u16).to_le_bytes());
-    *sum = checksum(data, row.bucket);
+    *sum = checksum(data, bucket);
     buffer
 }

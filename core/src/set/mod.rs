@@ -24,6 +24,7 @@ pub mod row;
 mod tests;
 pub mod tree;
 
+pub use code::Entry;
 pub use damage::Damage;
 pub use form::Form;
-pub use row::{Entry, Row};
+pub use row::Row;

@@ -1,6 +1,6 @@
 //! A row of a set: the hashes of one bucket, in order.
 
-use super::code::{self, MOST_HASHES, MOST_SLICES};
+use super::code::{self, Entry, MOST_HASHES, MOST_SLICES};
 use super::damage::Damage;
 use super::form::Form;
 use super::tree;
@@ -12,15 +12,6 @@ pub const MOST_BYTES: usize = 512;
 /// Two rows are joined if they have no more bytes together. Less than [`MOST_BYTES`], so that the next insertions don't
 /// split them again.
 pub const MOST_JOINED_BYTES: usize = 384;
-
-/// A hash of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its first B bits.
-    pub hash: u64,
-    /// The slice of time in which it was added or renewed; 0 in a set that doesn't forget.
-    pub slice: i64,
-}
 
 /// The hashes of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +35,14 @@ impl Row {
     /// # Errors
     /// Whatever is not as [`Row::write`] writes it.
     pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, Damage> {
-        code::parse(form, bucket, bytes)
+        let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
+        let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(Damage::Bucket(bucket))?;
+        code::parse(form, bucket, bytes).map(|(first, entries)| Row { bucket, first, entries })
     }
 
     /// The stored form.
     pub fn write<B: Buffer>(&self, form: Form) -> B {
-        code::write(form, self)
+        code::write(form, self.bucket, self.first, &self.entries)
     }
 
     /// The slice of a hash, if the row has it.
