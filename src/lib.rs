@@ -28,6 +28,7 @@
 //! |---|---|
 //! | `probe` | querying stored filters: slices, the cache of a call site |
 //! | `overfull`, `arguments` | warnings about filters that hold too much; what a call asks for |
+//! | `key_condition` | what the planner asks an index over filters for |
 //! | `filter_type` | what tells `counting_bloom` from `bloom` |
 //! | `element` | which values may be elements, and how they become hashes |
 //! | `error` | SQL's words for the core's errors |
@@ -56,6 +57,7 @@ mod heap;
 mod index;
 mod inspect;
 mod key;
+mod key_condition;
 mod membership;
 mod merge;
 mod overfull;

@@ -6,6 +6,7 @@
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
 //! | `attack` | elements of every kind, filters of every shape, questions of every form |
 //! | `crash` | unlogged and temporary tables, `wal_level = minimal`, prepared transactions |
+//! | `mixed` | filters of several kinds of elements in a column |
 //! | `damage` | damaged files: an error, or an answer of which the check says that it is wrong |
 
 #[path = "index_filters/attack.rs"]
@@ -15,6 +16,8 @@ mod common;
 mod crash;
 #[path = "index_filters/damage.rs"]
 mod damage;
+#[path = "index_filters/mixed.rs"]
+mod mixed;
 #[path = "index_filters/standby.rs"]
 mod standby;
 

@@ -207,7 +207,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
         "src",
         &[
             &["pg"],
-            &["error", "settings", "heap"],
+            &["error", "settings", "heap", "key_condition"],
             &["element"],
             &["filter_type", "arguments"],
             &["overfull"],

@@ -4,7 +4,8 @@ use super::filters::FILTERS;
 use super::keys::KEYS;
 use super::kind::IndexKind;
 use super::parts::PARTS;
-use super::validate::{self, KEY_OF_ELEMENT};
+use super::validate;
+use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::catalog::operators;
 use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
@@ -18,7 +19,7 @@ pub fn of(index: Relation) -> &'static IndexKind {
 
 /// The kind of an index that the planner considers.
 pub fn of_planned(planned: &Planned) -> &'static IndexKind {
-    with_support(|number| planned.has_support_function(number))
+    with_support(|number| planned.support_function(number).1.is_some())
 }
 
 /// Whether an operator class is one that an index can have; says what is wrong with it.

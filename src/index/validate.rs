@@ -4,6 +4,7 @@
 //! default operator class for sorting, or for hashing. An operator class with another operator would miss rows.
 
 use crate::error::unsupported;
+use crate::key_condition::{ASKS, KEY_OF_ARRAY};
 use crate::pg::call::error::{Error, info};
 use crate::pg::catalog;
 use crate::pg::catalog::operators;
@@ -11,13 +12,6 @@ use pgrx::pg_sys::Oid;
 
 /// The strategy of equality, the only one over elements.
 pub const EQUAL: i16 = 1;
-/// The strategy of operators that ask a filter.
-pub const ASKS: i16 = 2;
-/// The support function that makes the key of an element. Only operator classes over filters have it.
-pub const KEY_OF_ELEMENT: i16 = 1;
-/// The support function that makes the keys of an array's elements.
-pub const KEY_OF_ARRAY: i16 = 2;
-
 /// The support function of operator classes over parts.
 pub const PARTS: i16 = 3;
 

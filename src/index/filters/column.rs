@@ -1,13 +1,14 @@
 //! The column of an index over filters: which columns are some, and what asks them.
 
 use crate::index::session::{self, Kind};
-use crate::index::validate::ASKS;
+use crate::key_condition::ASKS;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog;
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::filters::{Directory, RowPage, State};
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, State};
 use pg_bloom_core::index::page::{Pages, RowId};
+use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
 
 /// An index over filters in use.
@@ -36,6 +37,11 @@ impl Index {
         let read = self.pages().with(page.page, |bytes| page.rows(bytes, visit));
         read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(self.relation))
     }
+}
+
+/// Whether the filters of a group can be probed for text. It can't be known of those that have nothing in the index.
+pub fn is_of_text(group: &Group) -> bool {
+    matches!(group.kind().tag, Tag::Text | Tag::ParquetByteArray)
 }
 
 /// The type `bloom_key`, given that the operator class of the index asks filters as they should be asked.

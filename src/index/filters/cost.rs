@@ -1,16 +1,39 @@
 //! What a bitmap scan costs: a page of each tile and the row pages, for each key. Which rows match is the planner's own
 //! estimate; none but these is read of the table.
+//!
+//! # What is evaluated when
+//!
+//! PostgreSQL rechecks a condition by an operator of the operator class before all others, and evaluates a condition that
+//! another one stands for in the order of the conditions' costs. The first breaks queries which exclude filters of other
+//! kinds, whose probe is an error, by another condition: `name = 'url' AND filter @> 'x'`. So the index is asked by `@=>`,
+//! and no row that is found by it is rechecked: what it stands for is evaluated on all of them. Where all filters are of
+//! text it is asked by `@>` itself, so that rows which are found by a filter's own bits need not be probed: at a rate of
+//! 1 % that is one in a hundred of the table.
+//!
+//! PostgreSQL asks no support function about operators of the operator class, nor about `ANY`. So the conditions of a path
+//! are replaced when its cost is asked for. `@=>` that a user writes is made unequal to itself, so that it stands for
+//! itself and is evaluated, too.
 
-use super::column::Index;
+use super::column::{Index, is_of_text};
 use crate::index::kind::Cost;
-use crate::pg::method::planning::Planned;
+use crate::key_condition::{KEY_OF_ELEMENT, KeyCondition};
+use crate::pg::call::nodes::relabeled;
+use crate::pg::catalog;
+use crate::pg::catalog::operators;
+use crate::pg::method::planning::{Comparison, Planned};
+use pg_bloom_core::index::filters::Directory;
 
 /// Operators that asking a page of 127 filters is worth.
 const OPERATORS_PER_PAGE: f64 = 60.0;
 
 /// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
-    let asked = pages_asked(planned);
+    // A damaged index must not keep the table's queries from being planned: the scan says what is wrong.
+    let opened = planned.index();
+    let directory = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());
+    let asked = directory.as_deref().map_or(1.0 + planned.index_pages / 100.0, pages_asked);
+    let is_text = directory.is_some_and(|directory| is_all_text(&directory));
+    ask_by_key(planned, is_text);
     let fetched = planned.index_pages_read(asked, planned.searches * planned.loops);
     let startup = planned.keys_cost();
     let total = startup
@@ -19,13 +42,36 @@ pub fn estimate(planned: &Planned) -> Cost {
     Cost { startup, total, selectivity: planned.selectivity }
 }
 
-/// Pages that a lookup reads. A damaged index must not keep the table's queries from being planned: the scan says
-/// what is wrong.
-fn pages_asked(planned: &Planned) -> f64 {
-    let opened = planned.index();
-    let directory = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());
-    match directory {
-        Some(directory) => 1.0 + f64::from(directory.all_tiles()) + directory.all_row_pages() as f64,
-        None => 1.0 + planned.index_pages / 100.0,
-    }
+/// Pages that a lookup reads.
+fn pages_asked(directory: &Directory) -> f64 {
+    1.0 + f64::from(directory.all_tiles()) + directory.all_row_pages() as f64
+}
+
+/// Whether the index has filters, all of which can be probed for text. `insert` sees to it that no plan is kept which
+/// relies on this when it isn't true any more.
+fn is_all_text(directory: &Directory) -> bool {
+    directory.group(0).is_some() && directory.groups().all(|(_, group)| is_of_text(group))
+}
+
+/// Asks by `@=>`, except by operators of the operator class if all filters are of text.
+fn ask_by_key(planned: &Planned, is_text: bool) {
+    let (family, Some(own)) = planned.support_function(KEY_OF_ELEMENT) else { return };
+    let Some(keys) = KeyCondition::of(family, own) else { return };
+    planned.ask_instead(|condition: &Comparison| {
+        let &Comparison { operator, is_array, left, right, collation } = condition;
+        let is_own = || catalog::is_beside(operators::function_of(operator), own, c"bloom_contains");
+        // SAFETY: an operator of the operator class has a filter on its left, and on its right a key, an element, or an
+        // array of some.
+        unsafe {
+            if operator == keys.operator {
+                Some(keys.of_key(left, relabeled(right), is_array))
+            } else if is_text || !is_own() {
+                None
+            } else if is_array {
+                Some(keys.of_any(left, right, collation))
+            } else {
+                Some(keys.of_element(left, right, collation))
+            }
+        }
+    });
 }

@@ -10,11 +10,12 @@
 //! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so whoever can
 //! see the row finds it.
 
-use super::column::Index;
+use super::column::{Index, is_of_text};
 use crate::index::new_index::meta_page;
 use crate::index::page::{damaged, prepare};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
+use crate::pg::catalog::invalidation;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
@@ -39,6 +40,10 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
         let bits = slot_bits(&filter, &group);
         let index = Index::of(relation)?;
         let (directory, page, slot) = claim(&index, &group, row)?;
+        if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
+            // Plans may rely on there being text only.
+            invalidation::plan_again(relation.table());
+        }
         write(&index, &directory, &group, slot, &bits)?;
         publish(&index, &page, slot, row)?;
     }

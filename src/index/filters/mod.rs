@@ -5,14 +5,15 @@
 //!
 //! # From the operator to the index
 //!
-//! | condition | as a condition on the index | is asked again |
+//! | condition | as a condition on the index | is probed again |
 //! |---|---|---|
-//! | `filter @> text`, `@> "char"`, also with `ANY` | the same | where the index has not the filter's own bits |
+//! | `filter @> text`, `@> "char"`, also with `ANY`, where all filters are of text | the same | where the index has not the filter's own bits |
+//! | the same, where others are in the index | `filter @=> bloom_key(element)`, `@=> ANY (bloom_keys(elements))` | always |
 //! | `filter @> anyelement`, `bloom_contains` | `filter @=> bloom_key(element)` | always |
-//! | `filter @> ANY (array)`, `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |
+//! | `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |
 //!
 //! Keys of a scan don't say of which type an element is. So the support function of the operators gives the planner a
-//! condition with a key that is made of the element in the executor.
+//! condition with a key that is made of the element in the executor. `cost` says why text may need one, too.
 //!
 //! | module | what it does |
 //! |---|---|

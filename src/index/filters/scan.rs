@@ -19,13 +19,15 @@ pub fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch) -> Res
         let _scratch = Scratch::new();
         keys(&index, scan_keys)?
     };
+    // PostgreSQL evaluates what `@=>` stands for on all rows that are found: see `cost`.
+    let is_own = scan_keys.iter().any(|key| key.asked_type != index.kind().key);
     let directory = index.directory()?;
     let mut impossible = None;
     let found = directory.search(
         &mut Ahead::new(relation, index.pages()),
         |group| conditions(&sought, group),
         |row, again| {
-            if !rows.add(row.page, row.line, again) {
+            if !rows.add(row.page, row.line, again && is_own) {
                 impossible = Some(row);
             }
         },

@@ -19,6 +19,19 @@ pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys:
     }
 }
 
+/// The same expression, which PostgreSQL doesn't take for equal.
+///
+/// # Safety
+/// `node` must be a valid expression.
+pub unsafe fn relabeled(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    let hidden = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+    // SAFETY: promised by the caller.
+    unsafe {
+        let (of_type, collation) = (pg_sys::exprType(node), pg_sys::exprCollation(node));
+        pg_sys::makeRelabelType(node.cast(), of_type, -1, collation, hidden).cast()
+    }
+}
+
 /// Item `i` of a list of nodes.
 ///
 /// # Safety

@@ -9,6 +9,12 @@ pub fn watch_relations(changed: fn(pg_sys::Oid)) {
     unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(changed as usize)) };
 }
 
+/// Has all sessions plan their statements about a table again, once this transaction is committed.
+pub fn plan_again(table: pg_sys::Oid) {
+    // SAFETY: raises an error for a table that isn't there.
+    unsafe { pg_sys::CacheInvalidateRelcacheByRelid(table) };
+}
+
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn relation_changed(changed: pg_sys::Datum, relation: pg_sys::Oid) {
     // SAFETY: what `watch_relations` registered.

@@ -65,11 +65,11 @@ impl Planned {
         (!info.hypothetical).then(|| Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE))
     }
 
-    /// Whether the operator family of the index has a support function of this number for the type it is declared for.
-    pub fn has_support_function(&self, number: i16) -> bool {
+    /// The operator family of the index, and its support function of this number for the type it is declared for.
+    pub fn support_function(&self, number: i16) -> (pg_sys::Oid, Option<pg_sys::Oid>) {
         // SAFETY: an index has an operator family and a declared type for each column.
         let (family, declared) = unsafe { (*self.info().opfamily, *self.info().opcintype) };
-        operators::family_function(family, declared, number).is_some()
+        (family, operators::family_function(family, declared, number))
     }
 
     /// Whether the index is on a column of the table, and not on an expression.
@@ -112,14 +112,10 @@ impl Planned {
     /// # Safety
     /// The clause must be a condition of the path.
     unsafe fn known_key(&self, clause: *mut pg_sys::Node) -> Option<Key> {
-        // SAFETY: promised by the caller. Both kinds of clauses have two arguments.
+        // SAFETY: promised by the caller.
         unsafe {
-            let (operator, is_array) = match (*clause).type_ {
-                pg_sys::NodeTag::T_OpExpr => ((*clause.cast::<pg_sys::OpExpr>()).opno, false),
-                pg_sys::NodeTag::T_ScalarArrayOpExpr => ((*clause.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true),
-                _ => return None,
-            };
-            let asked = pg_sys::estimate_expression_value(self.root, argument(clause, 1)?);
+            let Comparison { operator, is_array, right, .. } = comparison(clause)?;
+            let asked = pg_sys::estimate_expression_value(self.root, right);
             if (*asked).type_ != pg_sys::NodeTag::T_Const {
                 return None;
             }
@@ -128,6 +124,35 @@ impl Planned {
             let value = (!(*asked).constisnull).then_some((*asked).constvalue);
             let (asked_type, collation) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
             Some(Key { strategy, asked_type, collation, is_array, value })
+        }
+    }
+
+    /// Has the scan ask the index for another condition where `instead` returns one, given one of the query's. PostgreSQL
+    /// then evaluates that on the rows that are found, as it does for what the conditions of support functions stand
+    /// for. Nothing that other paths share is changed.
+    pub fn ask_instead(&self, instead: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>) {
+        let mut clauses = std::ptr::null_mut();
+        // SAFETY: as `new` was promised: the lists have clauses of the index, and those have conditions on its column.
+        unsafe {
+            for clause in items((*self.path).indexclauses) {
+                let clause: *mut pg_sys::IndexClause = copy(clause.cast());
+                let mut conditions = std::ptr::null_mut();
+                let is_the_querys = !(*clause).lossy;
+                for condition in items((*clause).indexquals) {
+                    let condition: *mut pg_sys::RestrictInfo = copy(condition.cast());
+                    let found = comparison((*condition).clause.cast()).filter(|_| is_the_querys);
+                    if let Some(other) = found.and_then(|found| instead(&found)) {
+                        (*condition).clause = other.cast();
+                        // Not computed yet.
+                        (*condition).eval_cost.startup = -1.0;
+                        (*clause).lossy = true;
+                    }
+                    conditions = pg_sys::lappend(conditions, condition.cast());
+                }
+                (*clause).indexquals = conditions;
+                clauses = pg_sys::lappend(clauses, clause.cast());
+            }
+            (*self.path).indexclauses = clauses;
         }
     }
 
@@ -182,6 +207,46 @@ impl Planned {
     pub fn operator_cost(&self) -> f64 {
         // SAFETY: reads a setting.
         unsafe { pg_sys::cpu_operator_cost }
+    }
+}
+
+/// A condition of a path: `left operator right`, or `left operator ANY (right)`.
+pub struct Comparison {
+    pub operator: pg_sys::Oid,
+    pub is_array: bool,
+    /// The index's column.
+    pub left: *mut pg_sys::Node,
+    pub right: *mut pg_sys::Node,
+    pub collation: pg_sys::Oid,
+}
+
+/// What a clause compares; `None` for one that isn't by an operator.
+///
+/// # Safety
+/// The clause must be a condition of a path.
+unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
+    // SAFETY: promised by the caller. Both kinds of clauses have two arguments.
+    unsafe {
+        let (operator, is_array) = match (*clause).type_ {
+            pg_sys::NodeTag::T_OpExpr => ((*clause.cast::<pg_sys::OpExpr>()).opno, false),
+            pg_sys::NodeTag::T_ScalarArrayOpExpr => ((*clause.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true),
+            _ => return None,
+        };
+        let (left, right) = (argument(clause, 0)?, argument(clause, 1)?);
+        Some(Comparison { operator, is_array, left, right, collation: pg_sys::exprInputCollation(clause) })
+    }
+}
+
+/// A copy of a node without what it points to, in the memory of this call.
+///
+/// # Safety
+/// The node must be valid, and of this type.
+unsafe fn copy<T>(node: *const T) -> *mut T {
+    // SAFETY: promised by the caller; the new memory has the size of a node.
+    unsafe {
+        let new: *mut T = pg_sys::palloc(size_of::<T>()).cast();
+        node.copy_to_nonoverlapping(new, 1);
+        new
     }
 }
 

@@ -1,0 +1,122 @@
+//! `filter @=> bloom_key(element)`: a condition on an index over filters.
+//!
+//! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
+//! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
+//! rechecked by the condition that this one stands for, in the order of the query's conditions by their cost.
+
+use crate::pg::catalog;
+use crate::pg::catalog::operators;
+use pgrx::pg_sys::{self, Node, Oid};
+
+/// The strategy of operators that ask a filter.
+pub const ASKS: i16 = 2;
+/// The support function that makes the key of an element. Only operator classes over filters have it.
+pub const KEY_OF_ELEMENT: i16 = 1;
+/// The support function that makes the keys of an array's elements.
+pub const KEY_OF_ARRAY: i16 = 2;
+
+/// What an operator family has for such conditions. They are made in the memory of the call.
+pub struct KeyCondition {
+    /// `@=>`.
+    pub operator: Oid,
+    /// The type `bloom_key`.
+    key: Oid,
+    /// `bloom_key`, `bloom_keys`.
+    key_of_element: Oid,
+    key_of_array: Oid,
+}
+
+impl KeyCondition {
+    /// Those of a family; `own` is a function of this extension.
+    pub fn of(family: Oid, own: Oid) -> Option<KeyCondition> {
+        let [bloom, key] = [c"bloom", c"bloom_key"].map(|name| catalog::type_beside(own, name));
+        Some(KeyCondition {
+            operator: operators::family_member(family, bloom, key, ASKS)?,
+            key,
+            key_of_element: operators::family_function(family, bloom, KEY_OF_ELEMENT)?,
+            key_of_array: operators::family_function(family, bloom, KEY_OF_ARRAY)?,
+        })
+    }
+
+    /// `filter @=> bloom_key(element)`.
+    ///
+    /// # Safety
+    /// The nodes must be expressions of a filter and of an element.
+    pub unsafe fn of_element(&self, filter: *mut Node, element: *mut Node, collation: Oid) -> *mut Node {
+        // SAFETY: promised by the caller.
+        unsafe { self.of_key(filter, call(self.key_of_element, self.key, element, collation), false) }
+    }
+
+    /// `filter @=> ANY (bloom_keys(elements))`.
+    ///
+    /// # Safety
+    /// The nodes must be expressions of a filter and of an array of elements.
+    pub unsafe fn of_any(&self, filter: *mut Node, elements: *mut Node, collation: Oid) -> *mut Node {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let keys = pg_sys::get_array_type(self.key);
+            self.of_key(filter, call(self.key_of_array, keys, of_base_type(elements), collation), true)
+        }
+    }
+
+    /// `filter @=> key`, or `filter @=> ANY (keys)`.
+    ///
+    /// # Safety
+    /// The nodes must be expressions of a filter and of a key, or of an array of keys.
+    pub unsafe fn of_key(&self, filter: *mut Node, key: *mut Node, is_array: bool) -> *mut Node {
+        let none = pg_sys::InvalidOid;
+        // SAFETY: promised by the caller; a node is zeros except for what is set.
+        unsafe {
+            if !is_array {
+                return pg_sys::make_opclause(
+                    self.operator,
+                    pg_sys::BOOLOID,
+                    false,
+                    filter.cast(),
+                    key.cast(),
+                    none,
+                    none,
+                )
+                .cast();
+            }
+            let clause: *mut pg_sys::ScalarArrayOpExpr = pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
+            (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;
+            (*clause).opno = self.operator;
+            (*clause).opfuncid = operators::function_of(self.operator);
+            (*clause).useOr = true;
+            (*clause).args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), filter.cast()), key.cast());
+            (*clause).location = -1;
+            clause.cast()
+        }
+    }
+}
+
+/// `function(argument)`.
+///
+/// # Safety
+/// The argument must be an expression of a type that the function takes.
+unsafe fn call(function: Oid, result: Oid, argument: *mut Node, collation: Oid) -> *mut Node {
+    let written = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+    // SAFETY: promised by the caller.
+    unsafe {
+        let arguments = pg_sys::lappend(std::ptr::null_mut(), argument.cast());
+        pg_sys::makeFuncExpr(function, result, arguments, pg_sys::InvalidOid, collation, written).cast()
+    }
+}
+
+/// An expression as one of the type that its domain is over, as arguments of a polymorphic function are.
+///
+/// # Safety
+/// It must be a valid one.
+unsafe fn of_base_type(node: *mut Node) -> *mut Node {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let given = pg_sys::exprType(node);
+        let base = pg_sys::getBaseType(given);
+        if base == given {
+            return node;
+        }
+        let cast = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+        pg_sys::makeRelabelType(node.cast(), base, -1, pg_sys::get_typcollation(base), cast).cast()
+    }
+}
