@@ -8,6 +8,7 @@
 mod common;
 mod files;
 mod plain;
+mod script;
 
 use common::{Random, Server, refused, run, value};
 use files::{chunks, write_file};

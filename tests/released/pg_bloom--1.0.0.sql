@@ -846,16 +846,16 @@ COMMENT ON FUNCTION bloom_set_expire(regclass) IS
 -- ---------------------------------------------------------------------------------------------------------------
 
 -- The bytes of a filter in a Parquet file are its header and bits: bloom_filter_length bytes from bloom_filter_offset
--- on, two fields of the column chunk.
+-- on, two fields of the column chunk. Writers may leave the length out.
 
 CREATE FUNCTION bloom_to_parquet(filter bloom) RETURNS bytea
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_to_parquet(bloom) IS
     'a filter of layout parquet as Parquet files store it: header and bits';
 
-CREATE FUNCTION bloom_from_parquet(bytes bytea, element_type regtype) RETURNS bloom
+CREATE FUNCTION bloom_from_parquet(bytes bytea, element_type regtype, more_follows boolean DEFAULT false) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_from_parquet(bytea, regtype) IS
+COMMENT ON FUNCTION bloom_from_parquet(bytea, regtype, boolean) IS
     'a filter from the header and bits in a Parquet file, of a column whose elements have the given type';
 
 -- ---------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ use super::forge::{HEADER, Input, damaged, repair, repeat};
 use super::{oracle, thrift};
 use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::kind::Tag;
-use pg_bloom_core::parquet::{decode, export, import};
+use pg_bloom_core::parquet::{decode, export, import, without_rest};
 use pg_bloom_core::{Body, Class, Error, Kind, Layout, View, sizing};
 
 /// The largest filter that is made: an oracle can have its bits.
@@ -31,6 +31,8 @@ pub fn run(data: &[u8]) {
     let (header, bits, allowed) = forged(data);
     let file = [&header[..], &bits].concat();
     assert!(!allowed || decode(&file) == Ok(&bits), "for what the format allows: {file:x?}");
+    let followed = [&file, data].concat();
+    assert!(!allowed || without_rest(&followed) == Ok(&file), "of what the format allows: {file:x?}");
     read(&file, &probes);
     read(&damaged(&file, data, header.len()), &probes);
     let mut value = data.to_vec();

@@ -98,11 +98,8 @@ fn invalid(what: String) -> Error {
     InvalidBinary::Parquet(what).into()
 }
 
-/// The bits of a filter as a Parquet file has it.
-///
-/// # Errors
-/// [`InvalidBinary::Parquet`] for anything else.
-pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
+/// Bytes of the header that these begin with, and of the bits that should follow it.
+fn lengths(bytes: &[u8]) -> Result<(usize, usize)> {
     let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
     let mut reader = Reader(start);
     let length = read_header(&mut reader).map_err(|malformed| match malformed {
@@ -112,12 +109,20 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
         }
         Malformed::CutOff => invalid(format!("The header is cut off after {} bytes.", bytes.len())),
     })?;
-    let header = start.len() - reader.0.len();
-    let bits = &bytes[header..];
     let length = usize::try_from(length)
         .ok()
         .filter(|&length| length > 0 && length.is_multiple_of(BLOCK_BYTES))
         .ok_or_else(|| invalid(format!("{length} bytes of bits are no blocks of {BLOCK_BYTES}.")))?;
+    Ok((start.len() - reader.0.len(), length))
+}
+
+/// The bits of a filter as a Parquet file has it.
+///
+/// # Errors
+/// [`InvalidBinary::Parquet`] for anything else.
+pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
+    let (header, length) = lengths(bytes)?;
+    let bits = &bytes[header..];
     if bits.len() != length {
         return Err(invalid(format!(
             "The header of {header} bytes says that {length} bytes of bits follow, but {} do.",
@@ -125,6 +130,15 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
         )));
     }
     Ok(bits)
+}
+
+/// These bytes without those after the filter that they begin with.
+///
+/// # Errors
+/// [`InvalidBinary::Parquet`] if they don't begin with a header. The bits may be cut off.
+pub fn without_rest(bytes: &[u8]) -> Result<&[u8]> {
+    let (header, length) = lengths(bytes)?;
+    Ok(&bytes[..bytes.len().min(header + length)])
 }
 
 /// The hashes of the zeros and of the NaNs that import and export add to a filter of floats, the canonical ones first.

@@ -3,16 +3,16 @@
 //!
 //! # What is evaluated when
 //!
-//! PostgreSQL rechecks a condition by an operator of the operator class before all others, and evaluates a condition that
-//! another one stands for in the order of the conditions' costs. The first breaks queries which exclude filters of other
-//! kinds, whose probe is an error, by another condition: `name = 'url' AND filter @> 'x'`. So the index is asked by `@=>`,
-//! and no row that is found by it is rechecked: what it stands for is evaluated on all of them. Where all filters are of
-//! text it is asked by `@>` itself, so that rows which are found by a filter's own bits need not be probed: at a rate of
-//! 1 % that is one in a hundred of the table.
+//! PostgreSQL rechecks a condition by an operator of the operator class before all others, and evaluates a condition
+//! that another one stands for in the order of the conditions' costs. The first breaks queries which exclude filters
+//! of other kinds, whose probe is an error, by another condition: `name = 'url' AND filter @> 'x'`. So the index is
+//! asked by `@=>`, and no row that is found by it is rechecked: what it stands for is evaluated on all of them. Where
+//! all filters are of text it is asked by `@>` itself, so that rows which are found by a filter's own bits need not
+//! be probed: at a rate of 1 % that is one in a hundred of the table.
 //!
-//! PostgreSQL asks no support function about operators of the operator class, nor about `ANY`. So the conditions of a path
-//! are replaced when its cost is asked for. `@=>` that a user writes is made unequal to itself, so that it stands for
-//! itself and is evaluated, too.
+//! PostgreSQL asks no support function about operators of the operator class, nor about `ANY`. So the conditions of a
+//! path are replaced when its cost is asked for. `@=>` that a user writes is made unequal to itself, so that it
+//! stands for itself and is evaluated, too.
 
 use super::column::{Index, is_of_text};
 use crate::index::kind::Cost;

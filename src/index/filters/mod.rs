@@ -7,8 +7,8 @@
 //!
 //! | condition | as a condition on the index | is probed again |
 //! |---|---|---|
-//! | `filter @> text`, `@> "char"`, also with `ANY`, where all filters are of text | the same | where the index has not the filter's own bits |
-//! | the same, where others are in the index | `filter @=> bloom_key(element)`, `@=> ANY (bloom_keys(elements))` | always |
+//! | `filter @> text`, `@> "char"`, or `ANY` of them if all are text | the same | if a slot is no copy of its filter |
+//! | the same, if others are in the index | as below | always |
 //! | `filter @> anyelement`, `bloom_contains` | `filter @=> bloom_key(element)` | always |
 //! | `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |
 //!

@@ -127,9 +127,9 @@ impl Planned {
         }
     }
 
-    /// Has the scan ask the index for another condition where `instead` returns one, given one of the query's. PostgreSQL
-    /// then evaluates that on the rows that are found, as it does for what the conditions of support functions stand
-    /// for. Nothing that other paths share is changed.
+    /// Has the scan ask the index for another condition where `instead` returns one, given one of the query's.
+    /// PostgreSQL then evaluates that on the rows that are found, as it does for what the conditions of support
+    /// functions stand for. Nothing that other paths share is changed.
     pub fn ask_instead(&self, instead: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>) {
         let mut clauses = std::ptr::null_mut();
         // SAFETY: as `new` was promised: the lists have clauses of the index, and those have conditions on its column.

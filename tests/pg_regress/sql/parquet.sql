@@ -59,6 +59,14 @@ SELECT (bloom_info(f)).representation, octet_length(f::bytea) AS stored, octet_l
     (bloom_info(bloom_from_parquet(bloom_to_parquet(f), 'bigint'))).representation AS again
 FROM bloom_from_array(ARRAY[1, 2]::bigint[], 1000, 0.01, 'parquet') f;
 
+-- Bytes after a filter are refused, unless they are said to follow it.
+SELECT sql_type, bool_and(bloom_from_parquet(bytes, t) = bloom_from_parquet(bytes || rest, t, true)) AS same,
+    string_agg(DISTINCT outcome(format('SELECT bloom_from_parquet(%L, %L)', bytes || rest, t)), ' ') AS without
+FROM written, LATERAL (SELECT sql_type::regtype) AS of_type (t), (VALUES ('\x00'::bytea), ('PAR1')) AS more (rest)
+GROUP BY sql_type ORDER BY sql_type COLLATE "C";
+SELECT * FROM failure($$SELECT bloom_from_parquet('\x15401c1c00001c1c00001c1c000000ff', 'integer', true)$$);
+SELECT bloom_from_parquet(bytes, 'integer', NULL) IS NULL AS strict FROM written LIMIT 1;
+
 -- Malformed bytes: 22P03.
 \x on
 SELECT * FROM failure($$SELECT bloom_from_parquet('', 'integer')$$);
