@@ -95,10 +95,15 @@ UPGRADE_TEST ?= filters_survive_pg_upgrade
 upgrade-test: all
 	$(CARGO) test $(CARGO_FEATURES) --test upgrade -- --ignored --nocapture --exact $(UPGRADE_TEST)
 
-lint: ## check formatting, clippy and documentation; any warning is an error
+# Runs a program with these arguments, if it is there.
+if_there = $(if $(shell command -v $(1) 2>/dev/null),$(1) $(2),@echo 'make lint: $(1) is not installed, going on without')
+
+lint: ## check formatting, clippy, documentation and scripts; any warning is an error
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
+	$(call if_there,shellcheck,$(shell grep -l '^#!.*sh$$' scripts/* .ci/*))
+	$(call if_there,actionlint,)
 
 bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker, ONLY=index a part of it
 	scripts/setup
