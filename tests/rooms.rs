@@ -1,5 +1,9 @@
-//! The rooms of the code and the arrows between them are those of CONTRIBUTING.md: files use each other in no circle,
-//! rooms use only those below them, maps name every module, and functions are short enough to be read.
+//! The rooms of the code and the arrows between them are those of ARCHITECTURE.md: files use each other in no circle,
+//! rooms use only those below them, the picture shows them, maps name every module, and functions are short enough to
+//! be read.
+
+#[path = "rooms/picture.rs"]
+mod picture;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
