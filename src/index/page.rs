@@ -6,7 +6,7 @@ use crate::pg::method::table::Row;
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
-use pg_bloom_core::index::keys::META_PAGE;
+use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 
@@ -86,12 +86,23 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// A page to write to: the file is made as long as `allocated` pages if it lacks this one.
-    pub fn existing(&self, page: u32, allocated: u32) -> Pin {
-        if !self.has(page) {
-            self.known.set(buffer::extend(self.relation, allocated.max(page + 1)));
+    /// A page to write to. If the file lacks it, the file is extended up to it and somewhat further, as far as pages
+    /// were allocated.
+    ///
+    /// # Errors
+    /// XX002 if the page was not allocated.
+    pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin> {
+        /// Pages by which the file is extended beyond the one that is needed, at most.
+        const AHEAD: u32 = 256;
+        let allocated = chain.allocated();
+        if page >= allocated {
+            let defect = Defect::Field { field: "number of pages", found: allocated.into() };
+            return Err(damaged(self.relation, &Damage { page, defect }));
         }
-        Pin::read(self.relation, page)
+        if !self.has(page) {
+            self.known.set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
+        }
+        Ok(Pin::read(self.relation, page))
     }
 }
 

@@ -127,7 +127,6 @@ fn damaged(index: &mut Index, damage: &[u8]) {
 fn forged(bytes: &[u8]) {
     let memory = pages::forge(bytes, BYTES, |page| {
         page[24..32].copy_from_slice(b"bfrw\x01\0\0\0");
-        page[32..36].copy_from_slice(&(BYTES as u32).to_le_bytes());
         page[52..56].fill(0);
     });
     open_and_use(memory);

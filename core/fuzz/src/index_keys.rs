@@ -84,7 +84,6 @@ fn damaged(index: &mut Index, damage: &[u8]) {
 fn forged(bytes: &[u8]) {
     let memory = pages::forge(bytes, BYTES, |page| {
         page[24..32].copy_from_slice(b"bfix\x01\0\0\0");
-        page[32..36].copy_from_slice(&(BYTES as u32).to_le_bytes());
         page[64..72].copy_from_slice(&0.01f64.to_le_bytes());
     });
     open_and_use(memory);

@@ -1,10 +1,11 @@
 //! Pages of an index that are not as they were written.
 
 use crate::forge::Input;
+use pg_bloom_core::index::chain;
 use pg_bloom_core::index::page::memory::Memory;
-use pg_bloom_core::index::page::{PageKind, Special};
+use pg_bloom_core::index::page::{PageKind, PageSize, Special};
 
-/// Changes bytes of pages, mostly of the metapage and these others, as the input says.
+/// Changes bytes of pages, mostly of the metapage and these others, as the input says. Those get checksums that fit.
 pub fn damage(memory: &mut Memory, others: &[u32], page_bytes: usize, damage: &[u8]) {
     let mut input = Input(damage);
     let pages = [&[0], others].concat();
@@ -16,6 +17,11 @@ pub fn damage(memory: &mut Memory, others: &[u32], page_bytes: usize, damage: &[
         };
         memory.pages[page][at] ^= value;
     }
+    pages.iter().for_each(|&page| chain::sign(&mut memory.pages[page as usize], size(page_bytes)));
+}
+
+fn size(page_bytes: usize) -> PageSize {
+    PageSize::new(page_bytes).expect("a possible size")
 }
 
 /// Makes a metapage and pages of a directory of the bytes; `sign` writes what the metapage must say in any case.
@@ -29,6 +35,7 @@ pub fn forge(bytes: &[u8], page_bytes: usize, sign: impl Fn(&mut [u8])) -> Memor
         if number == 0 {
             sign(&mut page);
         }
+        chain::sign(&mut page, size(page_bytes));
         memory.pages.push(page);
     }
     memory

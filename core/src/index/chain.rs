@@ -4,11 +4,11 @@
 //! metapage, payload                               directory page, payload
 //!  0  magic              u32  which index          0  previous   u32  directory page before it, or 0
 //!  4  hash id            u8   1                    4  bytes      u32  of records, at least 1
-//!  5  reserved           3    0                    8  records, then 0 up to the end
-//!  8  bytes of a page    u32
-//! 12  generation         u32                      the number at the end of a directory page is how many
-//! 16  pages allocated    u32                      directory pages are before it
-//! 20  directory pages    u32
+//!  5  reserved           3    0                    8  checksum   u32
+//!  8  checksum           u32                      12  records, then 0 up to the end
+//! 12  generation         u32
+//! 16  pages allocated    u32                      the number at the end of a directory page is how many
+//! 20  directory pages    u32                      directory pages are before it
 //! 24  newest of them     u32  or 0
 //! 28  bytes of records   u32
 //! 32  rows built from    u64
@@ -18,10 +18,14 @@
 //! Records are only ever added, and they are ordered: those of the directory pages, oldest first, then those of the
 //! metapage. So what a session has read stays true, and lacks at most what was added since:
 //! [`Chain::is_current`] compares four bytes.
+//!
+//! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and the
+//! pages of all tiles and of the directory must be exactly those that were allocated: each belongs to one of them.
+//! The length of the file proves nothing, since it may end before the last page that was allocated.
 
 use super::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
 use crate::error::{Result, TooLarge};
-use crate::hash::HASH_ID;
+use crate::hash::{self, HASH_ID};
 use crate::memory;
 
 /// The metapage.
@@ -29,7 +33,9 @@ pub const META_PAGE: PageNumber = 0;
 
 const META: Special = Special { kind: PageKind::Meta, number: 0 };
 const META_HEADER: usize = 40;
-const DIRECTORY_HEADER: usize = 8;
+const DIRECTORY_HEADER: usize = 12;
+/// Where the checksum is in the payload of both.
+const CHECKSUM: std::ops::Range<usize> = 8..12;
 /// Where the generation is in a metapage.
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
 
@@ -51,6 +57,25 @@ impl Form {
 /// Bytes of records that a directory page has room for.
 pub(super) const fn room(size: PageSize) -> usize {
     size.payload_bytes() - DIRECTORY_HEADER
+}
+
+/// The checksum of a payload: XXH64 of what follows it, with what precedes it as the seed.
+fn checksum(payload: &[u8]) -> u32 {
+    let (before, rest) = payload.split_first_chunk().expect("a payload has more bytes");
+    hash::seeded(&rest[CHECKSUM.len()..], u64::from_le_bytes(*before)) as u32
+}
+
+/// Writes the checksum of a metapage or a directory page that is complete otherwise.
+pub fn sign(page: &mut [u8], size: PageSize) {
+    let payload = &mut page[size.payload()];
+    let checksum = checksum(payload);
+    payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Checks the checksum of a metapage or a directory page.
+fn check_signed(payload: &[u8], page: PageNumber) -> std::result::Result<(), Damage> {
+    let (found, expected) = (Reader(&payload[CHECKSUM]).u32(), checksum(payload));
+    require(found == expected, || Damage { page, defect: Defect::WrongChecksum { found, expected } })
 }
 
 /// Where the tiles of an index are, as its metapage and the directory pages say.
@@ -116,7 +141,7 @@ impl Chain {
     /// [`crate::Class::TooLarge`] if there are too few page numbers left.
     pub(super) fn allocate(&mut self, pages: u64) -> Result<PageNumber> {
         let first = self.allocated;
-        let end = u64::from(first) + pages;
+        let end = u64::from(first).saturating_add(pages);
         // The last number means "no page" to PostgreSQL.
         if end >= u64::from(u32::MAX) {
             return Err(TooLarge::IndexPages(end).into());
@@ -144,6 +169,7 @@ impl Chain {
         payload[..4].copy_from_slice(&before.last().copied().unwrap_or(0).to_le_bytes());
         payload[4..8].copy_from_slice(&(records.len() as u32).to_le_bytes());
         payload[DIRECTORY_HEADER..][..records.len()].copy_from_slice(records);
+        sign(&mut page, size);
         (newest, page)
     }
 
@@ -159,17 +185,17 @@ impl Chain {
         payload[..4].copy_from_slice(&form.magic);
         payload[4] = HASH_ID;
         let numbers = [
-            size.bytes() as u32,
             self.generation,
             self.allocated,
             self.pages.len() as u32,
             self.pages.last().copied().unwrap_or(0),
             records.len() as u32,
         ];
-        payload[8..32].as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(b, n)| *b = n.to_le_bytes());
+        payload[CHECKSUM.end..32].as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(b, n)| *b = n.to_le_bytes());
         payload[32..META_HEADER].copy_from_slice(&self.rows_built.to_le_bytes());
         payload[META_HEADER..][..form.fields].copy_from_slice(fields);
         payload[META_HEADER + form.fields..][..records.len()].copy_from_slice(records);
+        sign(page, size);
     }
 }
 
@@ -201,15 +227,15 @@ fn parse_meta(
     let page = page.ok_or(Damage { page: META_PAGE, defect: Defect::NewPage })?;
     META.check(page, size, META_PAGE)?;
     let field = |field, found: u32| Damage::field(META_PAGE, field, found);
-    let mut bytes = Reader(&page[size.payload()]);
+    let payload = &page[size.payload()];
+    let mut bytes = Reader(payload);
     let magic = bytes.take();
     require(magic == form.magic, || field("magic number", u32::from_le_bytes(magic)))?;
+    check_signed(payload, META_PAGE)?;
     let [hash_id, reserved @ ..] = bytes.take::<4>();
     require(hash_id == HASH_ID, || field("hash function", hash_id.into()))?;
     require(reserved == [0; 3], || field("reserved byte", reserved.into_iter().fold(0, u8::max).into()))?;
-    let page_bytes = bytes.u32();
-    require(page_bytes as usize == size.bytes(), || field("page size", page_bytes))?;
-    let (generation, allocated) = (bytes.u32(), bytes.u32());
+    let (_checksum, generation, allocated) = (bytes.u32(), bytes.u32(), bytes.u32());
     let (count, newest, length) = (bytes.u32(), bytes.u32(), bytes.u32());
     require(allocated > 0 && allocated < u32::MAX, || field("number of pages", allocated))?;
     require(count < allocated, || field("number of directory pages", count))?;
@@ -229,8 +255,10 @@ fn parse_page(
 ) -> std::result::Result<(PageNumber, Vec<u8>), Damage> {
     let page = page.ok_or(Damage { page: at, defect: Defect::NewPage })?;
     Special { kind: PageKind::Directory, number }.check(page, size, at)?;
-    let mut bytes = Reader(&page[size.payload()]);
-    let (previous, length) = (bytes.u32(), bytes.u32());
+    let payload = &page[size.payload()];
+    check_signed(payload, at)?;
+    let mut bytes = Reader(payload);
+    let (previous, length, _checksum) = (bytes.u32(), bytes.u32(), bytes.u32());
     let is_before = (number == 0) == (previous == 0) && previous < at;
     require(is_before, || Damage::field(at, "previous directory page", previous))?;
     require(length > 0, || Damage::field(at, "bytes of records", length))?;

@@ -45,7 +45,7 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
             invalidation::plan_again(relation.table());
         }
         write(&index, &directory, &group, slot, &bits)?;
-        publish(&index, &page, slot, row)?;
+        publish(&index, &directory, &page, slot, row)?;
     }
     value.free();
     Ok(())
@@ -73,7 +73,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
     let relation = index.relation;
     let failed = |damage| damaged(relation, &damage);
-    let pin = index.pages().existing(page.page, page.page + 1);
+    let pin = index.pages().existing(page.page, &directory.chain)?;
     if page.first_free(Some(&pin.shared())).map_err(failed)?.is_none() {
         return Ok(None);
     }
@@ -98,10 +98,9 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
     while chunks.peek().is_some() {
         interrupt::check_for_interrupts();
         let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(wal::MAX_PAGES).collect();
-        let extended = |page: u32| directory.chain.allocated().min(page + EXTENDED);
         let mut locked = Vec::with_capacity(wal::MAX_PAGES);
         for &(at, ..) in &batch {
-            let mut page = pages.existing(at, extended(at)).exclusive();
+            let mut page = pages.existing(at, &directory.chain)?.exclusive();
             prepare(relation, slot.tile.special(), at, &mut page)?;
             locked.push(page);
         }
@@ -113,13 +112,10 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
     Ok(())
 }
 
-/// Pages that the file is made longer by at once, at most.
-const EXTENDED: u32 = 256;
-
 /// Lets lookups find a row whose blocks are written.
-fn publish(index: &Index, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
+fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
     let relation = index.relation;
-    let mut locked = index.pages().existing(page.page, page.page + 1).exclusive();
+    let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     let found = page.slot(&locked, slot.number).map_err(|damage| damaged(relation, &damage))?;
     if found != (State::Claimed, row) {
         let message = format!("slot {} of block {} of index \"{}\" was taken", slot.number, page.page, relation.name());
@@ -143,7 +139,7 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     let (number, records) = &growth.page;
-    let mut page = index.pages().existing(*number, *number + 1).exclusive();
+    let mut page = index.pages().existing(*number, &growth.directory.chain)?.exclusive();
     let records = Edit::new(&mut page, Change::Page(records, SPECIAL_BYTES));
     wal::change(relation, &mut [Edit::new(&mut meta, change), records]);
     Ok(index.remember(growth.directory))

@@ -11,7 +11,7 @@ use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::version;
-use pg_bloom_core::index::filters::RowPage;
+use pg_bloom_core::index::filters::{Directory, RowPage};
 use pg_bloom_core::index::page::RowId;
 
 /// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
@@ -33,7 +33,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
             counts.removed += rows.len() as f64;
             // Many bytes of a page take several records.
             for rows in rows.chunks(wal::MAX_PIECES) {
-                free(&index, page, rows)?;
+                free(&index, &directory, page, rows)?;
             }
         }
     }
@@ -43,9 +43,9 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
 
 /// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
 /// other row before.
-fn free(index: &Index, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
+fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
     let relation = index.relation;
-    let mut locked = index.pages().existing(page.page, page.page + 1).exclusive();
+    let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     let mut bytes = Vec::with_capacity(rows.len());
     for &(slot, row) in rows {
         let (_, owner) = page.slot(&locked, slot).map_err(|damage| damaged(relation, &damage))?;

@@ -81,7 +81,7 @@ fn set<K: Kind>(index: &session::Index<K>, directory: &Directory, marks: &[Mark]
     for of_page in in_order.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
         let at = of_page[0].page();
-        let mut page = pages.existing(at, directory.chain.allocated()).exclusive();
+        let mut page = pages.existing(at, &directory.chain)?.exclusive();
         prepare(relation, of_page[0].special(), at, &mut page)?;
         let changes = changes(of_page, &page).map_err(|damage| damaged(relation, &damage))?;
         if !changes.is_empty() {
@@ -128,7 +128,7 @@ fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     match &growth.closed {
         Some((number, closed)) => {
-            let mut page = index.pages().existing(*number, *number + 1).exclusive();
+            let mut page = index.pages().existing(*number, &growth.directory.chain)?.exclusive();
             let closed = Edit::new(&mut page, Change::Page(closed, SPECIAL_BYTES));
             wal::change(relation, &mut [Edit::new(&mut meta, change), closed]);
         }

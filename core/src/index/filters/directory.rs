@@ -27,7 +27,7 @@ pub struct Directory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
     group: Group,
-    /// Tiles of the same row page are neighbours, in the order of their first slots.
+    /// In the order of their row pages, and of their first slots there.
     tiles: Vec<Tile>,
     row_pages: Vec<RowPage>,
 }
@@ -76,8 +76,9 @@ impl Directory {
     /// A slot of a row page.
     pub fn slot(&self, page: &RowPage, number: u16) -> Option<Slot> {
         let tiles = self.tiles(page.group);
-        let tile = tiles.iter().find(|tile| tile.row_page == page.page && tile.slots().contains(&number))?;
-        Some(Slot { tile: *tile, number })
+        let place = (page.page, number);
+        let tile = tiles[..tiles.partition_point(|tile| (tile.row_page, tile.first_slot) <= place)].last()?;
+        (tile.row_page == page.page && tile.slots().contains(&number)).then_some(Slot { tile: *tile, number })
     }
 
     /// Adds a group. Returns its number.

@@ -154,26 +154,35 @@ impl Directory {
         require((reserved, r0, r1, last) == (0, 0, 0, 0), || Damage::field(page, "reserved byte", reserved))?;
         let known = self.group(group).ok_or_else(|| Damage::field(page, "the group of a tile", group))?;
         require((1..=self.widest(known)).contains(&width), || Damage::field(page, "the width of a tile", width))?;
-        let last = self.row_pages(group).last().filter(|last| last.page == row_page);
-        let next = last.map_or(0, |last| last.slots);
+        let last = self.row_pages(group).last();
+        require(last.is_none_or(|last| last.page <= row_page), || {
+            Damage::field(page, "the row page of a tile", row_page)
+        })?;
+        let next = last.filter(|last| last.page == row_page).map_or(0, |last| last.slots);
         let fits = first_slot == next && width <= room(self.size) - next;
         require(fits, || Damage::field(page, "the first slot of a tile", first_slot))?;
         require((1..self.chain.allocated()).contains(&row_page), || {
             Damage::field(page, "the row page of a tile", row_page)
         })?;
         let pages = self.pages_of(known, width);
-        let end = u64::from(first_page) + pages;
+        let end = u64::from(first_page).saturating_add(pages);
         let is_there =
             if pages == 0 { first_page == 0 } else { first_page > 0 && end <= self.chain.allocated().into() };
         require(is_there, || Damage::field(page, "the first page of a tile", first_page))?;
         Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page })
     }
 
-    /// Checks that no page has two owners.
+    /// Checks that each page that was allocated has one owner, and no other page has one.
     fn check_taken(&self, mut taken: Vec<std::ops::Range<PageNumber>>) -> Result<(), Damage> {
         taken.sort_unstable_by_key(|pages| pages.start);
-        let overlap = taken.windows(2).find(|pair| pair[0].end > pair[1].start);
-        overlap.map_or(Ok(()), |pair| Err(Damage::field(META_PAGE, "a page of two owners", pair[1].start)))
+        let mut end = 0;
+        for pages in taken {
+            require(pages.start >= end, || Damage::field(META_PAGE, "a page of two owners", pages.start))?;
+            require(pages.start == end, || Damage::field(META_PAGE, "a page without an owner", end))?;
+            end = pages.end;
+        }
+        let allocated = self.chain.allocated();
+        require(allocated == end, || Damage::field(META_PAGE, "number of pages", allocated))
     }
 
     /// Writes the metapage, except PostgreSQL's header.

@@ -56,7 +56,7 @@ fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: 
     }
 }
 
-/// What must hold of every index: it reads as it was written, and no page belongs to two.
+/// What must hold of every index: it reads as it was written, each page belongs to one, and each slot has its tile.
 fn check(index: &Index) {
     let size = index.directory.size;
     let read = Index::open(index.memory.clone(), size).unwrap();
@@ -67,7 +67,14 @@ fn check(index: &Index) {
         for tile in index.directory.tiles(number) {
             taken.extend(tile.pages(size, group));
         }
-        taken.extend(index.directory.row_pages(number).iter().map(|page| page.page));
+        for page in index.directory.row_pages(number) {
+            taken.push(page.page);
+            for slot in 0..=page.slots {
+                let has = |tile: &&Tile| tile.row_page == page.page && tile.slots().contains(&slot);
+                let tile = index.directory.tiles(number).iter().find(has);
+                assert_eq!(index.directory.slot(page, slot).map(|slot| slot.tile), tile.copied());
+            }
+        }
     }
     taken.sort_unstable();
     assert!(taken.iter().copied().eq(0..index.directory.chain.allocated()), "every page has one owner");

@@ -52,15 +52,10 @@ fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     if reserved != 0 {
         return Err(format!("a reserved byte is {reserved}"));
     }
-    if pages == 0 || tiles == 0 || u64::from(pages) * u64::from(tiles) > u64::from(u32::MAX) {
+    if pages == 0 || tiles == 0 {
         return Err(format!("{tiles} tiles of {pages} pages"));
     }
     Ok(Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page })
-}
-
-/// What is wrong with a run whose pages belong to an earlier run or directory page.
-fn overlaps(first_page: PageNumber, end: u64) -> String {
-    format!("begins at page {first_page}, before the end of what precedes it at page {end}")
 }
 
 /// The records of runs.
@@ -112,20 +107,20 @@ impl Directory {
         for (at, records) in stored.records {
             let runs = parse_runs(&records, at)?;
             directory.add_checked(&runs, at, &mut end)?;
-            if u64::from(at) < end {
-                let run = runs.len() as u32 - 1;
-                return Err(Damage { page: at, defect: Defect::Run { run, problem: overlaps(at, end) } });
-            }
-            end = u64::from(at) + 1;
+            // A directory page is allocated after the tiles that it is about.
+            require(u64::from(at) == end, || Damage::field(at, "the first page after its tiles", end))?;
+            end += 1;
         }
         directory.open = parse_runs(&stored.open, META_PAGE)?;
         directory.add_checked(&directory.open.clone(), META_PAGE, &mut end)?;
+        let allocated = directory.chain.allocated();
+        require(u64::from(allocated) == end, || field("number of pages", allocated))?;
         directory.check_covered(Level::Zero)?;
         directory.check_covered(Level::One)?;
         Ok(directory)
     }
 
-    /// Adds the runs of a page, the first of which may begin at page `end` or later.
+    /// Adds the runs of a page, the first of which must begin at page `end`.
     fn add_checked(&mut self, runs: &[Run], page: PageNumber, end: &mut u64) -> Result<(), Damage> {
         for (run, number) in runs.iter().zip(0..) {
             let expected = self.end_slot(run.shape.level);
@@ -133,11 +128,8 @@ impl Directory {
                 Some(format!("begins with slot {} instead of {expected}", run.first_slot))
             } else if run.end_slot() > 1 << 32 {
                 Some(format!("{} slots are too many", run.end_slot()))
-            } else if u64::from(run.first_page) < *end {
-                Some(overlaps(run.first_page, *end))
-            } else if run.end_page() > u64::from(self.chain.allocated()) {
-                let allocated = self.chain.allocated();
-                Some(format!("ends at page {}, though only {allocated} pages were allocated", run.end_page()))
+            } else if u64::from(run.first_page) != *end {
+                Some(format!("begins at page {} instead of {end}", run.first_page))
             } else {
                 None
             };

@@ -62,6 +62,13 @@ pub enum Defect {
         /// The number that must be there.
         expected: u32,
     },
+    /// A metapage or a directory page has other contents than were written.
+    WrongChecksum {
+        /// The checksum that it has.
+        found: u32,
+        /// That of its contents.
+        expected: u32,
+    },
     /// A field of the metapage or of a directory page, or a number computed from its records, is out of range.
     Field {
         /// The field.
@@ -106,6 +113,9 @@ impl fmt::Display for Defect {
                 write!(f, "it is of kind {found}, but must be {} ({expected:?})", *expected as u8)
             }
             Defect::WrongNumber { found, expected } => write!(f, "its number is {found}, but must be {expected}"),
+            Defect::WrongChecksum { found, expected } => {
+                write!(f, "its checksum is {found:08X}, but must be {expected:08X}")
+            }
             Defect::Field { field, found } => write!(f, "{field} is {found}"),
             Defect::Run { run, problem } => write!(f, "run {run} of tiles: {problem}"),
             Defect::Uncovered { tile, tiles } => {

@@ -1,7 +1,8 @@
 //! Whatever a page says, reading it ends with an answer or an error.
 
 use super::*;
-use crate::index::page::{Damage, Defect};
+use crate::index::chain::{Tiles, sign};
+use crate::index::page::{Damage, Defect, PageNumber};
 use proptest::prelude::*;
 
 fn sample(bytes: usize) -> Index {
@@ -42,6 +43,65 @@ fn check_addresses(index: &Index) {
     }
 }
 
+/// The pages that say where tiles are.
+fn directory_pages(index: &Index) -> Vec<u32> {
+    [0].into_iter().chain(index.directory.chain.pages().iter().copied()).collect()
+}
+
+/// Of which each decides what is written where.
+#[test]
+fn each_flipped_bit_of_the_directory_is_refused() {
+    let index = sample(1024);
+    assert!(!index.directory.chain.pages().is_empty());
+    for at in directory_pages(&index) {
+        for bit in 24 * 8..1024 * 8 {
+            let mut memory = index.memory.clone();
+            memory.pages[at as usize][bit / 8] ^= 1 << (bit % 8);
+            let read = Directory::read(&mut memory, index.directory.size);
+            assert!(matches!(read, Err(Failure::Damage(_))), "bit {bit} of page {at}");
+        }
+    }
+}
+
+/// A page of a tile and a row page say what they are.
+#[test]
+fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
+    let index = sample(1024);
+    let tile = *index.directory.groups().flat_map(|(number, _)| index.directory.tiles(number)).next().unwrap();
+    let row_page = *index.directory.row_pages(tile.group).iter().find(|page| page.page == tile.row_page).unwrap();
+    for bit in 0..64 {
+        let flipped = |page: PageNumber| {
+            let mut page = index.memory.pages[page as usize].clone();
+            page[1016 + bit / 8] ^= 1 << (bit % 8);
+            page
+        };
+        let (rows, blocks) = (flipped(row_page.page), flipped(tile.first_page));
+        assert!(row_page.first_free(Some(&rows)).is_err() && row_page.rows(Some(&rows), |_, _, _| ()).is_err());
+        assert!(tile.special().check(&blocks, index.directory.size, tile.first_page).is_err());
+    }
+}
+
+/// Also where the checksum is right, no number makes the index larger than its tiles are, or lets two share a page.
+#[test]
+fn each_number_of_the_directory_agrees_with_the_others() {
+    let index = sample(1024);
+    for at in directory_pages(&index) {
+        for half in (24..1016).step_by(2) {
+            let old = u16::from_le_bytes(index.memory.pages[at as usize][half..half + 2].try_into().unwrap());
+            let near = [0, u16::MAX, old.wrapping_add(1), old.wrapping_sub(1), old << 1, old >> 1];
+            for new in (0..16).map(|bit| old ^ 1 << bit).chain(near).filter(|new| *new != old) {
+                let mut memory = index.memory.clone();
+                memory.pages[at as usize][half..half + 2].copy_from_slice(&new.to_le_bytes());
+                sign(&mut memory.pages[at as usize], index.directory.size);
+                if let Ok(read) = Index::open(memory, index.directory.size) {
+                    assert_eq!(read.directory.chain.allocated(), index.directory.chain.allocated());
+                    check(&read);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -61,6 +121,9 @@ proptest! {
                 (page.index(index.memory.pages.len()), at.index(bytes))
             };
             index.memory.pages[page][at] ^= value;
+            if is_directory {
+                sign(&mut index.memory.pages[page], index.directory.size);
+            }
         }
         let size = index.directory.size;
         match use_it(index.memory, size) {
@@ -76,6 +139,7 @@ proptest! {
 fn records_in_the_metapage_are_damage() {
     let mut index = sample(8192);
     index.memory.pages[0][52] = 24;
+    sign(&mut index.memory.pages[0], index.directory.size);
     let Err(Failure::Damage(damage)) = Index::open(index.memory, index.directory.size) else { panic!("accepted") };
     assert_eq!(damage.to_string(), "page 0: bytes of records is 24");
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hash::word;
+use crate::index::chain::sign;
 use proptest::prelude::*;
 
 /// An index whose directory has several pages: ranges whose sizes change all the time.
@@ -54,6 +55,75 @@ fn defect(index: &Index) -> Defect {
     }
 }
 
+/// The pages that say where tiles are.
+fn directory_pages(index: &Index) -> Vec<u32> {
+    [META_PAGE].into_iter().chain(index.directory.chain.pages().iter().copied()).collect()
+}
+
+/// In an index of three levels whose directory has several pages, without which no bit can be trusted.
+#[test]
+fn each_flipped_bit_of_the_directory_is_refused() {
+    let index = with_many_runs();
+    assert!(index.directory.tiles(Level::Two) > 0 && index.directory.chain.pages().len() >= 2);
+    for at in directory_pages(&index) {
+        for bit in 24 * 8..1024 * 8 {
+            let mut memory = index.memory.clone();
+            memory.pages[at as usize][bit / 8] ^= 1 << (bit % 8);
+            let read = Directory::read(&mut memory, index.directory.options.size);
+            assert!(matches!(read, Err(Failure::Damage(_))), "bit {bit} of page {at}");
+        }
+    }
+}
+
+/// A page of a tile says which one it is of.
+#[test]
+fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
+    let index = with_many_runs();
+    for tile in Level::ALL.map(|level| index.directory.tile(level, 0).unwrap()) {
+        let probe = (0..).map(|i| tile.probe(element(i))).find(|probe| probe.page == tile.first_page).unwrap();
+        let mark = probe.mark(0);
+        let page = &index.memory.pages[tile.first_page as usize];
+        assert!(probe.slots(Some(page)).is_ok() && changes(&[&mark], page).is_ok());
+        for bit in 0..64 {
+            let mut page = page.clone();
+            page[1016 + bit / 8] ^= 1 << (bit % 8);
+            assert!(probe.slots(Some(&page)).is_err() && changes(&[&mark], &page).is_err(), "bit {bit}");
+        }
+    }
+}
+
+/// Also where the checksum is right, no number makes the index larger than its tiles are, or lets two tiles share a
+/// page.
+#[test]
+fn each_number_of_the_directory_agrees_with_the_others() {
+    let index = with_many_runs();
+    let (size, allocated) = (index.directory.options.size, index.directory.chain.allocated());
+    let mut accepted = 0;
+    for at in directory_pages(&index) {
+        for word in (24..1016).step_by(4) {
+            let old = u32::from_le_bytes(index.memory.pages[at as usize][word..word + 4].try_into().unwrap());
+            let near = [0, u32::MAX, old.wrapping_add(1), old.wrapping_sub(1), old << 1, old >> 1];
+            for new in (0..32).map(|bit| old ^ 1 << bit).chain(near).filter(|new| *new != old) {
+                let mut memory = index.memory.clone();
+                memory.pages[at as usize][word..word + 4].copy_from_slice(&new.to_le_bytes());
+                sign(&mut memory.pages[at as usize], size);
+                if let Ok(read) = Directory::read(&mut memory, size) {
+                    accepted += 1;
+                    assert_eq!(read.chain.allocated(), allocated, "{new} instead of {old} at {word} of page {at}");
+                    let of_tiles: u64 = Level::ALL
+                        .into_iter()
+                        .flat_map(|level| {
+                            read.runs_of(level).map(|(_, run)| run.end_page() - u64::from(run.first_page))
+                        })
+                        .sum();
+                    assert_eq!(1 + read.chain.pages().len() as u64 + of_tiles, allocated.into());
+                }
+            }
+        }
+    }
+    assert!(accepted > 0, "options may have other values");
+}
+
 /// Each field, changed to what it can't be.
 #[test]
 fn each_field_is_checked() {
@@ -61,6 +131,7 @@ fn each_field_is_checked() {
     let with = |at: usize, bytes: &[u8]| {
         let mut index = sound.clone();
         index.memory.pages[0][at..at + bytes.len()].copy_from_slice(bytes);
+        sign(&mut index.memory.pages[0], index.directory.options.size);
         defect(&index)
     };
     let field =
@@ -74,10 +145,14 @@ fn each_field_is_checked() {
     assert!(field("reserved byte")(with(30, &[1])));
     assert!(field("false positive rate")(with(64, &f64::NAN.to_le_bytes())));
     assert!(field("false positive rate")(with(64, &0.6f64.to_le_bytes())));
-    assert!(field("page size")(with(32, &4096u32.to_le_bytes())));
+    let mut unsigned = sound.clone();
+    unsigned.memory.pages[0][32] ^= 1;
+    assert!(matches!(defect(&unsigned), Defect::WrongChecksum { .. }));
     assert!(field("pages per range")(with(72, &[0; 4])));
     assert!(field("number of pages")(with(40, &[0; 4])));
     assert!(field("number of pages")(with(40, &[0xFF; 4])));
+    // One bit, which would be 16 GB.
+    assert!(field("number of pages")(with(42, &[0x20])));
     assert!(field("first covered tile")(with(80, &[0xFF; 4])));
     assert_eq!(run(with(80, &[6, 0, 0, 0])).1, "begins with slot 0 instead of 6");
     assert!(field("newest directory page")(with(44, &[1])));
@@ -96,13 +171,13 @@ fn each_field_is_checked() {
     assert_eq!(run(with(98, &[61])), (0, "61 hashes are not possible".to_owned()));
     assert_eq!(run(with(99, &[9])), (0, "a reserved byte is 9".to_owned()));
     assert_eq!(run(with(100, &[0; 4])).0, 0);
-    assert_eq!(run(with(100, &[0xFF; 4])), (0, "5 tiles of 4294967295 pages".to_owned()));
+    assert!(run(with(100, &[0xFF; 4])).1.ends_with(&format!(" instead of {}", 1 + 5 * 0xFFFF_FFFFu64)));
     assert!(run(with(104, &[0; 4])).1.starts_with("0 tiles of "));
     assert_eq!(run(with(108, &[8])), (0, "begins with slot 8 instead of 0".to_owned()));
-    assert_eq!(run(with(112, &[0])), (0, "begins at page 0, before the end of what precedes it at page 1".to_owned()));
-    assert!(matches!(run(with(112, &[0, 0, 1])), (0, problem) if problem.starts_with("ends at page ")));
-    // Fewer pages than its runs have; fewer slots than tiles; another kind of page.
-    assert!(run(with(40, &[2, 0, 0, 0])).1.ends_with(", though only 2 pages were allocated"));
+    assert_eq!(run(with(112, &[0])), (0, "begins at page 0 instead of 1".to_owned()));
+    assert_eq!(run(with(112, &[0, 0, 1])), (0, "begins at page 65536 instead of 1".to_owned()));
+    // Fewer pages than its runs have; another kind of page.
+    assert!(field("number of pages")(with(40, &[2, 0, 0, 0])));
     assert_eq!(with(8190, &[0]), Defect::ForeignPage { found: 0xFB00 });
     assert_eq!(with(8188, &[9]), Defect::UnknownVersion { found: 9 });
     assert_eq!(with(8189, &[3]), Defect::WrongKind { found: 3, expected: PageKind::Meta });
@@ -123,8 +198,12 @@ fn more_tiles_to_probe_than_possible_are_refused() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(512, 3)).unwrap();
     let tiles = |index: &mut Index, run: usize, tiles: u32| {
         let at = 96 + run * 20 + 8;
-        index.memory.pages[0][at..at + 4].copy_from_slice(&tiles.to_le_bytes());
-        index.memory.pages[0][40..44].copy_from_slice(&1000u32.to_le_bytes());
+        let page = &mut index.memory.pages[0];
+        page[at..at + 4].copy_from_slice(&tiles.to_le_bytes());
+        let pages = u32::from_le_bytes(page[at - 4..at].try_into().unwrap());
+        let first = u32::from_le_bytes(page[at + 8..at + 12].try_into().unwrap());
+        page[40..44].copy_from_slice(&(first + tiles * pages).to_le_bytes());
+        sign(page, index.directory.options.size);
     };
     tiles(&mut index, 0, 5);
     assert!(matches!(defect(&index), Defect::Field { field: "slots without a level above", found: 640 }));
@@ -138,9 +217,12 @@ fn tiles_without_a_slot_above_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
     let runs = index.directory.runs();
     // The last run is a tile of level 1.
+    let last = index.directory.last_run(Level::One).unwrap().first_page;
     let page = &mut index.memory.pages[0];
+    page[40..44].copy_from_slice(&last.to_le_bytes());
     page[52..56].copy_from_slice(&(20 * (runs as u32 - 1)).to_le_bytes());
     page[96 + (runs - 1) * 20..][..20].fill(0);
+    sign(page, index.directory.options.size);
     assert!(matches!(defect(&index), Defect::Uncovered { .. }));
 }
 
@@ -162,7 +244,7 @@ fn pages_in_the_wrong_place_are_noticed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever bytes the directory has, reading ends, and what is accepted can be used.
+    /// Whatever the directory says, reading ends, and what is accepted can be used.
     #[test]
     fn damage_is_refused_or_harmless(
         many in any::<bool>(),
@@ -173,7 +255,7 @@ proptest! {
                 [with_many_runs(), Index::build(options(1024, 0.01, 10), 0, ranges(700, 3)).unwrap()];
         }
         let mut index = SOUND.with(|sound| sound[usize::from(!many)].clone());
-        let pages: Vec<u32> = [META_PAGE].into_iter().chain(index.directory.chain.pages().iter().copied()).collect();
+        let pages = directory_pages(&index);
         for (page, at, how, value) in changes {
             let page = &mut index.memory.pages[pages[page as usize % pages.len()] as usize];
             let at = 24 + at as usize % 1000;
@@ -188,6 +270,7 @@ proptest! {
                 _ => old ^ 1 << (value % 32),
             };
             page[word..word + 4].copy_from_slice(&new.to_le_bytes());
+            sign(page, index.directory.options.size);
         }
         match Index::open(index.memory, index.directory.options.size) {
             Ok(mut index) => {
