@@ -161,7 +161,7 @@ fn peak_kb(client: &mut Client) -> i64 {
 /// A key that is in every range, 20,000 times: the ranges of all keys together are a bit each.
 #[test]
 fn many_keys_in_many_ranges_take_little_memory() {
-    let mut client = filled("many_keys");
+    let mut client = filled("two_indexes");
     run(
         &mut client,
         "CREATE INDEX narrow ON t USING bloom_filter (common) WITH (pages_per_range = 1); DROP INDEX t_common",
@@ -176,4 +176,41 @@ fn many_keys_in_many_ranges_take_little_memory() {
     assert_eq!(value::<i64>(&mut client, &query(8, 20_000)), 750);
     let grown = peak_kb(&mut client) - before;
     assert!(grown < 16_384, "{grown} kB for 20,000 keys");
+}
+
+/// What two indexes on a column cost is compared without the table: what each reads of it unnecessarily must count in both.
+#[test]
+fn many_keys_take_the_index_for_equality() {
+    let mut client = filled("two_indexes");
+    run(&mut client, "CREATE INDEX t_windows ON t USING bloom_filter (x text_ngram_ops)");
+    run(&mut client, "VACUUM ANALYZE t");
+    for keys in ["md5('none ' || i)", "md5((i * 2)::text)", "md5((i * 25)::text)"] {
+        for count in [100, 1000] {
+            let keys = format!("SELECT string_agg(quote_literal({keys}), ', ') FROM generate_series(1, {count}) AS i");
+            let keys: String = value(&mut client, &keys);
+            let shown = plan(&mut client, "COSTS OFF", &format!("SELECT id FROM t WHERE x = ANY (ARRAY[{keys}])"));
+            assert!(!shown.contains("t_windows"), "{shown}");
+        }
+    }
+    // Which is not the one for everything.
+    let shown = plan(&mut client, "COSTS OFF", "SELECT id FROM t WHERE x LIKE '%c4ca4238a0b9%'");
+    assert!(shown.contains("t_windows"), "{shown}");
+}
+
+/// PostgreSQL expects rows for each value that it has no statistics of.
+#[test]
+fn absent_keys_of_a_column_with_few_values_take_the_index() {
+    let mut client = filled("absent_keys");
+    run(&mut client, "UPDATE t SET common = id % 500");
+    run(&mut client, "VACUUM FULL t");
+    run(&mut client, "ANALYZE t");
+    let mut takes_index = |keys: &str| {
+        let shown = plan(&mut client, "COSTS OFF", &format!("SELECT id FROM t WHERE common = ANY ({keys})"));
+        shown.contains("t_common")
+    };
+    let absent: Vec<String> = (0..2000).map(|i| (1_000_000 + i).to_string()).collect();
+    assert!(takes_index(&format!("ARRAY[{}]", absent.join(", "))));
+    assert!(takes_index(&format!("ARRAY[{}]::bigint[]", absent.join(", "))), "of another type of the family");
+    let present: Vec<String> = (0..400).map(|i| i.to_string()).collect();
+    assert!(!takes_index(&format!("ARRAY[{}]", present.join(", "))), "these are in all ranges");
 }

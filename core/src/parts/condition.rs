@@ -67,15 +67,6 @@ impl Condition {
         *self == Condition::Unknown
     }
 
-    /// How many hashes it has.
-    pub fn hashes(&self) -> usize {
-        match self {
-            Condition::Unknown => 0,
-            Condition::Has(_) => 1,
-            Condition::All(conditions) | Condition::Any(conditions) => conditions.iter().map(Condition::hashes).sum(),
-        }
-    }
-
     /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that may have a hash. It
     /// is not called for a hash that can't change the answer.
     ///
@@ -139,7 +130,6 @@ mod tests {
         let expected = (0..128).filter(|&s| holds(s)).fold(0, |slots, s| slots | 1u128 << s);
         let found = condition.slots(u128::MAX, &mut |hash| Ok::<_, ()>(having(hash)));
         assert_eq!(found, Ok(expected));
-        assert_eq!(condition.hashes(), 6);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Where the planner knows what is asked, a sample of tiles is asked how many ranges may match: no statistics of
 //! PostgreSQL knows that. Otherwise a typical lookup is assumed, which finds a handful of rows: PostgreSQL then expects
 //! a fixed share of the table, which would be rows in all ranges. A lookup that the index can't answer reads the whole
-//! table, and costs more than a sequential scan.
+//! table, and costs more than a sequential scan. As for an index over keys, reading and comparing what does not match is
+//! a part of the index's cost.
 
 use super::column::Index;
 use super::scan;
@@ -45,10 +46,17 @@ pub fn estimate(planned: &Planned) -> Cost {
     let pages_read = (ranges * pages_per_range).clamp(1.0, pages);
     let fetched = planned.index_pages_read(lookups, planned.loops);
     let rows_read = (pages_read * rows / pages).max(matches.min(rows));
+    // PostgreSQL compares indexes for one condition by their own costs. What an exact one would not read is a part of
+    // these: pages without a match, at the price that PostgreSQL has for a page of so many, and their rows.
+    let (given, pages_given) = (matches.min(rows_read), matches.min(pages_read));
+    let (random, next) = planned.table_page_costs();
+    let a_page = random - (random - next) * (pages_read / pages).sqrt();
     let total = startup
         + fetched.min(planned.index_pages) * planned.random_page_cost()
-        + lookups * OPERATORS_PER_PAGE * planned.operator_cost();
-    cost_of_rows(planned, startup, total, rows_read, pages_read)
+        + lookups * OPERATORS_PER_PAGE * planned.operator_cost()
+        + planned.table_pages_read(pages_read - pages_given) * a_page
+        + (rows_read - given) * planned.row_cost();
+    cost_of_rows(planned, startup, total, given, pages_given)
 }
 
 /// Pages per range, and what a lookup reads. A damaged index must not keep the table's queries from being planned: the
@@ -63,17 +71,27 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
     let tiles = f64::from(directory.always_probed());
     let sampled = condition.and_then(|condition| {
         let ranges = directory.ranges_expected(&mut index.pages(), &condition, SAMPLE).ok()?;
-        Some((condition.hashes() as f64, ranges))
+        Some((probes(&condition), ranges))
     });
-    let (hashes, ranges) = match sampled {
-        Some((hashes, ranges)) if directory.tiles(Level::Zero) <= SAMPLE => (hashes, ranges),
+    let (probes, ranges) = match sampled {
+        Some((probes, ranges)) if directory.tiles(Level::Zero) <= SAMPLE => (probes, ranges),
         // There is at least what is looked for.
-        Some((hashes, ranges)) => (hashes, ranges.max(1.0)),
+        Some((probes, ranges)) => (probes, ranges.max(1.0)),
         None => {
             let in_vain = if directory.options.is_flat { TYPICAL } else { directory.options.promised(0) };
             (TYPICAL_HASHES, matches + all * in_vain)
         }
     };
-    // Few tiles are asked for more than some hashes: nothing is left by then.
-    (pages_per_range, Expected { ranges: ranges.min(all), pages: tiles * hashes.min(TYPICAL_HASHES) })
+    (pages_per_range, Expected { ranges: ranges.min(all), pages: tiles * probes })
+}
+
+/// Pages of a tile that are probed for a condition. Where all of many hashes must be there, few tiles are probed for more
+/// than some of them: nothing is left by then.
+fn probes(condition: &Condition) -> f64 {
+    match condition {
+        Condition::Unknown => 0.0,
+        Condition::Has(_) => 1.0,
+        Condition::All(conditions) => conditions.iter().map(probes).sum::<f64>().min(TYPICAL_HASHES),
+        Condition::Any(conditions) => conditions.iter().map(probes).sum(),
+    }
 }

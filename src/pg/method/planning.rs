@@ -120,9 +120,11 @@ impl Planned {
                 return None;
             }
             let asked: *mut pg_sys::Const = asked.cast();
-            let strategy = pg_sys::get_op_opfamily_strategy(operator, *self.info().opfamily) as i16;
+            let (mut strategy, mut left, mut asked_type) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
+            let family = *self.info().opfamily;
+            pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut asked_type);
             let value = (!(*asked).constisnull).then_some((*asked).constvalue);
-            let (asked_type, collation) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            let (strategy, collation) = (strategy as i16, pg_sys::InvalidOid);
             Some(Key { strategy, asked_type, collation, is_array, value })
         }
     }

@@ -106,32 +106,58 @@ impl Directory {
         Ok(())
     }
 
-    /// How many ranges [`Directory::search_for`] would find, by at most so many tiles, evenly spread.
+    /// About how many ranges [`Directory::search_for`] would find: those of a sample.
     ///
     /// # Errors
     /// Those of [`Directory::search_for`].
     pub fn ranges_expected<P: Pages>(&self, pages: &mut P, condition: &Condition, most: u32) -> Result<f64, P::Error> {
-        let tiles = self.tiles(Level::Zero);
-        let probed = tiles.min(most.max(1));
-        let (mut found, mut slots) = (0, 0);
-        for i in 0..probed {
-            let ordinal = (u64::from(i) * u64::from(tiles) / u64::from(probed)) as u32;
-            let Some(tile) = self.tile(Level::Zero, ordinal) else { continue };
-            slots += u64::from(tile.shape.width.slots());
-            let mut is_candidate = true;
-            let mut below = tile;
-            while is_candidate && below.ordinal >= self.tiles_alone(below.shape.level) {
-                let above = below.shape.level.above().and_then(|level| self.tile_of(level, below.ordinal));
-                let Some(above) = above else { break };
-                is_candidate = probe(pages, &above, condition)?.any(|slot| above.first_slot + slot == below.ordinal);
-                below = above;
-            }
-            if is_candidate {
-                found += u64::from(probe(pages, &tile, condition)?.0.count_ones());
-            }
-        }
-        Ok(found as f64 * self.end_slot(Level::Zero) as f64 / slots.max(1) as f64)
+        let mut ranges = 0.0;
+        self.sample(pages, condition, most, |_, weight| ranges += weight)?;
+        Ok(ranges)
     }
+
+    /// Calls `found` with some of the ranges that [`Directory::search_for`] would find, and how many each stands for.
+    /// Of the tiles that it would probe on a level at most `most` are probed, evenly spread, of those that every lookup
+    /// probes and of those that the level above reports.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search_for`].
+    pub fn sample<P: Pages>(
+        &self,
+        pages: &mut P,
+        condition: &Condition,
+        most: u32,
+        mut found: impl FnMut(u32, f64),
+    ) -> Result<(), P::Error> {
+        // Tiles by their numbers, and how many each of them stands for.
+        let mut reported: Vec<(u32, f64)> = Vec::new();
+        for level in Level::ALL.into_iter().rev() {
+            let alone = evenly(self.tiles_alone(level), most);
+            let sample = evenly(reported.len() as u32, most).map(|(i, more)| {
+                let (ordinal, weight) = reported[i as usize];
+                (ordinal, weight * more)
+            });
+            let mut below = Vec::new();
+            for (ordinal, weight) in alone.chain(sample) {
+                let Some(tile) = self.tile(level, ordinal) else { continue };
+                for slot in probe(pages, &tile, condition)?.map(|slot| tile.first_slot.saturating_add(slot)) {
+                    match level {
+                        Level::Zero => found(slot, weight),
+                        _ => memory::push(&mut below, (slot, weight)),
+                    }
+                }
+            }
+            reported = below;
+        }
+        Ok(())
+    }
+}
+
+/// At most so many of the numbers below `count`, evenly spread, and how many each of them stands for.
+fn evenly(count: u32, most: u32) -> impl Iterator<Item = (u32, f64)> {
+    let picked = count.min(most.max(1));
+    let weight = f64::from(count) / f64::from(picked.max(1));
+    (0..picked).map(move |i| ((u64::from(i) * u64::from(count) / u64::from(picked)) as u32, weight))
 }
 
 /// The slots of a tile for which a condition may hold.
