@@ -4,7 +4,7 @@
 //! They say how the index is built: `ALTER INDEX … SET` takes effect at the next REINDEX.
 
 use crate::error::invalid_parameter;
-use crate::pg::call::error::Result;
+use crate::pg::call::error::{Error, Result};
 use crate::pg::method::reloptions::{self, Kind};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::keys::{MAX_FPR, MAX_PART_FPR, MIN_FPR};
@@ -66,22 +66,24 @@ pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     // SAFETY: null, or the options that were just made.
     let stored = unsafe { parsed.as_ref() };
     if let Some(stored) = stored.filter(|stored| validate && stored.fpr != NO_FPR) {
-        check(stored.fpr, MAX_PART_FPR)?;
+        if !is_possible(stored.fpr, MAX_PART_FPR) {
+            let hint = "It is the share of all ranges that are read unnecessarily for an absent key. Leave it out for the default.";
+            return Err(refused(format!("option \"fpr\" is {}", stored.fpr)).hint(hint));
+        }
     }
     Ok(parsed.cast())
 }
 
-/// Refuses an invalid rate, by 22023; it may be at most `most`, as the operator class says.
-pub fn check(fpr: f64, most: f64) -> Result<()> {
-    if (MIN_FPR..=most).contains(&fpr) {
-        return Ok(());
-    }
+fn is_possible(fpr: f64, most: f64) -> bool {
+    (MIN_FPR..=most).contains(&fpr)
+}
+
+/// The error for an invalid rate.
+fn refused(message: String) -> Error {
     let (least, keys) = (decimal(MIN_FPR), MAX_FPR);
-    Err(invalid_parameter(format!("option \"fpr\" is {fpr}"))
-        .detail(format!(
-            "It must be between {least} and {keys}, or up to {MAX_PART_FPR} in an operator class over parts of values."
-        ))
-        .hint("It is the share of all ranges that are read unnecessarily for an absent key. Leave it out for the default."))
+    invalid_parameter(message).detail(format!(
+        "It must be between {least} and {keys}, or up to {MAX_PART_FPR} in an operator class over parts of values."
+    ))
 }
 
 /// A small number as people write it.
@@ -94,10 +96,17 @@ pub fn are_given(index: Relation) -> bool {
     index.options::<Stored>().is_some()
 }
 
-/// The options of an index.
-pub fn of(index: Relation) -> IndexOptions {
+/// The options of an index whose operator class allows a rate of at most `most`. ALTER INDEX SET can't know that.
+///
+/// # Errors
+/// 22023 for a rate that it can't have.
+pub fn of(index: Relation, most: f64) -> Result<IndexOptions> {
     let stored = index.options::<Stored>();
     let fpr = stored.map(|stored| stored.fpr).filter(|&fpr| fpr != NO_FPR);
+    if let Some(fpr) = fpr.filter(|&fpr| !is_possible(fpr, most)) {
+        let message = format!("option \"fpr\" of index \"{}\" is {fpr}", index.name());
+        return Err(refused(message).hint("Leave it out, or remove it with ALTER INDEX ... RESET (fpr)."));
+    }
     let pages = stored.map(|stored| stored.pages_per_range).filter(|&pages| pages != NO_PAGES);
-    IndexOptions { fpr, pages_per_range: pages.map(i32::cast_unsigned) }
+    Ok(IndexOptions { fpr, pages_per_range: pages.map(i32::cast_unsigned) })
 }

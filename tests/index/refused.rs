@@ -6,13 +6,13 @@ use postgres::Client;
 use std::thread;
 
 /// What a hint or a message must say, somewhere, for a user to know what to do.
-struct Refusal {
+struct Refusal<'s> {
     state: &'static str,
-    sql: &'static str,
+    sql: &'s str,
     says: &'static str,
 }
 
-const fn refusal(state: &'static str, sql: &'static str, says: &'static str) -> Refusal {
+const fn refusal(state: &'static str, sql: &'static str, says: &'static str) -> Refusal<'static> {
     Refusal { state, sql, says }
 }
 
@@ -27,7 +27,7 @@ const OBJECTS: &str = "
     INSERT INTO t (i, t) VALUES (1, 'a');";
 
 /// Structure that indexes of this method don't have, and options that are wrong.
-const STRUCTURE: [Refusal; 21] = [
+const STRUCTURE: [Refusal<'static>; 21] = [
     refusal("0A000", "CREATE INDEX ON t USING bloom_filter (i, t)", "multicolumn"),
     refusal("0A000", "CREATE UNIQUE INDEX ON t USING bloom_filter (i)", "unique"),
     refusal("0A000", "CREATE INDEX ON t USING bloom_filter (i) INCLUDE (t)", "included columns"),
@@ -52,7 +52,7 @@ const STRUCTURE: [Refusal; 21] = [
 ];
 
 /// Types that have no operator class, or are refused although one takes them.
-const TYPES: [Refusal; 12] = [
+const TYPES: [Refusal<'static>; 12] = [
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (p)", "pair"),
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (d)", "pairs"),
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (j)", "json"),
@@ -68,14 +68,36 @@ const TYPES: [Refusal; 12] = [
 ];
 
 /// What the server says about a failure: message, detail and hint.
-fn said(client: &mut Client, refusal: &Refusal) -> String {
+fn said(client: &mut Client, refusal: &Refusal<'_>) -> String {
     let error = client.batch_execute(refusal.sql).expect_err(refusal.sql);
     let error = error.as_db_error().expect("the server raised it");
     assert_eq!(error.code().code(), refusal.state, "{}: {}", refusal.sql, error.message());
     [Some(error.message()), error.detail(), error.hint()].into_iter().flatten().collect::<Vec<_>>().join(" / ")
 }
 
-fn all_refused(client: &mut Client, refusals: &[Refusal]) {
+/// ALTER INDEX SET knows nothing of the operator class. What rebuilds the index says how to undo it.
+#[test]
+fn options_that_an_index_cannot_have_are_refused_with_the_way_back() {
+    let server = Server::start("");
+    let mut client = server.database("options");
+    run(
+        &mut client,
+        "CREATE TABLE o (x text, seen bloom); INSERT INTO o SELECT 'a', bloom_agg('a'::text);
+         CREATE INDEX o_x ON o USING bloom_filter (x); CREATE INDEX o_seen ON o USING bloom_filter (seen)",
+    );
+    for (index, set, reset) in [("o_x", "fpr = 0.3", "(fpr)"), ("o_seen", "fpr = 0.01", "(fpr, pages_per_range)")] {
+        run(&mut client, &format!("ALTER INDEX {index} SET ({set})"));
+        for sql in ["TRUNCATE o", "VACUUM FULL o", &format!("REINDEX INDEX {index}")] {
+            let error = said(&mut client, &Refusal { state: "22023", sql, says: "" });
+            assert!(error.contains("ALTER INDEX ... RESET ") && error.contains(reset), "{error}");
+            assert!(error.contains(&format!("index \"{index}\"")), "{error}");
+        }
+        run(&mut client, &format!("ALTER INDEX {index} RESET {reset}"));
+        run(&mut client, "VACUUM FULL o");
+    }
+}
+
+fn all_refused(client: &mut Client, refusals: &[Refusal<'_>]) {
     for refusal in refusals {
         let said = said(client, refusal);
         println!("{}: {said}", refusal.sql);

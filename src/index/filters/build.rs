@@ -47,10 +47,10 @@ fn add(build: &mut Build, pages: &mut NewIndex, row: Row) -> Result<()> {
 /// Checks that an index can be one.
 fn check(index: Relation) -> Result<()> {
     if options::are_given(index) {
-        let message = "an index over a column of filters has no options";
+        let message = format!("index \"{}\" over a column of filters has options", index.name());
         return Err(invalid_parameter(message)
             .detail("\"fpr\" and \"pages_per_range\" are those of an index over elements.")
-            .hint("Leave out WITH: the filters have the rates that they were made with."));
+            .hint("Leave out WITH, or use ALTER INDEX ... RESET (fpr, pages_per_range)."));
     }
     column::key_type(index).map(drop)
 }

@@ -168,11 +168,8 @@ fn out_of_order() -> Error {
 
 /// What an index on a table is made with.
 fn core_options(index: Relation, table: Relation) -> Result<Options> {
-    let options = options::of(index);
+    let options = options::of(index, MAX_FPR)?;
     let pages_per_range = options.pages_per_range.unwrap_or(PAGES_PER_RANGE);
-    if let Some(fpr) = options.fpr {
-        options::check(fpr, MAX_FPR)?;
-    }
     let rows_per_page = (PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)).max(1);
     let guess = rows_per_page.saturating_mul(pages_per_range);
     let table_pages = table.pages();

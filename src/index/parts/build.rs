@@ -46,9 +46,8 @@ fn column_of_new(index: Relation) -> Result<PartsColumn> {
 fn core_options(column: &PartsColumn, index: Relation, table_pages: u32) -> Result<Options> {
     let is_flat = column.class == Class::Text;
     let (fpr, pages_per_range) = if is_flat { WINDOWS } else { OTHERS };
-    let options = options::of(index);
+    let options = options::of(index, MAX_PART_FPR)?;
     let fpr = options.fpr.unwrap_or(fpr);
-    options::check(fpr, MAX_PART_FPR)?;
     let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
     let guess = pages_per_range * (PAGE_BYTES as u32 / BYTES_PER_PART);
     Ok(Options { size: PAGE_SIZE, fpr: Some(fpr), pages_per_range, table_pages, guess, is_flat })
