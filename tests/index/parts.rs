@@ -2,7 +2,7 @@
 //! the sequential scan. Each block of rows is made of a few letters, so that ranges differ and matches happen.
 
 use crate::common::asking::{agree, check};
-use crate::common::{Random, Server, run};
+use crate::common::{Random, Server, plan, run};
 use crate::{random, times};
 use postgres::Client;
 
@@ -341,4 +341,25 @@ fn parts_are_added_again_to_other_contents() {
         assert!(found >= 10, "{found} rows after {change}");
         check(&mut client, "lines_d");
     }
+}
+
+/// The extension `intarray` has operators of the same names for `integer[]`, which PostgreSQL prefers.
+#[test]
+fn arrays_are_found_beside_the_operators_of_intarray() {
+    let server = Server::start("");
+    let mut client = server.database("intarray");
+    run(&mut client, "CREATE EXTENSION intarray; CREATE TABLE i (id integer, tags integer[])");
+    run(&mut client, "INSERT INTO i SELECT i, ARRAY[i, i % 7] FROM generate_series(1, 20000) AS i");
+    run(&mut client, "CREATE INDEX i_tags ON i USING bloom_filter (tags); ANALYZE i");
+    for (condition, rows) in
+        [("tags OPERATOR(pg_catalog.@>) '{777}'", 1), ("tags OPERATOR(pg_catalog.&&) '{777,999}'", 2)]
+    {
+        assert_eq!(
+            agree(&mut client, "i_tags", &format!("SELECT id::text FROM i WHERE {condition} ORDER BY id")),
+            rows
+        );
+    }
+    run(&mut client, "SET enable_seqscan = off; SET enable_bitmapscan = on");
+    let shown = plan(&mut client, "COSTS OFF", "SELECT id FROM i WHERE tags @> '{777}'");
+    assert!(!shown.contains("i_tags"), "docs/index.md says otherwise: {shown}");
 }
