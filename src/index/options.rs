@@ -67,7 +67,8 @@ pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     let stored = unsafe { parsed.as_ref() };
     if let Some(stored) = stored.filter(|stored| validate && stored.fpr != NO_FPR) {
         if !is_possible(stored.fpr, MAX_PART_FPR) {
-            let hint = "It is the share of all ranges that are read unnecessarily for an absent key. Leave it out for the default.";
+            let hint = "It is the share of all ranges that are read unnecessarily for an absent key. \
+                Leave it out for the default.";
             return Err(refused(format!("option \"fpr\" is {}", stored.fpr)).hint(hint));
         }
     }

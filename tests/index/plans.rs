@@ -178,10 +178,10 @@ fn many_keys_in_many_ranges_take_little_memory() {
     assert!(grown < 16_384, "{grown} kB for 20,000 keys");
 }
 
-/// What two indexes on a column cost is compared without the table: what each reads of it unnecessarily must count in both.
+/// What two indexes on a column cost is compared without the table: what each reads of it unnecessarily must count.
 #[test]
 fn many_keys_take_the_index_for_equality() {
-    let mut client = filled("two_indexes");
+    let mut client = filled("equality_or_windows");
     run(&mut client, "CREATE INDEX t_windows ON t USING bloom_filter (x text_ngram_ops)");
     run(&mut client, "VACUUM ANALYZE t");
     for keys in ["md5('none ' || i)", "md5((i * 2)::text)", "md5((i * 25)::text)"] {

@@ -3,8 +3,8 @@
 //! Where the planner knows what is asked, a sample of tiles is asked how many ranges may match: no statistics of
 //! PostgreSQL knows that. Otherwise a typical lookup is assumed, which finds a handful of rows: PostgreSQL then expects
 //! a fixed share of the table, which would be rows in all ranges. A lookup that the index can't answer reads the whole
-//! table, and costs more than a sequential scan. As for an index over keys, reading and comparing what does not match is
-//! a part of the index's cost.
+//! table, and costs more than a sequential scan. As for an index over keys, reading and comparing what does not match
+//! is a part of the index's cost.
 
 use super::column::Index;
 use super::scan;
@@ -85,8 +85,8 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
     (pages_per_range, Expected { ranges: ranges.min(all), pages: tiles * probes })
 }
 
-/// Pages of a tile that are probed for a condition. Where all of many hashes must be there, few tiles are probed for more
-/// than some of them: nothing is left by then.
+/// Pages of a tile that are probed for a condition. Where all of many hashes must be there, few tiles are probed for
+/// more than some of them: nothing is left by then.
 fn probes(condition: &Condition) -> f64 {
     match condition {
         Condition::Unknown => 0.0,
