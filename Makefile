@@ -60,6 +60,10 @@ uninstall: ## remove what install copied
 deb: all ## make a Debian package for the PostgreSQL of PG_CONFIG, if that is Debian's, in the directory of builds
 	scripts/deb '$(TARGET_DIR)/debian'
 
+dist: ## write what is committed as an archive for PGXN, to target/
+	mkdir -p target
+	git archive --format=zip --prefix=pg_bloom-$(EXTVERSION)/ --output=target/pg_bloom-$(EXTVERSION).zip HEAD
+
 # A test called setup prepares the database for the others: it always runs, and first.
 installcheck: ## run the SQL tests on the running server that PGHOST, PGPORT and PGUSER name; REGRESS="a b" picks some
 	mkdir -p '$(REGRESS_OUTPUT)'
@@ -137,11 +141,16 @@ citus: ## compare queries on Citus with local ones; CITUS_DIR names where Citus 
 	$(MAKE) all
 	scripts/citus
 
+timescale: ## try hypertables with TimescaleDB; TIMESCALE_DIR names where that is installed, / for the system
+	scripts/setup
+	$(MAKE) all
+	scripts/timescale
+
 clean: ## delete everything built
 	$(CARGO) clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall deb installcheck demo test cargo-test matrix server-tests upgrade-test lint bench fuzz soak \
-	figures sharding citus clean help
+.PHONY: all install uninstall deb dist installcheck demo test cargo-test matrix server-tests upgrade-test lint bench fuzz soak \
+	figures sharding citus timescale clean help
