@@ -119,7 +119,7 @@ impl Set {
         if let Some(changes) = self.known.changes.get() {
             return Ok(changes);
         }
-        let changes = Changes::new(&self.known.names.table)?;
+        let changes = Changes::new(&self.known.table)?;
         Ok(self.known.changes.get_or_init(|| changes))
     }
 

@@ -9,21 +9,20 @@
 use super::statements::{self, Changes};
 use crate::element::ElementType;
 use crate::error::During;
+use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::{Call, Element};
-use crate::pg::catalog::definition::{self, CheckArgument, CheckCall};
+use crate::pg::catalog::definition::{self, CheckArgument};
 use crate::pg::catalog::invalidation;
 use crate::pg::catalog::owner;
 use crate::pg::catalog::{self, TableColumn};
-use crate::pg::sql::{self, Prepared, Sees, connected};
+use crate::pg::sql::{self, Prepared, Sees};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
-use crate::pg::value::array;
 use crate::pg::value::encoding;
 use crate::pg::value::time::{Interval, Timestamp};
 use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::set::Form;
 use pg_bloom_core::set::form::{DEFAULT_CAPACITY, SLICES};
-use pg_bloom_core::{Layout, hash, memory};
+use pg_bloom_core::{Layout, hash};
 use pgrx::pg_sys::{self, Datum, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -87,8 +86,8 @@ pub enum Purpose {
 
 /// What a session remembers of a set.
 pub struct Known {
-    /// The names of the table and of the extension's schema in the statements.
-    pub names: Names,
+    /// The name of the table in the statements, qualified.
+    pub table: Vec<u8>,
     /// What it was made for.
     pub parameters: Parameters,
     /// The type of its elements.
@@ -115,14 +114,6 @@ pub struct Known {
     pub is_current: Cell<bool>,
 }
 
-/// The names in the statements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
-    /// The table, qualified.
-    pub table: Vec<u8>,
-    extension: Vec<u8>,
-}
-
 thread_local! {
     /// The sets that this session has used. Not dropped when the process ends, since PostgreSQL is gone by then.
     static KNOWN: ManuallyDrop<RefCell<HashMap<u32, Rc<Known>>>> = ManuallyDrop::new(RefCell::default());
@@ -143,21 +134,20 @@ impl Set {
         if purpose == Purpose::Change {
             sql::require_writable(c"changing a filter set");
         }
-        let extension = catalog::namespace_of_function(call.function()?);
         let name = sql::relation(oid);
         let Some(table) = Opened::if_there(oid, lock as pg_sys::LOCKMODE) else {
             let message = format!("relation with OID {} does not exist", oid.to_u32());
             return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message));
         };
         owner::require_usage_of_schema(oid);
-        let names = Names { table: sql::relation(oid).unwrap_or_default(), extension: sql::namespace(extension) };
-        if name.is_some_and(|before| before != names.table) {
-            return Err(renamed(&names));
+        let name_now = sql::relation(oid).unwrap_or_default();
+        if name.is_some_and(|before| before != name_now) {
+            return Err(renamed(&name_now));
         }
         let known = KNOWN.with(|all| all.borrow().get(&oid.to_u32()).cloned());
         let set = match known {
-            Some(known) if known.is_current.get() && known.names == names => Set { oid, known },
-            before => Set { oid, known: learn(call, table.relation(), names, before)? },
+            Some(known) if known.is_current.get() && known.table == name_now => Set { oid, known },
+            before => Set { oid, known: learn(call, table.relation(), name_now, before)? },
         };
         if purpose == Purpose::Change {
             // Which of them a call needs must not depend on what is in the set.
@@ -176,28 +166,21 @@ impl Set {
     /// Raises 40001 if the snapshot of the query doesn't see the present constraint: rows of a set that was replaced
     /// since would be looked up by wrong numbers.
     fn check_snapshot_of_constraint(&self) -> Result<()> {
-        const CONSTRAINTS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
-            WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
         if self.known.written_by.get().is_some_and(sql::snapshot_is_after) {
             return Ok(());
         }
-        let constraints = Prepared::new(&[CONSTRAINTS], &[pg_sys::OIDOID])?;
-        let read = |sees| {
-            let mut rows = Vec::new();
-            constraints.execute(&[Datum::from(self.oid)], sees, |row| {
-                rows.push((row.column(1).map(|oid| oid.value()), row.column(2).map_or(0, |by| by.value() as u32)));
-                Ok(())
-            })?;
-            Ok::<_, Error>(rows)
-        };
-        let (seen, present) = connected(|| Ok((read(Sees::CallingQuery)?, read(Sees::Catalogs)?)))?;
-        if seen == present {
-            let writers = present.iter().map(|&(_, by)| by);
-            self.known.written_by.set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
-            return Ok(());
+        let read = |sees| definition::checks_written_by(self.oid, sees);
+        let (seen, present) = (read(Sees::CallingQuery)?, read(Sees::Catalogs)?);
+        if seen != present {
+            let name = self.quoted_name();
+            return Err(retried(
+                "change",
+                format!("The constraints of filter set {name} were changed after the snapshot."),
+            ));
         }
-        let name = self.quoted_name();
-        Err(changed(format!("The constraints of filter set {name} were changed after the snapshot was taken.")))
+        let writers = present.iter().map(|&(_, by)| by);
+        self.known.written_by.set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
+        Ok(())
     }
 
     /// What it was made for.
@@ -232,28 +215,31 @@ impl Set {
     /// # Errors
     /// 40001 if it was renamed.
     pub fn check_name(&self) -> Result<()> {
-        if sql::relation(self.oid).is_some_and(|name| name == self.known.names.table) {
+        if sql::relation(self.oid).is_some_and(|name| name == self.known.table) {
             return Ok(());
         }
-        Err(renamed(&self.known.names))
+        Err(renamed(&self.known.table))
     }
 }
 
 /// Reads what a set was made for, and prepares the statement that reads it.
-fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
+fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
     if !IS_WATCHED.replace(true) {
         invalidation::watch_relations(forget);
     }
     let columns = check_columns(table, definition::columns(table))?;
     let checks = definition::check_calls(table);
-    let checks = checks.iter().filter(|check| is_check(call, check));
+    let function = call.function()?;
+    let checks = checks.iter().filter(|check| catalog::is_beside(check.function, function, c"bloom_set_check"));
     let mut all = checks.filter_map(|check| parameters(&check.arguments, &columns));
     let parameters =
         all.next().ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
     if all.any(|other| other != parameters) {
         return Err(no_set(table, "It has constraints that call bloom_set_check with different arguments."));
     }
-    check_primary_key(table, &columns)?;
+    if !definition::is_primary_key(table.oid(), columns[0].number)? {
+        return Err(no_set(table, "Its column \"bucket\" is not its primary key, checked at once."));
+    }
     let slice = parameters.keep.map(|keep| slice_of(&keep)).map_or(Ok(None), |slice| slice.map(Some).ok_or(()));
     let form = Form::new(parameters.capacity.unwrap_or(DEFAULT_CAPACITY), parameters.fpr, parameters.keep.is_some());
     let (Some(form), Ok(slice)) = (form, slice) else {
@@ -261,9 +247,9 @@ fn learn(call: &Call, table: Relation, names: Names, before: Option<Rc<Known>>) 
     };
     let before = before.filter(|known| known.parameters == parameters);
     let known = Rc::new(Known {
-        read: statements::read(&names.table)?,
-        page: statements::page(&names.table)?,
-        names,
+        read: statements::read(&name)?,
+        page: statements::page(&name)?,
+        table: name,
         parameters,
         element: RefCell::new(ElementType::of_later_elements(call, parameters.element)?),
         form,
@@ -323,27 +309,6 @@ fn check_columns(table: Relation, columns: Vec<TableColumn>) -> Result<Vec<Table
     Ok(found)
 }
 
-/// Checks that the first column is the primary key. One statement reads the constraint and its index:
-/// REINDEX CONCURRENTLY exchanges the index, and reports that a moment later.
-fn check_primary_key(table: Relation, columns: &[TableColumn]) -> Result<()> {
-    const PRIMARY_KEY: &[u8] = b"SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_index AS i \
-        ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
-        AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) $2 AND i.indimmediate AND i.indisvalid";
-    let numbers = memory::collect(columns.iter().take(1).map(|column| Element { datum: Datum::from(column.number) }));
-    let numbers = array::array_of(pg_sys::INT2ARRAYOID, pg_sys::INT2OID, numbers);
-    let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT2ARRAYOID])?;
-    let values = [Datum::from(table.oid()), numbers];
-    if connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1 {
-        return Ok(());
-    }
-    Err(no_set(table, "Its column \"bucket\" is not its primary key, checked at once."))
-}
-
-/// Whether a constraint calls this extension's `bloom_set_check`.
-fn is_check(call: &Call, check: &CheckCall) -> bool {
-    call.function().is_ok_and(|own| catalog::is_beside(check.function, own, c"bloom_set_check"))
-}
-
 /// The parameters in the arguments of `bloom_set_check`, if they have the form that `bloom_set_create` writes.
 fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Parameters> {
     use CheckArgument::{Column, Constant, Null};
@@ -382,16 +347,13 @@ fn no_set(table: Relation, why: impl Into<String>) -> Error {
 }
 
 #[cold]
-fn renamed(names: &Names) -> Error {
-    let message = "could not serialize access due to concurrent rename";
-    Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message)
-        .detail(format!("Filter set {} was renamed, moved or replaced in the meantime.", encoding::utf8(&names.table)))
-        .hint("Retry the transaction.")
+fn renamed(name: &[u8]) -> Error {
+    let name = encoding::utf8(name);
+    retried("rename", format!("Filter set {name} was renamed, moved or replaced in the meantime."))
 }
 
-/// The error when a snapshot doesn't see the present state of a set.
 #[cold]
-pub fn changed(detail: String) -> Error {
-    let message = "could not serialize access due to concurrent change of a filter set";
+fn retried(what: &str, detail: String) -> Error {
+    let message = format!("could not serialize access due to concurrent {what}");
     Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message).detail(detail).hint("Retry the transaction.")
 }

@@ -1,8 +1,10 @@
 //! What a table consists of: its columns, and CHECK constraints that call a function.
 
 use super::TableColumn;
+use crate::pg::call::error::Result;
 use crate::pg::call::nodes::items;
 use crate::pg::catalog;
+use crate::pg::sql::{Prepared, Sees, connected};
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -62,6 +64,40 @@ pub fn check_calls(table: Relation) -> Vec<CheckCall> {
             .filter_map(|i| call_of(CStr::from_ptr((*checks.add(i)).ccbin)))
             .collect()
     }
+}
+
+/// Whether a column, by its number, is the primary key of a table, checked at once. One statement reads the constraint
+/// and its index: REINDEX CONCURRENTLY exchanges the index, and reports that a moment later.
+///
+/// # Errors
+/// Those of reading the catalogs.
+pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
+    const PRIMARY_KEY: &[u8] = b"SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_index AS i \
+        ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
+        AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) ARRAY[$2] \
+        AND i.indimmediate AND i.indisvalid";
+    let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT2OID])?;
+    let values = [pg_sys::Datum::from(table), pg_sys::Datum::from(column)];
+    Ok(connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1)
+}
+
+/// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the transactions that wrote them.
+///
+/// # Errors
+/// Those of reading the catalog.
+pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32)>> {
+    const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
+        WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
+    let checks = Prepared::new(&[CHECKS], &[pg_sys::OIDOID])?;
+    let mut rows = Vec::new();
+    connected(|| {
+        checks.execute(&[pg_sys::Datum::from(table)], sees, |row| {
+            let number = |column| row.column(column).map_or(0, |datum| datum.value() as u32);
+            rows.push((number(1), number(2)));
+            Ok(())
+        })
+    })?;
+    Ok(rows)
 }
 
 /// The call that an expression is, in the catalogs' form, if it is one with such arguments.
