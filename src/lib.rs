@@ -19,6 +19,7 @@
 //! | `aggregate` | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
 //! | `planner` | selectivity and cost |
 //! | `index` | the access method `bloom_filter`, `bloom_index_info`, `bloom_index_check` |
+//! | `find` | `bloom_find`, `bloom_find_all`: a key in hundreds of partitions |
 //! | `settings` | `pg_bloom.default_fpr` and the other settings |
 //! | `read_ahead` | none: Bloom Scan, by which the planner evaluates `filter @> element` for many rows at once |
 //!
@@ -53,6 +54,7 @@ mod datatype;
 mod element;
 mod error;
 mod filter_type;
+mod find;
 mod heap;
 mod index;
 mod inspect;

@@ -216,7 +216,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["filter_type", "arguments"],
             &["overfull"],
             &["probe", "aggregate", "planner", "index", "set"],
-            &["datatype", "build", "membership", "key", "merge", "inspect", "sizing", "parquet", "counting"],
+            &["datatype", "build", "membership", "key", "merge", "inspect", "sizing", "parquet", "counting", "find"],
             &["read_ahead"],
             &[""],
         ],

@@ -32,4 +32,12 @@ mod parts;
 mod session;
 mod validate;
 
+pub use keys::may_have;
 pub use options::define;
+
+use crate::pg::storage::relation::Relation;
+
+/// Whether an index is one over the keys of rows.
+pub fn is_over_keys(index: Relation) -> bool {
+    index.is_index_by(c"bloom_filter") && std::ptr::eq(kinds::of(index), &keys::KEYS)
+}

@@ -259,6 +259,39 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     }
 }
 
+/// Lets the executor check no rights to a table of a query, as the planner does for what is below a parent.
+pub fn check_no_rights(table: &mut pg_sys::RangeTblEntry) {
+    #[cfg(feature = "before_pg16")]
+    {
+        table.requiredPerms = 0;
+    }
+    #[cfg(not(feature = "before_pg16"))]
+    {
+        table.perminfoindex = 0;
+    }
+}
+
+/// Runs a plan that was started to its end.
+///
+/// # Safety
+/// As [`crate::pg::call::guard::guard`] wants it: the caller is under that.
+pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
+    unsafe extern "C" {
+        #[cfg(feature = "before_pg18")]
+        fn ExecutorRun(query: *mut pg_sys::QueryDesc, direction: i32, most: u64, is_once: bool);
+        #[cfg(not(feature = "before_pg18"))]
+        fn ExecutorRun(query: *mut pg_sys::QueryDesc, direction: i32, most: u64);
+    }
+    let forward = pg_sys::ScanDirection::ForwardScanDirection;
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "before_pg18")]
+        ExecutorRun(query, forward, 0, true);
+        #[cfg(not(feature = "before_pg18"))]
+        ExecutorRun(query, forward, 0);
+    }
+}
+
 /// The row that a datum is, as functions of PostgreSQL take one: since the minor versions of November 2026 (18.7,
 /// 17.12, 16.16, 15.20) they refuse a row of a type that was altered since, and mark those that were stored before. The
 /// server decides, not what the library was built for: an older one has no such function, and the datum is the row.

@@ -1749,6 +1749,16 @@ CREATE FUNCTION bloom_index_info(
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION bloom_index_info(regclass) IS 'what an index USING bloom_filter was made for, and what it holds';
 
+CREATE FUNCTION bloom_find(base anyelement, "column" name, key anycompatible) RETURNS SETOF anyelement
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 3;
+COMMENT ON FUNCTION bloom_find(anyelement, name, anycompatible) IS
+    'the rows of a table and all its partitions or children that have a key; give NULL::table as base';
+
+CREATE FUNCTION bloom_find_all(base anyelement, "column" name, keys anycompatiblearray) RETURNS SETOF anyelement
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100;
+COMMENT ON FUNCTION bloom_find_all(anyelement, name, anycompatiblearray) IS
+    'the rows of a table and all its partitions or children that have one of these keys; give NULL::table as base';
+
 CREATE FUNCTION bloom_index_check(index regclass) RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION bloom_index_check(regclass) IS

@@ -31,6 +31,7 @@ pub use column::check_type_of_column;
 pub use insert::add;
 pub use inspect::info;
 pub use known::{Known, KnownKeys};
+pub use scan::may_have;
 
 use crate::index::kind::IndexKind;
 use crate::index::validate;

@@ -2,7 +2,8 @@
 
 use super::column::Index;
 use super::heap_filter::HeapFilter;
-use crate::index::page::unhashed;
+use crate::index::page::{PinnedPages, unhashed};
+use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::Scratch;
@@ -12,6 +13,7 @@ use crate::pg::storage::buffer;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::keys::Directory;
 use pg_bloom_core::memory;
+use pgrx::pg_sys::Oid;
 
 /// Adds the rows that may have these keys, all of them.
 ///
@@ -74,6 +76,25 @@ fn add_rows<P: Iterator<Item = u32>>(
             filter.add_rows(page, hashes_of_keys, rows);
         }
     }
+}
+
+/// Which of these keys, of a type that the column is compared with, a row may have.
+///
+/// # Errors
+/// As [`bitmap`].
+pub fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) -> Result<Vec<bool>> {
+    relation.lock_for_serializable();
+    relation.count_scan();
+    let index = Index::of(relation)?;
+    let directory = index.directory()?;
+    let hasher = index.hasher_of(asked_type)?;
+    let mut pages = PinnedPages::new(index.pages());
+    memory::try_collect(keys.iter().map(|&key| {
+        let (hash, mut may_have) = (hasher.hash(key).ok_or_else(unhashed)?, false);
+        let found = directory.search(&mut pages, hash, |_| may_have = true);
+        found.map_err(|failure| failure.of(relation))?;
+        Ok(may_have)
+    }))
 }
 
 /// The hashes of which an element must have one to match a key, and the ranges that may have these. Both ascend.

@@ -17,8 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
     use pgrx::pg_sys::{
-        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, FmgrInfo, HeapTuple, Oid, SPIPlanPtr, ScanState,
-        TupleDesc, TupleTableSlot,
+        AclResult, Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, HeapTuple, List, Node,
+        ObjectType, Oid, ParseState, PlannerInfo, QueryDesc, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot,
     };
     use std::ffi::{c_char, c_int, c_long};
 
@@ -57,6 +57,38 @@ pub mod raw {
             is_read_only: bool,
             most: c_long,
         ) -> c_int;
+        /// Raises the error for a right that is missing.
+        pub fn aclcheck_error(error: AclResult::Type, object: ObjectType::Type, name: *const c_char);
+        /// Calls the output function of a type.
+        pub fn OidOutputFunctionCall(function: Oid, value: Datum) -> *mut c_char;
+        /// Resolves an operator as the parser does.
+        pub fn make_op(
+            state: *mut ParseState,
+            name: *mut List,
+            left: *mut Node,
+            right: *mut Node,
+            last_set: *mut Node,
+            location: c_int,
+        ) -> *mut Expr;
+        /// The same for an operator with ANY or ALL.
+        pub fn make_scalar_array_op(
+            state: *mut ParseState,
+            name: *mut List,
+            is_any: bool,
+            left: *mut Node,
+            right: *mut Node,
+            location: c_int,
+        ) -> *mut Expr;
+        /// Resolves the collations of an expression as the parser does.
+        pub fn assign_expr_collations(state: *mut ParseState, expression: *mut Node);
+        /// Computes what is constant in an expression.
+        pub fn eval_const_expressions(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
+        /// Prepares the execution of a plan.
+        pub fn ExecutorStart(query: *mut QueryDesc, flags: c_int);
+        /// Ends it, after triggers.
+        pub fn ExecutorFinish(query: *mut QueryDesc);
+        /// Frees what it took.
+        pub fn ExecutorEnd(query: *mut QueryDesc);
         /// Prepares a statement.
         pub fn SPI_prepare_cursor(sql: *const c_char, count: c_int, types: *mut Oid, options: c_int) -> SPIPlanPtr;
     }

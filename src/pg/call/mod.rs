@@ -312,6 +312,14 @@ impl Call {
         }
     }
 
+    /// What the caller takes of a function that returns a set; null if it takes no set.
+    pub fn result_info(&self) -> *mut pg_sys::ReturnSetInfo {
+        let info: *mut pg_sys::Node = self.info().resultinfo;
+        // SAFETY: null, or a node.
+        let takes_set = unsafe { !info.is_null() && (*info).type_ == pg_sys::NodeTag::T_ReturnSetInfo };
+        if takes_set { info.cast() } else { std::ptr::null_mut() }
+    }
+
     /// The raw information about the call, for the other files of this folder.
     pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
         self.fcinfo

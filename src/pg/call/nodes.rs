@@ -1,5 +1,6 @@
 //! Nodes of expressions and lists of them.
 
+use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
 /// Argument `i` of the function or operator that an expression calls. The second one of `x operator ANY (array)` is the
@@ -48,6 +49,15 @@ pub unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node
 pub unsafe fn length(list: *mut pg_sys::List) -> usize {
     // SAFETY: promised by the caller.
     unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
+}
+
+/// The items of a list of object identifiers.
+///
+/// # Safety
+/// `list` must be null or a valid list of these.
+pub unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
+    // SAFETY: promised by the caller; a list has `length` cells.
+    memory::collect((0..unsafe { length(list) }).map(|i| unsafe { (*(*list).elements.add(i)).oid_value }))
 }
 
 /// The items of a list of nodes.

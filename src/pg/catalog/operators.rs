@@ -52,6 +52,19 @@ pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Optio
     (operator != pg_sys::InvalidOid).then_some(operator)
 }
 
+/// The type on the right of an operator with which a family looks values up.
+pub fn right_type(family: Oid, operator: Oid) -> Option<Oid> {
+    let (mut strategy, mut left, mut right) = (0, Oid::INVALID, Oid::INVALID);
+    // SAFETY: both read the catalog; the second raises an error for an operator that is not in the family.
+    unsafe {
+        if pg_sys::get_op_opfamily_strategy(operator, family) == 0 {
+            return None;
+        }
+        pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut right);
+    }
+    Some(right)
+}
+
 /// The function of an operator.
 pub fn function_of(operator: Oid) -> Oid {
     // SAFETY: reads the catalog.

@@ -1,5 +1,7 @@
 //! Relations: indexes and tables that PostgreSQL opened, and those that are opened here.
 
+use crate::pg::call::nodes;
+use crate::pg::sql;
 use crate::pg::value::encoding::utf8_of;
 use crate::pg::version::{self, attribute};
 use pgrx::pg_sys;
@@ -72,6 +74,55 @@ impl Relation {
     pub fn is_valid_index(self) -> bool {
         // SAFETY: an index has its row of pg_index.
         unsafe { (*self.data().rd_index).indisvalid }
+    }
+
+    /// Whether an index has all rows that the snapshots of this transaction see: one that was built over rows whose
+    /// older versions it can't find lacks these.
+    pub fn has_all_rows_of_snapshots(self) -> bool {
+        // SAFETY: an index has its row of pg_index; the transaction has a snapshot.
+        unsafe {
+            if !(*self.data().rd_index).indcheckxmin {
+                return true;
+            }
+            let header = &*(*self.data().rd_indextuple).t_data;
+            let (frozen, xmin) = (pg_sys::HEAP_XMIN_FROZEN as u16, header.t_choice.t_heap.t_xmin);
+            let is_frozen = header.t_infomask & frozen == frozen;
+            is_frozen || sql::precedes(xmin.into_inner(), pg_sys::TransactionXmin.into_inner())
+        }
+    }
+
+    /// What sort of relation it is: the catalog's letter.
+    pub fn kind(self) -> u8 {
+        self.class().relkind as u8
+    }
+
+    /// The number of a column; 0 if it has none of this name.
+    pub fn column_named(self, name: &CStr) -> i16 {
+        // SAFETY: reads the catalog.
+        unsafe { pg_sys::get_attnum(self.oid(), name.as_ptr()) }
+    }
+
+    /// The indexes of a table.
+    pub fn indexes(self) -> Vec<pg_sys::Oid> {
+        // SAFETY: open; the result is a list in the memory of this call.
+        unsafe { nodes::oids(pg_sys::RelationGetIndexList(self.0)) }
+    }
+
+    /// All tables below this one, on any level, which are locked.
+    pub fn inheritors(self, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
+        if !self.class().relhassubclass {
+            return Vec::new();
+        }
+        // SAFETY: the result is a list in the memory of this call, the parent first.
+        let mut all = unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), lock, std::ptr::null_mut())) };
+        all.retain(|&oid| oid != self.oid());
+        all
+    }
+
+    /// Has a serializable transaction remember that it read all of an index.
+    pub fn lock_for_serializable(self) {
+        // SAFETY: open; a query has a snapshot.
+        unsafe { pg_sys::PredicateLockRelation(self.0, pg_sys::GetActiveSnapshot()) };
     }
 
     /// Whether its changes are not in the WAL, so that it is empty after a crash.

@@ -1,0 +1,130 @@
+//! `column = key` and `column = ANY (keys)`, as the parser resolves them in a query on the parent.
+//!
+//! The parser chooses the operator and the casts, by the caller's search_path. A key of type text is read as an untyped
+//! literal is, since that is how literals arrive here: as a value of the column's type.
+
+use super::parent::{Column, Parent};
+use crate::pg::call::Element;
+use crate::pg::call::guard::{guard, raw};
+use crate::pg::call::nodes::{argument, nth};
+use crate::pg::catalog;
+use crate::pg::value::array;
+use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
+use std::ptr::null_mut;
+
+/// A condition over the columns of the parent, which is table 1 of its query.
+pub struct Condition {
+    /// The expression.
+    pub node: *mut Node,
+    /// What an index may be asked for; `None` if only the executor knows.
+    pub asked: Option<Asked>,
+}
+
+/// Keys with which a column itself is compared.
+pub struct Asked {
+    /// The equality.
+    pub operator: Oid,
+    /// Its collation.
+    pub collation: Oid,
+    /// The keys, without NULLs.
+    pub keys: Vec<Element>,
+}
+
+impl Condition {
+    /// The condition for a key, or an array of keys, of this type. Raises PostgreSQL's own errors for types that can't
+    /// be compared, and for text that is no value of the column's type.
+    pub fn new(parent: &Parent, column: &Column, key_type: Oid, key: Datum, is_array: bool) -> Condition {
+        let attribute = parent.columns().nth(column.number as usize - 1).expect("the parent has the column");
+        // SAFETY: the parser's own steps for an operator with a column and a constant of the type of the argument.
+        unsafe {
+            let state = pg_sys::make_parsestate(null_mut());
+            let (of, modifier) = (attribute.atttypid, attribute.atttypmod);
+            let left: *mut Node = pg_sys::makeVar(1, column.number, of, modifier, attribute.attcollation, 0).cast();
+            let right: *mut Node = constant(key_type, key).cast();
+            let name = pg_sys::lappend(null_mut(), pg_sys::makeString(c"=".as_ptr().cast_mut()).cast());
+            let node: *mut Node = guard(|| {
+                let node: *mut Node = if is_array {
+                    raw::make_scalar_array_op(state, name, true, left, right, -1).cast()
+                } else {
+                    raw::make_op(state, name, left, right, null_mut(), -1).cast()
+                };
+                raw::assign_expr_collations(state, node);
+                raw::eval_const_expressions(null_mut(), node)
+            });
+            Condition { node, asked: asked(node) }
+        }
+    }
+
+    /// The same for some of its keys; `None` is all.
+    pub fn of_keys(&self, keys: Option<Vec<Element>>) -> *mut Node {
+        // SAFETY: a condition that has keys to ask for has a constant on its right; that of several is an array.
+        unsafe {
+            let node: *mut Node = pg_sys::copyObjectImpl(self.node.cast()).cast();
+            if let Some(keys) = keys
+                && (*node).type_ == NodeTag::T_ScalarArrayOpExpr
+            {
+                let constant: *mut pg_sys::Const = argument(node, 1).expect("an operator has two sides").cast();
+                let element = array::element_type((*constant).constvalue);
+                (*constant).constvalue = array::array_of((*constant).consttype, element, keys);
+            }
+            node
+        }
+    }
+}
+
+/// A constant of this type; of type text, one of no type yet.
+///
+/// # Safety
+/// The datum must be of the type.
+unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
+    // SAFETY: promised by the caller. What is of variable length is made whole, for hashing.
+    unsafe {
+        if of == pg_sys::TEXTOID || of == pg_sys::TEXTARRAYOID {
+            let (mut output, mut is_variable) = (pg_sys::InvalidOid, false);
+            pg_sys::getTypeOutputInfo(of, &mut output, &mut is_variable);
+            let literal = Datum::from(guard(|| raw::OidOutputFunctionCall(output, value)));
+            return pg_sys::makeConst(pg_sys::UNKNOWNOID, -1, pg_sys::InvalidOid, -2, literal, false, false);
+        }
+        let storage = catalog::storage(of);
+        let value = match storage.len {
+            -1 => Datum::from(pg_sys::pg_detoast_datum(value.cast_mut_ptr())),
+            _ => value,
+        };
+        pg_sys::makeConst(of, -1, catalog::collation(of), storage.len.into(), value, false, storage.by_value)
+    }
+}
+
+/// What a condition asks of its column, if it compares that itself with constants.
+///
+/// # Safety
+/// The node must be an expression.
+unsafe fn asked(node: *mut Node) -> Option<Asked> {
+    // SAFETY: promised by the caller; each node is read as what its tag says.
+    unsafe {
+        let (operator, collation, args, is_array) = match (*node).type_ {
+            NodeTag::T_OpExpr => {
+                let node: &pg_sys::OpExpr = &*node.cast();
+                (node.opno, node.inputcollid, node.args, false)
+            }
+            NodeTag::T_ScalarArrayOpExpr => {
+                let node: &pg_sys::ScalarArrayOpExpr = &*node.cast();
+                (node.opno, node.inputcollid, node.args, true)
+            }
+            _ => return None,
+        };
+        let (mut left, right) = (nth(args, 0)?, nth(args, 1)?);
+        while (*left).type_ == NodeTag::T_RelabelType {
+            left = (*left.cast::<pg_sys::RelabelType>()).arg.cast();
+        }
+        if (*left).type_ != NodeTag::T_Var || (*right).type_ != NodeTag::T_Const {
+            return None;
+        }
+        let constant: &pg_sys::Const = &*right.cast();
+        let keys = match (constant.constisnull, is_array) {
+            (true, _) => return None,
+            (_, true) => array::elements_of(constant.constvalue),
+            (_, false) => vec![Element { datum: constant.constvalue }],
+        };
+        Some(Asked { operator, collation, keys })
+    }
+}

@@ -1,0 +1,68 @@
+//! The tables below a parent, and which keys each may have by its index.
+
+use super::condition::{Asked, Condition};
+use super::parent::{Column, LOCK, Parent, require_no_row_security};
+use crate::index;
+use crate::pg::call::Element;
+use crate::pg::call::error::Result;
+use crate::pg::call::interrupt;
+use crate::pg::catalog::operators;
+use crate::pg::storage::relation::{Opened, Relation, in_recovery};
+use pg_bloom_core::memory;
+use pgrx::pg_sys;
+
+/// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query.
+///
+/// # Errors
+/// 0A000 for row security; those of `visit`.
+pub fn each(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
+    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
+    if has_rows(parent.table()) {
+        visit(parent.table())?;
+    }
+    for oid in parent.table().inheritors(LOCK) {
+        interrupt::check_for_interrupts();
+        let leaf = Opened::table(oid, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let leaf = leaf.relation();
+        // A query on the parent leaves out temporary tables of other sessions.
+        if has_rows(leaf) && !leaf.is_of_other_session() {
+            require_no_row_security(leaf)?;
+            visit(leaf)?;
+        }
+    }
+    Ok(())
+}
+
+/// The keys that a table may have; `None` if no index tells.
+///
+/// # Errors
+/// XX002 for damage.
+pub fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Result<Option<Vec<Element>>> {
+    let Some(asked) = condition.asked.as_ref().filter(|_| !(leaf.is_unlogged() && in_recovery())) else {
+        return Ok(None);
+    };
+    let number = leaf.column_named(&column.name);
+    for oid in leaf.indexes() {
+        let index = Opened::index(oid, LOCK);
+        if let Some(asked_type) = asked_type(index.relation(), number, asked) {
+            let may_have = index::may_have(index.relation(), asked_type, &asked.keys)?;
+            let keys = asked.keys.iter().zip(may_have).filter_map(|(&key, may_have)| may_have.then_some(key));
+            return Ok(Some(memory::collect(keys)));
+        }
+    }
+    Ok(None)
+}
+
+/// As which type an index takes the keys, if it can be asked for them: the planner's own conditions.
+fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid> {
+    let is_usable = index::is_over_keys(index)
+        && index.column_number() == number
+        && index.is_valid_index()
+        && index.has_all_rows_of_snapshots()
+        && !index.is_partial();
+    let (family, _, collation) = index.column_class();
+    if !is_usable || collation != pg_sys::InvalidOid && collation != asked.collation {
+        return None;
+    }
+    operators::right_type(family, asked.operator)
+}

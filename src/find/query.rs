@@ -1,0 +1,121 @@
+//! The query on one table, and the rows of the result.
+
+use super::parent::{LOCK, Parent};
+use crate::pg::call::Call;
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::guard::{guard, raw};
+use crate::pg::memory;
+use crate::pg::storage::relation::Relation;
+use crate::pg::version;
+use pgrx::pg_sys::{self, List, Node, NodeTag};
+use std::ptr::null_mut;
+
+/// What the logs of other extensions show as the query.
+const TEXT: &std::ffi::CStr = c"bloom_find";
+
+/// The rows that a call returns, in a store that goes to disk beyond `work_mem`.
+pub struct Output {
+    store: *mut pg_sys::Tuplestorestate,
+    /// `SELECT *` of the parent.
+    targets: *mut List,
+}
+
+impl Output {
+    /// No rows yet.
+    ///
+    /// # Errors
+    /// 0A000 where the caller takes no set.
+    pub fn new(call: &Call, parent: &Parent) -> Result<Output> {
+        let result = call.result_info();
+        // SAFETY: null, or what the executor passes to a function that returns a set; the store is in its memory.
+        unsafe {
+            let takes = |mode| (*result).allowedModes.cast_unsigned() & mode != 0;
+            if result.is_null() || !takes(pg_sys::SetFunctionReturnMode::SFRM_Materialize) {
+                let message = "set-valued function called in context that cannot accept a set";
+                return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
+            }
+            let is_random = takes(pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random);
+            let store = memory::in_context((*(*result).econtext).ecxt_per_query_memory, || {
+                (*result).setDesc = pg_sys::CreateTupleDescCopy((*parent.table().raw()).rd_att);
+                pg_sys::tuplestore_begin_heap(is_random, false, pg_sys::work_mem)
+            });
+            (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
+            (*result).setResult = store;
+            Ok(Output { store, targets: targets(parent) })
+        }
+    }
+
+    /// Adds the rows of a table that meet a condition over the parent's columns.
+    pub fn add_rows(&self, leaf: Relation, parent: &Parent, condition: *mut Node) {
+        // SAFETY: the executor's own steps for a plan; the query is one that the parser could have made.
+        unsafe {
+            let query = select(leaf, parent, self.targets, condition);
+            let plan = pg_sys::pg_plan_query(query, TEXT.as_ptr(), 0, null_mut());
+            let receiver = pg_sys::CreateTuplestoreDestReceiver();
+            let context = pg_sys::CurrentMemoryContext;
+            pg_sys::SetTuplestoreDestReceiverParams(receiver, self.store, context, false, null_mut(), null_mut());
+            let (snapshot, none) = (pg_sys::GetActiveSnapshot(), null_mut());
+            let run = pg_sys::CreateQueryDesc(plan, TEXT.as_ptr(), snapshot, none, receiver, null_mut(), null_mut(), 0);
+            guard(|| {
+                raw::ExecutorStart(run, 0);
+                version::executor_run(run);
+                raw::ExecutorFinish(run);
+                raw::ExecutorEnd(run);
+            });
+            pg_sys::FreeQueryDesc(run);
+        }
+    }
+}
+
+/// Each column of the parent as a target; NULL for a dropped one.
+///
+/// # Safety
+/// In the memory of the call.
+unsafe fn targets(parent: &Parent) -> *mut List {
+    parent.columns().zip(1..).fold(null_mut(), |list, (column, number)| {
+        // SAFETY: nodes for the column of an open table; its name lives as long as the table is open.
+        unsafe {
+            let expression: *mut pg_sys::Expr = if column.attisdropped {
+                pg_sys::makeNullConst(pg_sys::INT4OID, -1, pg_sys::InvalidOid).cast()
+            } else {
+                let (of, modifier, collation) = (column.atttypid, column.atttypmod, column.attcollation);
+                pg_sys::makeVar(1, number, of, modifier, collation, 0).cast()
+            };
+            let name = column.attname.data.as_ptr().cast_mut();
+            pg_sys::lappend(list, pg_sys::makeTargetEntry(expression, number, name, false).cast())
+        }
+    })
+}
+
+/// `SELECT targets FROM ONLY leaf WHERE condition`, with targets and condition over the columns of the parent, and, as
+/// the planner does for what is below a parent, without rights to check.
+///
+/// # Safety
+/// The condition must be an expression, which may be changed, over table 1.
+unsafe fn select(leaf: Relation, parent: &Parent, targets: *mut List, condition: *mut Node) -> *mut pg_sys::Query {
+    // SAFETY: promised by the caller; new nodes are of the sizes of their tags.
+    unsafe {
+        let (mut targets, mut condition) = (pg_sys::copyObjectImpl(targets.cast()).cast::<List>(), condition);
+        if leaf.oid() != parent.table().oid() {
+            let both = pg_sys::lappend(pg_sys::lappend(null_mut(), targets.cast()), condition.cast());
+            let mapped = pg_sys::map_partition_varattnos(both, 1, leaf.raw(), parent.table().raw());
+            targets = (*(*mapped).elements).ptr_value.cast();
+            condition = (*(*mapped).elements.add(1)).ptr_value.cast();
+        }
+        let state = pg_sys::make_parsestate(null_mut());
+        let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), LOCK, null_mut(), false, true);
+        let table = (*item).p_rte;
+        version::check_no_rights(&mut *table);
+        let reference: *mut pg_sys::RangeTblRef = pg_sys::palloc0(size_of::<pg_sys::RangeTblRef>()).cast();
+        (*reference).type_ = NodeTag::T_RangeTblRef;
+        (*reference).rtindex = 1;
+        let query: *mut pg_sys::Query = pg_sys::palloc0(size_of::<pg_sys::Query>()).cast();
+        (*query).type_ = NodeTag::T_Query;
+        (*query).commandType = pg_sys::CmdType::CMD_SELECT;
+        (*query).canSetTag = true;
+        (*query).rtable = pg_sys::lappend(null_mut(), table.cast());
+        (*query).jointree = pg_sys::makeFromExpr(pg_sys::lappend(null_mut(), reference.cast()), condition);
+        (*query).targetList = targets;
+        query
+    }
+}
