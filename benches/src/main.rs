@@ -9,6 +9,7 @@
 mod core;
 mod database;
 mod filters;
+mod find;
 mod index;
 mod keys;
 mod page;
@@ -99,7 +100,7 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::new(rows);
         let version = server.database.version();
@@ -137,6 +138,12 @@ const PARTS: [Part; 9] = [
         let measured = bench.measure();
         (format!("PostgreSQL {version}, {}.\n", machine::describe()), measured)
     }),
+    ("find", "A key in hundreds of partitions", |_| {
+        let mut bench = find::Bench::new();
+        let version = bench.database.version();
+        let (measured, text) = (bench.measure(), bench.by_partitions());
+        (format!("PostgreSQL {version}, {}. {text}", machine::describe()), measured)
+    }),
     ("keys", "The index over what is in values", |rows| {
         let rows = rows / 10;
         let mut bench = keys::Bench::new(rows);
@@ -154,7 +161,7 @@ fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
     let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
     // The others take long, and are for a figure and a table that change little.
-    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters keys".into());
+    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters find keys".into());
     let mut page = page::Page::parse(&std::fs::read_to_string(PAGE).unwrap_or_default());
     for (name, title, measure) in PARTS {
         if !wanted.split_whitespace().any(|part| part == name) {
