@@ -34,7 +34,7 @@ impl Condition {
     /// The condition for a key, or an array of keys, of this type. Raises PostgreSQL's own errors for types that can't
     /// be compared, and for text that is no value of the column's type.
     pub fn new(parent: &Parent, column: &Column, key_type: Oid, key: Datum, is_array: bool) -> Condition {
-        let attribute = parent.columns().nth(column.number as usize - 1).expect("the parent has the column");
+        let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
         // SAFETY: the parser's own steps for an operator with a column and a constant of the type of the argument.
         unsafe {
             let state = pg_sys::make_parsestate(null_mut());

@@ -1,13 +1,13 @@
 //! The tables below a parent, and which keys each may have by its index.
 
 use super::condition::{Asked, Condition};
-use super::parent::{Column, LOCK, Parent, require_no_row_security};
+use super::parent::{Column, Parent, require_no_row_security};
 use crate::index;
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::catalog::operators;
-use crate::pg::storage::relation::{Opened, Relation, in_recovery};
+use crate::pg::storage::relation::{ACCESS_SHARE, Opened, Relation, in_recovery};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
@@ -20,7 +20,7 @@ pub fn each(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> R
     if has_rows(parent.table()) {
         visit(parent.table())?;
     }
-    for oid in parent.table().inheritors(LOCK) {
+    for oid in parent.table().inheritors(ACCESS_SHARE) {
         interrupt::check_for_interrupts();
         let leaf = Opened::table(oid, pg_sys::NoLock as pg_sys::LOCKMODE);
         let leaf = leaf.relation();
@@ -43,7 +43,7 @@ pub fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Res
     };
     let number = leaf.column_named(&column.name);
     for oid in leaf.indexes() {
-        let index = Opened::index(oid, LOCK);
+        let index = Opened::index(oid, ACCESS_SHARE);
         if let Some(asked_type) = asked_type(index.relation(), number, asked) {
             let may_have = index::may_have(index.relation(), asked_type, &asked.keys)?;
             let keys = asked.keys.iter().zip(may_have).filter_map(|(&key, may_have)| may_have.then_some(key));

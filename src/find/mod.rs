@@ -9,32 +9,30 @@
 //! | `parent` | the table that the call names, and the caller's rights to it |
 //! | `condition` | `column = key`, and the keys to ask an index for |
 //! | `leaves` | the tables below the parent, and which keys each may have |
-//! | `query` | the query on one of them, and the rows of the result |
 
 mod condition;
 mod leaves;
 mod parent;
-mod query;
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::memory::Scratch;
+use crate::pg::query::Output;
 use condition::Condition;
 use parent::Parent;
-use query::Output;
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
     let parent = Parent::argument(call)?;
     let column = parent.column(call)?;
-    let output = Output::new(call, &parent)?;
+    let output = Output::new(call, parent.table())?;
     if let Some(key) = call.datum(2) {
         let condition = Condition::new(&parent, &column, call.argument_type(2)?, key, is_array);
         leaves::each(&parent, |leaf| {
             let _scratch = Scratch::new();
             match leaves::candidates(leaf, &column, &condition)? {
                 Some(keys) if keys.is_empty() => {}
-                keys => output.add_rows(leaf, &parent, condition.of_keys(keys)),
+                keys => output.add_rows(leaf, parent.table(), condition.of_keys(keys)),
             }
             Result::Ok(())
         })?;

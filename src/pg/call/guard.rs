@@ -17,10 +17,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
     use pgrx::pg_sys::{
-        AclResult, Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, HeapTuple, List, Node,
-        ObjectType, Oid, ParseState, PlannerInfo, QueryDesc, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot,
+        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, HeapTuple, List, Node, Oid,
+        ParseState, PlannerInfo, QueryDesc, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot,
     };
     use std::ffi::{c_char, c_int, c_long};
+
+    /// An argument of an operator.
+    type Arg = *mut Node;
 
     unsafe extern "C" {
         /// Copies the error being handled into the current memory context.
@@ -57,27 +60,18 @@ pub mod raw {
             is_read_only: bool,
             most: c_long,
         ) -> c_int;
-        /// Raises the error for a right that is missing.
-        pub fn aclcheck_error(error: AclResult::Type, object: ObjectType::Type, name: *const c_char);
         /// Calls the output function of a type.
         pub fn OidOutputFunctionCall(function: Oid, value: Datum) -> *mut c_char;
         /// Resolves an operator as the parser does.
-        pub fn make_op(
-            state: *mut ParseState,
-            name: *mut List,
-            left: *mut Node,
-            right: *mut Node,
-            last_set: *mut Node,
-            location: c_int,
-        ) -> *mut Expr;
+        pub fn make_op(state: *mut ParseState, name: *mut List, a: Arg, b: Arg, set: Arg, at: c_int) -> *mut Expr;
         /// The same for an operator with ANY or ALL.
         pub fn make_scalar_array_op(
-            state: *mut ParseState,
-            name: *mut List,
-            is_any: bool,
-            left: *mut Node,
-            right: *mut Node,
-            location: c_int,
+            p: *mut ParseState,
+            n: *mut List,
+            any: bool,
+            a: Arg,
+            b: Arg,
+            at: c_int,
         ) -> *mut Expr;
         /// Resolves the collations of an expression as the parser does.
         pub fn assign_expr_collations(state: *mut ParseState, expression: *mut Node);

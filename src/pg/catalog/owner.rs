@@ -80,3 +80,25 @@ impl Drop for AsOwner {
         }
     }
 }
+
+/// Raises an error unless the user may read the table or each of its columns, as `SELECT *` does.
+pub fn require_all_columns(table: Oid) {
+    let right = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
+    // SAFETY: reads the catalogs.
+    let columns = unsafe {
+        pg_sys::pg_attribute_aclcheck_all(table, pg_sys::GetUserId(), right, pg_sys::AclMaskHow::ACLMASK_ALL)
+    };
+    if columns != pg_sys::AclResult::ACLCHECK_OK {
+        require(table, pg_sys::ACL_SELECT);
+    }
+}
+
+/// Whether row-level security of a table applies to the caller.
+pub fn has_policies_for_user(table: Relation) -> bool {
+    let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
+    // SAFETY: reads the catalogs.
+    unsafe {
+        (*(*table.raw()).rd_rel).relrowsecurity
+            && pg_sys::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == enabled
+    }
+}

@@ -22,6 +22,9 @@ pub struct File {
     number: u32,
 }
 
+/// The lock of a query that reads.
+pub const ACCESS_SHARE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+
 /// The part of a relation's storage that is the relation itself.
 pub(in crate::pg) const MAIN_FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
@@ -184,14 +187,23 @@ impl Relation {
         }
     }
 
+    /// The columns as rows have them.
+    pub fn descriptor(self) -> pg_sys::TupleDesc {
+        self.data().rd_att
+    }
+
+    /// The columns, dropped ones included.
+    pub fn columns<'a>(self) -> impl Iterator<Item = &'a pg_sys::FormData_pg_attribute> {
+        // SAFETY: an open relation has a descriptor with as many attributes as it says.
+        unsafe {
+            let descriptor = self.descriptor();
+            (0..(*descriptor).natts as usize).map(move |i| attribute(descriptor, i))
+        }
+    }
+
     /// The mean bytes of a row's values, by the types of the columns.
     pub fn row_width(self) -> u32 {
-        // SAFETY: an open relation has a descriptor with as many attributes as it says.
-        let columns = unsafe {
-            let descriptor = self.data().rd_att;
-            (0..(*descriptor).natts as usize).map(move |i| attribute(descriptor, i))
-        };
-        columns
+        self.columns()
             .filter(|column| !column.attisdropped)
             .map(|column| match column.attlen {
                 1.. => column.attlen as u32,

@@ -1,17 +1,17 @@
-//! The query on one table, and the rows of the result.
+//! `SELECT *` of a table that stands for its parent, as the planner would make it of a query on the parent, and the rows
+//! of a function's result.
 
-use super::parent::{LOCK, Parent};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::memory;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{ACCESS_SHARE, Relation};
 use crate::pg::version;
 use pgrx::pg_sys::{self, List, Node, NodeTag};
 use std::ptr::null_mut;
 
 /// What the logs of other extensions show as the query.
-const TEXT: &std::ffi::CStr = c"bloom_find";
+const TEXT: &std::ffi::CStr = c"SELECT of pg_bloom";
 
 /// The rows that a call returns, in a store that goes to disk beyond `work_mem`.
 pub struct Output {
@@ -25,7 +25,7 @@ impl Output {
     ///
     /// # Errors
     /// 0A000 where the caller takes no set.
-    pub fn new(call: &Call, parent: &Parent) -> Result<Output> {
+    pub fn new(call: &Call, parent: Relation) -> Result<Output> {
         let result = call.result_info();
         // SAFETY: null, or what the executor passes to a function that returns a set; the store is in its memory.
         unsafe {
@@ -36,7 +36,7 @@ impl Output {
             }
             let is_random = takes(pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random);
             let store = memory::in_context((*(*result).econtext).ecxt_per_query_memory, || {
-                (*result).setDesc = pg_sys::CreateTupleDescCopy((*parent.table().raw()).rd_att);
+                (*result).setDesc = pg_sys::CreateTupleDescCopy(parent.descriptor());
                 pg_sys::tuplestore_begin_heap(is_random, false, pg_sys::work_mem)
             });
             (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
@@ -46,7 +46,7 @@ impl Output {
     }
 
     /// Adds the rows of a table that meet a condition over the parent's columns.
-    pub fn add_rows(&self, leaf: Relation, parent: &Parent, condition: *mut Node) {
+    pub fn add_rows(&self, leaf: Relation, parent: Relation, condition: *mut Node) {
         // SAFETY: the executor's own steps for a plan; the query is one that the parser could have made.
         unsafe {
             let query = select(leaf, parent, self.targets, condition);
@@ -71,7 +71,7 @@ impl Output {
 ///
 /// # Safety
 /// In the memory of the call.
-unsafe fn targets(parent: &Parent) -> *mut List {
+unsafe fn targets(parent: Relation) -> *mut List {
     parent.columns().zip(1..).fold(null_mut(), |list, (column, number)| {
         // SAFETY: nodes for the column of an open table; its name lives as long as the table is open.
         unsafe {
@@ -92,18 +92,18 @@ unsafe fn targets(parent: &Parent) -> *mut List {
 ///
 /// # Safety
 /// The condition must be an expression, which may be changed, over table 1.
-unsafe fn select(leaf: Relation, parent: &Parent, targets: *mut List, condition: *mut Node) -> *mut pg_sys::Query {
+unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, condition: *mut Node) -> *mut pg_sys::Query {
     // SAFETY: promised by the caller; new nodes are of the sizes of their tags.
     unsafe {
         let (mut targets, mut condition) = (pg_sys::copyObjectImpl(targets.cast()).cast::<List>(), condition);
-        if leaf.oid() != parent.table().oid() {
+        if leaf.oid() != parent.oid() {
             let both = pg_sys::lappend(pg_sys::lappend(null_mut(), targets.cast()), condition.cast());
-            let mapped = pg_sys::map_partition_varattnos(both, 1, leaf.raw(), parent.table().raw());
+            let mapped = pg_sys::map_partition_varattnos(both, 1, leaf.raw(), parent.raw());
             targets = (*(*mapped).elements).ptr_value.cast();
             condition = (*(*mapped).elements.add(1)).ptr_value.cast();
         }
         let state = pg_sys::make_parsestate(null_mut());
-        let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), LOCK, null_mut(), false, true);
+        let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), ACCESS_SHARE, null_mut(), false, true);
         let table = (*item).p_rte;
         version::check_no_rights(&mut *table);
         let reference: *mut pg_sys::RangeTblRef = pg_sys::palloc0(size_of::<pg_sys::RangeTblRef>()).cast();
