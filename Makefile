@@ -79,6 +79,7 @@ demo: ## install what is missing, build, and show pg_bloom at work on a throw-aw
 test: ## install what is missing, build, and run every test
 	scripts/setup python
 	$(MAKE) all
+	scripts/wheel
 	$(MAKE) cargo-test
 	scripts/server with $(MAKE) installcheck
 
@@ -91,6 +92,7 @@ matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from D
 
 # What of the tests depends on PostgreSQL.
 server-tests: all
+	scripts/wheel
 	$(CARGO) test --no-fail-fast $(CARGO_FEATURES)
 	scripts/server with $(MAKE) installcheck
 
@@ -102,10 +104,12 @@ upgrade-test: all
 # Runs a program with these arguments, if it is there.
 if_there = $(if $(shell command -v $(1) 2>/dev/null),$(1) $(2),@echo 'make lint: $(1) is not installed, going on without')
 
-lint: ## check formatting, clippy, documentation and scripts; any warning is an error
+lint: ## check formatting, clippy, documentation, scripts and the crate to publish; any warning is an error
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --package pg_bloom_core --no-deps
+	$(CARGO) package --package pg_bloom_core --allow-dirty --quiet
 	$(call if_there,shellcheck,$(shell grep -l '^#!.*sh$$' scripts/* .ci/*))
 	$(call if_there,actionlint,)
 

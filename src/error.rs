@@ -88,6 +88,8 @@ fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Error {
             error(format!("cannot {} bloom filters of different key kinds {a} and {b}", using(function, "merge")))
                 .hint("Build both filters from elements of one type, with a cast where they differ.")
         }
+        // SQL's arrays have members of one type.
+        KindMismatch::Members { .. } => error(problem.to_string()),
     }
 }
 
@@ -162,6 +164,11 @@ fn invalid(problem: &InvalidParameter, function: Option<&str>) -> Error {
                 .detail("No reader of Parquet hashes elements of this kind as pg_bloom does.")
                 .hint("Cast the elements to the type of the Parquet column, for instance text or bigint.")
         }
+        InvalidParameter::OutOfRange(_) => {
+            invalid_parameter(problem.to_string()).hint("Build the filter from elements of the wider type.")
+        }
+        // SQL's arrays can't be so.
+        InvalidParameter::UnknownMembers | InvalidParameter::Ragged => invalid_parameter(problem.to_string()),
     }
 }
 

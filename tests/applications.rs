@@ -1,8 +1,7 @@
 //! The programs of docs/applications.md run, with real drivers, and print what the page says.
 //!
 //! The Python blocks of a section are one program. Each is run in a database of its own that has the page's tables, and
-//! then all in one after another, as a reader would. Their drivers are in `target/python`, where `scripts/setup python`
-//! puts them.
+//! then all in one after another, as a reader would.
 
 mod common;
 
@@ -10,10 +9,10 @@ mod common;
 mod client;
 
 use common::page::{Example, examples, rewritten, trimmed, writes};
-use common::{Server, column, output, run};
+use common::{Server, column, output, python, run};
 use postgres::Client;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
 
 const PAGE: &str = "docs/applications.md";
@@ -45,19 +44,9 @@ fn server() -> &'static Server {
 
 /// What each block of one program prints.
 fn outputs(server: &Server, blocks: &[&Example]) -> Vec<String> {
-    let python = root().join("target/python/bin/python");
-    assert!(python.exists(), "{} is missing: scripts/setup python makes it", python.display());
     let program: String = blocks.iter().map(|block| format!("{}\nprint({MARK:?}, flush=True)\n", block.code)).collect();
-    // For the environment that clients need.
-    let inherited = server.program("psql");
-    let mut command = Command::new(python);
+    let mut command = python::client(server);
     command.args(["-W", "error", "-c", &program]).stdin(Stdio::null());
-    for (name, value) in inherited.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
     let printed = String::from_utf8(output(&mut command)).expect("the output is UTF-8");
     let mut outputs: Vec<String> = printed.split(&format!("{MARK}\n")).map(trimmed).collect();
     assert_eq!(outputs.pop().as_deref(), Some(""), "{printed}");
@@ -106,19 +95,12 @@ fn the_rust_of_the_page_works() {
     let mut client = database("rust");
     let seen = |client: &mut Client, items: &[i64]| client::who_has_seen(client, items).expect("filters are asked");
     assert_eq!(seen(&mut client, &[1001, 3050]), [1, 3]);
-    for (user_id, item) in [(3, 77), (4, 77), (4, 78)] {
-        assert_eq!(client::add(&mut client, user_id, item).expect("an item is added"), 1);
-    }
-    assert_eq!(seen(&mut client, &[77]), [3, 4]);
     let filter = client::filter(&mut client, 3).expect("a filter is read");
-    assert_eq!(client::store(&mut client, 5, &filter).expect("a filter is stored"), 1);
-    assert_eq!(client::copy(&mut client, &[6, 7], &filter).expect("filters are copied"), 2);
-    assert_eq!(seen(&mut client, &[3050]), [3, 5, 6, 7]);
-    let same: Vec<i32> = column(
-        &mut client,
-        "SELECT user_id FROM seen_by WHERE items = (SELECT items FROM seen_by WHERE user_id = 3) ORDER BY 1",
-    );
-    assert_eq!(same, [3, 5, 6, 7]);
-    let error = client::store(&mut client, 8, &filter[1..]).expect_err("a damaged filter is refused");
-    assert_eq!(common::state_of(&error), "22P03");
+    let more = filter.add_all([77]).expect("an item is added");
+    assert_eq!(client::store(&mut client, 5, &more).expect("a filter is stored"), 1);
+    assert_eq!(seen(&mut client, &[3050]), [3, 5]);
+    assert_eq!(seen(&mut client, &[77]), [5]);
+    let same = "SELECT user_id FROM seen_by WHERE items = (SELECT bloom_add(items, 77::bigint) FROM seen_by WHERE user_id = 3)";
+    assert_eq!(column::<i32>(&mut client, same), [5]);
+    assert!(client::filter(&mut client, 8).is_err());
 }

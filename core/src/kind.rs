@@ -181,6 +181,8 @@ impl<'a> Kind<'a> {
         match (self.is_none(), other.is_none()) {
             (true, _) => Some(other),
             (_, true) => Some(self),
+            // Most kinds have no name: memcmp takes 100 ns for empty names, as it loads from their dangling addresses.
+            _ if self.name.is_empty() && other.name.is_empty() => (self.tag == other.tag).then_some(self),
             _ => (self == other).then_some(self),
         }
     }

@@ -15,6 +15,7 @@ use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, Shape};
 use crate::pg::value::encoding;
 use crate::pg::value::row_type::version_of;
+use pg_bloom_core::error::InvalidParameter;
 use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::{Header, Layout, memory};
@@ -273,6 +274,5 @@ pub fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64> {
 /// Refuses a number that the filter's kind does not have.
 #[cold]
 pub fn out_of_range(kind: Kind<'_>) -> Error {
-    invalid_parameter(format!("element is out of range for a bloom filter of kind {kind}"))
-        .hint("Build the filter from elements of the wider type.")
+    pg_bloom_core::Error::from(InvalidParameter::OutOfRange(kind.to_string())).into()
 }

@@ -3,7 +3,7 @@
 //!
 //! | key kind | canonical bytes |
 //! |---|---|
-//! | numeric | [`decimal`]: plain decimal text without zeros at its end |
+//! | numeric | [`decimal`]: plain decimal text without zeros at its end; [`numeric`] reads other text |
 //! | jsonb | [`json`]: compact text |
 //! | array, row, range, multirange | [`members`]: a frame, and the canonical bytes of the members |
 //!
@@ -12,6 +12,7 @@
 pub mod decimal;
 pub mod json;
 pub mod members;
+pub mod numeric;
 pub mod scalar;
 mod sink;
 

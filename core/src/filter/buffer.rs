@@ -1,5 +1,7 @@
 //! Memory for results.
 
+use crate::memory;
+
 /// Memory that an operation writes its result into; the caller chooses how it is allocated.
 pub trait Buffer {
     /// A buffer of `len` zero bytes.
@@ -14,7 +16,7 @@ pub trait Buffer {
 
 impl Buffer for Vec<u8> {
     fn zeroed(len: usize) -> Self {
-        vec![0; len]
+        memory::zeroed(len)
     }
     fn bytes(&self) -> &[u8] {
         self

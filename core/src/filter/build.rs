@@ -21,6 +21,13 @@ pub struct Request {
     pub layout: Layout,
 }
 
+impl Default for Request {
+    /// Sized for what it gets, at [`sizing::DEFAULT_FPR`], in layout `blocked`.
+    fn default() -> Request {
+        Request { capacity: None, fpr: sizing::DEFAULT_FPR, layout: Layout::Blocked }
+    }
+}
+
 impl Request {
     /// The header of an empty filter with these parameters.
     ///

@@ -109,11 +109,13 @@ pub struct Header<'a> {
 
 impl<'a> Header<'a> {
     /// The header of a filter of no size, which has only a layout and a rate.
+    #[doc(hidden)]
     pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
         Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: Capacity::Unsized, fpr, kind: Kind::NONE }
     }
 
     /// The header of a filter of this size.
+    #[doc(hidden)]
     pub fn sized(size: Size, kind: Kind<'a>) -> Header<'a> {
         Header {
             layout: size.layout,
@@ -127,6 +129,7 @@ impl<'a> Header<'a> {
     }
 
     /// The shape, which decides the bits that an element sets.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn shape(&self) -> Shape {
         Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
@@ -153,11 +156,13 @@ impl<'a> Header<'a> {
     }
 
     /// Whether `elements` hashes take no more bytes than the dense payload: the rule of the canonical form.
+    #[doc(hidden)]
     pub fn fits_sparse(&self, elements: usize) -> bool {
         self.is_unsized() || elements as u64 * 8 <= self.payload_bytes()
     }
 
     /// Bytes before the payload.
+    #[doc(hidden)]
     pub fn prefix_bytes(&self) -> usize {
         HEADER_BYTES + self.kind.name.len().next_multiple_of(8)
     }
@@ -166,6 +171,7 @@ impl<'a> Header<'a> {
     ///
     /// # Errors
     /// [`TooLarge::Bytes`] if it would have more than `limit` bytes.
+    #[doc(hidden)]
     pub fn check_size(&self, limit: u64) -> Result<()> {
         self.check_bytes(self.dense_bytes(), limit)
     }
@@ -213,6 +219,7 @@ impl<'a> Header<'a> {
     }
 
     /// Overwrites the header of a dense value with this one, which must have the same length.
+    #[doc(hidden)]
     pub fn rewrite_dense(&self, value: &mut [u8]) {
         self.write(DENSE, value);
     }
@@ -225,11 +232,13 @@ impl<'a> Header<'a> {
     }
 
     /// A dense value without elements. Its payload starts at [`Header::prefix_bytes`].
+    #[doc(hidden)]
     pub fn dense<B: Buffer>(&self) -> B {
         self.allocate(DENSE, self.payload_bytes() as usize)
     }
 
     /// A sparse value with room for `elements` hashes.
+    #[doc(hidden)]
     pub fn sparse<B: Buffer>(&self, elements: usize) -> B {
         self.allocate(SPARSE, elements * 8)
     }

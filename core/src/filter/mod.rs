@@ -15,6 +15,7 @@
 //! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for an existing filter |
 //! | [`estimate`] | cardinality, present rate |
 //! | [`overfull`] | whether that rate is more than chance above the promise |
+//! | [`owned`] | a filter with its bytes, and all that a program does with one |
 
 pub mod buffer;
 pub mod build;
@@ -24,6 +25,7 @@ pub mod fold;
 pub mod header;
 pub mod merge;
 pub mod overfull;
+pub mod owned;
 pub mod partial;
 pub mod resize;
 pub mod set;

@@ -1,0 +1,254 @@
+//! Values of Rust as elements of filters: their key kind and their hash.
+
+use crate::canonical::members;
+use crate::canonical::numeric::Numeric;
+use crate::canonical::{Count, Sink, scalar};
+use crate::error::{InvalidParameter, KindMismatch, Result};
+use crate::hash::{Stream, hash};
+use crate::kind::{Kind, Tag, fit};
+use crate::layout::Layout;
+use std::borrow::Cow;
+
+/// An element. Two elements that PostgreSQL's `=` of their type holds equal have the same hash.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Element<'a> {
+    /// smallint, integer, bigint.
+    Integer(i64),
+    /// text, varchar, char(n) without its trailing blanks, an enum's label.
+    Text(Cow<'a, str>),
+    /// bytea.
+    Bytea(Cow<'a, [u8]>),
+    /// real, double precision.
+    Float(f64),
+    /// numeric.
+    Numeric(Numeric),
+    /// uuid.
+    Uuid([u8; 16]),
+    /// date: days since 2000-01-01.
+    Date(i32),
+    /// timestamp: microseconds since 2000-01-01.
+    Timestamp(i64),
+    /// timestamptz: microseconds since 2000-01-01 in UTC.
+    Timestamptz(i64),
+    /// boolean.
+    Boolean(bool),
+    /// time: microseconds since midnight.
+    Time(i64),
+    /// timetz: microseconds since midnight, and the zone in seconds west of UTC.
+    Timetz(i64, i32),
+    /// interval: months, days and microseconds.
+    Interval(i32, i32, i64),
+    /// An array.
+    Array(Array<'a>),
+}
+
+/// An array of elements of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array<'a> {
+    /// The name of its kind; empty if no member says which it is.
+    name: String,
+    lengths: Vec<i32>,
+    members: Vec<Option<Element<'a>>>,
+}
+
+impl<'a> Array<'a> {
+    /// An array of dimensions with these lengths and with the lower bound 1, from its members in order of storage; a
+    /// member that is `None` is NULL. One without members has no dimensions.
+    ///
+    /// # Errors
+    /// [`crate::Class::KindMismatch`] for members of different kinds; [`crate::Class::InvalidParameter`] for more or
+    /// fewer members than the lengths say, and for arrays in arrays, which PostgreSQL has as dimensions.
+    pub fn new(lengths: Vec<i32>, members: Vec<Option<Element<'a>>>) -> Result<Array<'a>> {
+        let mut known: Option<&Element<'a>> = None;
+        for member in members.iter().flatten() {
+            let (first, kind) = (known.get_or_insert(member), member.kind(Layout::Blocked));
+            if first.kind(Layout::Blocked) != kind {
+                let (a, b) = (first.kind(Layout::Blocked).to_string(), kind.to_string());
+                return Err(KindMismatch::Members { a, b }.into());
+            }
+        }
+        let counted = lengths.iter().try_fold(1i64, |count, &length| count.checked_mul(i64::from(length)));
+        let is_whole = if lengths.is_empty() { members.is_empty() } else { counted == Some(members.len() as i64) };
+        if !is_whole || matches!(known, Some(Element::Array(_))) {
+            return Err(InvalidParameter::Ragged.into());
+        }
+        let name = known.map_or(String::new(), |member| fit(format!("array of {}", member.kind(Layout::Blocked))));
+        Ok(Array { name, lengths: if members.is_empty() { Vec::new() } else { lengths }, members })
+    }
+
+    fn write(&self, into: &mut impl Sink) {
+        members::array(self.lengths.iter().map(|&length| (length, 1)), into);
+        for member in &self.members {
+            match member {
+                None => members::null(into),
+                Some(member) => {
+                    members::value(Count::of(|count| member.write(count)), into);
+                    member.write(into);
+                }
+            }
+        }
+    }
+}
+
+impl Element<'_> {
+    /// The same, with memory of its own.
+    pub fn into_owned(self) -> Element<'static> {
+        match self {
+            Element::Text(text) => Element::Text(text.into_owned().into()),
+            Element::Bytea(bytes) => Element::Bytea(bytes.into_owned().into()),
+            Element::Array(Array { name, lengths, members }) => {
+                let members = members.into_iter().map(|member| member.map(Element::into_owned)).collect();
+                Element::Array(Array { name, lengths, members })
+            }
+            Element::Integer(value) => Element::Integer(value),
+            Element::Float(value) => Element::Float(value),
+            Element::Numeric(value) => Element::Numeric(value),
+            Element::Uuid(value) => Element::Uuid(value),
+            Element::Date(value) => Element::Date(value),
+            Element::Timestamp(value) => Element::Timestamp(value),
+            Element::Timestamptz(value) => Element::Timestamptz(value),
+            Element::Boolean(value) => Element::Boolean(value),
+            Element::Time(value) => Element::Time(value),
+            Element::Timetz(value, zone) => Element::Timetz(value, zone),
+            Element::Interval(months, days, value) => Element::Interval(months, days, value),
+        }
+    }
+
+    /// The kind of a filter of this layout to which it is added first. An integer counts as bigint, a float as double
+    /// precision.
+    #[inline]
+    pub fn kind(&self, layout: Layout) -> Kind<'_> {
+        let (general, parquet) = match self {
+            Element::Integer(_) => (Tag::Integer, Tag::ParquetInt64),
+            Element::Text(_) => (Tag::Text, Tag::ParquetByteArray),
+            Element::Bytea(_) => (Tag::Bytea, Tag::ParquetByteArray),
+            Element::Float(_) => (Tag::Float, Tag::ParquetDouble),
+            Element::Numeric(_) => (Tag::Numeric, Tag::Numeric),
+            Element::Uuid(_) => (Tag::Uuid, Tag::ParquetFixed16),
+            Element::Date(_) => (Tag::Date, Tag::ParquetDate),
+            Element::Timestamp(_) => (Tag::Timestamp, Tag::ParquetTimestamp),
+            Element::Timestamptz(_) => (Tag::Timestamptz, Tag::ParquetTimestamptz),
+            Element::Boolean(_) => (Tag::Boolean, Tag::Boolean),
+            Element::Time(_) => (Tag::Time, Tag::Time),
+            Element::Timetz(..) => (Tag::Timetz, Tag::Timetz),
+            Element::Interval(..) => (Tag::Interval, Tag::Interval),
+            Element::Array(array) => return Kind { tag: Tag::Array, name: &array.name },
+        };
+        Kind::of(if layout == Layout::Parquet { parquet } else { general })
+    }
+
+    /// Its hash in filters of a kind and layout; `None` for a number that the kind doesn't have, as no such filter has
+    /// the element.
+    ///
+    /// # Errors
+    /// [`crate::Class::KindMismatch`] for another kind.
+    #[inline]
+    pub fn hash_in(&self, kind: Kind<'_>, layout: Layout) -> Result<Option<u64>> {
+        match (self, kind.tag) {
+            (Element::Integer(value), Tag::ParquetInt32) => {
+                return Ok(i32::try_from(*value).ok().map(|narrow| hash(&narrow.to_le_bytes())));
+            }
+            (Element::Float(value), Tag::ParquetFloat) => {
+                let narrow = *value as f32;
+                let is_exact = value.is_nan() || f64::from(narrow) == *value;
+                return Ok(is_exact.then(|| hash(&scalar::float32(narrow))));
+            }
+            // An array without members that tell its kind is of any.
+            (Element::Array(array), Tag::Array) if array.name.is_empty() => {}
+            _ if kind.meet(self.kind(layout)).is_none() => {
+                let element = self.kind(layout).to_string();
+                return Err(KindMismatch::Element { filter: kind.to_string(), element }.into());
+            }
+            _ => {}
+        }
+        Ok(Some(self.hash()))
+    }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        match self {
+            Element::Integer(value) => hash(&scalar::integer(*value)),
+            Element::Text(value) => hash(value.as_bytes()),
+            _ => Stream::of(|stream| self.write(stream)),
+        }
+    }
+
+    /// Writes its canonical bytes.
+    fn write(&self, into: &mut impl Sink) {
+        match self {
+            Element::Integer(value) => into.write(&scalar::integer(*value)),
+            Element::Text(value) => into.write(value.as_bytes()),
+            Element::Bytea(value) => into.write(value),
+            Element::Float(value) => into.write(&scalar::float(*value)),
+            Element::Numeric(value) => value.write(into),
+            Element::Uuid(value) => into.write(value),
+            Element::Date(days) => into.write(&scalar::date(*days)),
+            Element::Timestamp(time) | Element::Timestamptz(time) => into.write(&scalar::timestamp(*time)),
+            Element::Boolean(value) => into.write(&scalar::boolean(*value)),
+            Element::Time(time) => into.write(&scalar::time(*time)),
+            Element::Timetz(time, zone) => into.write(&scalar::timetz(*time, *zone)),
+            Element::Interval(months, days, time) => into.write(&scalar::interval(*months, *days, *time)),
+            Element::Array(array) => array.write(into),
+        }
+    }
+}
+
+macro_rules! elements {
+    ($($from:ty => $variant:ident),*) => {
+        $(impl<'a> From<$from> for Element<'a> {
+            fn from(value: $from) -> Element<'a> {
+                Element::$variant(value.into())
+            }
+        })*
+    };
+}
+
+elements! {
+    i64 => Integer, i32 => Integer, i16 => Integer, &'a str => Text, String => Text, &'a [u8] => Bytea, Vec<u8> => Bytea,
+    f64 => Float, f32 => Float, bool => Boolean, Numeric => Numeric, Array<'a> => Array
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Class;
+
+    fn hash_in(element: &Element<'_>, tag: Tag, layout: Layout) -> std::result::Result<Option<u64>, Class> {
+        element.hash_in(Kind::of(tag), layout).map_err(|error| error.class())
+    }
+
+    #[test]
+    fn numbers_have_the_widths_of_parquet() {
+        let parquet = |element: Element<'_>, tag| hash_in(&element, tag, Layout::Parquet);
+        assert_eq!(parquet(7i64.into(), Tag::ParquetInt32), Ok(Some(hash(&7i32.to_le_bytes()))));
+        assert_eq!(parquet(7i64.into(), Tag::ParquetInt64), Ok(Some(hash(&7i64.to_le_bytes()))));
+        assert_eq!(parquet((1i64 << 31).into(), Tag::ParquetInt32), Ok(None));
+        assert_eq!(parquet(1.5.into(), Tag::ParquetFloat), Ok(Some(hash(&1.5f32.to_le_bytes()))));
+        assert_eq!(parquet(0.1.into(), Tag::ParquetFloat), Ok(None));
+        assert_eq!(parquet(f64::NAN.into(), Tag::ParquetFloat), Ok(Some(hash(&scalar::float32(f32::NAN)))));
+        assert_eq!(parquet("a".into(), Tag::ParquetByteArray), parquet(b"a".as_slice().into(), Tag::ParquetByteArray));
+        assert_eq!(parquet("a".into(), Tag::Text), Err(Class::KindMismatch));
+        assert_eq!(hash_in(&7i64.into(), Tag::Text, Layout::Blocked), Err(Class::KindMismatch));
+    }
+
+    #[test]
+    fn arrays_are_whole_and_of_one_kind() {
+        let array = |lengths: &[i32], members: Vec<Option<Element<'static>>>| Array::new(lengths.to_vec(), members);
+        let class = |result: Result<Array<'_>>| result.map(drop).map_err(|error| error.class());
+        // ARRAY[1, NULL], as docs/format.md writes it.
+        let mut written = Vec::new();
+        array(&[2], vec![Some(1i64.into()), None]).expect("an array").write(&mut written);
+        let hex: String = written.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "010000000200000001000000010800000000000000010000000000000000");
+        assert_eq!(array(&[0], vec![]), array(&[], vec![]));
+        assert_eq!(class(array(&[2], vec![None])), Err(Class::InvalidParameter));
+        assert_eq!(class(array(&[], vec![None])), Err(Class::InvalidParameter));
+        assert_eq!(class(array(&[i32::MAX; 6], vec![None])), Err(Class::InvalidParameter));
+        assert_eq!(class(array(&[2], vec![Some(1i64.into()), Some("a".into())])), Err(Class::KindMismatch));
+        let inner = array(&[1], vec![Some(1i64.into())]).expect("an array");
+        assert_eq!(class(array(&[1], vec![Some(inner.clone().into())])), Err(Class::InvalidParameter));
+        let empty = Element::from(array(&[], vec![]).expect("an array"));
+        let kind = Element::from(inner);
+        assert!(empty.hash_in(kind.kind(Layout::Blocked), Layout::Blocked).is_ok_and(|hash| hash.is_some()));
+    }
+}

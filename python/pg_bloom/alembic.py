@@ -1,0 +1,24 @@
+"""Alembic: what autogenerate should know of filters. In env.py: `context.configure(…, **pg_bloom.alembic.options)`."""
+
+from typing import Any
+
+from .sqlalchemy import Bloom
+
+__all__ = ["include_object", "options", "render_item"]
+
+
+def include_object(object: Any, name: Any, type_: str, reflected: bool, compare_to: Any) -> bool:
+    """Leaves out the tables of filter sets, which no model describes."""
+    checks = object.constraints if type_ == "table" and reflected else []
+    return not any("bloom_set_check(" in str(getattr(check, "sqltext", "")) for check in checks)
+
+
+def render_item(type_: str, obj: Any, autogen_context: Any) -> Any:
+    """Writes the type of filters, and its import, into a migration."""
+    if type_ != "type" or not isinstance(obj, Bloom):
+        return False
+    autogen_context.imports.add("from pg_bloom.sqlalchemy import Bloom")
+    return "Bloom()"
+
+
+options = {"include_object": include_object, "render_item": render_item}

@@ -1,0 +1,80 @@
+"""Django: a field for filters, the lookup may_contain, indexes of the method bloom_filter, the extension's migration."""
+
+from typing import Any, Dict, Optional
+
+from django.contrib.postgres.indexes import PostgresIndex
+from django.contrib.postgres.operations import CreateExtension
+from django.db import models
+
+from . import Filter
+
+__all__ = ["BloomAgg", "BloomExtension", "BloomField", "BloomFilterIndex"]
+
+
+class BloomField(models.Field):
+    """A filter: Filter in Python."""
+
+    description = "Bloom filter"
+
+    def db_type(self, connection: Any) -> str:
+        return "bloom"
+
+    def get_prep_value(self, value: Any) -> Optional[str]:
+        value = super().get_prep_value(value)
+        return None if value is None else "\\x" + bytes(value).hex()
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Optional[Filter]:
+        return self.to_python(value)
+
+    def to_python(self, value: Any) -> Optional[Filter]:
+        if value is None or isinstance(value, Filter):
+            return value
+        return Filter(bytes.fromhex(value[2:]) if isinstance(value, str) else value)
+
+    def value_to_string(self, obj: Any) -> Any:
+        return self.get_prep_value(self.value_from_object(obj))
+
+
+@BloomField.register_lookup
+class MayContain(models.Lookup):
+    """`Model.objects.filter(seen__may_contain=x)`: rows whose filter may have the element, a value or an expression."""
+
+    lookup_name = "may_contain"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        filter, filter_params = self.process_lhs(compiler, connection)
+        element, element_params = self.process_rhs(compiler, connection)
+        return f"{filter} @> {element}", [*filter_params, *element_params]
+
+
+class BloomAgg(models.Aggregate):
+    """`BloomAgg("url")`, and with a capacity, a rate and a layout: the filter of a group's values."""
+
+    function = "bloom_agg"
+    output_field = BloomField()
+
+
+class BloomFilterIndex(PostgresIndex):
+    """An index USING bloom_filter, with its options: `BloomFilterIndex(fields=["url"], name="…", with_={"fpr": 0.001})`.
+    Operator classes are given by Django's `opclasses`."""
+
+    suffix = "bloom_filter"
+
+    def __init__(self, *expressions: Any, with_: Optional[Dict[str, Any]] = None, **kwargs: Any) -> None:
+        self.with_ = dict(with_ or {})
+        super().__init__(*expressions, **kwargs)
+
+    def deconstruct(self) -> Any:
+        path, args, kwargs = super().deconstruct()
+        return path, args, {**kwargs, "with_": self.with_} if self.with_ else kwargs
+
+    def get_with_params(self) -> Any:
+        return [f"{option} = {value}" for option, value in self.with_.items()]
+
+
+class BloomExtension(CreateExtension):
+    """The operation of a migration that installs pg_bloom."""
+
+    def __init__(self) -> None:
+        super().__init__("pg_bloom")

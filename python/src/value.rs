@@ -1,0 +1,336 @@
+//! Values of Python as elements.
+//!
+//! | in Python | key kind |
+//! |---|---|
+//! | bool | boolean |
+//! | int, and what has `__index__` | integer |
+//! | str | text |
+//! | bytes, bytearray, memoryview | bytea |
+//! | float | float |
+//! | decimal.Decimal | numeric |
+//! | uuid.UUID | uuid |
+//! | datetime.datetime without, with a zone | timestamp, timestamptz |
+//! | datetime.date | date |
+//! | datetime.time without, with a zone | time, timetz |
+//! | datetime.timedelta | interval |
+//! | list | array; of lists: of several dimensions |
+
+use crate::error::refuse;
+use pg_bloom_core::{Array, Element, Numeric};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PySlice, PyString, PyType};
+use std::ffi::{c_char, c_int};
+
+/// Days from the first of January of year 1, which is day 1, to that of 2000.
+const DAYS_TO_2000: i32 = 730_120;
+const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
+/// The most dimensions of an array of PostgreSQL.
+const MOST_DIMENSIONS: usize = 6;
+
+unsafe extern "C" {
+    // In the stable interface since 3.10; CPython 3.9 exports it as well.
+    fn PyUnicode_AsUTF8AndSize(unicode: *mut ffi::PyObject, size: *mut ffi::Py_ssize_t) -> *const c_char;
+    // In the stable interface of all versions: `c_int` becomes not 0 where the number doesn't fit.
+    fn PyLong_AsLongLongAndOverflow(value: *mut ffi::PyObject, overflow: *mut c_int) -> i64;
+}
+
+/// The types that Python's interface in C doesn't have, and days from which time is counted.
+struct Imported {
+    datetime: Py<PyType>,
+    date: Py<PyType>,
+    time: Py<PyType>,
+    timedelta: Py<PyType>,
+    uuid: Py<PyType>,
+    decimal: Py<PyType>,
+    /// 2000-01-01, without a zone and in UTC.
+    epochs: [Py<PyAny>; 2],
+}
+
+impl Imported {
+    fn get(py: Python<'_>) -> PyResult<&'static Imported> {
+        static IMPORTED: PyOnceLock<Imported> = PyOnceLock::new();
+        IMPORTED.get_or_try_init(py, || {
+            let module = py.import("datetime")?;
+            let import = |name: &str| -> PyResult<Py<PyType>> { Ok(module.getattr(name)?.cast_into()?.unbind()) };
+            let datetime = import("datetime")?;
+            let utc = module.getattr("timezone")?.getattr("utc")?;
+            let naive = datetime.bind(py).call1((2000, 1, 1))?;
+            let aware = datetime.bind(py).call1((2000, 1, 1, 0, 0, 0, 0, utc))?;
+            Ok(Imported {
+                datetime,
+                date: import("date")?,
+                time: import("time")?,
+                timedelta: import("timedelta")?,
+                uuid: py.import("uuid")?.getattr("UUID")?.cast_into()?.unbind(),
+                decimal: py.import("decimal")?.getattr("Decimal")?.cast_into()?.unbind(),
+                epochs: [naive.unbind(), aware.unbind()],
+            })
+        })
+    }
+}
+
+/// The element that a value is; `None` for Python's None.
+///
+/// # Errors
+/// TypeError for a value of a type that is no element; OverflowError for a number that no filter has; ValueError for a
+/// str that isn't Unicode, and for a list that isn't an array.
+#[inline]
+pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
+    Ok(Some(if let Ok(text) = value.cast_exact::<PyString>() {
+        utf8(text)?.into()
+    } else if value.is_exact_instance_of::<PyInt>() {
+        integer(value)?.into()
+    } else if value.is_none() {
+        return Ok(None);
+    } else {
+        other(value)?
+    }))
+}
+
+/// The text of a str, which keeps it.
+#[inline]
+fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    let mut size = 0;
+    // SAFETY: a str; the bytes are the str's own for as long as it lives, are UTF-8, and never change.
+    unsafe {
+        let bytes = PyUnicode_AsUTF8AndSize(text.as_ptr(), &mut size);
+        if bytes.is_null() {
+            return Err(PyErr::fetch(text.py()));
+        }
+        Ok(std::str::from_utf8_unchecked(std::slice::from_raw_parts(bytes.cast(), size as usize)))
+    }
+}
+
+#[inline]
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let mut overflow = 0;
+    // SAFETY: takes any object, and sets an error if it returns -1 without overflow.
+    let integer = unsafe { PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
+    if overflow != 0 {
+        return Err(PyOverflowError::new_err("int is out of range for kind integer, which has 64 bits"));
+    }
+    let error = if integer == -1 { PyErr::take(value.py()) } else { None };
+    error.map_or(Ok(integer), Err)
+}
+
+fn other<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Element<'a>> {
+    let py = value.py();
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(utf8(text)?.into());
+    }
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(value.is_true().into());
+    }
+    if let Ok(value) = value.cast::<PyFloat>() {
+        return Ok(value.value().into());
+    }
+    if let Ok(value) = value.cast::<PyBytes>() {
+        return Ok(value.as_bytes().into());
+    }
+    if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
+        return Ok(bytes(value)?.as_bytes().to_vec().into());
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return array(list);
+    }
+    let known = Imported::get(py)?;
+    let is = |of: &Py<PyType>| value.is_instance(of.bind(py));
+    if is(&known.datetime)? {
+        return moment(value, known);
+    }
+    if is(&known.date)? {
+        return Ok(Element::Date(value.call_method0("toordinal")?.extract::<i32>()? - DAYS_TO_2000));
+    }
+    if is(&known.uuid)? {
+        return Ok(Element::Uuid(value.getattr("bytes")?.extract()?));
+    }
+    if is(&known.decimal)? {
+        let text = value.str()?;
+        let text = utf8(&text)?;
+        // Signalling NaNs, and those with a sign and digits, are NaN.
+        let number = Numeric::parse(if text.contains('N') { "NaN" } else { text });
+        let refused = || PyOverflowError::new_err("Decimal is out of range for kind numeric");
+        return Ok(number.ok_or_else(refused)?.into());
+    }
+    if is(&known.time)? {
+        return time(value);
+    }
+    if is(&known.timedelta)? {
+        let (days, microseconds) = days_and_microseconds(value)?;
+        return Ok(Element::Interval(0, days, microseconds));
+    }
+    if value.hasattr("__index__")? {
+        return Ok(integer(&value.call_method0("__index__")?)?.into());
+    }
+    Err(PyTypeError::new_err(format!(
+        "a value of type {} cannot be an element of a bloom filter",
+        value.get_type().name()?
+    )))
+}
+
+/// The bytes of an object that has some.
+///
+/// # Errors
+/// TypeError for others.
+pub fn bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(bytes.clone());
+    }
+    Ok(PyMemoryView::from(value)?.call_method0("tobytes")?.cast_into()?)
+}
+
+/// Of a timedelta.
+fn days_and_microseconds(value: &Bound<'_, PyAny>) -> PyResult<(i32, i64)> {
+    let seconds: i64 = value.getattr("seconds")?.extract()?;
+    let microseconds: i64 = value.getattr("microseconds")?.extract()?;
+    Ok((value.getattr("days")?.extract()?, seconds * 1_000_000 + microseconds))
+}
+
+/// A datetime.
+fn moment<'a>(value: &Bound<'_, PyAny>, known: &Imported) -> PyResult<Element<'a>> {
+    let has_zone = !value.call_method0("utcoffset")?.is_none();
+    let (days, microseconds) = days_and_microseconds(&value.sub(&known.epochs[usize::from(has_zone)])?)?;
+    let since = i64::from(days) * MICROSECONDS_OF_DAY + microseconds;
+    Ok(if has_zone { Element::Timestamptz(since) } else { Element::Timestamp(since) })
+}
+
+fn time<'a>(value: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
+    let part = |name: &str| value.getattr(name)?.extract::<i64>();
+    let seconds = (part("hour")? * 60 + part("minute")?) * 60 + part("second")?;
+    let since = seconds * 1_000_000 + part("microsecond")?;
+    let offset = value.call_method0("utcoffset")?;
+    if offset.is_none() {
+        return Ok(Element::Time(since));
+    }
+    let (days, microseconds) = days_and_microseconds(&offset)?;
+    Ok(Element::Timetz(since, -(days * 86_400 + (microseconds / 1_000_000) as i32)))
+}
+
+fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
+    let (mut lengths, mut members) = (Vec::new(), Vec::new());
+    flatten(list, 0, &mut lengths, &mut members)?;
+    Ok(Array::new(lengths, members).map_err(refuse)?.into())
+}
+
+/// Appends the members of a list, which is `depth` deep in others. Lists of one depth have one length.
+fn flatten(
+    list: &Bound<'_, PyList>,
+    depth: usize,
+    lengths: &mut Vec<i32>,
+    members: &mut Vec<Option<Element<'_>>>,
+) -> PyResult<()> {
+    let ragged = || PyValueError::new_err("lists in a list must have one length and depth, as an array has");
+    let length = i32::try_from(list.len())?;
+    match lengths.get(depth) {
+        Some(&known) if known != length => return Err(ragged()),
+        Some(_) => {}
+        // Members were seen before that were no lists.
+        None if !members.is_empty() || depth == MOST_DIMENSIONS => return Err(ragged()),
+        None => lengths.push(length),
+    }
+    for member in list.iter() {
+        if let Ok(inner) = member.cast::<PyList>() {
+            flatten(inner, depth + 1, lengths, members)?;
+        } else if lengths.len() > depth + 1 {
+            return Err(ragged());
+        } else {
+            members.push(element(&member)?.map(Element::into_owned));
+        }
+    }
+    Ok(())
+}
+
+/// Calls `work` with the element that each of many values is, in order. A list is read in place; an array of numpy, a
+/// Series of pandas or polars and the like as a list.
+///
+/// # Errors
+/// Those of [`element`] and of `work`; TypeError for what isn't iterable.
+pub fn each(values: &Bound<'_, PyAny>, mut work: impl FnMut(Option<&Element<'_>>) -> PyResult<()>) -> PyResult<()> {
+    if values.is_instance_of::<PyString>() || values.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err(
+            "elements must be given as a list or another iterable, not as one str or bytes",
+        ));
+    }
+    if is_of_numpy(values)? && each_of_numpy(values, &mut work)? {
+        return Ok(());
+    }
+    let values = listed(values)?;
+    if let Ok(list) = values.cast::<PyList>() {
+        return list.iter().try_for_each(|value| work(element(&value)?.as_ref()));
+    }
+    for value in values.try_iter()? {
+        work(element(&value?)?.as_ref())?;
+    }
+    Ok(())
+}
+
+/// Does the same for an array of numpy whose integers or texts can be read as bytes. Returns false for another one.
+fn each_of_numpy(
+    values: &Bound<'_, PyAny>,
+    work: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
+) -> PyResult<bool> {
+    const CHUNK: usize = 1 << 14;
+    let dtype = values.getattr("dtype")?;
+    if values.getattr("ndim")?.extract::<usize>()? != 1 {
+        return Err(PyValueError::new_err("an array of elements must have one dimension"));
+    }
+    let (kind, width): (char, usize) = (dtype.getattr("kind")?.extract()?, dtype.getattr("itemsize")?.extract()?);
+    let (as_type, width) = match kind {
+        'i' | 'u' if width < 8 || kind == 'i' => ("<i8".to_owned(), 8),
+        'U' if width > 0 => (format!("<U{}", width / 4), width),
+        _ => return Ok(false),
+    };
+    let mut text = String::new();
+    for start in (0..values.len()?).step_by(CHUNK) {
+        let chunk = values.get_item(PySlice::new(values.py(), start as isize, (start + CHUNK) as isize, 1))?;
+        let chunk = chunk.call_method1("astype", (&as_type,))?.call_method0("tobytes")?;
+        for item in bytes(&chunk)?.as_bytes().chunks_exact(width) {
+            if kind == 'U' {
+                decode(item, &mut text)?;
+                work(Some(&text.as_str().into()))?;
+            } else {
+                work(item.first_chunk().map(|item| i64::from_le_bytes(*item).into()).as_ref())?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Decodes a text in UTF-32, little-endian, that ends before the zeros at its end.
+fn decode(item: &[u8], text: &mut String) -> PyResult<()> {
+    text.clear();
+    let characters = item.as_chunks::<4>().0;
+    let length = characters.iter().rposition(|character| *character != [0; 4]).map_or(0, |last| last + 1);
+    for character in &characters[..length] {
+        let character = char::from_u32(u32::from_le_bytes(*character));
+        text.push(character.ok_or_else(|| PyValueError::new_err("str is not Unicode: it has surrogates"))?);
+    }
+    Ok(())
+}
+
+/// Whether values are an array of numpy, whose answers are one as well.
+///
+/// # Errors
+/// What looking at its type raises.
+pub fn is_of_numpy(values: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let class = values.get_type();
+    Ok(class.name()? == "ndarray" && class.module()? == "numpy")
+}
+
+/// What isn't a list but can be made one quickly, as a list.
+fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if is_of_numpy(values)? && values.getattr("dtype")?.getattr("kind")?.eq("M")? {
+        // In other units tolist gives numbers.
+        let unit = if values.getattr("dtype")?.eq("datetime64[D]")? { "datetime64[D]" } else { "datetime64[us]" };
+        return values.call_method1("astype", (unit,))?.call_method0("tolist");
+    }
+    for method in ["tolist", "to_list"] {
+        if values.hasattr(method)? {
+            return values.call_method0(method);
+        }
+    }
+    Ok(values.clone())
+}

@@ -1,0 +1,195 @@
+"""What is refused, what warns, and what bytes and values from outside can do: an exception, never more. The arguments
+are archives of hostile bytes."""
+
+import copy
+import math
+import pickle
+import resource
+import sys
+import tarfile
+import uuid
+import warnings
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import IntEnum
+
+import numpy
+import polars
+
+from pg_bloom import Filter, Header, OverfullWarning
+
+ONE_OF_EACH = [
+    True, 1, "a", b"a", 1.5, Decimal("1.5"), uuid.UUID(int=1), date(2020, 1, 1), datetime(2020, 1, 1),
+    datetime(2020, 1, 1, tzinfo=timezone.utc), time(1), time(1, tzinfo=timezone.utc), timedelta(1), [1], ["a"],
+]  # fmt: skip
+
+
+def refused(exception, work, *words):
+    try:
+        result = work()
+    except exception as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError(f"{result} where {exception} was expected")
+
+
+def kinds():
+    """A value of another kind is refused, with both kinds; None is in no filter."""
+    filters = [Filter.build([value]) for value in ONE_OF_EACH]
+    for filter, held in zip(filters, ONE_OF_EACH):
+        assert held in filter and filter.contains_many([held, None]) == [True, False] and None not in filter
+        assert Filter.build([None, held]) == filter
+        for other, element in zip(filters, ONE_OF_EACH):
+            if element is held:
+                continue
+            both = filter.header.key_kind, other.header.key_kind
+            refused(TypeError, lambda: element in filter, *both)
+            refused(TypeError, lambda: filter.contains_many([element]), *both)
+            refused(TypeError, lambda: filter.add_all([element]), *both)
+            refused(TypeError, lambda: Filter.build([held, element]), *both)
+            refused(TypeError, lambda: filter | other, *both)
+    assert 1 not in Filter.build([]) and "a" not in Filter.build([])
+
+
+def equal_values():
+    """What is equal in SQL is one element."""
+    for first, second in [
+        (0.0, -0.0), (math.nan, -math.nan), (Decimal("1.0"), Decimal("1")), (Decimal("1e2"), Decimal(100)),
+        (Decimal("nan"), Decimal("snan")), (Decimal("-nan123"), Decimal("nan")), (1, IntEnum("One", "one").one),
+        (b"a", bytearray(b"a")), (b"a", memoryview(b"a")), (7, numpy.int16(7)), (7.5, numpy.float64(7.5)),
+        (time(tzinfo=timezone.utc), time(tzinfo=timezone(timedelta(0)))), ("a", numpy.str_("a")),
+    ]:  # fmt: skip
+        same = Filter.build([first])
+        assert second in same and same == Filter.build([second]), (first, second)
+    integers = Filter.build([[1, 2]])
+    assert [] not in integers and [None] not in integers and [[]] not in integers and [[1, 2]] not in integers
+    assert integers.add_all([[]]).contains_many([[], [[]]]) == [True, True]
+
+
+def invalid_values():
+    integers, texts = Filter.build([1]), Filter.build(["a"])
+    for value in 2**63, -(2**63) - 1:
+        refused(OverflowError, lambda: value in integers, "integer")
+    for value in "1e131072", "1e-16384", "1e999999":
+        refused(OverflowError, lambda: Filter.build([Decimal(value)]), "numeric")
+    refused(UnicodeEncodeError, lambda: "\ud800" in texts)
+    for value in {}, (), object(), 1j, len:
+        refused(TypeError, lambda: value in integers, type(value).__name__)
+    for value in [[1], [1, 2]], [1, [2]], [[1], 2], [[[[[[[1]]]]]]]:
+        refused(ValueError, lambda: Filter.build([value]))
+    refused(TypeError, lambda: Filter.build([[1, "a"]]), "integer", "text")
+    refused(ValueError, lambda: Filter.build([[]]), "without members")
+    recursive = []
+    recursive.append(recursive)
+    refused(ValueError, lambda: recursive in integers)
+    for values in "text", b"bytes", 5:
+        refused(TypeError, lambda: texts.contains_many(values))
+    refused(ValueError, lambda: Filter.build([], capacity=0), "capacity")
+    refused(ValueError, lambda: Filter.build([], fpr=0.7), "0.7")
+    refused(ValueError, lambda: Filter.build([], layout="other"), "other")
+    refused(ValueError, lambda: Filter.build([], capacity=2**62), "too large")
+    refused(ValueError, lambda: Filter.build([], capacity=2**32), "limit")
+    refused(ValueError, lambda: Filter.build([], 10) & Filter.build([], 10, 0.001) | texts, "parameters")
+    refused(TypeError, lambda: texts | b"bytes")
+
+    def failing():
+        yield 1
+        raise ArithmeticError("of the iterator")
+
+    refused(ArithmeticError, lambda: Filter.build(failing()), "of the iterator")
+
+
+def arrays():
+    """Arrays of numpy and Series: the answers of lists."""
+    numbers, texts = list(range(0, 60000, 3)), [f"é€😀{i}" for i in range(0, 60000, 3)]
+    for held in numbers, texts:
+        filter = Filter.build(held[::2], 10000)
+        expected = filter.contains_many(held)
+        for values in numpy.array(held), numpy.array(held, dtype=object), numpy.array(held * 2)[: len(held)]:
+            answers = filter.contains_many(values)
+            assert answers.dtype == bool and answers.tolist() == expected and answers.flags.writeable
+            assert Filter.build(values[::2], 10000) == filter
+        frame = polars.DataFrame({"x": held})
+        assert frame.filter(filter.contains_many(frame["x"]))["x"].to_list() == [
+            x for x, answer in zip(held, expected) if answer
+        ]
+    filter = Filter.build(numbers[:50])
+    for kind in "uint8", "int16", "uint32", "uint64", ">i8", ">u2":
+        assert filter.contains_many(numpy.array(numbers[:80], dtype=kind)).tolist() == filter.contains_many(numbers[:80])
+    refused(OverflowError, lambda: filter.contains_many(numpy.array([2**63], dtype="uint64")))
+    refused(ValueError, lambda: filter.contains_many(numpy.array([[1], [2]])), "dimension")
+    refused(TypeError, lambda: filter.contains_many(numpy.array(["a"])), "text", "integer")
+    refused(ValueError, lambda: Filter.build(["a"]).contains_many(numpy.array(["\ud800"])))
+    assert Filter.build([""]).contains_many(numpy.array(["", "a"])).tolist() == [True, False]
+    days = numpy.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
+    assert Filter.build([date(2020, 1, 1)]).contains_many(days).tolist() == [True, False]
+    for unit in "h", "ms", "ns":
+        moments = days.astype(f"datetime64[{unit}]")
+        assert Filter.build([datetime(2020, 1, 1)]).contains_many(moments).tolist() == [True, False]
+
+
+def objects():
+    filter = Filter.build(range(50), 100)
+    for other in pickle.loads(pickle.dumps(filter)), copy.deepcopy(filter), Filter(bytes(filter)), Filter(bytearray(bytes(filter))):
+        assert other == filter and hash(other) == hash(filter) and bytes(other) == bytes(filter)
+    assert filter != Filter.build(range(51), 100) and filter != bytes(filter)
+    assert isinstance(filter.header, Header) and filter.header == filter.header and "integer" in repr(filter)
+    assert filter.header.bytes == len(bytes(filter)) and "integer" in repr(filter.header)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Filter.build(range(100), 100)
+        assert not caught
+        Filter.build(range(1000), 100)
+        assert [warning.category for warning in caught] == [OverfullWarning] and "100" in str(caught[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        refused(OverfullWarning, lambda: filter.add_all(range(1000)))
+
+
+def hostile(archives):
+    """Bytes are refused, or are a filter that every method works with, or refuses."""
+    warnings.simplefilter("ignore", OverfullWarning)
+    seeds = [bytes(Filter.build([value] * 3 + [None], capacity)) for value in ONE_OF_EACH for capacity in (None, 9)]
+    seeds += [bytes(Filter.build(range(100), 60, 0.1, layout)) for layout in ("blocked", "classic", "parquet")]
+    damaged = [
+        seed[:place] + bytes([seed[place] ^ bit]) + seed[place + 1 :] for seed in seeds for place in range(60) for bit in (1, 128)
+        if place < len(seed)
+    ]  # fmt: skip
+    inputs = []
+    for file in archives:
+        with tarfile.open(file) as archive:
+            inputs += [archive.extractfile(member).read() for member in archive if member.isfile()]
+    accepted = 0
+    for data in seeds + damaged + inputs:
+        try:
+            filter = Filter(data)
+        except ValueError:
+            continue
+        accepted += 1
+        assert bytes(filter) == data and filter.header.bytes == len(data) and filter.cardinality >= 0 and 0 <= filter.fpr <= 1
+        works = [lambda value=value: filter.add_all([value]) for value in ONE_OF_EACH]
+        works += [lambda value=value: filter.contains_many([value, None]) for value in ONE_OF_EACH]
+        works += [lambda: filter | filter, lambda: filter & filter, lambda: filter.resize(), lambda: filter.resize(1000)]
+        for work in works:
+            try:
+                work()
+            except (TypeError, ValueError):
+                pass
+    assert len(inputs) > 100 and accepted > 500, (len(inputs), accepted)
+
+
+def without_memory():
+    """A filter for which there is no memory is a MemoryError."""
+    a, b = Filter.build([], 200_000_000), Filter.build([], 400_000_000)
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), resource.RLIM_INFINITY))
+    refused(MemoryError, lambda: a | b, "bytes")
+    refused(MemoryError, lambda: Filter.build(iter(range(100_000_000))))
+    assert 1 in Filter.build([1])
+
+
+for check in kinds, equal_values, invalid_values, arrays, objects:
+    check()
+hostile(sys.argv[1:])
+without_memory()
