@@ -201,6 +201,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["layout"],
             &["error"],
             &["sizing"],
+            &["element"],
             &["filter"],
             &["counting", "parquet", "set", "parts"],
             &["index"],
