@@ -160,8 +160,8 @@ impl Prepared {
     }
 }
 
-/// Runs `work` with a new snapshot, which sees what the transaction itself did, too: it is that of the calling query for
-/// all statements in it that see [`Sees::CallingQuery`].
+/// Runs `work` with a new snapshot, which sees what the transaction itself did, too: that of the calling query for all
+/// statements in it that see [`Sees::CallingQuery`].
 ///
 /// # Errors
 /// Those of `work`.
