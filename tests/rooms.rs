@@ -283,7 +283,15 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
             .iter()
             .position(|line| *line == closing || line.ends_with("}") && indent(line) == closing.len() - 1)
     };
-    (0..lines.len()).filter(|&i| is_function(lines[i])).filter_map(|i| Some((i + 1, end(i)? + 1))).collect()
+    // A declaration over several lines, as in a block of foreign functions.
+    let has_body = |start: usize| {
+        let last = lines[start..].iter().find(|line| line.ends_with(';') || line.ends_with('{') || line.ends_with('}'));
+        last.is_some_and(|line| !line.ends_with(';'))
+    };
+    (0..lines.len())
+        .filter(|&i| is_function(lines[i]) && has_body(i))
+        .filter_map(|i| Some((i + 1, end(i)? + 1)))
+        .collect()
 }
 
 #[test]

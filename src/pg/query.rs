@@ -1,5 +1,5 @@
-//! `SELECT *` of a table that stands for its parent, as the planner would make it of a query on the parent, and the rows
-//! of a function's result.
+//! `SELECT *` of a table that stands for its parent, as the planner would make it of a query on the parent, and the
+//! rows of a function's result.
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
