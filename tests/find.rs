@@ -1,5 +1,5 @@
-//! `bloom_find` and `bloom_find_all` return exactly the rows of the query on the parent, for exactly the callers who may
-//! run that query, whatever the tables below the parent look like.
+//! `bloom_find` and `bloom_find_all` return exactly the rows of the query on the parent, for exactly the callers who
+//! may run that query, whatever the tables below the parent look like.
 
 mod common;
 

@@ -341,8 +341,8 @@ fn figure(points: &[Point]) -> Picture {
     })
 }
 
-/// A scaling filter of RedisBloom for 1 %: layers from 10,000 elements on, each twice as large as the one before and with
-/// half its rate, the first with half of what was asked for; k = ⌈log2(1 / rate)⌉ and n · k / ln 2 bits.
+/// A scaling filter of RedisBloom for 1 %: layers from 10,000 elements on, each twice as large as the one before and
+/// with half its rate, the first with half of what was asked for; k = ⌈log2(1 / rate)⌉ and n · k / ln 2 bits.
 fn scaling(elements: f64) -> Point {
     let (mut left, mut capacity, mut rate) = (elements, 10_000.0, 0.005f64);
     let (mut bytes, mut absent) = (0.0, 1.0);
