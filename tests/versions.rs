@@ -27,6 +27,7 @@ fn versions_agree() {
     assert_eq!(between(&read("pg_bloom.control"), "\ndefault_version = '", "'"), [version]);
     // Those of the distribution, of the extension that it provides, and of the specification.
     assert_eq!(between(&read("META.json"), "\"version\": \"", "\""), [version, version, "1.0.0"]);
+    assert_eq!(between(&read("docs/cloudnativepg.yaml"), "/pg_bloom-extension:", "-pg"), [version, version]);
     let changes = read("CHANGELOG.md");
     let heading = changes.lines().next().expect("there are changes");
     assert!(
