@@ -65,12 +65,12 @@ pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     let parsed: *mut Stored = unsafe { reloptions::parse(options, validate, kind, &entries) };
     // SAFETY: null, or the options that were just made.
     let stored = unsafe { parsed.as_ref() };
-    if let Some(stored) = stored.filter(|stored| validate && stored.fpr != NO_FPR) {
-        if !is_possible(stored.fpr, MAX_PART_FPR) {
-            let hint = "It is the share of all ranges that are read unnecessarily for an absent key. \
-                Leave it out for the default.";
-            return Err(refused(format!("option \"fpr\" is {}", stored.fpr)).hint(hint));
-        }
+    if let Some(stored) = stored.filter(|stored| validate && stored.fpr != NO_FPR)
+        && !is_possible(stored.fpr, MAX_PART_FPR)
+    {
+        let hint = "It is the share of all ranges that are read unnecessarily for an absent key. \
+            Leave it out for the default.";
+        return Err(refused(format!("option \"fpr\" is {}", stored.fpr)).hint(hint));
     }
     Ok(parsed.cast())
 }

@@ -26,7 +26,7 @@ impl Set {
         while let Some(first) = rest.first() {
             if self.known.depth.get().is_none() {
                 let all = 0..=self.known.form.bits;
-                self.read_at(&rest[..1], all, &mut vec![None], |_, _| Ok(()))?;
+                self.read_at(&rest[..1], all, &mut [None], |_, _| Ok(()))?;
             }
             let depth =
                 self.known.depth.get().ok_or_else(|| self.missing(tree::covering(first.hash, tree::FIRST_DEPTH)))?;
