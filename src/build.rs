@@ -28,7 +28,8 @@ fn from_array(call: &Call) -> Outcome {
         return Ok(None);
     }
     let key = element.key(&header, "bloom_from_array")?;
-    let hashes = hashes(&elements(call, 0, *oid), &key)?;
+    // SAFETY: the type is that of the array's elements.
+    let hashes = unsafe { hashes(&elements(call, 0, *oid), &key)? };
     let header = if hashes.is_empty() { header } else { Header { kind: key.kind, ..header } };
     let filter: PgBuffer = build::from_hashes(&header, &hashes, settings::max_filter_bytes())?;
     // Without a capacity it has the size that it needs.
@@ -45,7 +46,8 @@ fn add(call: &Call) -> Outcome {
     let type_of_element = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let key = type_of_element.key(&view.header, "bloom_add")?;
-    let hash = hash_to_add(&key, element)?;
+    // SAFETY: the type is that of the argument.
+    let hash = unsafe { hash_to_add(&key, element)? };
     if build::contains(&view, hash) {
         return Ok(call.datum(0));
     }
@@ -58,7 +60,8 @@ fn add_all(call: &Call) -> Outcome {
     let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let (element, oid) = ElementType::remembered_of_array(call, 1)?;
     let key = element.key(&view.header, "bloom_add_all")?;
-    let hashes = hashes(&elements(call, 1, *oid), &key)?;
+    // SAFETY: the type is that of the array's elements.
+    let hashes = unsafe { hashes(&elements(call, 1, *oid), &key)? };
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
@@ -74,7 +77,8 @@ fn shard(call: &Call) -> Outcome {
         invalid_parameter(format!("number of shards must be at least 1, not {shards}"))
             .hint("Give the number of filters that the elements are spread over.")
     })?;
-    let hash = element_type.hasher(Layout::Blocked).hash(element);
+    // SAFETY: the type is that of the argument.
+    let hash = unsafe { element_type.hasher(Layout::Blocked).hash(element) };
     Ok(hash.map(|hash| Datum::from(hash::shard(hash, shards) as i32)))
 }
 

@@ -38,7 +38,9 @@ fn add(call: &Call) -> Outcome {
     let element_type = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
     let key = element_type.key(&counting.header, "counting_bloom_add")?;
-    finish(call, counting.add(key.kind, &[hash_to_add(&key, element)?]).during("counting_bloom_add")?)
+    // SAFETY: the type is that of the argument.
+    let hash = unsafe { hash_to_add(&key, element)? };
+    finish(call, counting.add(key.kind, &[hash]).during("counting_bloom_add")?)
 }
 
 /// `counting_bloom_remove(filter, element)`.
@@ -46,7 +48,9 @@ fn remove(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
     let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
-    let hash = element_type.key(&counting.header, "counting_bloom_remove")?.hasher.hash(element);
+    let hasher = element_type.key(&counting.header, "counting_bloom_remove")?.hasher;
+    // SAFETY: the type is that of the argument.
+    let hash = unsafe { hasher.hash(element) };
     let removed: Option<PgBuffer> = hash.and_then(|hash| counting.remove(&[hash]));
     Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
 }
@@ -59,7 +63,8 @@ fn array_hashes<'a>(
     function: &str,
 ) -> Result<(Kind<'a>, Vec<u64>)> {
     let key: Key<'a> = element.key(header, function)?;
-    let hashes = elements(call, 1, *oid).into_iter().map(|element| hash_to_add(&key, element));
+    // SAFETY: the type is that of the array's elements.
+    let hashes = elements(call, 1, *oid).into_iter().map(|element| unsafe { hash_to_add(&key, element) });
     Ok((key.kind, memory::try_collect(hashes)?))
 }
 

@@ -17,7 +17,7 @@
 
 use crate::pg::call::Element;
 use crate::pg::memory::CACHE_LINE;
-use crate::pg::storage::buffer::{Pin, Shared};
+use crate::pg::storage::buffer::{SharedTablePage, TablePage};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::version::{self, attribute};
 use pg_bloom_core::simd;
@@ -54,7 +54,8 @@ const ROW_START: usize = 128;
 const MOST_ROWS: usize = (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_of(ALIGNMENT) + LINE);
 
 /// Where a column is in the rows of a table.
-pub struct RowColumn {
+pub struct RowColumn<'r> {
+    table: Relation<'r>,
     before: Vec<Place>,
     own: Place,
     by_value: bool,
@@ -79,18 +80,17 @@ pub enum Found {
     Unknown,
 }
 
-impl RowColumn {
+impl<'r> RowColumn<'r> {
     /// The column of a table that an index is on; `None` where it is on an expression, where the table is kept by
     /// another access method, and where PostgreSQL may remove rows that a snapshot still sees, since it has to notice
     /// that itself (`old_snapshot_threshold`, before version 17).
-    pub fn of_index(index: Relation, table: Relation) -> Option<RowColumn> {
+    pub fn of_index(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
         let number = usize::try_from(index.column_number()).ok().filter(|&number| number > 0)?;
-        // SAFETY: reads what an open table has.
-        let is_heap = unsafe { std::ptr::eq((*table.raw()).rd_tableam, pg_sys::GetHeapamTableAmRoutine()) };
-        if !is_heap || version::may_snapshots_be_too_old() {
+        assert_eq!(index.table(), table.oid(), "the table of the index");
+        if !table.is_heap() || version::may_snapshots_be_too_old() {
             return None;
         }
-        // SAFETY: the descriptor has at least as many columns as the number of one.
+        // SAFETY: the descriptor has at least as many columns as the number of one that an index of the table is on.
         let column = |i| unsafe { attribute((*table.raw()).rd_att, i) };
         let place = |i| Place {
             len: column(i).attlen,
@@ -103,11 +103,17 @@ impl RowColumn {
         };
         let own = number - 1;
         Some(RowColumn {
+            table,
             before: (0..own).map(place).collect(),
             own: place(own),
             by_value: column(own).attbyval,
             has_default_for_older: column(own).atthasmissing,
         })
+    }
+
+    /// A page of the table, which must have it.
+    pub fn page(&self, page: u32) -> TablePage<'r> {
+        TablePage::read(self.table, page)
     }
 
     /// What a row has.
@@ -197,15 +203,19 @@ impl Row<'_> {
 
 /// A page of a table that nobody changes.
 pub struct HeapPage<'p> {
-    start: *const u8,
-    _lock: Shared<'p>,
+    page: SharedTablePage<'p>,
     roots: OnceCell<[u16; MOST_ROWS]>,
 }
 
 impl<'p> HeapPage<'p> {
     /// The page in this buffer.
-    pub fn lock(pin: &'p Pin) -> HeapPage<'p> {
-        HeapPage { start: pin.start(), _lock: pin.shared(), roots: OnceCell::new() }
+    pub fn lock(page: &'p TablePage<'_>) -> HeapPage<'p> {
+        HeapPage { page: page.shared(), roots: OnceCell::new() }
+    }
+
+    #[inline(always)]
+    fn start(&self) -> *const u8 {
+        self.page.start()
     }
 
     /// A field of the page, of two or four bytes, or one.
@@ -214,7 +224,7 @@ impl<'p> HeapPage<'p> {
         assert!(at.is_multiple_of(size_of::<T>()) && at + size_of::<T>() <= PAGE_BYTES);
         // SAFETY: within the page, which the lock keeps, and aligned as the page is. Callers read integers; hint bits
         // are set by storing a whole one.
-        unsafe { self.start.add(at).cast::<T>().read_volatile() }
+        unsafe { self.start().add(at).cast::<T>().read_volatile() }
     }
 
     /// How many lines there are.
@@ -229,7 +239,7 @@ impl<'p> HeapPage<'p> {
         let at = PAGE_HEADER + line * LINE;
         if at + LINE <= PAGE_BYTES {
             let (start, ..) = parts_of_line(self.field(at));
-            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.start, start + byte));
+            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.start(), start + byte));
         }
     }
 
@@ -254,7 +264,7 @@ impl<'p> HeapPage<'p> {
             return None;
         }
         // SAFETY: both are in the row, behind its header, where nothing is changed under the lock.
-        let bytes = |from: usize, to: usize| unsafe { std::slice::from_raw_parts(self.start.add(from), to - from) };
+        let bytes = |from: usize, to: usize| unsafe { std::slice::from_raw_parts(self.start().add(from), to - from) };
         Some(Row { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
     }
 
@@ -278,7 +288,7 @@ impl<'p> HeapPage<'p> {
             let mut roots = [0; MOST_ROWS];
             if self.lines() <= MOST_ROWS {
                 // SAFETY: the page is locked, and there is room for that many.
-                unsafe { pg_sys::heap_get_root_tuples(self.start.cast_mut().cast(), roots.as_mut_ptr()) };
+                unsafe { pg_sys::heap_get_root_tuples(self.start().cast_mut().cast(), roots.as_mut_ptr()) };
             }
             roots
         });

@@ -21,7 +21,8 @@ fn input(_: &Call) -> Outcome {
 /// `bloom_key(element)`.
 fn key(call: &Call) -> Outcome {
     let Some(element) = call.element(0) else { return Ok(None) };
-    let key = ElementType::remembered(call, 0)?.probe_key(Some(element));
+    // SAFETY: the type is that of the argument.
+    let key = unsafe { ElementType::remembered(call, 0)?.probe_key(Some(element)) };
     Ok(Some(PgBuffer::copy_of(&key.to_bytes()).into_datum()))
 }
 
@@ -30,14 +31,16 @@ fn key(call: &Call) -> Outcome {
 fn keys(call: &Call) -> Outcome {
     let (element_type, oid) = ElementType::remembered_of_array(call, 0)?;
     let elements = elements(call, 0, *oid);
-    let value = |element| PgBuffer::copy_of(&element_type.probe_key(element).to_bytes()).into_datum();
+    // SAFETY: the type is that of the array's elements.
+    let value = |element| PgBuffer::copy_of(&unsafe { element_type.probe_key(element) }.to_bytes()).into_datum();
     let mut keys = memory::collect(elements.into_iter().map(|element| Element { datum: value(Some(element)) }));
     if keys.is_empty() {
         memory::push(&mut keys, Element { datum: value(None) });
     }
     let function = call.function()?;
     let [array, key] = [c"_bloom_key", c"bloom_key"].map(|name| catalog::type_beside(function, name));
-    Ok(Some(array_of(array, key, keys)))
+    // SAFETY: they are values of that type.
+    Ok(Some(unsafe { array_of(array, key, keys) }))
 }
 
 /// `bloom_contains_key(filter, key)`, `filter @=> key`: what `filter @> element` is.

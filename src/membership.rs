@@ -45,28 +45,34 @@ impl ArrayProbeSite {
 
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument
 /// 0; `until` is an answer after which the others aren't needed. `None` if the filter is NULL.
-fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
-    let site = ArrayProbeSite::of(call)?;
+fn probe_array(
+    call: &Call,
+    site: &mut ArrayProbeSite,
+    until: Option<bool>,
+) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
     let elements = elements(call, 1, site.oid);
     let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
     let key = site.element.key(filter.header(), Bloom::CONTAINS)?;
-    let hashes = memory::collect(elements.iter().map(|&element| key.hasher.hash(element)));
+    // SAFETY: the type is that of the array's elements.
+    let hashes = memory::collect(elements.iter().map(|&element| unsafe { key.hasher.hash(element) }));
     let answers = filter.contains_each(&hashes, until)?;
     Ok(Some((elements, answers)))
 }
 
 /// `bloom_contains_any(filter, elements)`, which one "yes" decides, and `bloom_contains_all`, which one "no" does.
 fn decided_by(call: &Call, answer: bool) -> Outcome {
-    Ok(probe_array(call, Some(answer))?.map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
+    let site = ArrayProbeSite::of(call)?;
+    Ok(probe_array(call, site, Some(answer))?.map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
 }
 
 /// The elements of an array for which the filter gives this answer, in their order.
 fn elements_answered(call: &Call, wanted: bool) -> Outcome {
-    let Some((mut elements, answers)) = probe_array(call, None)? else { return Ok(None) };
+    let site = ArrayProbeSite::of(call)?;
+    let Some((mut elements, answers)) = probe_array(call, site, None)? else { return Ok(None) };
     let mut answers = answers.into_iter();
     elements.retain(|_| answers.next() == Some(wanted));
-    let site = ArrayProbeSite::of(call)?;
-    Ok(Some(array_of(site.array, site.oid, elements)))
+    // SAFETY: they are elements of such an array.
+    Ok(Some(unsafe { array_of(site.array, site.oid, elements) }))
 }
 
 /// `bloom_query(filter, element)`.

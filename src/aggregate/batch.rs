@@ -34,7 +34,7 @@ impl BloomState {
         }
         let len = self.len;
         // SAFETY: there is room for another hash after `len` ones.
-        unsafe { self.head.add(1).cast::<u64>().add(len as usize).write(hash) };
+        unsafe { self.behind_head().cast::<u64>().add(len as usize).write(hash) };
         self.len = len + 1;
     }
 

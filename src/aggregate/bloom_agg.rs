@@ -31,7 +31,8 @@ impl Aggregate for BloomAgg {
 #[inline(always)]
 fn another_row(call: &Call) -> Option<Datum> {
     let site = call.recalled::<CallSite<BloomAgg>>()?;
-    let mut state = BloomState::argument_at_once(call, 0)?;
+    // SAFETY: argument 0 is the state.
+    let mut state = unsafe { BloomState::argument_at_once(call, 0)? };
     let hash = site.hash_at_once(call, state.params())?;
     state.push_at_once(hash).then(|| state.into_datum())
 }
@@ -50,11 +51,13 @@ fn combine(call: &Call) -> Outcome {
 /// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    BloomState::argument(call, 0)?.map(|mut state| state.serialise()).transpose()
+    // SAFETY: argument 0 is the state.
+    unsafe { BloomState::argument(call, 0)? }.map(|mut state| state.serialise()).transpose()
 }
 
 pg_functions! {
-    bloom_agg_transition => transition::<BloomAgg>, first another_row;
+    // SAFETY: what it uses needs nothing of PostgreSQL, and can't fail.
+    bloom_agg_transition => transition::<BloomAgg>, first unsafe another_row;
     bloom_agg_combine => combine;
     bloom_agg_serialise => serialise;
     bloom_agg_deserialise => deserialise::<BloomState>;

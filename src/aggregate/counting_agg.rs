@@ -25,7 +25,8 @@ impl Aggregate for CountingBloomAgg {
 
 /// `counting_bloom_union_agg_transition(state, filter)`.
 fn union_transition(call: &Call) -> Outcome {
-    let state = CountingState::argument(call, 0)?;
+    // SAFETY: argument 0 is the state.
+    let state = unsafe { CountingState::argument(call, 0)? };
     if state.is_none() {
         call.require_aggregate()?;
     }
@@ -62,7 +63,8 @@ fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
 /// `counting_bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    Ok(CountingState::argument(call, 0)?.map(|mut state| state.filter()))
+    // SAFETY: argument 0 is the state.
+    Ok(unsafe { CountingState::argument(call, 0)? }.map(|mut state| state.filter()))
 }
 
 pg_functions! {

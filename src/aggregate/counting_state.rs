@@ -16,6 +16,7 @@ use crate::filter_type::CountingBloom;
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
+use crate::pg::memory::Context;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::counting::{self, Counting, counters};
 use pg_bloom_core::{Header, Kind};
@@ -48,10 +49,11 @@ unsafe impl Head for CountingHead {
 pub type CountingState = Group<CountingHead>;
 
 impl ElementState for CountingState {
-    fn new(context: pg_sys::MemoryContext, params: Params) -> CountingState {
+    fn new(context: Context<'_>, params: Params) -> CountingState {
         let (tag, value) = (Tag::Counting, std::ptr::null_mut());
         let head = CountingHead { tag, is_borrowed: false, len: 0, params, value, batch: [0; BATCH] };
-        Group::allocate(context, size_of::<CountingHead>(), head)
+        // SAFETY: a state is made in memory that is its group's, or outlives the call that reads it.
+        unsafe { Group::allocate(context, size_of::<CountingHead>(), head) }
     }
 
     #[inline(always)]
@@ -76,10 +78,9 @@ impl ElementState for CountingState {
         Ok(())
     }
 
-    fn deserialised(value: Value<'_>) -> Result<CountingState> {
+    fn deserialised(call: &Call, value: Value<'_>) -> Result<CountingState> {
         let filter = Counting::parse(value.bytes())?;
-        // SAFETY: reading a global that is always set.
-        let context = unsafe { pg_sys::CurrentMemoryContext };
+        let context = call.context();
         let mut state = CountingState::new(context, allocate(context, &filter.header));
         if !filter.header.kind.is_none() {
             (state.value, state.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
@@ -136,7 +137,7 @@ impl CountingState {
 
     /// Makes counters for the first elements.
     #[inline(never)]
-    fn make_counters(&mut self, context: pg_sys::MemoryContext) {
+    fn make_counters(&mut self, context: Context<'_>) {
         let bytes = counting::stored_bytes(self.params()) as usize;
         self.value = PgBuffer::zeroed_in(context, bytes).into_pointer();
     }

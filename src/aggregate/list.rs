@@ -1,12 +1,13 @@
 //! A list that grows, in a memory context.
 
+use crate::pg::memory::Context;
 use pg_bloom_core::filter::set::List;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
 
 /// Items in a memory context, which live until they are freed or it ends. Nothing is dropped, so no item may need it.
 pub struct PgList<T> {
-    context: pg_sys::MemoryContext,
+    context: Context<'static>,
     items: *mut T,
     len: usize,
     room: usize,
@@ -14,7 +15,7 @@ pub struct PgList<T> {
 
 impl<T> PgList<T> {
     /// An empty list with room for `room` items, in a context that outlives the list.
-    pub fn new_in(context: pg_sys::MemoryContext, room: usize) -> PgList<T> {
+    pub fn new_in(context: Context<'static>, room: usize) -> PgList<T> {
         const { assert!(!std::mem::needs_drop::<T>()) };
         let mut list = PgList { context, items: std::ptr::null_mut(), len: 0, room: 0 };
         if room > 0 {
@@ -26,12 +27,12 @@ impl<T> PgList<T> {
     /// Makes room for `room` items in all.
     #[inline(never)]
     fn grow(&mut self, room: usize) {
-        let bytes = room * size_of::<T>();
+        let bytes = room.saturating_mul(size_of::<T>());
         // SAFETY: the context outlives the list, and repalloc keeps the items. Both raise an error where
         // there is no memory.
         self.items = unsafe {
             if self.items.is_null() {
-                pg_sys::MemoryContextAllocHuge(self.context, bytes).cast()
+                pg_sys::MemoryContextAllocHuge(self.context.raw(), bytes).cast()
             } else {
                 pg_sys::repalloc_huge(self.items.cast(), bytes).cast()
             }

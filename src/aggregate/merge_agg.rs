@@ -11,7 +11,8 @@ use crate::pg::call::error::Outcome;
 use pg_bloom_core::filter::set::Operation;
 
 fn transition(call: &Call, operation: Operation) -> Outcome {
-    let state = SetState::argument(call, 0)?;
+    // SAFETY: argument 0 is the state.
+    let state = unsafe { SetState::argument(call, 0)? };
     call.require_aggregate()?;
     let Some(view) = argument::<Bloom>(call, 1)? else {
         return Ok(state.map(SetState::into_datum));
@@ -32,7 +33,8 @@ fn combine(call: &Call, operation: Operation) -> Outcome {
 /// `bloom_merge_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    SetState::argument(call, 0)?.map(|mut state| state.serialise(call)).transpose()
+    // SAFETY: argument 0 is the state.
+    unsafe { SetState::argument(call, 0)? }.map(|mut state| state.serialise(call)).transpose()
 }
 
 /// `bloom_merge_agg_deserialise(bytes, internal)`.
@@ -44,7 +46,8 @@ fn deserialise(call: &Call) -> Outcome {
 /// `bloom_union_agg_final(state)`.
 fn finish_union(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    match SetState::argument(call, 0)? {
+    // SAFETY: argument 0 is the state.
+    match unsafe { SetState::argument(call, 0)? } {
         Some(mut state) => overfull::finish::<Bloom>(call, overfull::MERGED, state.finish(call)?),
         None => empty_bloom().map(Some),
     }
@@ -53,7 +56,8 @@ fn finish_union(call: &Call) -> Outcome {
 /// `bloom_intersection_agg_final(state)`.
 fn finish_intersection(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    let state = SetState::argument(call, 0)?;
+    // SAFETY: argument 0 is the state.
+    let state = unsafe { SetState::argument(call, 0)? };
     state.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
 }
 

@@ -2,20 +2,20 @@
 
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
+use crate::pg::memory::{self, Context};
 use pg_bloom_core::{Header, Kind};
-use pgrx::pg_sys;
 
 /// The header of the filters being built, in memory of PostgreSQL's; its kind is that of the elements, even if there
 /// are none yet.
 pub type Params = *const Header<'static>;
 
 /// Parameters that live as long as `context`.
-pub fn allocate(context: pg_sys::MemoryContext, header: &Header<'_>) -> Params {
+pub fn allocate(context: Context<'_>, header: &Header<'_>) -> Params {
     let name = header.kind.name;
     // SAFETY: the allocation has room for the parameters and the name after them, which is valid UTF-8.
     unsafe {
         let bytes = size_of::<Header<'static>>() + name.len();
-        let params: *mut Header<'static> = pg_sys::MemoryContextAlloc(context, bytes).cast();
+        let params: *mut Header<'static> = memory::allocate(context, bytes).cast();
         let copy: *mut u8 = params.add(1).cast();
         std::ptr::copy_nonoverlapping(name.as_ptr(), copy, name.len());
         let name = std::str::from_utf8_unchecked(std::slice::from_raw_parts(copy, name.len()));

@@ -8,7 +8,7 @@
 //! In a stored value blocks begin where the header ends, and nearly always lie on two cache lines each. While bits are
 //! set each is on one: half as many misses. The payload is copied behind its header when the filter is finished.
 
-use crate::pg::memory;
+use crate::pg::memory::{self, Context};
 use pg_bloom_core::interrupt;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
@@ -30,21 +30,21 @@ pub struct Payload {
 
 impl Payload {
     /// `len` zero bytes.
-    pub fn zeroed_in(context: pg_sys::MemoryContext, len: usize) -> Payload {
+    pub fn zeroed_in(context: Context<'_>, len: usize) -> Payload {
         let mut payload = Payload::allocate_in(context, len);
         interrupt::zero(&mut payload);
         payload
     }
 
     /// A copy of these bytes.
-    pub fn copied_in(context: pg_sys::MemoryContext, bytes: &[u8]) -> Payload {
+    pub fn copied_in(context: Context<'_>, bytes: &[u8]) -> Payload {
         let mut payload = Payload::allocate_in(context, bytes.len());
         interrupt::copy(&mut payload, bytes);
         payload
     }
 
     /// `len` bytes that are still to be written.
-    fn allocate_in(context: pg_sys::MemoryContext, len: usize) -> Payload {
+    fn allocate_in(context: Context<'_>, len: usize) -> Payload {
         let (memory, prefix) = memory::allocate_aligned(context, size_of::<Prefix>() + len, size_of::<Prefix>());
         // SAFETY: the allocation has room for the prefix and, on a cache line of its own, the payload.
         unsafe {

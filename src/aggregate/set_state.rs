@@ -7,6 +7,7 @@ use super::tag::{Group, Head, Tag};
 use crate::error::During;
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
+use crate::pg::memory::Context;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use crate::settings;
 use pg_bloom_core::filter::set::{Memory, Operation, Parts, Set};
@@ -21,10 +22,21 @@ fn aggregate(operation: Operation) -> &'static str {
     }
 }
 
-/// A memory context.
-struct Context(pg_sys::MemoryContext);
+/// The memory of an aggregate, where the state and the filters in it are kept.
+struct Merging(Context<'static>);
 
-impl Memory for Context {
+impl Merging {
+    /// That of this call.
+    ///
+    /// # Errors
+    /// 55000 outside an aggregate.
+    fn of(call: &Call) -> Result<Merging> {
+        // SAFETY: it is used for this call, and by what is kept there.
+        Ok(Merging(unsafe { Context::new(call.require_aggregate()?.raw()) }))
+    }
+}
+
+impl Memory for Merging {
     type Bits = Payload;
     type List<T> = PgList<T>;
 
@@ -59,7 +71,7 @@ unsafe impl Head for SetHead {
 
 enum Merged {
     /// Filters that this process was given.
-    Own(Set<Context>),
+    Own(Set<Merging>),
     /// What another process handed over, read in place.
     Handed(*mut pg_sys::varlena),
 }
@@ -73,8 +85,8 @@ impl SetState {
     /// # Errors
     /// 55000 outside an aggregate.
     pub fn new(call: &Call, operation: Operation) -> Result<SetState> {
-        let context = call.require_aggregate()?;
-        Ok(SetState::with(context, Merged::Own(Set::new(&mut Context(context), operation))))
+        let mut memory = Merging::of(call)?;
+        Ok(SetState::with(memory.0, Merged::Own(Set::new(&mut memory, operation))))
     }
 
     /// A state that another process serialised, which is read in place: `value` must outlive it.
@@ -84,25 +96,24 @@ impl SetState {
     pub fn handed(call: &Call, value: Value<'_>) -> Result<SetState> {
         call.require_aggregate()?;
         Parts::parse(&value)?;
-        // SAFETY: reading a global that is always set.
-        let context = unsafe { pg_sys::CurrentMemoryContext };
-        Ok(SetState::with(context, Merged::Handed(value.into_datum().cast_mut_ptr())))
+        Ok(SetState::with(call.context(), Merged::Handed(value.into_datum().cast_mut_ptr())))
     }
 
-    fn with(context: pg_sys::MemoryContext, merged: Merged) -> SetState {
-        Group::allocate(context, size_of::<SetHead>(), SetHead { tag: Tag::Set, merged })
+    fn with(context: Context<'_>, merged: Merged) -> SetState {
+        // SAFETY: a state is made in memory that is its group's, or outlives the call that reads it.
+        unsafe { Group::allocate(context, size_of::<SetHead>(), SetHead { tag: Tag::Set, merged }) }
     }
 
     /// The filters of this state, and the memory for more. A state that was handed over is first copied.
-    fn set(&mut self, call: &Call) -> Result<(&mut Set<Context>, Context)> {
-        let context = call.require_aggregate()?;
+    fn set(&mut self, call: &Call) -> Result<(&mut Set<Merging>, Merging)> {
+        let mut memory = Merging::of(call)?;
         if let Some(parts) = self.parts()? {
-            let mut set = Set::new(&mut Context(context), parts.operation());
-            set.take_parts(&mut Context(context), &parts).during(aggregate(parts.operation()))?;
-            *self = SetState::with(context, Merged::Own(set));
+            let mut set = Set::new(&mut memory, parts.operation());
+            set.take_parts(&mut memory, &parts).during(aggregate(parts.operation()))?;
+            *self = SetState::with(memory.0, Merged::Own(set));
         }
         match &mut self.merged {
-            Merged::Own(set) => Ok((set, Context(context))),
+            Merged::Own(set) => Ok((set, memory)),
             Merged::Handed(_) => unreachable!("it has become this process's own"),
         }
     }

@@ -8,6 +8,7 @@ use crate::error::{During, invalid_parameter};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result};
 use crate::pg::call::expression;
+use crate::pg::memory::Context;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::build::meet_kind;
@@ -31,7 +32,7 @@ pub trait Aggregate: 'static {
 /// The state of an aggregate over elements.
 pub trait ElementState: State {
     /// A state without elements in a memory context. The parameters must outlive it.
-    fn new(context: pg_sys::MemoryContext, params: Params) -> Self;
+    fn new(context: Context<'_>, params: Params) -> Self;
 
     /// A state without elements, with this header.
     ///
@@ -50,11 +51,12 @@ pub trait ElementState: State {
     /// 54000 when there is no room for more; 55000 outside an aggregate.
     fn push(&mut self, call: &Call, hash: u64) -> Result<()>;
 
-    /// A state that another process serialised, in the current memory, which is read in place: `value` must outlive it.
+    /// A state that another process serialised, in the memory of the call, which is read in place: `value` must outlive
+    /// it.
     ///
     /// # Errors
     /// 22P03 for bytes that are not a state.
-    fn deserialised(value: Value<'_>) -> Result<Self>;
+    fn deserialised(call: &Call, value: Value<'_>) -> Result<Self>;
 
     /// The finished filter. The state stays as it is, except that its hashes may be sorted.
     ///
@@ -74,7 +76,8 @@ pub trait ElementState: State {
 pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
     let site = call.remembered(|| CallSite::<A>::new(call))?;
     site.begin_row(call)?;
-    let mut state = match A::State::argument(call, 0)? {
+    // SAFETY: argument 0 is the state.
+    let mut state = match unsafe { A::State::argument(call, 0)? } {
         Some(state) => {
             site.check(state.params())?;
             state
@@ -93,7 +96,7 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
 /// The function of an aggregate that reads what another process serialised: its first argument.
 pub fn deserialise<S: ElementState>(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
-    let state = S::deserialised(bytes)?;
+    let state = S::deserialised(call, bytes)?;
     call.require_aggregate()?;
     Ok(Some(state.into_datum()))
 }
@@ -101,7 +104,8 @@ pub fn deserialise<S: ElementState>(call: &Call) -> Outcome {
 /// The final function of an aggregate.
 pub fn finish<S: ElementState>(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    let filter = S::argument(call, 0)?.map_or_else(S::empty, |mut state| state.finish(call))?;
+    // SAFETY: argument 0 is the state.
+    let filter = unsafe { S::argument(call, 0)? }.map_or_else(S::empty, |mut state| state.finish(call))?;
     Ok(Some(filter))
 }
 
@@ -187,7 +191,9 @@ impl<A: Aggregate> CallSite<A> {
     #[inline(always)]
     pub fn hash(&self, call: &Call, params: &Header<'static>) -> Result<Option<u64>> {
         let Some(element) = call.element(1) else { return Ok(None) };
-        Ok(Some(self.hasher.hash(element).ok_or_else(|| out_of_range(params.kind))?))
+        // SAFETY: the type is that of the argument.
+        let hash = unsafe { self.hasher.hash(element) };
+        Ok(Some(hash.ok_or_else(|| out_of_range(params.kind))?))
     }
 
     /// The hash of the row's element, if that needs nothing of PostgreSQL and it is certain that the row has the
@@ -197,7 +203,8 @@ impl<A: Aggregate> CallSite<A> {
         if !self.is_fixed || !std::ptr::eq(params, self.seen) {
             return None;
         }
-        self.hasher.hash_in_place(call.element(1)?)
+        // SAFETY: the type is that of the argument.
+        unsafe { self.hasher.hash_in_place(call.element(1)?) }
     }
 }
 

@@ -12,10 +12,11 @@
 
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
+use crate::pg::memory::Context;
 use crate::pg::memory::temporary_file::Temporary;
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::memory;
-use pgrx::{PgMemoryContexts, pg_sys};
+use pgrx::PgMemoryContexts;
 
 /// Ranges of hashes, by their highest bits.
 const RANGES: usize = 64;
@@ -42,7 +43,7 @@ impl Run {
 
 /// Hashes in a temporary file, which is deleted with the memory of the group.
 pub struct Spill {
-    context: pg_sys::MemoryContext,
+    context: Context<'static>,
     file: Temporary,
     /// A second file, to which the first is rewritten without repetitions.
     spare: Option<Temporary>,
@@ -54,9 +55,13 @@ pub struct Spill {
 impl Spill {
     /// An empty file, which lives as long as the group.
     pub fn new(call: &Call) -> Result<*mut Spill> {
-        let context = call.require_aggregate()?;
-        let spill = Spill { context, file: Temporary::new(context), spare: None, runs: Vec::new(), distinct: 0 };
-        Ok(PgMemoryContexts::For(context).leak_and_drop_on_delete(spill))
+        // SAFETY: what has the context and the file is kept there, and dropped with it.
+        let (context, file) = unsafe {
+            let context = Context::new(call.require_aggregate()?.raw());
+            (context, Temporary::new(context))
+        };
+        let spill = Spill { context, file, spare: None, runs: Vec::new(), distinct: 0 };
+        Ok(PgMemoryContexts::For(context.raw()).leak_and_drop_on_delete(spill))
     }
 
     /// Sorts hashes into the order in which they are written.
@@ -102,7 +107,8 @@ impl Spill {
     }
 
     fn drop_repetitions(&mut self) -> Result<()> {
-        let mut file = self.spare.take().unwrap_or_else(|| Temporary::new(self.context));
+        // SAFETY: as in `new`.
+        let mut file = self.spare.take().unwrap_or_else(|| unsafe { Temporary::new(self.context) });
         file.clear();
         let mut run = Run { first: 0, ends: [0; RANGES] };
         self.for_each_batch(&[], |hashes| {

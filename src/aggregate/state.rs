@@ -20,6 +20,7 @@ use super::tag::{Group, Head, Tag};
 use crate::arguments::empty_bloom;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::memory::Context;
 use crate::pg::value::varlena::Value;
 use crate::settings;
 use pg_bloom_core::filter::merge::or_into;
@@ -67,7 +68,7 @@ unsafe impl Head for BloomHead {
 pub type BloomState = Group<BloomHead>;
 
 impl ElementState for BloomState {
-    fn new(context: pg_sys::MemoryContext, params: Params) -> BloomState {
+    fn new(context: Context<'_>, params: Params) -> BloomState {
         let head = BloomHead {
             tag: Tag::Bloom,
             params,
@@ -79,7 +80,8 @@ impl ElementState for BloomState {
             has_kind: false,
             is_borrowed: false,
         };
-        Group::allocate(context, FIRST_BYTES, head)
+        // SAFETY: a state is made in memory that is its group's, or outlives the call that reads it.
+        unsafe { Group::allocate(context, FIRST_BYTES, head) }
     }
 
     #[inline(always)]
@@ -97,10 +99,9 @@ impl ElementState for BloomState {
         Ok(())
     }
 
-    fn deserialised(value: Value<'_>) -> Result<BloomState> {
+    fn deserialised(call: &Call, value: Value<'_>) -> Result<BloomState> {
         let partial = Partial::parse(&value)?;
-        // SAFETY: reading a global that is always set.
-        let context = unsafe { pg_sys::CurrentMemoryContext };
+        let context = call.context();
         let mut state = BloomState::new(context, allocate(context, &partial.view().header));
         (state.dense, state.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
         Ok(state)
@@ -119,7 +120,7 @@ impl BloomState {
     pub fn hashes(&mut self) -> &mut [u64] {
         let len = self.len as usize;
         // SAFETY: `len` hashes were written after the head.
-        unsafe { std::slice::from_raw_parts_mut(self.head.add(1).cast(), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.behind_head().cast(), len) }
     }
 
     /// Whether there are no elements yet, nor bits that may belong to one.
@@ -243,14 +244,13 @@ impl BloomState {
         if bytes / 8 > u32::MAX as usize {
             return Err(too_many());
         }
-        // SAFETY: the state came from palloc, which keeps its memory context; its hashes fit the new size.
-        self.head = unsafe { pg_sys::repalloc_huge(self.head.cast(), bytes).cast() };
+        self.reallocate(bytes);
         self.room = room_of(bytes);
         Ok(())
     }
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
-    pub fn go_dense(&mut self, context: pg_sys::MemoryContext, blocks: u64) -> Result<()> {
+    pub fn go_dense(&mut self, context: Context<'_>, blocks: u64) -> Result<()> {
         let own = *self.params();
         if self.is_dense() && own.blocks == blocks {
             return Ok(());

@@ -6,7 +6,8 @@
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState, raise};
-use pgrx::pg_sys::{Datum, MemoryContext, MemoryContextAlloc};
+use crate::pg::memory::{self, Context};
+use pgrx::pg_sys::{Datum, repalloc_huge};
 use std::ops::{Deref, DerefMut};
 
 /// The first byte of a state.
@@ -32,21 +33,34 @@ pub unsafe trait Head {
 
 /// The state of one group, in memory of PostgreSQL's. More may follow what it points to.
 pub struct Group<H> {
-    /// Where it is.
-    pub head: *mut H,
+    head: *mut H,
 }
 
 impl<H> Group<H> {
     /// A state of so many bytes in a memory context, which begins with this.
-    pub fn allocate(context: MemoryContext, bytes: usize, head: H) -> Group<H> {
+    ///
+    /// # Safety
+    /// The memory context must outlive the state.
+    pub unsafe fn allocate(context: Context<'_>, bytes: usize, head: H) -> Group<H> {
         const { assert!(!std::mem::needs_drop::<H>()) };
         assert!(bytes >= size_of::<H>(), "a state has its head");
+        let state: *mut H = memory::allocate(context, bytes).cast();
         // SAFETY: the allocation has room for the head, which is written whole.
-        unsafe {
-            let state: *mut H = MemoryContextAlloc(context, bytes).cast();
-            state.write(head);
-            Group { head: state }
-        }
+        unsafe { state.write(head) };
+        Group { head: state }
+    }
+
+    /// Where what follows the head is.
+    #[inline(always)]
+    pub fn behind_head(&self) -> *mut u8 {
+        self.head.wrapping_add(1).cast()
+    }
+
+    /// Moves the state to memory of so many bytes, in the same context.
+    pub fn reallocate(&mut self, bytes: usize) {
+        assert!(bytes >= size_of::<H>(), "a state has its head");
+        // SAFETY: the state came from palloc, which keeps its memory context.
+        self.head = unsafe { repalloc_huge(self.head.cast(), bytes).cast() };
     }
 }
 
@@ -55,7 +69,7 @@ impl<H> Deref for Group<H> {
 
     #[inline(always)]
     fn deref(&self) -> &H {
-        // SAFETY: the state is alive, and borrowed.
+        // SAFETY: the state is there, as whoever made this promised, and borrowed.
         unsafe { &*self.head }
     }
 }
@@ -63,7 +77,7 @@ impl<H> Deref for Group<H> {
 impl<H> DerefMut for Group<H> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut H {
-        // SAFETY: the state is alive, and borrowed for writing.
+        // SAFETY: the state is there, as whoever made this promised, and borrowed for writing.
         unsafe { &mut *self.head }
     }
 }
@@ -74,10 +88,17 @@ pub trait State: Sized {
     ///
     /// # Errors
     /// 55000 for a state of another aggregate.
-    fn argument(call: &Call, i: usize) -> Result<Option<Self>>;
+    ///
+    /// # Safety
+    /// The function must declare the argument `internal`, as an aggregate's state. The state may be used until the call
+    /// ends or it is moved, and by one of these at a time.
+    unsafe fn argument(call: &Call, i: usize) -> Result<Option<Self>>;
 
     /// Argument `i`, if it is a state of this aggregate.
-    fn argument_at_once(call: &Call, i: usize) -> Option<Self>;
+    ///
+    /// # Safety
+    /// As [`State::argument`].
+    unsafe fn argument_at_once(call: &Call, i: usize) -> Option<Self>;
 
     /// The state as a result.
     fn into_datum(self) -> Datum;
@@ -85,17 +106,18 @@ pub trait State: Sized {
 
 impl<H: Head> State for Group<H> {
     #[inline(always)]
-    fn argument(call: &Call, i: usize) -> Result<Option<Group<H>>> {
-        match Group::argument_at_once(call, i) {
+    unsafe fn argument(call: &Call, i: usize) -> Result<Option<Group<H>>> {
+        // SAFETY: promised by the caller.
+        match unsafe { Group::argument_at_once(call, i) } {
             None if call.datum(i).is_some() => Err(foreign_state()),
             state => Ok(state),
         }
     }
 
     #[inline(always)]
-    fn argument_at_once(call: &Call, i: usize) -> Option<Group<H>> {
+    unsafe fn argument_at_once(call: &Call, i: usize) -> Option<Group<H>> {
         let head: *mut H = call.internal(i)?;
-        // SAFETY: the argument is the state of an aggregate, which is never empty.
+        // SAFETY: promised by the caller; a state is never empty, and its first byte says what it is.
         (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head })
     }
 
@@ -108,7 +130,8 @@ impl<H: Head> State for Group<H> {
 /// The body of a combine function: the first state, or none, joined with the second.
 pub fn combine<S: State>(call: &Call, join: impl FnOnce(Option<S>, S) -> Result<S>) -> Outcome {
     call.require_aggregate()?;
-    let (first, second) = (S::argument(call, 0)?, S::argument(call, 1)?);
+    // SAFETY: both arguments are states, not of one group.
+    let (first, second) = unsafe { (S::argument(call, 0)?, S::argument(call, 1)?) };
     let joined = match second {
         Some(second) => Some(join(first, second)?),
         None => first,

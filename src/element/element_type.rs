@@ -168,9 +168,15 @@ impl ElementType {
     }
 
     /// The element in a form with which any filter can be probed; without one, a form that matches no filter.
-    pub fn probe_key(&self, element: Option<Element>) -> ProbeKey {
-        let hash =
-            |form| element.and_then(|element| Hasher { reader: self.resolved.reader.clone(), form }.hash(element));
+    ///
+    /// # Safety
+    /// The element must be of this type.
+    pub unsafe fn probe_key(&self, element: Option<Element>) -> ProbeKey {
+        let hash = |form| {
+            let hasher = Hasher { reader: self.resolved.reader.clone(), form };
+            // SAFETY: promised by the caller.
+            element.and_then(|element| unsafe { hasher.hash(element) })
+        };
         let general = hash(Form::General);
         let Resolved { tag, parquet, ref name, .. } = self.resolved;
         let (int32, float32) = match tag {
@@ -255,8 +261,12 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
 ///
 /// # Errors
 /// 22023 for a number that the filter's kind does not have.
-pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
-    let mut hashes = memory::try_collect(elements.iter().map(|&e| hash_to_add(key, e)))?;
+///
+/// # Safety
+/// As [`hash_to_add`], for each of them.
+pub unsafe fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
+    // SAFETY: promised by the caller.
+    let mut hashes = memory::try_collect(elements.iter().map(|&e| unsafe { hash_to_add(key, e) }))?;
     let distinct = pg_bloom_core::filter::sparse::sort_distinct(&mut hashes, 0);
     hashes.truncate(distinct);
     Ok(hashes)
@@ -266,9 +276,13 @@ pub fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// 22023 for a number that the filter's kind does not have.
+///
+/// # Safety
+/// The element must be of the type whose key it is.
 #[inline(always)]
-pub fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64> {
-    key.hasher.hash(element).ok_or_else(|| out_of_range(key.kind))
+pub unsafe fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64> {
+    // SAFETY: promised by the caller.
+    unsafe { key.hasher.hash(element) }.ok_or_else(|| out_of_range(key.kind))
 }
 
 /// Refuses a number that the filter's kind does not have.

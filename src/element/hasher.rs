@@ -29,48 +29,63 @@ pub struct Hasher {
 impl Hasher {
     /// The hash of an element; `None` for a number that a narrow form doesn't have, which no filter of that form holds.
     ///
-    /// The element must be of the type that the reader was made for: it comes from that argument.
+    /// # Safety
+    /// The element must be a value of the type that the reader was made for.
     #[inline(always)]
-    pub fn hash(&self, element: Element) -> Option<u64> {
+    pub unsafe fn hash(&self, element: Element) -> Option<u64> {
         let datum = element.datum;
-        match &self.reader {
-            Reader::Scalar(reader) => match reader.source {
-                Source::Text => Some(reader.with_text(element, |bytes| bytes, hash)),
-                Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
-                Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
-                Source::Int8 => hash_integer(self.form, datum.value() as i64),
-                _ => self.hash_rarer(element),
-            },
-            Reader::Composite(_) => self.hash_rarer(element),
+        // SAFETY: promised by the caller.
+        unsafe {
+            match &self.reader {
+                Reader::Scalar(reader) => match reader.source {
+                    Source::Text => Some(reader.with_text(element, |bytes| bytes, hash)),
+                    Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
+                    Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
+                    Source::Int8 => hash_integer(self.form, datum.value() as i64),
+                    _ => self.hash_rarer(element),
+                },
+                Reader::Composite(_) => self.hash_rarer(element),
+            }
         }
     }
 
     /// The hash of an element, if that needs nothing of PostgreSQL.
+    ///
+    /// # Safety
+    /// As [`Hasher::hash`].
     #[inline(always)]
-    pub fn hash_in_place(&self, element: Element) -> Option<u64> {
+    pub unsafe fn hash_in_place(&self, element: Element) -> Option<u64> {
         let Reader::Scalar(reader) = &self.reader else { return None };
-        match reader.source {
-            Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
-            Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
-            _ if reader.reads_in_place(element) => self.hash(element),
-            _ => None,
+        // SAFETY: promised by the caller.
+        unsafe {
+            match reader.source {
+                Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
+                Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
+                _ if reader.reads_in_place(element) => self.hash(element),
+                _ => None,
+            }
         }
     }
 
+    /// # Safety
+    /// As [`Hasher::hash`].
     #[inline(never)]
-    fn hash_rarer(&self, element: Element) -> Option<u64> {
+    unsafe fn hash_rarer(&self, element: Element) -> Option<u64> {
         let datum = element.datum;
-        let reader = match &self.reader {
-            Reader::Scalar(reader) => reader,
-            Reader::Composite(parts) => return Some(Stream::of(|stream| parts.write(element, stream))),
-        };
-        match reader.source {
-            Source::Float4 => hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32))),
-            Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
-            _ if reader.is_long() => {
-                Some(with_value(element, |value| Stream::of(|stream| reader.write_long(value, stream))))
+        // SAFETY: promised by the caller.
+        unsafe {
+            let reader = match &self.reader {
+                Reader::Scalar(reader) => reader,
+                Reader::Composite(parts) => return Some(Stream::of(|stream| parts.write(element, stream))),
+            };
+            match reader.source {
+                Source::Float4 => hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32))),
+                Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
+                _ if reader.is_long() => {
+                    Some(with_value(element, |value| Stream::of(|stream| reader.write_long(value, stream))))
+                }
+                _ => Some(reader.with_bytes(element, hash)),
             }
-            _ => Some(reader.with_bytes(element, hash)),
         }
     }
 }

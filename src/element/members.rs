@@ -35,16 +35,22 @@ impl PartialEq for Reader {
 
 impl Reader {
     /// Writes an element that is a member of another.
-    fn write_member(&self, element: Element, into: &mut Stream) {
-        match self {
-            Reader::Scalar(reader) if reader.is_long() => with_value(element, |value| {
-                members::value(Count::of(|count| reader.write_long(value, count)), into);
-                reader.write_long(value, into);
-            }),
-            Reader::Scalar(reader) => reader.with_bytes(element, |bytes| members::whole_value(bytes, into)),
-            Reader::Composite(parts) => {
-                members::composite(into);
-                parts.write(element, into);
+    ///
+    /// # Safety
+    /// It must be a value of the type that the reader was made for.
+    unsafe fn write_member(&self, element: Element, into: &mut Stream) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self {
+                Reader::Scalar(reader) if reader.is_long() => with_value(element, |value| {
+                    members::value(Count::of(|count| reader.write_long(value, count)), into);
+                    reader.write_long(value, into);
+                }),
+                Reader::Scalar(reader) => reader.with_bytes(element, |bytes| members::whole_value(bytes, into)),
+                Reader::Composite(parts) => {
+                    members::composite(into);
+                    parts.write(element, into);
+                }
             }
         }
     }
@@ -80,9 +86,13 @@ pub struct RangeType {
 
 impl Parts {
     /// Writes the canonical bytes of an element that is made of these parts.
-    pub fn write(&self, element: Element, into: &mut Stream) {
+    ///
+    /// # Safety
+    /// It must be a value of the type that has these.
+    pub unsafe fn write(&self, element: Element, into: &mut Stream) {
         interrupt::check_stack_depth();
-        // SAFETY: values made of others are of variable length. Each is read as what its type says.
+        // SAFETY: promised by the caller: values made of others are of variable length, and each is read as what its
+        // type says.
         unsafe {
             if let Parts::Row(row, _) = self {
                 row.check(element.datum);
@@ -107,9 +117,13 @@ impl Parts {
 
 impl Member {
     /// Writes a member; `None` is NULL.
-    fn write(&self, datum: Option<pg_sys::Datum>, into: &mut Stream) {
+    ///
+    /// # Safety
+    /// It must be of the members' type.
+    unsafe fn write(&self, datum: Option<pg_sys::Datum>, into: &mut Stream) {
         match datum {
-            Some(datum) => self.reader.write_member(Element { datum }, into),
+            // SAFETY: promised by the caller.
+            Some(datum) => unsafe { self.reader.write_member(Element { datum }, into) },
             None => members::null(into),
         }
     }
@@ -134,9 +148,11 @@ impl RangeType {
     /// `range` must be a whole, aligned one of this type.
     unsafe fn write(&self, range: *const pg_sys::RangeType, into: &mut Stream) {
         // SAFETY: promised by the caller.
-        match unsafe { self.entry.bounds(range) } {
-            Some(bounds) => self.write_bounds(&bounds, into),
-            None => into.write(&[flags::EMPTY]),
+        unsafe {
+            match self.entry.bounds(range) {
+                Some(bounds) => self.write_bounds(&bounds, into),
+                None => into.write(&[flags::EMPTY]),
+            }
         }
     }
 
@@ -155,7 +171,9 @@ impl RangeType {
         }
     }
 
-    fn write_bounds(&self, bounds: &Bounds, into: &mut Stream) {
+    /// # Safety
+    /// They must be the bounds of a range of this type.
+    unsafe fn write_bounds(&self, bounds: &Bounds, into: &mut Stream) {
         let Bounds { lower, upper } = bounds;
         let mut set = 0;
         for (is_set, flag) in [
@@ -168,7 +186,8 @@ impl RangeType {
         }
         into.write(&[set]);
         for bound in [lower, upper].into_iter().filter(|bound| !bound.infinite) {
-            self.bound.write(Some(bound.val), into);
+            // SAFETY: promised by the caller.
+            unsafe { self.bound.write(Some(bound.val), into) };
         }
     }
 }

@@ -97,57 +97,65 @@ impl ScalarReader {
     }
 
     /// What `work` makes of the canonical bytes of an element that has no long ones.
-    pub fn with_bytes<T>(&self, element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
+    ///
+    /// # Safety
+    /// The element must be a value of the type that the reader was made for.
+    pub unsafe fn with_bytes<T>(&self, element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
         let datum = element.datum;
-        // SAFETY (of the reads by reference below): the source says how the type's values are kept.
-        match self.source {
-            Source::Text => self.with_text(element, |bytes| bytes, work),
-            Source::Bpchar => self.with_text(element, scalar::without_trailing_blanks, work),
-            Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
-            Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
-            Source::Int8 => work(&scalar::integer(datum.value() as i64)),
-            Source::Float4 => work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32)))),
-            Source::Float8 => work(&scalar::float(f64::from_bits(datum.value() as u64))),
-            Source::Char => {
-                let (bytes, len) = scalar::single_char(datum.value() as u8);
-                work(&bytes[..len])
+        // SAFETY: promised by the caller; the source says how the type's values are kept. The output function of enums
+        // needs no more than the datum, and allocates the label for this call.
+        unsafe {
+            match self.source {
+                Source::Text => self.with_text(element, |bytes| bytes, work),
+                Source::Bpchar => self.with_text(element, scalar::without_trailing_blanks, work),
+                Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
+                Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
+                Source::Int8 => work(&scalar::integer(datum.value() as i64)),
+                Source::Float4 => work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32)))),
+                Source::Float8 => work(&scalar::float(f64::from_bits(datum.value() as u64))),
+                Source::Char => {
+                    let (bytes, len) = scalar::single_char(datum.value() as u8);
+                    work(&bytes[..len])
+                }
+                Source::Name => self.with_c_string(datum.cast_mut_ptr(), work),
+                Source::Enum => {
+                    let label = pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]);
+                    let label: *mut std::ffi::c_char = label.expect("every value has a label").cast_mut_ptr();
+                    let result = self.with_c_string(label, work);
+                    pg_sys::pfree(label.cast());
+                    result
+                }
+                Source::EnumOid => work(&scalar::integer(datum.value() as u32 as i64)),
+                Source::Bytea => with_value(element, work),
+                Source::Uuid => work(&*datum.cast_mut_ptr::<[u8; 16]>()),
+                Source::Date => work(&scalar::date(datum.value() as i32)),
+                Source::Timestamp => work(&scalar::timestamp(datum.value() as i64)),
+                Source::Bool => work(&scalar::boolean(datum.value() as u8 != 0)),
+                Source::Time => work(&scalar::time(datum.value() as i64)),
+                Source::Timetz => {
+                    let pg_sys::TimeTzADT { time, zone } = *datum.cast_mut_ptr();
+                    work(&scalar::timetz(time, zone))
+                }
+                Source::Interval => {
+                    let pg_sys::Interval { month, day, time } = *datum.cast_mut_ptr();
+                    work(&scalar::interval(month, day, time))
+                }
+                Source::Unsigned => work(&scalar::unsigned(datum.value() as u64)),
+                Source::Other | Source::Numeric | Source::Jsonb => work(&self.own_hash(datum).to_le_bytes()),
             }
-            Source::Name => self.with_c_string(datum.cast_mut_ptr(), work),
-            Source::Enum => {
-                // SAFETY: the output function of enums needs no more than the datum.
-                let label = unsafe { pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]) };
-                let label: *mut std::ffi::c_char = label.expect("every value has a label").cast_mut_ptr();
-                let result = self.with_c_string(label, work);
-                // SAFETY: the output function allocated it for this call.
-                unsafe { pg_sys::pfree(label.cast()) };
-                result
-            }
-            Source::EnumOid => work(&scalar::integer(datum.value() as u32 as i64)),
-            Source::Bytea => with_value(element, work),
-            Source::Uuid => work(unsafe { &*datum.cast_mut_ptr::<[u8; 16]>() }),
-            Source::Date => work(&scalar::date(datum.value() as i32)),
-            Source::Timestamp => work(&scalar::timestamp(datum.value() as i64)),
-            Source::Bool => work(&scalar::boolean(datum.value() as u8 != 0)),
-            Source::Time => work(&scalar::time(datum.value() as i64)),
-            Source::Timetz => {
-                let pg_sys::TimeTzADT { time, zone } = unsafe { *datum.cast_mut_ptr() };
-                work(&scalar::timetz(time, zone))
-            }
-            Source::Interval => {
-                let pg_sys::Interval { month, day, time } = unsafe { *datum.cast_mut_ptr() };
-                work(&scalar::interval(month, day, time))
-            }
-            Source::Unsigned => work(&scalar::unsigned(datum.value() as u64)),
-            Source::Other | Source::Numeric | Source::Jsonb => work(&self.own_hash(datum).to_le_bytes()),
         }
     }
 
     /// Whether an element can be read without calling PostgreSQL: it is as it was given, and nothing of it converted.
-    pub fn reads_in_place(&self, element: Element) -> bool {
+    ///
+    /// # Safety
+    /// As [`ScalarReader::with_bytes`].
+    pub unsafe fn reads_in_place(&self, element: Element) -> bool {
         match self.source {
             Source::Enum | Source::Jsonb | Source::Other => false,
             Source::Name => !self.convert,
-            Source::Text | Source::Bpchar => self.text_in_place(element).is_some(),
+            // SAFETY: promised by the caller.
+            Source::Text | Source::Bpchar => unsafe { self.text_in_place(element) }.is_some(),
             // SAFETY: these are of variable length.
             Source::Bytea | Source::Numeric => unsafe { Value::in_place(element.datum) }.is_some(),
             Source::Int2
@@ -169,26 +177,35 @@ impl ScalarReader {
     }
 
     /// A text that is whole, uncompressed and in UTF-8 as it was given.
+    ///
+    /// # Safety
+    /// The element must be a text, and be there for `'a`.
     #[inline(always)]
-    pub fn text_in_place<'a>(&self, element: Element) -> Option<Value<'a>> {
+    pub unsafe fn text_in_place<'a>(&self, element: Element) -> Option<Value<'a>> {
         // SAFETY: texts are of variable length.
         let text = unsafe { Value::in_place(element.datum) }?;
         (!self.convert || text.is_ascii()).then_some(text)
     }
 
     /// What `work` makes of a text in UTF-8, of which `canonical` takes what counts.
+    ///
+    /// # Safety
+    /// The element must be a text.
     #[inline(always)]
-    pub fn with_text<T>(
+    pub unsafe fn with_text<T>(
         &self,
         element: Element,
         canonical: impl Fn(&[u8]) -> &[u8],
         work: impl FnOnce(&[u8]) -> T,
     ) -> T {
-        with_value(element, |bytes| self.in_utf8(canonical(bytes), work))
+        // SAFETY: promised by the caller.
+        unsafe { with_value(element, |bytes| self.in_utf8(canonical(bytes), work)) }
     }
 
-    fn with_c_string<T>(&self, text: *const std::ffi::c_char, work: impl FnOnce(&[u8]) -> T) -> T {
-        // SAFETY: a name, or the output of a type, ends in a zero byte.
+    /// # Safety
+    /// The text must end in a zero byte.
+    unsafe fn with_c_string<T>(&self, text: *const std::ffi::c_char, work: impl FnOnce(&[u8]) -> T) -> T {
+        // SAFETY: promised by the caller.
         self.in_utf8(unsafe { CStr::from_ptr(text) }.to_bytes(), work)
     }
 
@@ -198,7 +215,10 @@ impl ScalarReader {
     }
 
     /// The extended hash of the element's type.
-    fn own_hash(&self, datum: pg_sys::Datum) -> u64 {
+    ///
+    /// # Safety
+    /// As [`ScalarReader::with_bytes`].
+    unsafe fn own_hash(&self, datum: pg_sys::Datum) -> u64 {
         // The hash of a type that can hold text must not depend on a collation that compares by bytes anyway.
         let collation = pg_sys::Oid::from(pg_sys::C_COLLATION_OID.to_u32());
         // SAFETY: the type's extended hash takes a value of the type and a seed.
@@ -209,10 +229,13 @@ impl ScalarReader {
     }
 }
 
-/// What `work` makes of the bytes of an element, whose type must be of variable length.
+/// What `work` makes of the bytes of an element.
+///
+/// # Safety
+/// The element must be of a type of variable length.
 #[inline(always)]
-pub fn with_value<T>(element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: the sources that come here are of variable length.
+pub unsafe fn with_value<T>(element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: promised by the caller.
     let value = unsafe { Value::detoast(element.datum) };
     let result = work(value.bytes());
     value.free();

@@ -4,20 +4,23 @@
 //! literal is, since that is how literals arrive here: as a value of the column's type.
 
 use super::parent::{Column, Parent};
-use crate::pg::call::Element;
+use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{argument, nth};
+use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::value::array;
+use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
+use std::marker::PhantomData;
 use std::ptr::null_mut;
 
 /// A condition over the columns of the parent, which is table 1 of its query.
-pub struct Condition {
+pub struct Condition<'c> {
     /// The expression.
-    pub node: *mut Node,
-    /// What an index may be asked for; `None` if only the executor knows.
-    pub asked: Option<Asked>,
+    node: *mut Node,
+    asked: Option<Asked>,
+    call: PhantomData<&'c Call>,
 }
 
 /// Keys with which a column itself is compared.
@@ -26,14 +29,25 @@ pub struct Asked {
     pub operator: Oid,
     /// Its collation.
     pub collation: Oid,
-    /// The keys, without NULLs.
-    pub keys: Vec<Element>,
+    keys: Vec<Element>,
 }
 
-impl Condition {
-    /// The condition for a key, or an array of keys, of this type. Raises PostgreSQL's own errors for types that can't
-    /// be compared, and for text that is no value of the column's type.
-    pub fn new(parent: &Parent, column: &Column, key_type: Oid, key: Datum, is_array: bool) -> Condition {
+impl Asked {
+    /// The keys, without NULLs, of the type that the operator takes.
+    pub fn keys(&self) -> &[Element] {
+        &self.keys
+    }
+}
+
+impl<'c> Condition<'c> {
+    /// The condition for argument 2, a key or an array of keys; `None` for NULL. Raises PostgreSQL's own errors for
+    /// types that can't be compared, and for text that is no value of the column's type.
+    ///
+    /// # Errors
+    /// 42P18 for a key of an unknown type.
+    pub fn argument(call: &'c Call, parent: &Parent, column: &Column, is_array: bool) -> Result<Option<Condition<'c>>> {
+        let Some(key) = call.datum(2) else { return Ok(None) };
+        let key_type = call.argument_type(2)?;
         let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
         // SAFETY: the parser's own steps for an operator with a column and a constant of the type of the argument.
         unsafe {
@@ -51,21 +65,27 @@ impl Condition {
                 raw::assign_expr_collations(state, node);
                 raw::eval_const_expressions(null_mut(), node)
             });
-            Condition { node, asked: asked(node) }
+            Ok(Some(Condition { node, asked: asked(node), call: PhantomData }))
         }
     }
 
-    /// The same for some of its keys; `None` is all.
-    pub fn of_keys(&self, keys: Option<Vec<Element>>) -> *mut Node {
-        // SAFETY: a condition that has keys to ask for has a constant on its right; that of several is an array.
+    /// What an index may be asked for; `None` if only the executor knows.
+    pub fn asked(&self) -> Option<&Asked> {
+        self.asked.as_ref()
+    }
+
+    /// The expression in the current memory, for those of the keys that a table may have; `None` is all.
+    pub fn of_keys(&self, may_have: Option<&[bool]>) -> *mut Node {
+        // SAFETY: a condition that has keys to ask for has a constant on its right; that of several is an array of them.
         unsafe {
             let node: *mut Node = pg_sys::copyObjectImpl(self.node.cast()).cast();
-            if let Some(keys) = keys
+            if let (Some(asked), Some(may_have)) = (&self.asked, may_have)
                 && (*node).type_ == NodeTag::T_ScalarArrayOpExpr
             {
+                let keys = asked.keys.iter().zip(may_have).filter_map(|(&key, &may_have)| may_have.then_some(key));
                 let constant: *mut pg_sys::Const = argument(node, 1).expect("an operator has two sides").cast();
                 let element = array::element_type((*constant).constvalue);
-                (*constant).constvalue = array::array_of((*constant).consttype, element, keys);
+                (*constant).constvalue = array::array_of((*constant).consttype, element, memory::collect(keys));
             }
             node
         }

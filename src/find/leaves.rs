@@ -3,12 +3,10 @@
 use super::condition::{Asked, Condition};
 use super::parent::{Column, Parent, require_no_row_security};
 use crate::index;
-use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::catalog::operators;
-use crate::pg::storage::relation::{ACCESS_SHARE, Opened, Relation, in_recovery};
-use pg_bloom_core::memory;
+use crate::pg::storage::relation::{ACCESS_SHARE, Relation, in_recovery};
 use pgrx::pg_sys;
 
 /// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query.
@@ -20,9 +18,8 @@ pub fn each(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> R
     if has_rows(parent.table()) {
         visit(parent.table())?;
     }
-    for oid in parent.table().inheritors(ACCESS_SHARE) {
+    for leaf in parent.table().inheritors(ACCESS_SHARE) {
         interrupt::check_for_interrupts();
-        let leaf = Opened::table(oid, pg_sys::NoLock as pg_sys::LOCKMODE);
         let leaf = leaf.relation();
         // A query on the parent leaves out temporary tables of other sessions.
         if has_rows(leaf) && !leaf.is_of_other_session() {
@@ -33,21 +30,19 @@ pub fn each(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> R
     Ok(())
 }
 
-/// The keys that a table may have; `None` if no index tells.
+/// Which of the condition's keys a table may have; `None` if no index tells.
 ///
 /// # Errors
 /// XX002 for damage.
-pub fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Result<Option<Vec<Element>>> {
-    let Some(asked) = condition.asked.as_ref().filter(|_| !(leaf.is_unlogged() && in_recovery())) else {
+pub fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Result<Option<Vec<bool>>> {
+    let Some(asked) = condition.asked().filter(|_| !(leaf.is_unlogged() && in_recovery())) else {
         return Ok(None);
     };
     let number = leaf.column_named(&column.name);
-    for oid in leaf.indexes() {
-        let index = Opened::index(oid, ACCESS_SHARE);
+    for index in leaf.indexes(ACCESS_SHARE) {
         if let Some(asked_type) = asked_type(index.relation(), number, asked) {
-            let may_have = index::may_have(index.relation(), asked_type, &asked.keys)?;
-            let keys = asked.keys.iter().zip(may_have).filter_map(|(&key, may_have)| may_have.then_some(key));
-            return Ok(Some(memory::collect(keys)));
+            // SAFETY: the parser found an operator for the keys, which takes them as this type.
+            return unsafe { index::may_have(index.relation(), asked_type, asked.keys()) }.map(Some);
         }
     }
     Ok(None)
@@ -60,9 +55,10 @@ fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid
         && index.is_valid_index()
         && index.has_all_rows_of_snapshots()
         && !index.is_partial();
-    let (family, _, collation) = index.column_class();
-    if !is_usable || collation != pg_sys::InvalidOid && collation != asked.collation {
+    if !is_usable {
         return None;
     }
-    operators::right_type(family, asked.operator)
+    let (family, _, collation) = index.column_class();
+    let is_comparable = collation == pg_sys::InvalidOid || collation == asked.collation;
+    is_comparable.then(|| operators::right_type(family, asked.operator)).flatten()
 }

@@ -16,28 +16,33 @@ mod parent;
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
-use crate::pg::memory::Scratch;
+use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
+use crate::pg::storage::relation::Relation;
 use condition::Condition;
-use parent::Parent;
+use parent::{Column, Parent};
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
     let parent = Parent::argument(call)?;
     let column = parent.column(call)?;
     let output = Output::new(call, parent.table())?;
-    if let Some(key) = call.datum(2) {
-        let condition = Condition::new(&parent, &column, call.argument_type(2)?, key, is_array);
-        leaves::each(&parent, |leaf| {
-            let _scratch = Scratch::new();
-            match leaves::candidates(leaf, &column, &condition)? {
-                Some(keys) if keys.is_empty() => {}
-                keys => output.add_rows(leaf, parent.table(), condition.of_keys(keys)),
-            }
-            Result::Ok(())
-        })?;
-    }
+    let Some(condition) = Condition::argument(call, &parent, &column, is_array)? else { return Ok(None) };
+    leaves::each(&parent, |leaf| {
+        // SAFETY: rows that were found are in the output's memory, and what is known of an index in Rust's.
+        unsafe { in_scratch(|| add_rows(&output, leaf, &column, &condition)) }
+    })?;
     Ok(None)
+}
+
+/// Adds the rows of a table that meet the condition.
+fn add_rows(output: &Output, leaf: Relation, column: &Column, condition: &Condition) -> Result<()> {
+    let may_have = leaves::candidates(leaf, column, condition)?;
+    if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
+        // SAFETY: the leaf is the parent or below it, and the condition is over the parent's columns.
+        unsafe { output.add_rows(leaf, condition.of_keys(may_have.as_deref())) };
+    }
+    Ok(())
 }
 
 pg_functions! {

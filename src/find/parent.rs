@@ -2,15 +2,15 @@
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::catalog::{self, owner};
+use crate::pg::catalog::{self, lookup, owner};
 use crate::pg::sql;
 use crate::pg::storage::relation::{ACCESS_SHARE, Opened, Relation};
-use crate::pg::value::encoding::utf8_of;
+use crate::pg::value::encoding;
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 /// The parent, opened for a caller who may read all its columns.
-pub struct Parent(Opened);
+pub struct Parent<'c>(Opened<'c>);
 
 /// A column of the parent.
 pub struct Column {
@@ -20,17 +20,16 @@ pub struct Column {
     pub number: i16,
 }
 
-impl Parent {
+impl<'c> Parent<'c> {
     /// The table whose row type argument 0 has.
     ///
     /// # Errors
     /// 42804 for another type; 42809 for a view or a type without a table; 42501 without the right to read all columns;
     /// 0A000 for row security, and for a table that Citus distributes.
-    pub fn argument(call: &Call) -> Result<Parent> {
+    pub fn argument(call: &'c Call) -> Result<Parent<'c>> {
         let of_type = call.argument_type(0)?;
-        // SAFETY: reads the catalog.
-        let oid = unsafe { pg_sys::get_typ_typrelid(of_type) };
-        let opened = (oid != pg_sys::InvalidOid).then(|| Opened::if_there(oid, ACCESS_SHARE)).flatten();
+        let oid = lookup::get_typ_typrelid(of_type);
+        let opened = (oid != pg_sys::InvalidOid).then(|| Opened::if_there(call, oid, ACCESS_SHARE)).flatten();
         let Some(opened) = opened else {
             let message = format!("type {} is not the row type of a table", catalog::display_name(of_type));
             return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Pass NULL::table."));
@@ -51,7 +50,7 @@ impl Parent {
     }
 
     /// The parent itself.
-    pub fn table(&self) -> Relation {
+    pub fn table(&self) -> Relation<'_> {
         self.0.relation()
     }
 
@@ -60,16 +59,13 @@ impl Parent {
     /// # Errors
     /// 22004 for NULL; 42703 if there is none.
     pub fn column(&self, call: &Call) -> Result<Column> {
-        let Some(name) = call.datum(1) else {
+        let Some(name) = call.name(1) else {
             return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "the name of the column cannot be NULL"));
         };
-        // SAFETY: by declaration the argument is a name, which ends in a zero byte.
-        let name = unsafe { CStr::from_ptr(name.cast_mut_ptr()) };
         let number = self.table().column_named(name);
         if number <= 0 {
-            // SAFETY: as above.
-            let name = unsafe { utf8_of(name.as_ptr()) }.unwrap_or_default();
-            let message = format!("column \"{name}\" of relation \"{}\" does not exist", self.table().name());
+            let (name, table) = (encoding::utf8(name.to_bytes()), self.table().name());
+            let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
             return Err(Error::new(SqlState::ERRCODE_UNDEFINED_COLUMN, message));
         }
         Ok(Column { name: name.to_owned(), number })

@@ -6,9 +6,9 @@ use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::enter;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{RowBatch, keys};
-use crate::pg::method::table::page_of;
+use crate::pg::method::table::{Wanted, page_of};
 use crate::pg::method::vacuum::{DeadRows, Vacuum};
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{Relation, own_method};
 use crate::pg::version;
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::{self, Datum};
@@ -20,6 +20,8 @@ fn or_raise<T>(result: Result<T>) -> T {
 
 /// `bloom_filter_handler(internal) → index_am_handler`
 fn handler(_: &Call) -> Outcome {
+    // SAFETY: it is the extension's own.
+    unsafe { own_method(ROUTINE.ambuild) };
     Ok(Some(version::returned(&ROUTINE)))
 }
 
@@ -62,8 +64,8 @@ unsafe extern "C-unwind" fn ambuild(
     enter(|| {
         // SAFETY: as above; the result is new memory.
         unsafe {
-            let (table, index) = (Relation::new(table), Relation::new(index));
-            let built = or_raise((kinds::of(index).build)(table, index, info));
+            let wanted = Wanted::new(table, index, info);
+            let built = or_raise((kinds::of(wanted.index).build)(&wanted));
             let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
             (*result).heap_tuples = built.table_rows;
             (*result).index_tuples = built.index_rows;
@@ -168,7 +170,8 @@ unsafe extern "C-unwind" fn amcostestimate(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg_sys::bytea {
-    enter(|| or_raise(options::parse(options, validate)))
+    // SAFETY: as above.
+    enter(|| or_raise(unsafe { options::parse(options, validate) }))
 }
 
 #[pgrx::pg_guard]

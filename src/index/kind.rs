@@ -4,11 +4,11 @@ use super::opened::Named;
 use crate::pg::call::error::Result;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{Key, RowBatch};
-use crate::pg::method::table::Built;
+use crate::pg::method::table::{Built, Wanted};
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
-use pgrx::pg_sys::{self, Datum, Oid};
+use pgrx::pg_sys::{Datum, Oid};
 
 /// What PostgreSQL's verbs do for a kind of index. Damage is an error of class XX002 in all of them.
 pub struct IndexKind {
@@ -17,14 +17,15 @@ pub struct IndexKind {
     pub validate: fn(family: Oid, declared: Oid) -> bool,
     /// CREATE INDEX, REINDEX. 0A000 for a column that can't be in such an index; 22023 for options that it can't have;
     /// 22P03 for a damaged filter; 54000 for too many pages.
-    pub build: fn(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built>,
+    pub build: fn(&Wanted<'_>) -> Result<Built>,
     /// Writes what an unlogged index is after a crash: one without rows. Fails as `build`.
     pub build_empty: fn(index: Relation) -> Result<()>,
     /// Adds a row with this value, which is not NULL and must be of the type of the index's column. 22P03 for a damaged
     /// filter; 54000 for too many pages.
     pub insert: unsafe fn(index: Relation, value: Datum, row: RowId) -> Result<()>,
-    /// Adds the rows that may match all of these keys. 0A000 for a comparison that the index can't answer.
-    pub bitmap: fn(index: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()>,
+    /// Adds the rows that may match all of these keys, which must be those of a scan of the index. 0A000 for a
+    /// comparison that the index can't answer.
+    pub bitmap: unsafe fn(index: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()>,
     /// A pass of VACUUM; CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
     pub bulk_delete: fn(index: Relation, dead: &DeadRows) -> Result<Counts>,
     /// What is said of the index at the end of VACUUM; `None` leaves what a pass has said.

@@ -10,17 +10,17 @@ use crate::pg::storage::wal;
 use pg_bloom_core::index::page::{SPECIAL_BYTES, Sink};
 
 /// A new index, whose pages behind the metapage are written one by one.
-pub struct NewIndex {
-    relation: Relation,
-    pages: BulkWrite,
+pub struct NewIndex<'r> {
+    relation: Relation<'r>,
+    pages: BulkWrite<'r>,
 }
 
-impl NewIndex {
+impl<'r> NewIndex<'r> {
     /// Begins with an index without pages.
     ///
     /// # Errors
     /// 55000 if it has some.
-    pub fn begin(relation: Relation) -> Result<NewIndex> {
+    pub fn begin(relation: Relation<'r>) -> Result<NewIndex<'r>> {
         if relation.pages() > 0 {
             let message = format!("index \"{}\" already contains data", relation.name());
             return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
@@ -35,7 +35,7 @@ impl NewIndex {
     }
 }
 
-impl Sink for NewIndex {
+impl Sink for NewIndex<'_> {
     type Error = Error;
 
     fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {

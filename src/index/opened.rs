@@ -8,19 +8,19 @@ use crate::pg::storage::relation::{self, Opened, Relation, table_of};
 use pgrx::pg_sys;
 
 /// An index of this access method and its table, opened for somebody who may, with functions run as the table's owner.
-pub struct Named {
-    _as_owner: AsOwner,
-    index: Opened,
-    table: Opened,
+pub struct Named<'c> {
+    _as_owner: AsOwner<'c>,
+    index: Opened<'c>,
+    table: Opened<'c>,
 }
 
-impl Named {
+impl<'c> Named<'c> {
     /// Argument 0 of a strict function, a regclass.
     ///
     /// # Errors
     /// 42809 for anything but such an index; 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 if
     /// Citus distributes its table; 55000 for one that can't be read or may not know all rows.
-    pub fn argument(call: &Call) -> Result<Named> {
+    pub fn argument(call: &'c Call) -> Result<Named<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         // The table first, as everybody else locks them.
@@ -32,9 +32,9 @@ impl Named {
                 .detail("The index of the table itself is empty.")
                 .hint("Call the function for the index of each shard, by run_command_on_shards."));
         }
-        let table = Opened::if_there(table, lock).ok_or_else(|| dropped(oid))?;
-        let as_owner = AsOwner::of(table.relation());
-        let index = Opened::if_there(oid, lock).ok_or_else(|| dropped(oid))?;
+        let table = Opened::if_there(call, table, lock).ok_or_else(|| dropped(oid))?;
+        let as_owner = AsOwner::of(call, table.relation());
+        let index = Opened::if_there(call, oid, lock).ok_or_else(|| dropped(oid))?;
         if !index.relation().is_index_by(c"bloom_filter") {
             return Err(wrong(&index.relation().name()));
         }
@@ -43,12 +43,12 @@ impl Named {
     }
 
     /// The index.
-    pub fn index(&self) -> Relation {
+    pub fn index(&self) -> Relation<'_> {
         self.index.relation()
     }
 
     /// Its table.
-    pub fn table(&self) -> Relation {
+    pub fn table(&self) -> Relation<'_> {
         self.table.relation()
     }
 }

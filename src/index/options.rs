@@ -6,7 +6,7 @@
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result};
 use crate::pg::method::reloptions::{self, Kind};
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{Options, Relation};
 use pg_bloom_core::index::keys::{MAX_FPR, MAX_PART_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum, relopt_type};
 use std::mem::offset_of;
@@ -26,6 +26,9 @@ struct Stored {
     pages_per_range: i32,
     fpr: f64,
 }
+
+// SAFETY: what `parse` makes; numbers only.
+unsafe impl Options for Stored {}
 
 /// The options of an index, as far as they were given.
 #[derive(Clone, Copy, Debug)]
@@ -55,13 +58,16 @@ pub fn define() {
 ///
 /// # Errors
 /// 22023 for an invalid rate.
-pub fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
+///
+/// # Safety
+/// The datum must be what PostgreSQL passes to amoptions.
+pub unsafe fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
     let entries = [
         (c"fpr", relopt_type::RELOPT_TYPE_REAL, offset_of!(Stored, fpr)),
         (c"pages_per_range", relopt_type::RELOPT_TYPE_INT, offset_of!(Stored, pages_per_range)),
     ];
     let Some(&kind) = KIND.get() else { return Ok(std::ptr::null_mut()) };
-    // SAFETY: the entries are fields of that struct.
+    // SAFETY: promised by the caller; the entries are fields of that struct.
     let parsed: *mut Stored = unsafe { reloptions::parse(options, validate, kind, &entries) };
     // SAFETY: null, or the options that were just made.
     let stored = unsafe { parsed.as_ref() };

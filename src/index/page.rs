@@ -65,7 +65,7 @@ pub fn unhashed() -> Error {
 
 /// The pages of an index that is open, where one behind the end of the file is `None`.
 pub struct IndexPages<'a> {
-    relation: Relation,
+    relation: Relation<'a>,
     /// How many pages the file had when last seen. It never gets shorter.
     known: &'a Cell<u32>,
     /// Candidates that were asked for in advance.
@@ -74,7 +74,7 @@ pub struct IndexPages<'a> {
 
 impl<'a> IndexPages<'a> {
     /// The pages of a relation, of which so many are known to be there.
-    pub fn new(relation: Relation, known: &'a Cell<u32>) -> IndexPages<'a> {
+    pub fn new(relation: Relation<'a>, known: &'a Cell<u32>) -> IndexPages<'a> {
         IndexPages { relation, known, prefetched: 0 }
     }
 
@@ -91,7 +91,7 @@ impl<'a> IndexPages<'a> {
     ///
     /// # Errors
     /// XX002 if the page was not allocated.
-    pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin> {
+    pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin<'a>> {
         /// Pages by which the file is extended beyond the one that is needed, at most.
         const AHEAD: u32 = 256;
         let allocated = chain.allocated();
@@ -132,7 +132,7 @@ impl Pages for IndexPages<'_> {
 pub struct PinnedPages<'a> {
     pages: IndexPages<'a>,
     /// Each page in the place that its number says.
-    pinned: [Option<(u32, Pin)>; 8],
+    pinned: [Option<(u32, Pin<'a>)>; 8],
 }
 
 impl<'a> PinnedPages<'a> {

@@ -60,18 +60,18 @@ struct Kept<K: Kind> {
 }
 
 /// An index in use.
-pub struct Index<K: Kind> {
+pub struct Index<'r, K: Kind> {
     /// The relation.
-    pub relation: Relation,
+    pub relation: Relation<'r>,
     kept: Rc<Kept<K>>,
 }
 
-impl<K: Kind> Index<K> {
+impl<'r, K: Kind> Index<'r, K> {
     /// An index that PostgreSQL opened.
     ///
     /// # Errors
     /// XX002 for damage; those of [`Kind::of`].
-    pub fn of(relation: Relation) -> Result<Index<K>> {
+    pub fn of(relation: Relation<'r>) -> Result<Index<'r, K>> {
         let number = relation.cached_number();
         let known = KEPT.with_borrow(|kept| {
             let entry = kept.get(&relation.oid().to_u32()).filter(|entry| entry.number == number)?;
@@ -84,7 +84,7 @@ impl<K: Kind> Index<K> {
     }
 
     #[cold]
-    fn load(relation: Relation) -> Result<Index<K>> {
+    fn load(relation: Relation<'r>) -> Result<Index<'r, K>> {
         if relation.is_of_other_session() {
             return Err(Error::new(
                 SqlState::ERRCODE_FEATURE_NOT_SUPPORTED,
@@ -165,13 +165,13 @@ impl<K: Kind> Index<K> {
     ///
     /// # Errors
     /// XX002 if there is none.
-    pub fn meta(&self) -> Result<Pin> {
+    pub fn meta(&self) -> Result<Pin<'r>> {
         meta(self.relation, &self.kept.pages)
     }
 }
 
 /// The metapage of an index that is known to have so many pages.
-fn meta(relation: Relation, known: &Cell<u32>) -> Result<Pin> {
+fn meta<'r>(relation: Relation<'r>, known: &Cell<u32>) -> Result<Pin<'r>> {
     if known.get() == 0 && relation.pages() == 0 {
         let damage = Damage { page: META_PAGE, defect: Defect::NewPage };
         return Err(Failure::Damage(damage).of(relation));

@@ -4,7 +4,8 @@
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::memory;
+use crate::pg::memory::{self, Context};
+use crate::pg::sql;
 use crate::pg::storage::relation::{ACCESS_SHARE, Relation};
 use crate::pg::version;
 use pgrx::pg_sys::{self, List, Node, NodeTag};
@@ -14,18 +15,19 @@ use std::ptr::null_mut;
 const TEXT: &std::ffi::CStr = c"SELECT of pg_bloom";
 
 /// The rows that a call returns, in a store that goes to disk beyond `work_mem`.
-pub struct Output {
+pub struct Output<'c> {
+    parent: Relation<'c>,
     store: *mut pg_sys::Tuplestorestate,
     /// `SELECT *` of the parent.
     targets: *mut List,
 }
 
-impl Output {
-    /// No rows yet.
+impl<'c> Output<'c> {
+    /// No rows yet; they are those of this table.
     ///
     /// # Errors
     /// 0A000 where the caller takes no set.
-    pub fn new(call: &Call, parent: Relation) -> Result<Output> {
+    pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let result = call.result_info();
         // SAFETY: null, or what the executor passes to a function that returns a set; the store is in its memory.
         unsafe {
@@ -35,26 +37,35 @@ impl Output {
                 return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
             }
             let is_random = takes(pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random);
-            let store = memory::in_context((*(*result).econtext).ecxt_per_query_memory, || {
+            let of_query = Context::new((*(*result).econtext).ecxt_per_query_memory);
+            let store = memory::in_context(of_query, || {
                 (*result).setDesc = pg_sys::CreateTupleDescCopy(parent.descriptor());
                 pg_sys::tuplestore_begin_heap(is_random, false, pg_sys::work_mem)
             });
             (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
             (*result).setResult = store;
-            Ok(Output { store, targets: targets(parent) })
+            Ok(Output { parent, store, targets: targets(parent) })
         }
     }
 
     /// Adds the rows of a table that meet a condition over the parent's columns.
-    pub fn add_rows(&self, leaf: Relation, parent: Relation, condition: *mut Node) {
+    ///
+    /// # Panics
+    /// Outside of a query.
+    ///
+    /// # Safety
+    /// The table must be the parent or one below it, and the condition an expression, which may be changed, over the
+    /// parent as table 1.
+    pub unsafe fn add_rows(&self, leaf: Relation, condition: *mut Node) {
+        let snapshot = sql::snapshot().expect("a query has a snapshot");
         // SAFETY: the executor's own steps for a plan; the query is one that the parser could have made.
         unsafe {
-            let query = select(leaf, parent, self.targets, condition);
+            let query = select(leaf, self.parent, self.targets, condition);
             let plan = pg_sys::pg_plan_query(query, TEXT.as_ptr(), 0, null_mut());
             let receiver = pg_sys::CreateTuplestoreDestReceiver();
             let context = pg_sys::CurrentMemoryContext;
             pg_sys::SetTuplestoreDestReceiverParams(receiver, self.store, context, false, null_mut(), null_mut());
-            let (snapshot, none) = (pg_sys::GetActiveSnapshot(), null_mut());
+            let none = null_mut();
             let run = pg_sys::CreateQueryDesc(plan, TEXT.as_ptr(), snapshot, none, receiver, null_mut(), null_mut(), 0);
             guard(|| {
                 raw::ExecutorStart(run, 0);

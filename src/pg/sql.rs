@@ -3,11 +3,12 @@
 //! The caller's search_path applies to them, so whatever they name must be qualified, operators included:
 //! `a OPERATOR(pg_catalog.=) b`.
 //!
-//! What PostgreSQL allocates while connected is freed when the connection ends. After an error PostgreSQL ends it
-//! itself, with the transaction or the subtransaction.
+//! What PostgreSQL allocates for statements is freed when the connection ends; memory of the caller is current all the
+//! time. After an error PostgreSQL ends the connection itself, with the transaction or the subtransaction.
 
 use super::call::error::{Error, Result, SqlState, raise};
 use super::call::guard::{guard, raw};
+use super::value::varlena::Value;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
@@ -19,11 +20,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Those of `work`; XX000 if there can't be a connection.
 pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running.
-    check(unsafe { pg_sys::SPI_connect() })?;
+    check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
     let result = work();
     // SAFETY: connected above.
     check(unsafe { pg_sys::SPI_finish() })?;
     result
+}
+
+/// Runs a function of the interface, which changes the current memory context, and changes that back.
+///
+/// # Safety
+/// As `guard`.
+unsafe fn in_own_memory<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: promised by the caller. After an error PostgreSQL sets the context itself.
+    unsafe {
+        let before = pg_sys::CurrentMemoryContext;
+        let result = work();
+        pg_sys::MemoryContextSwitchTo(before);
+        result
+    }
 }
 
 /// Executes a statement that returns no rows, given in parts in the encoding of the database, with parameters of these
@@ -31,7 +46,10 @@ pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 ///
 /// # Errors
 /// Those of the statement; XX000 if it can't be executed from a function.
-pub fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]) -> Result<()> {
+///
+/// # Safety
+/// Each value must be of the type of its parameter.
+pub unsafe fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]) -> Result<()> {
     let sql = c_string(sql)?;
     let mut types: Vec<pg_sys::Oid> = parameters.iter().map(|&(oid, _)| oid).collect();
     let mut values: Vec<pg_sys::Datum> = parameters.iter().map(|&(_, value)| value).collect();
@@ -40,7 +58,9 @@ pub fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]) -> Re
         check(unsafe {
             let (sql, count) = (sql.as_ptr(), parameters.len() as i32);
             let (types, values) = (types.as_mut_ptr(), values.as_mut_ptr());
-            guard(|| raw::SPI_execute_with_args(sql, count, types, values, std::ptr::null(), false, 0))
+            in_own_memory(|| {
+                guard(|| raw::SPI_execute_with_args(sql, count, types, values, std::ptr::null(), false, 0))
+            })
         })
     })
 }
@@ -94,7 +114,8 @@ impl Prepared {
             // SAFETY: connected; as many types as are given. The plan is kept before the connection ends.
             unsafe {
                 let (sql, count, oids) = (sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr());
-                let plan = guard(|| raw::SPI_prepare_cursor(sql, count, oids, pg_sys::CURSOR_OPT_GENERIC_PLAN as i32));
+                let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
+                let plan = in_own_memory(|| guard(|| raw::SPI_prepare_cursor(sql, count, oids, options)));
                 if plan.is_null() {
                     return Err(failed(pg_sys::SPI_result));
                 }
@@ -116,7 +137,10 @@ impl Prepared {
     ///
     /// # Errors
     /// Those of the statement and of `each`.
-    pub fn execute(
+    ///
+    /// # Safety
+    /// Each value must be of the type of its parameter.
+    pub unsafe fn execute(
         &self,
         values: &[pg_sys::Datum],
         sees: Sees,
@@ -124,8 +148,8 @@ impl Prepared {
     ) -> Result<u64> {
         assert_eq!(values.len(), self.parameters, "a value for each parameter");
         let mut values = values.to_vec();
-        // SAFETY: connected, with as many values as the plan has parameters. The result is the connection's own, and
-        // whatever `each` executes has results of its own.
+        // SAFETY: promised by the caller; as many values as the plan has parameters. Without a connection the code says
+        // so. The result is the connection's own, and whatever `each` executes has results of its own.
         unsafe {
             let snapshot = match sees {
                 Sees::CallingQuery | Sees::Now => None,
@@ -138,7 +162,7 @@ impl Prepared {
             let nulls = std::ptr::null();
             let (plan, values) = (self.plan, values.as_mut_ptr());
             let settings = self.wants_index.replace(false).then(only_nested_loops_over_indexes);
-            let code = guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0));
+            let code = in_own_memory(|| guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0)));
             if let Some(level) = settings {
                 pg_sys::AtEOXact_GUC(true, level);
             }
@@ -181,7 +205,10 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 ///
 /// # Errors
 /// Those of `work`.
-pub fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
+///
+/// # Safety
+/// Nothing that `work` opens may be there after it.
+pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
     // SAFETY: PostgreSQL's own steps for a block with exceptions. The subtransaction must be ended here after an error
     // too: PostgreSQL would take one that nobody ends for a savepoint of the client.
     unsafe {
@@ -218,9 +245,14 @@ pub fn has_one_snapshot() -> bool {
 /// Whether the snapshot of the query surely sees what a transaction wrote that has committed: so if all that were open
 /// when the snapshot was taken began later.
 pub fn snapshot_is_after(transaction: u32) -> bool {
-    // SAFETY: a query that calls a function has a snapshot, if there is one at all.
-    let snapshot = unsafe { pg_sys::ActiveSnapshotSet().then(|| &*pg_sys::GetActiveSnapshot()) };
-    snapshot.is_some_and(|snapshot| precedes(transaction, snapshot.xmin.into_inner()))
+    // SAFETY: valid.
+    snapshot().is_some_and(|snapshot| precedes(transaction, unsafe { (*snapshot).xmin }.into_inner()))
+}
+
+/// The snapshot of the query that calls the function, which is there as long, if there is one at all.
+pub(in crate::pg) fn snapshot() -> Option<pg_sys::Snapshot> {
+    // SAFETY: reads a variable of the session.
+    unsafe { pg_sys::ActiveSnapshotSet().then(|| pg_sys::GetActiveSnapshot()) }
 }
 
 /// Whether a transaction began before another; identifiers wrap around.
@@ -284,12 +316,12 @@ pub fn is_distributed_by_citus(table: pg_sys::Oid) -> Result<bool> {
     }
     let mut is_distributed = false;
     let ask = Prepared::new(&[ASK], &[pg_sys::OIDOID])?;
-    connected(|| {
-        ask.execute(&[pg_sys::Datum::from(table)], Sees::CallingQuery, |_| {
-            is_distributed = true;
-            Ok(())
-        })
-    })?;
+    let each = |_: &ResultRow| {
+        is_distributed = true;
+        Ok(())
+    };
+    // SAFETY: the parameter is an object identifier.
+    connected(|| unsafe { ask.execute(&[pg_sys::Datum::from(table)], Sees::CallingQuery, each) })?;
     Ok(is_distributed)
 }
 
@@ -305,10 +337,10 @@ impl NewName {
     ///
     /// # Errors
     /// 42602 for an invalid name; 3F000 for a schema that is not there, or none to make it in.
-    pub fn parse(name: pg_sys::Datum) -> NewName {
-        // SAFETY: the datum is a text; the range variable has a name that ends in a zero byte.
+    pub fn parse(name: &Value<'_>) -> NewName {
+        // SAFETY: any value of variable length is read as a text; the range variable has a name that ends in a zero byte.
         unsafe {
-            let list = pg_sys::textToQualifiedNameList(pg_sys::pg_detoast_datum(name.cast_mut_ptr()));
+            let list = pg_sys::textToQualifiedNameList(name.pointer());
             let range = pg_sys::makeRangeVarFromNameList(list);
             if CStr::from_ptr((*range).relname).is_empty() {
                 raise(Error::new(SqlState::ERRCODE_INVALID_NAME, "a table cannot have an empty name"));

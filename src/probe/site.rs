@@ -42,7 +42,9 @@ pub fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Resul
         && let Some((view, hasher)) = site.filters.last(call, filter)
         && let Some(element) = call.element(element)
     {
-        return Ok(Some(hasher.hash(element).is_some_and(|hash| S::contains(view, hash))));
+        // SAFETY: the type is that of the argument.
+        let hash = unsafe { hasher.hash(element) };
+        return Ok(Some(hash.is_some_and(|hash| S::contains(view, hash))));
     }
     probe_any(call, site, filter, element)
 }
@@ -63,7 +65,8 @@ fn probe_any<S: FilterType>(
     let hash = match constant {
         Some((known, hash)) if *known == hasher => *hash,
         _ => {
-            let hash = hasher.hash(element);
+            // SAFETY: the type is that of the argument.
+            let hash = unsafe { hasher.hash(element) };
             if *is_constant {
                 *constant = Some((hasher.clone(), hash));
             }
@@ -82,7 +85,10 @@ fn probe_any<S: FilterType>(
 ///
 /// # Errors
 /// As [`probe`].
-pub fn probe_each<S: FilterType, const FILTER: usize>(
+///
+/// # Safety
+/// The elements must be of the type of that argument.
+pub unsafe fn probe_each<S: FilterType, const FILTER: usize>(
     call: &Call,
     elements: &[Element],
     answers: &mut [bool],
@@ -96,7 +102,8 @@ pub fn probe_each<S: FilterType, const FILTER: usize>(
     let hasher = site.element.key(filter.header(), S::CONTAINS)?.hasher;
     let mut hashes = [None; MOST_AT_ONCE];
     for (hash, &element) in hashes.iter_mut().zip(elements) {
-        *hash = hasher.hash(element);
+        // SAFETY: promised by the caller.
+        *hash = unsafe { hasher.hash(element) };
         if let Some(hash) = *hash {
             filter.prefetch(hash);
         }

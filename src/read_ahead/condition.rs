@@ -16,7 +16,7 @@ pub struct Condition {
     /// Which argument is the filter; the other one is the element.
     filter: usize,
     /// Probes the filter of the call for each of these elements.
-    probe: fn(&Call, &[Element], &mut [bool]) -> Result<()>,
+    probe: unsafe fn(&Call, &[Element], &mut [bool]) -> Result<()>,
 }
 
 /// All of them. A plan has the number of its own.
@@ -132,7 +132,10 @@ impl Prepared {
     }
 
     /// Probes the filter for each of these elements, none of which is NULL.
-    pub fn probe(&mut self, elements: &[Element], answers: &mut [bool]) {
+    ///
+    /// # Safety
+    /// They must be of the type that the plan says.
+    pub unsafe fn probe(&mut self, elements: &[Element], answers: &mut [bool]) {
         let condition = self.condition.expect("the condition was prepared");
         // SAFETY: made by `new`: the call has two arguments, and its types are those of the plan.
         let call = unsafe {
@@ -146,7 +149,8 @@ impl Prepared {
             }
             Call::new(self.call)
         };
-        (condition.probe)(&call, elements, answers).unwrap_or_else(|error| raise(error));
+        // SAFETY: promised by the caller.
+        unsafe { (condition.probe)(&call, elements, answers) }.unwrap_or_else(|error| raise(error));
     }
 }
 

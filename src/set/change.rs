@@ -80,7 +80,8 @@ pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(us
             let part = &work[..len];
             // A single lock needn't be released if there is nothing to lock.
             let one = leaves == 1;
-            let done = if one { change.part(part)? } else { in_subtransaction(|| change.part(part))? };
+            // SAFETY: nothing is opened that outlives `part`.
+            let done = if one { change.part(part)? } else { unsafe { in_subtransaction(|| change.part(part))? } };
             if let Some(places) = done {
                 change.added += places.len();
                 places.into_iter().for_each(&mut *affected);

@@ -22,7 +22,7 @@ const FILLFACTOR: &str = "70";
 /// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.
 #[rustfmt::skip]
 fn create(call: &Call) -> Outcome {
-    let name = required(call.datum(0), "name")?;
+    let name = required(call.value(0), "name")?;
     let element = required(call.oid(1), "element type")?;
     let capacity = call.i64(2).map(check_capacity).transpose()?;
     let fpr = call.f64(3).unwrap_or_else(settings::default_fpr);
@@ -41,20 +41,22 @@ fn create(call: &Call) -> Outcome {
         capacity.map_or("NULL".into(), |capacity| format!("'{capacity}'")),
         keep.map_or("NULL".into(), |keep| format!("'{keep}'")),
     );
-    let new = NewName::parse(name);
+    let new = NewName::parse(&name);
     let (table, own) = (new.qualified(), namespace(catalog::namespace_of_function(call.function()?)));
-    execute(
+    // SAFETY: each value is of the type that is said with it.
+    unsafe { execute(
         &[
             b"CREATE TABLE ", &table, b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, ",
             b"CONSTRAINT filter_set CHECK (", &own, b".bloom_set_check(bucket, hashes, ", arguments.as_bytes(), b"))) ",
             b"WITH (fillfactor = ", FILLFACTOR.as_bytes(), b")",
         ],
         &[],
-    )?;
-    execute(
+    ) }?;
+    // SAFETY: each value is of the type that is said with it.
+    unsafe { execute(
         &[b"INSERT INTO ", &table, b" (bucket, hashes) SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n"],
         &first_rows(form),
-    )?;
+    ) }?;
     Ok(new.relation().map(Datum::from))
 }
 
@@ -63,8 +65,13 @@ fn first_rows(form: Form) -> [(pg_sys::Oid, Datum); 2] {
     let first = || 1 << tree::FIRST_DEPTH..2 << tree::FIRST_DEPTH;
     let bucket = |bucket: u64| Element { datum: Datum::from(bucket as i64) };
     let row = |bucket: u64| Element { datum: Row::empty(bucket).write::<PgBuffer>(form).into_datum() };
-    let buckets = array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, memory::collect(first().map(bucket)));
-    let rows = array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, memory::collect(first().map(row)));
+    // SAFETY: numbers, and values that were just made.
+    let (buckets, rows) = unsafe {
+        (
+            array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, memory::collect(first().map(bucket))),
+            array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, memory::collect(first().map(row))),
+        )
+    };
     [(pg_sys::INT8ARRAYOID, buckets), (pg_sys::BYTEAARRAYOID, rows)]
 }
 

@@ -5,7 +5,7 @@ use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::interrupt;
-use crate::pg::sql::{Prepared, Sees, connected};
+use crate::pg::sql::{Prepared, ResultRow, Sees, connected};
 use crate::pg::value::row::{Column, row};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::tree::{self, Flaw};
@@ -74,12 +74,12 @@ fn bytes(set: &Set) -> Result<i64> {
         FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";
     let mut bytes = 0;
     let size = Prepared::new(&[SIZE], &[pg_sys::REGCLASSOID])?;
-    connected(|| {
-        size.execute(&[Datum::from(set.oid)], Sees::CallingQuery, |row| {
-            bytes = row.column(1).map_or(0, |datum| datum.value() as i64);
-            Ok(())
-        })
-    })?;
+    let each = |row: &ResultRow| {
+        bytes = row.column(1).map_or(0, |datum| datum.value() as i64);
+        Ok(())
+    };
+    // SAFETY: the value is an object identifier.
+    connected(|| unsafe { size.execute(&[Datum::from(set.oid)], Sees::CallingQuery, each) })?;
     Ok(bytes)
 }
 

@@ -31,7 +31,8 @@ pub fn one(call: &Call, purpose: Purpose, operation: &str, act: Act) -> Outcome 
     let set = Set::open(call, oid, purpose)?;
     set.check_kind(element_type, operation)?;
     let mut answer = false;
-    if let Some(hash) = element_type.hasher(Layout::Blocked).hash(element) {
+    // SAFETY: the type is that of the argument.
+    if let Some(hash) = unsafe { element_type.hasher(Layout::Blocked).hash(element) } {
         act(&set, &[Item { hash, place: 0 }], &mut |_| answer = true)?;
     }
     Ok(Some(Datum::from(answer)))
@@ -56,7 +57,9 @@ pub fn all(call: &Call, purpose: Purpose, operation: &str, wanted: bool, act: Ac
     act(&set, &items, &mut |place| are_chosen[place] = wanted)?;
     let mut are_chosen = are_chosen.into_iter();
     elements.retain(|_| are_chosen.next() == Some(true));
-    Ok(Some(array_of(catalog::base_type(call.argument_type(1)?), *element_oid, elements)))
+    let array = catalog::base_type(call.argument_type(1)?);
+    // SAFETY: they are elements of such an array.
+    Ok(Some(unsafe { array_of(array, *element_oid, elements) }))
 }
 
 /// Elements in the order of their hashes, equal ones in their own order.
@@ -65,7 +68,8 @@ fn items(element_type: &ElementType, elements: &[Element]) -> Vec<Item> {
     let mut items = memory::list(elements.len());
     for (place, &element) in elements.iter().enumerate() {
         check_often(place);
-        if let Some(hash) = hasher.hash(element) {
+        // SAFETY: the type is that of the array's elements.
+        if let Some(hash) = unsafe { hasher.hash(element) } {
             items.push(Item { hash, place });
         }
     }

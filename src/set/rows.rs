@@ -4,7 +4,7 @@ use super::statements::Changes;
 use super::table::Set;
 use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::sql::{Prepared, Sees};
+use crate::pg::sql::{Prepared, ResultRow, Sees};
 use crate::pg::value::array;
 use crate::pg::value::time;
 use crate::pg::value::varlena::{PgBuffer, Value};
@@ -27,7 +27,7 @@ impl Set {
         sees: Sees,
         mut each: impl FnMut(Row) -> Result<()>,
     ) -> Result<u64> {
-        let count = statement.execute(values, sees, |result| {
+        let each_row = |result: &ResultRow| {
             let (Some(bucket), Some(hashes)) = (result.column(1), result.column(2)) else {
                 return Err(Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value"));
             };
@@ -37,7 +37,9 @@ impl Set {
             let row = Row::parse(self.known.form, bucket, &hashes).map_err(|damage| self.damaged(bucket, &damage))?;
             hashes.free();
             each(row)
-        })?;
+        };
+        // SAFETY: the values are of the types that the statement was prepared with.
+        let count = unsafe { statement.execute(values, sees, each_row)? };
         self.check_name()?;
         Ok(count)
     }
@@ -95,7 +97,8 @@ impl Set {
             let datum = row.write::<PgBuffer>(self.known.form).into_datum();
             memory::push(&mut hashes, Element { datum });
         }
-        let hashes = array::array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, hashes);
+        // SAFETY: they are values of this type.
+        let hashes = unsafe { array::array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, hashes) };
         let rows: Vec<&Row> = memory::collect(rows.iter());
         self.expect(statement, &[buckets(rows.iter().map(|row| row.bucket)), hashes], &rows)
     }
@@ -180,5 +183,6 @@ impl Set {
 /// An array of buckets.
 pub fn buckets(buckets: impl Iterator<Item = u64>) -> Datum {
     let buckets = memory::collect(buckets.map(|bucket| Element { datum: Datum::from(bucket as i64) }));
-    array::array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, buckets)
+    // SAFETY: any number is of this type.
+    unsafe { array::array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, buckets) }
 }

@@ -135,7 +135,7 @@ impl Set {
             sql::require_writable(c"changing a filter set");
         }
         let name = sql::relation(oid);
-        let Some(table) = Opened::if_there(oid, lock as pg_sys::LOCKMODE) else {
+        let Some(table) = Opened::if_there(call, oid, lock as pg_sys::LOCKMODE) else {
             let message = format!("relation with OID {} does not exist", oid.to_u32());
             return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message));
         };

@@ -20,12 +20,12 @@ const NEAR: usize = 3;
 
 /// The pages of an index, in an order that is announced.
 pub struct Ahead<'a> {
-    relation: Relation,
+    relation: Relation<'a>,
     pages: IndexPages<'a>,
     /// Pages of the file. Those behind are read as nothing, if they are not there by then.
     end: u32,
     coming: VecDeque<u32>,
-    near: VecDeque<(u32, Pin)>,
+    near: VecDeque<(u32, Pin<'a>)>,
     /// Reads that are started after a page that was on disk.
     started: u32,
     /// Reads that are still to be started.
@@ -34,7 +34,7 @@ pub struct Ahead<'a> {
 
 impl<'a> Ahead<'a> {
     /// The pages of an index.
-    pub fn new(relation: Relation, pages: IndexPages<'a>) -> Ahead<'a> {
+    pub fn new(relation: Relation<'a>, pages: IndexPages<'a>) -> Ahead<'a> {
         let end = relation.pages();
         let started = buffer::io_concurrency(relation);
         Ahead { relation, pages, end, coming: VecDeque::new(), near: VecDeque::new(), started, to_start: 0 }

@@ -7,24 +7,23 @@ use crate::index::options;
 use crate::index::page::PAGE_SIZE;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
-use crate::pg::method::table::{self, Built, Row};
+use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Build, Directory};
 use pg_bloom_core::index::page::RowId;
-use pgrx::pg_sys;
 
 /// Builds an index.
 ///
 /// # Errors
 /// 0A000 for an operator class of somebody else's; 22023 for options, which are those of the other kind of index; 22P03
 /// for a damaged filter; 54000 for too many pages.
-pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
-    check(index)?;
-    let mut new = NewIndex::begin(index)?;
+pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
+    check(wanted.index)?;
+    let mut new = NewIndex::begin(wanted.index)?;
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
-    let table_rows = table::scan_for_index(table, index, info, |row| {
+    let table_rows = wanted.scan(|row| {
         interrupt::check_for_interrupts();
         add(&mut build, &mut new, row)
     })?;
@@ -34,7 +33,7 @@ pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> 
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
-fn add(build: &mut Build, pages: &mut NewIndex, row: Row) -> Result<()> {
+fn add(build: &mut Build, pages: &mut NewIndex<'_>, row: Row) -> Result<()> {
     let Some(value) = row.value else { return Ok(()) };
     // SAFETY: the column is one of filters, as its operator class says.
     let value = unsafe { Value::detoast(value) };

@@ -23,7 +23,7 @@ type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
 pub fn check(named: &Named) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.
-    let snapshot = Latest::take();
+    let snapshot = Latest::take(named.table());
     let index = Index::of(relation)?;
     let directory = index.directory()?;
     let slots = all_slots(&index, &directory)?;

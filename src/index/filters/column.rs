@@ -12,7 +12,7 @@ use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
 
 /// An index over filters in use.
-pub type Index = session::Index<Filters>;
+pub type Index<'r> = session::Index<'r, Filters>;
 
 /// A column of filters.
 pub struct Filters {
@@ -28,7 +28,7 @@ impl Kind for Filters {
     }
 }
 
-impl Index {
+impl Index<'_> {
     /// Calls `visit` with each slot of a row page that has a row, its state and the row.
     ///
     /// # Errors

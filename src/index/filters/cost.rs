@@ -57,7 +57,7 @@ fn is_all_text(directory: &Directory) -> bool {
 fn ask_by_key(planned: &Planned, is_text: bool) {
     let (family, Some(own)) = planned.support_function(KEY_OF_ELEMENT) else { return };
     let Some(keys) = KeyCondition::of(family, own) else { return };
-    planned.ask_instead(|condition: &Comparison| {
+    let instead = |condition: &Comparison| {
         let &Comparison { operator, is_array, left, right, collation } = condition;
         let is_own = || catalog::is_beside(operators::function_of(operator), own, c"bloom_contains");
         // SAFETY: an operator of the operator class has a filter on its left, and on its right a key, an element, or an
@@ -73,5 +73,7 @@ fn ask_by_key(planned: &Planned, is_text: bool) {
                 Some(keys.of_element(left, right, collation))
             }
         }
-    });
+    };
+    // SAFETY: they are conditions of the operator class of the index.
+    unsafe { planned.ask_instead(instead) };
 }

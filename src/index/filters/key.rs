@@ -16,7 +16,10 @@ use pgrx::pg_sys;
 ///
 /// # Errors
 /// 0A000 for an operator that the index can't answer, and for a collation that does not compare bytes.
-pub fn keys(index: &Index, keys: &[Key]) -> Result<Vec<Vec<ProbeKey>>> {
+///
+/// # Safety
+/// The keys must be those of a scan of the index.
+pub unsafe fn keys(index: &Index, keys: &[Key]) -> Result<Vec<Vec<ProbeKey>>> {
     memory::try_collect(keys.iter().map(|key| alternatives(index, key)))
 }
 
@@ -35,7 +38,8 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
         ));
     }
     let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
-    Ok(memory::collect(elements.into_iter().map(|element| element_type.probe_key(Some(element)))))
+    // SAFETY: what is looked for is of the type that the key says.
+    Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
 }
 
 /// What is asked of a group.

@@ -4,7 +4,7 @@ use super::ahead::Ahead;
 use super::column::Index;
 use super::key::{conditions, keys};
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::memory::Scratch;
+use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::Relation;
 
@@ -12,13 +12,14 @@ use crate::pg::storage::relation::Relation;
 ///
 /// # Errors
 /// XX002 for damage; those of the keys.
-pub fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+///
+/// # Safety
+/// The keys must be those of a scan of the index.
+pub unsafe fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
-    let sought = {
-        // A nested loop asks again and again.
-        let _scratch = Scratch::new();
-        keys(&index, scan_keys)?
-    };
+    // A nested loop asks again and again.
+    // SAFETY: promised by the caller; what is returned is in Rust's memory.
+    let sought = unsafe { in_scratch(|| keys(&index, scan_keys))? };
     // PostgreSQL evaluates what `@=>` stands for on all rows that are found: see `cost`.
     let is_own = scan_keys.iter().any(|key| key.asked_type != index.kind().key);
     let directory = index.directory()?;

@@ -13,12 +13,12 @@ use crate::index::page::{PAGE_SIZE, unhashed};
 use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
-use crate::pg::method::table::{self, Built, Row};
+use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use pg_bloom_core::index::keys::{Build, Directory, MAX_FPR, Options};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::Datum;
 
 /// Heap pages of a range, if nothing is said.
 const PAGES_PER_RANGE: u32 = 8;
@@ -51,7 +51,8 @@ struct Elements {
 
 impl Gather for Elements {
     unsafe fn add(&mut self, value: Datum) -> Result<usize> {
-        let hash = self.column.hasher.hash(Element { datum: value }).ok_or_else(unhashed)?;
+        // SAFETY: promised by the caller.
+        let hash = unsafe { self.column.hasher.hash(Element { datum: value }) }.ok_or_else(unhashed)?;
         memory::push(&mut self.hashes, hash);
         Ok(1)
     }
@@ -66,10 +67,10 @@ impl Gather for Elements {
 }
 
 /// A build under way.
-struct Building<G> {
+struct Building<'r, G> {
     pages_per_range: u32,
     build: Build,
-    index: NewIndex,
+    index: NewIndex<'r>,
     /// The range that rows come from, and its keys.
     range: u32,
     gathered: G,
@@ -84,44 +85,38 @@ struct Building<G> {
 ///
 /// # Errors
 /// 0A000 for a column that can't be in an index; 54000 for too many pages.
-pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
-    column::check_type_of_column(index)?;
-    let elements = Elements { column: column::column(index)?, hashes: Vec::new() };
-    build_of(table, index, info, core_options(index, table)?, elements)
+pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
+    column::check_type_of_column(wanted.index)?;
+    let elements = Elements { column: column::column(wanted.index)?, hashes: Vec::new() };
+    build_of(wanted, core_options(wanted.index, wanted.table)?, elements)
 }
 
 /// Builds an index of what is gathered.
 ///
 /// # Errors
 /// Those of gathering; 22023 for an invalid rate; 54000 for too many pages.
-pub fn build_of<G: Gather>(
-    table: Relation,
-    index: Relation,
-    info: *mut pg_sys::IndexInfo,
-    options: Options,
-    gathered: G,
-) -> Result<Built> {
+pub fn build_of<G: Gather>(wanted: &Wanted<'_>, options: Options, gathered: G) -> Result<Built> {
     let mut building = Building {
         pages_per_range: options.pages_per_range,
         // Those of half of the memory, since tiles need memory too.
         build: Build::new(options, table::maintenance_memory() / 2 / size_of::<u64>())?,
-        index: NewIndex::begin(index)?,
+        index: NewIndex::begin(wanted.index)?,
         range: 0,
         gathered,
         rows: 0,
         keys: 0,
-        given: table::is_concurrent(info).then(Given::new),
+        given: wanted.is_concurrent().then(Given::new),
     };
-    let table_rows = table::scan_for_index(table, index, info, |row| building.add(row))?;
+    let table_rows = wanted.scan(|row| building.add(row))?;
     let given = building.given.take();
     let rows = building.finish()?;
     if let Some(given) = given {
-        given.keep(index);
+        given.keep(wanted.index);
     }
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
 
-impl<G: Gather> Building<G> {
+impl<G: Gather> Building<'_, G> {
     fn add(&mut self, row: Row) -> Result<()> {
         let Some(value) = row.value else { return Ok(()) };
         let range = row.page / self.pages_per_range;

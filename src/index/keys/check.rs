@@ -19,7 +19,7 @@ use pg_bloom_core::index::keys::{Directory, Pages};
 /// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &Named) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
-    let snapshot = Latest::take();
+    let snapshot = Latest::take(named.table());
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let filter = HeapFilter::new(&index, named.table());
@@ -29,7 +29,8 @@ pub fn check(named: &Named) -> Result<i64> {
     scan_for_check(named.table(), named.index(), &snapshot, |row| {
         // One that is NULL is never looked for.
         let Some(datum) = row.value else { return Ok(()) };
-        let hash = index.column().hasher.hash(Element { datum }).ok_or_else(unhashed)?;
+        // SAFETY: the value is that of the index's column.
+        let hash = unsafe { index.column().hasher.hash(Element { datum }) }.ok_or_else(unhashed)?;
         let mut is_found = has(&index, &directory, row.page, hash)?;
         if let Some(filter) = &filter {
             if page != Some(row.page) {

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// An index over ranges in use.
-pub type Index = session::Index<Elements>;
+pub type Index<'r> = session::Index<'r, Elements>;
 
 /// A column of elements.
 pub struct Elements {
@@ -29,7 +29,7 @@ impl Kind for Elements {
     }
 }
 
-impl Index {
+impl Index<'_> {
     /// The indexed column.
     pub fn column(&self) -> &Column {
         &self.kind().column

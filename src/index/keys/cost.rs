@@ -28,7 +28,8 @@
 
 use super::column::Index;
 use crate::index::kind::Cost;
-use crate::pg::memory::Scratch;
+use crate::pg::call::Element;
+use crate::pg::memory::in_scratch;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::Key;
 use crate::settings;
@@ -139,11 +140,12 @@ fn shape(planned: &Planned, matches: f64) -> Shape {
 
 /// How many ranges have the keys, by asking the index; `None` if they aren't known yet.
 fn ranges_found(planned: &Planned, index: &Index, directory: &Directory) -> Option<f64> {
-    let _scratch = Scratch::new();
     let of_key = |key: &Key| {
         let (hasher, sought) = (index.hasher_of(key.asked_type).ok()?, key.sought());
         let stride = sought.len().div_ceil(KEYS_ASKED).max(1);
-        let asked = memory::try_collect(sought.iter().step_by(stride).map(|key| hasher.hash(*key).ok_or(()))).ok()?;
+        // SAFETY: what is looked for is of the type that the hasher is for.
+        let hash = |key: &Element| unsafe { hasher.hash(*key) }.ok_or(());
+        let asked = memory::try_collect(sought.iter().step_by(stride).map(hash)).ok()?;
         let found = ranges_having(index, directory, asked.iter())?;
         if asked.len() == sought.len() || found == 0.0 {
             return Some(found);
@@ -152,7 +154,10 @@ fn ranges_found(planned: &Planned, index: &Index, directory: &Directory) -> Opti
         let growth = (found / ranges_having(index, directory, asked.iter().step_by(2))?).clamp(1.0, 2.0);
         Some(found * growth.powf((sought.len() as f64 / asked.len() as f64).log2()))
     };
-    planned.known_keys()?.iter().map(of_key).try_fold(f64::INFINITY, |least, found| Some(least.min(found?)))
+    let of_keys =
+        || planned.known_keys()?.iter().map(of_key).try_fold(f64::INFINITY, |least, found| Some(least.min(found?)));
+    // SAFETY: a number, and what is known of an index is in Rust's memory.
+    unsafe { in_scratch(of_keys) }
 }
 
 /// How many ranges have one of these keys; `None` for damage.

@@ -20,15 +20,13 @@ use super::column::Index;
 use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::pg::method::scan::RowBatch;
-use crate::pg::storage::buffer::Pin;
 use crate::pg::storage::relation::Relation;
 use crate::settings;
 use pg_bloom_core::memory;
 
 /// What reads the rows of a table with an index.
-pub struct HeapFilter {
-    table: Relation,
-    column: RowColumn,
+pub struct HeapFilter<'r> {
+    column: RowColumn<'r>,
     hasher: Hasher,
 }
 
@@ -40,14 +38,14 @@ pub struct HashedRow {
     pub hash: Option<u64>,
 }
 
-impl HeapFilter {
+impl<'r> HeapFilter<'r> {
     /// `None` where rows can't be read without PostgreSQL, or shall not be.
-    pub fn new(index: &Index, table: Relation) -> Option<HeapFilter> {
+    pub fn new(index: &Index, table: Relation<'r>) -> Option<HeapFilter<'r>> {
         if !settings::heap_filter() {
             return None;
         }
         let column = RowColumn::of_index(index.relation, table)?;
-        Some(HeapFilter { table, column, hasher: index.column().hasher.clone() })
+        Some(HeapFilter { column, hasher: index.column().hasher.clone() })
     }
 
     /// Adds the rows of a page, which the table must have, that may have one of the hashes of each key. These ascend.
@@ -75,12 +73,13 @@ impl HeapFilter {
     /// Calls `visit` with each row, and its hash, if it can be computed here.
     #[inline(always)]
     fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
-        let pin = Pin::read(self.table, page);
+        let pin = self.column.page(page);
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(&self.column, |row, found| match found {
             Found::Null => {}
             Found::Unknown => visit(&heap_page, row, None),
-            Found::Value(element) => visit(&heap_page, row, self.hasher.hash_in_place(element)),
+            // SAFETY: the value is that of the index's column, and there as long as the page is locked.
+            Found::Value(element) => visit(&heap_page, row, unsafe { self.hasher.hash_in_place(element) }),
         });
     }
 }

@@ -28,9 +28,13 @@ const AT_ONCE: usize = 4096;
 ///
 /// # Errors
 /// XX002 for damage; 54000 if there are no numbers left for pages or ranges.
-pub fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
+///
+/// # Safety
+/// The value must be of the type of the index's column.
+pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
-    let hash = index.column().hasher.hash(Element { datum: value }).ok_or_else(unhashed)?;
+    // SAFETY: promised by the caller.
+    let hash = unsafe { index.column().hasher.hash(Element { datum: value }) }.ok_or_else(unhashed)?;
     add(&index, row, &[hash])
 }
 
@@ -71,7 +75,7 @@ fn places<K: Kind<Directory = Directory>>(
 }
 
 /// A page that is locked, and what is to change in it.
-type Changed = (Exclusive, Vec<(u16, u8)>);
+type Changed<'r> = (Exclusive<'r>, Vec<(u16, u8)>);
 
 /// Sets the bits of these marks that are not set yet.
 fn set<K: Kind>(index: &session::Index<K>, directory: &Directory, marks: &[Mark]) -> Result<()> {

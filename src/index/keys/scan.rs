@@ -6,7 +6,7 @@ use crate::index::page::{PinnedPages, unhashed};
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
-use crate::pg::memory::Scratch;
+use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
 use crate::pg::storage::buffer;
@@ -19,13 +19,17 @@ use pgrx::pg_sys::Oid;
 ///
 /// # Errors
 /// XX002 for damage; 0A000 for a comparison that the index can't answer.
-pub fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+///
+/// # Safety
+/// The keys must be those of a scan of the index.
+pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;
     let mut ranges: Vec<u32> = Vec::new();
     let mut hashes_of_keys = Vec::new();
     for key in keys {
-        let (hashes, mut found) = look_up(&index, &directory, key)?;
+        // SAFETY: promised by the caller.
+        let (hashes, mut found) = unsafe { look_up(&index, &directory, key)? };
         if !hashes_of_keys.is_empty() {
             found.retain(|range| ranges.binary_search(range).is_ok());
         }
@@ -82,7 +86,10 @@ fn add_rows<P: Iterator<Item = u32>>(
 ///
 /// # Errors
 /// As [`bitmap`].
-pub fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) -> Result<Vec<bool>> {
+///
+/// # Safety
+/// The keys must be values of that type.
+pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) -> Result<Vec<bool>> {
     relation.lock_for_serializable();
     relation.count_scan();
     let index = Index::of(relation)?;
@@ -90,7 +97,9 @@ pub fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) -> Result
     let hasher = index.hasher_of(asked_type)?;
     let mut pages = PinnedPages::new(index.pages());
     memory::try_collect(keys.iter().map(|&key| {
-        let (hash, mut may_have) = (hasher.hash(key).ok_or_else(unhashed)?, false);
+        // SAFETY: promised by the caller.
+        let hash = unsafe { hasher.hash(key) }.ok_or_else(unhashed)?;
+        let mut may_have = false;
         let found = directory.search(&mut pages, hash, |_| may_have = true);
         found.map_err(|failure| failure.of(relation))?;
         Ok(may_have)
@@ -98,14 +107,19 @@ pub fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) -> Result
 }
 
 /// The hashes of which an element must have one to match a key, and the ranges that may have these. Both ascend.
-fn look_up(index: &Index, directory: &Directory, key: &Key) -> Result<(Vec<u64>, Vec<u32>)> {
+///
+/// # Safety
+/// The key must be one of a scan of the index.
+unsafe fn look_up(index: &Index, directory: &Directory, key: &Key) -> Result<(Vec<u64>, Vec<u32>)> {
     /// Ranges that are gathered before those that were found several times are looked for.
     const FEW: usize = 1 << 16;
-    // A nested loop asks again and again.
-    let _scratch = key.is_array.then(Scratch::new);
     let hasher = index.hasher_of(key.asked_type)?;
-    let hash_of = |element| hasher.hash(element).ok_or_else(unhashed);
-    let mut hashes = memory::try_collect(key.sought().into_iter().map(hash_of))?;
+    // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
+    let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
+    let all_hashes = || memory::try_collect(key.sought().into_iter().map(hash_of));
+    // A nested loop asks again and again.
+    // SAFETY: hashes are in Rust's memory.
+    let mut hashes = if key.is_array() { unsafe { in_scratch(all_hashes)? } } else { all_hashes()? };
     keep_distinct(&mut hashes);
     let (mut ranges, mut distinct) = (Vec::new(), 0);
     let mut pages = index.pages();

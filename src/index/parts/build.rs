@@ -9,10 +9,9 @@ use crate::index::options;
 use crate::index::page::PAGE_SIZE;
 use crate::index::session::Kind;
 use crate::pg::call::error::Result;
-use crate::pg::method::table::Built;
+use crate::pg::method::table::{Built, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use pg_bloom_core::index::keys::{Directory, MAX_PART_FPR, Options};
-use pgrx::pg_sys;
 
 /// The bytes of a table that one distinct part is expected for, while there are none.
 const BYTES_PER_PART: u32 = 20;
@@ -26,10 +25,10 @@ const OTHERS: (f64, u32) = (0.003, 8);
 ///
 /// # Errors
 /// 0A000 for a column that can't be in an index; 22023 for an invalid rate; 54000 for too many pages.
-pub fn build(table: Relation, index: Relation, info: *mut pg_sys::IndexInfo) -> Result<Built> {
-    let column = column_of_new(index)?;
-    let options = core_options(&column, index, table.pages())?;
-    build_of(table, index, info, options, Gathered::new(&column))
+pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
+    let column = column_of_new(wanted.index)?;
+    let options = core_options(&column, wanted.index, wanted.table.pages())?;
+    build_of(wanted, options, Gathered::new(&column))
 }
 
 /// The column of an index that is built. A text of another type than the operator class's is refused if that can't be

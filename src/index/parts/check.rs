@@ -13,7 +13,7 @@ use crate::pg::method::table::{Latest, scan_for_check};
 /// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &Named) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
-    let snapshot = Latest::take();
+    let snapshot = Latest::take(named.table());
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     // Most parts are those of the rows before.

@@ -23,7 +23,7 @@ use pg_bloom_core::parts::{self, Condition, JsonPath, Leaf};
 use pgrx::pg_sys::{self, Datum};
 
 /// An index over parts in use.
-pub type Index = session::Index<PartsColumn>;
+pub type Index<'r> = session::Index<'r, PartsColumn>;
 
 /// The most parts of an array or a document that are looked for, all of which a row must have.
 const MOST_PARTS: usize = 256;
@@ -78,7 +78,8 @@ impl PartsColumn {
     /// The value must be of the column's type.
     pub unsafe fn each_part(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
         if let Some(array) = &self.array {
-            visit(array.whole.hasher.hash(Element { datum: value }).ok_or_else(unhashed)?);
+            // SAFETY: promised by the caller.
+            visit(unsafe { array.whole.hasher.hash(Element { datum: value }) }.ok_or_else(unhashed)?);
             // SAFETY: promised by the caller.
             return unsafe { array.each_member(value, |hash| hash.into_iter().for_each(&mut visit)) };
         }
@@ -103,7 +104,10 @@ impl PartsColumn {
     ///
     /// # Errors
     /// As [`PartsColumn::each_part`]; XX000 for a strategy that the operator class doesn't have.
-    pub fn condition(&self, key: &Key) -> Result<Condition> {
+    ///
+    /// # Safety
+    /// The key must be one of a scan of the index.
+    pub unsafe fn condition(&self, key: &Key) -> Result<Condition> {
         let strategy = self.class.strategy(key.strategy).ok_or_else(|| {
             let message = format!("strategy {} is none of the operator class", key.strategy);
             Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
@@ -153,7 +157,9 @@ impl ArrayColumn {
     unsafe fn each_member(&self, value: Datum, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
         let mut failed = false;
         let hasher = &self.member.hasher;
-        let member = |_: &mut (), member: Option<Datum>| match member.map(|datum| hasher.hash(Element { datum })) {
+        // SAFETY: promised by the caller.
+        let hash = |datum| unsafe { hasher.hash(Element { datum }) };
+        let member = |_: &mut (), member: Option<Datum>| match member.map(hash) {
             None => visit(None),
             Some(Some(hash)) => visit(Some(parts::member(hash))),
             Some(None) => failed = true,
@@ -170,7 +176,8 @@ impl ArrayColumn {
     /// What the parts of an array must be for which an operator holds with this one.
     fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
         if strategy == Strategy::Equal {
-            return Ok(Condition::Has(self.whole.hasher.hash(asked).ok_or_else(unhashed)?));
+            // SAFETY: the other side of the operator is such an array.
+            return Ok(Condition::Has(unsafe { self.whole.hasher.hash(asked) }.ok_or_else(unhashed)?));
         }
         let (mut hashes, mut has_null) = (Vec::new(), false);
         // SAFETY: both sides of the operators are arrays of one type.

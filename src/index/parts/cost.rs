@@ -34,7 +34,8 @@ pub fn estimate(planned: &Planned) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let opened = planned.index();
     let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
-    let condition = index.as_ref().and_then(|index| scan::condition(index, &planned.known_keys()?).ok());
+    // SAFETY: the keys are those of a scan of this index.
+    let condition = index.as_ref().and_then(|index| unsafe { scan::condition(index, &planned.known_keys()?) }.ok());
     let startup = planned.keys_cost();
     if condition.as_ref().is_some_and(Condition::is_unknown) {
         let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();

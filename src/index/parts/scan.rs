@@ -4,7 +4,7 @@
 use super::column::Index;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
-use crate::pg::memory::Scratch;
+use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
 use crate::pg::storage::relation::Relation;
@@ -15,9 +15,13 @@ use pg_bloom_core::parts::Condition;
 ///
 /// # Errors
 /// XX002 for damage.
-pub fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+///
+/// # Safety
+/// The keys must be those of a scan of the index.
+pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
-    let condition = condition(&index, keys)?;
+    // SAFETY: promised by the caller.
+    let condition = unsafe { condition(&index, keys)? };
     if condition == Condition::NONE {
         return Ok(());
     }
@@ -42,10 +46,13 @@ pub fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<(
 }
 
 /// What the parts of a row must be that matches all of these keys.
-pub fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
+///
+/// # Safety
+/// The keys must be those of a scan of the index.
+pub unsafe fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
     // A nested loop asks again and again.
-    let _scratch = Scratch::new();
-    let conditions = memory::try_collect(keys.iter().map(|key| index.kind().condition(key)))?;
+    // SAFETY: promised by the caller; conditions are in Rust's memory.
+    let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.kind().condition(key))))? };
     Ok(Condition::all(conditions))
 }
 

@@ -37,7 +37,8 @@ pub fn each_word(tsvector: &[u8], mut visit: impl FnMut(u64)) {
     let words = tsvector.get(WORD * (1 + count)..).unwrap_or_else(|| damaged("tsvector"));
     for i in 0..count {
         let entry = number(tsvector, WORD * (1 + i));
-        visit(word(lexeme(words, entry >> 1 & 0x7FF, entry >> 12, "tsvector")));
+        let (length, offset) = length_and_offset(entry, 11);
+        visit(word(lexeme(words, length, offset, "tsvector")));
         if i.is_multiple_of(CHECK_EVERY) {
             interrupt::check_for_interrupts();
         }
@@ -59,8 +60,8 @@ pub fn condition(tsquery: &[u8]) -> Condition {
         let condition = match *item {
             [VALUE, _, prefix, ..] if prefix != 0 => (Condition::Unknown, 0),
             [VALUE, ..] => {
-                let place = number(item, 8);
-                (Condition::Has(word(lexeme(words, place & 0xFFF, place >> 12, "tsquery"))), 0)
+                let (length, offset) = length_and_offset(number(item, 8), 12);
+                (Condition::Has(word(lexeme(words, length, offset, "tsquery"))), 0)
             }
             [OPERATOR, NOT, ..] => {
                 open.pop().unwrap_or_else(|| damaged("tsquery"));
@@ -80,6 +81,18 @@ pub fn condition(tsquery: &[u8]) -> Condition {
         memory::push(&mut open, condition);
     }
     open.pop().unwrap_or_else(|| damaged("tsquery")).0
+}
+
+/// A length of so many bits and an offset of 20, the last fields of a u32: compilers begin with the lowest bit on
+/// little-endian machines, with the highest on others.
+fn length_and_offset(bits: u32, length_bits: u32) -> (u32, u32) {
+    const OFFSET_BITS: u32 = 20;
+    let mask = (1 << length_bits) - 1;
+    if cfg!(target_endian = "little") {
+        (bits >> (u32::BITS - OFFSET_BITS - length_bits) & mask, bits >> (u32::BITS - OFFSET_BITS))
+    } else {
+        (bits >> OFFSET_BITS & mask, bits & ((1 << OFFSET_BITS) - 1))
+    }
 }
 
 fn lexeme<'a>(words: &'a [u8], length: u32, offset: u32, of: &str) -> &'a [u8] {

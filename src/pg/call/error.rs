@@ -1,9 +1,12 @@
 //! Errors as PostgreSQL reports them, and the way to report them.
 
+use super::guard::{guard, raw};
 use crate::pg::value::encoding::message;
 use pgrx::PgLogLevel;
 pub use pgrx::PgSqlErrorCode as SqlState;
-use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys;
+use std::ffi::CString;
+use std::ptr::null_mut;
 
 /// An error: one pointer, so that results are returned in registers.
 #[derive(Debug)]
@@ -22,7 +25,7 @@ struct Report {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What a SQL function gives: a datum, NULL, or an error.
-pub type Outcome = Result<Option<pgrx::pg_sys::Datum>>;
+pub type Outcome = Result<Option<pg_sys::Datum>>;
 
 impl Error {
     /// An error with a message only.
@@ -52,16 +55,23 @@ impl Error {
         self
     }
 
+    /// Reports it, in the encoding of the database. An error unwinds from here.
     fn report(self, level: PgLogLevel) {
         let Report { sqlstate, message: primary, detail, hint } = *self.0;
-        let mut report = ErrorReport::new(sqlstate, message(primary), "pg_bloom");
-        if let Some(detail) = detail {
-            report = report.set_detail(message(detail));
-        }
-        if let Some(hint) = hint {
-            report = report.set_hint(message(hint));
-        }
-        report.report(level);
+        let text = |text: Option<String>| text.map(message);
+        let (primary, detail, hint) = (message(primary), text(detail), text(hint));
+        let pointer = |text: &Option<CString>| text.as_ref().map_or(null_mut(), |text| text.as_ptr().cast_mut());
+        let mut report = pg_sys::ErrorData {
+            elevel: level as i32,
+            sqlerrcode: sqlstate as i32,
+            message: primary.as_ptr().cast_mut(),
+            detail: pointer(&detail),
+            hint: pointer(&hint),
+            ..Default::default()
+        };
+        let report = &raw mut report;
+        // SAFETY: PostgreSQL copies the texts. What they are in is owned here, and not by the closure.
+        unsafe { guard(|| raw::ThrowErrorData(report)) };
     }
 }
 

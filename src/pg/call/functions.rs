@@ -27,11 +27,12 @@ pub unsafe fn run(fcinfo: FunctionCallInfo, function: impl FnOnce(&Call) -> Outc
 /// Defines the C symbols of functions: `pg_functions! { name => function; }`, with a `fn(&Call) -> Outcome` or a
 /// closure like that.
 ///
-/// `name => function, first quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so many
-/// and so short that the guard against panics would take a good part of their time. It runs without that, so it must
-/// not panic, nor call PostgreSQL, which may raise an error; with `None` it leaves a call to `function`.
+/// `name => function, first unsafe quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so
+/// many and so short that the guard against panics would take a good part of their time. It runs without that, so it
+/// must not panic, nor call PostgreSQL, which may raise an error: this is what `unsafe` promises. With `None` it leaves
+/// a call to `function`.
 macro_rules! pg_functions {
-    ($($name:ident => $function:expr $(, first $quick:path)?;)*) => {
+    ($($name:ident => $function:expr $(, first unsafe $quick:path)?;)*) => {
         /// The C symbols of this file's functions.
         #[allow(
             missing_docs,

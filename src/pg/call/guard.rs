@@ -11,8 +11,11 @@
 use crate::pg::memory::reserve::Ready;
 use cee_scape::call_with_sigsetjmp;
 use pgrx::pg_sys;
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
@@ -26,6 +29,8 @@ pub mod raw {
     type Arg = *mut Node;
 
     unsafe extern "C" {
+        /// Reports an error, a warning or a message with what is in this, which it copies.
+        pub fn ThrowErrorData(error: *mut ErrorData);
         /// Copies the error being handled into the current memory context.
         pub fn CopyErrorData() -> *mut ErrorData;
         /// Forgets the error being handled.
@@ -123,14 +128,56 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// The number of the call that is under way, of all in this session; those of calls that it makes are larger. 0 for
+/// none.
+static NOW: AtomicU64 = AtomicU64::new(0);
+/// Where PostgreSQL's errors went when it began.
+static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// The last number given.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// Which call of the library something was made in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CallNumber(u64);
+
+impl CallNumber {
+    /// That of the call that is under way.
+    #[inline(always)]
+    pub fn now() -> CallNumber {
+        CallNumber(NOW.load(Ordering::Relaxed))
+    }
+
+    /// Panics in another call.
+    #[inline(always)]
+    pub fn check(self) {
+        assert!(self == CallNumber::now(), "memory of another call");
+    }
+}
+
 /// Runs the body of a function that PostgreSQL calls: with a reserve of memory for errors, and with PostgreSQL's errors
 /// raised again at the end. It comes first in the function, below pgrx's guard, which is for Rust's errors.
+///
+/// # Panics
+/// Where PostgreSQL's errors would jump over frames of Rust's: if the caller was called from such a body, and not by
+/// PostgreSQL under a guard.
 #[inline(always)]
 pub fn enter<T>(body: impl FnOnce() -> T) -> T {
+    let outer = NOW.load(Ordering::Relaxed);
+    // SAFETY: reads a variable of the session.
+    let exceptions = unsafe { pg_sys::PG_exception_stack }.cast();
+    let outer_exceptions = EXCEPTIONS.load(Ordering::Relaxed);
+    assert!(outer == 0 || exceptions != outer_exceptions, "PostgreSQL calls this");
     let mut ready = Ready::new();
     // SAFETY: two variables of this frame.
     let entered = unsafe { ready.enter() };
+    // A process of PostgreSQL has one thread.
+    EXCEPTIONS.store(exceptions, Ordering::Relaxed);
+    let own = LAST.load(Ordering::Relaxed) + 1;
+    LAST.store(own, Ordering::Relaxed);
+    NOW.store(own, Ordering::Relaxed);
     let result = catch_unwind(AssertUnwindSafe(body));
+    NOW.store(outer, Ordering::Relaxed);
+    EXCEPTIONS.store(outer_exceptions, Ordering::Relaxed);
     drop(entered);
     result.unwrap_or_else(|payload| match payload.downcast::<Passing>() {
         Ok(passing) => {

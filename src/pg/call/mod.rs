@@ -22,20 +22,24 @@ pub mod panics;
 
 use self::error::{Error, Outcome, Result, SqlState, raise};
 use super::catalog;
+use super::memory::Context;
 use super::value::encoding;
 use super::value::varlena::Value;
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
-#[cfg(debug_assertions)]
 use std::any::TypeId;
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
+use std::mem::offset_of;
 
 /// One call of a function.
 pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
+    /// Whether what the call site remembers was handed out.
+    is_site_in_use: Cell<bool>,
 }
 
-/// A value of any SQL type, given as an argument. That type decides how it may be read.
+/// A value of any SQL type, which only whoever reads it knows: all that reads one is unsafe.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub datum: pg_sys::Datum,
@@ -47,7 +51,7 @@ impl Call {
     /// extension's script declares.
     #[inline(always)]
     pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        Call { fcinfo }
+        Call { fcinfo, is_site_in_use: Cell::new(false) }
     }
 
     #[inline(always)]
@@ -101,9 +105,24 @@ impl Call {
         self.datum(i).map(|d| f64::from_bits(d.value() as u64))
     }
 
+    /// In builds for debugging, panics unless the function declares argument `i` of a type whose values have this
+    /// length: -1 for a variable one, -2 for C strings, that of a pointer for internal ones.
+    #[inline(always)]
+    pub(in crate::pg) fn check_declared(&self, i: usize, length: i16) {
+        #[cfg(debug_assertions)]
+        if let Ok(function) = self.function()
+            && let Some(declared) = catalog::argument_type(function, i)
+        {
+            assert_eq!(catalog::storage(declared).len, length, "bytes of argument {i} of function {function:?}");
+        }
+        #[cfg(not(debug_assertions))]
+        let _ = (i, length);
+    }
+
     /// Argument `i`, a value of variable length (text, bytea, bloom), whole and uncompressed.
     #[inline]
     pub fn value(&self, i: usize) -> Option<Value<'_>> {
+        self.check_declared(i, -1);
         // SAFETY: by declaration the argument is of variable length.
         self.datum(i).map(|d| unsafe { Value::detoast(d) })
     }
@@ -115,14 +134,23 @@ impl Call {
 
     /// Argument `i`, a C string.
     pub fn cstring(&self, i: usize) -> &CStr {
+        self.check_declared(i, -2);
         let pointer = self.datum(i).map_or(c"".as_ptr(), |d| d.cast_mut_ptr());
         // SAFETY: by declaration the argument is a C string; a NULL one was replaced.
         unsafe { CStr::from_ptr(pointer) }
     }
 
+    /// Argument `i`, a name.
+    pub fn name(&self, i: usize) -> Option<&CStr> {
+        self.check_declared(i, pg_sys::NAMEDATALEN as i16);
+        // SAFETY: by declaration the argument is a name, which ends in a zero byte.
+        self.datum(i).map(|d| unsafe { CStr::from_ptr(d.cast_mut_ptr()) })
+    }
+
     /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.
     pub fn message(&self, i: usize) -> &[u8] {
         let Some(datum) = self.datum(i) else { return &[] };
+        self.check_declared(i, size_of::<usize>() as i16);
         // SAFETY: by declaration the argument is a StringInfo, whose cursor is within its length.
         unsafe {
             let buffer: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
@@ -189,7 +217,7 @@ impl Call {
     }
 
     /// The node for which the function is called, if it has this tag.
-    fn context(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
+    fn node(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
         let context: *mut pg_sys::Node = self.info().context;
         // SAFETY: null, or a node.
         unsafe { !context.is_null() && (*context).type_ == tag }.then_some(context)
@@ -197,12 +225,12 @@ impl Call {
 
     /// The state of the window whose function this call is for, if it is for one.
     pub fn window(&self) -> Option<*mut pg_sys::WindowAggState> {
-        self.context(pg_sys::NodeTag::T_WindowAggState).map(|context| context.cast())
+        self.node(pg_sys::NodeTag::T_WindowAggState).map(|context| context.cast())
     }
 
     /// The state of the aggregate whose function this call is for, if it is for one and no window.
     pub fn aggregate_state(&self) -> Option<*mut pg_sys::AggState> {
-        self.context(pg_sys::NodeTag::T_AggState).map(|context| context.cast())
+        self.node(pg_sys::NodeTag::T_AggState).map(|context| context.cast())
     }
 
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
@@ -210,60 +238,85 @@ impl Call {
     ///
     /// # Errors
     /// Those of `make`.
+    ///
+    /// # Panics
+    /// If it was asked for in this call before: there would be two references to one thing.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
+    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time, which gets it once")]
     pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
         let flinfo = self.flinfo()?;
-        // SAFETY: fn_extra belongs to the function, and each function remembers one type of thing only, which builds
-        // for debugging check.
+        // SAFETY: flinfo is valid for the call.
+        if unsafe { (*flinfo).fn_extra.is_null() } {
+            // SAFETY: as above.
+            unsafe { remember(flinfo, make)? };
+        }
+        Ok(self.recalled().expect("a call site remembers one thing, which is used once in a call"))
+    }
+
+    /// What this call site remembers already, by [`Call::remembered`], unless it was asked for in this call before.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "as above")]
+    pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
+        let site = self.site()?;
+        // SAFETY: what is remembered is there as long as the call site, and its type is compared; nobody else has it,
+        // since PostgreSQL doesn't use a call site in two calls at once.
         unsafe {
-            if (*flinfo).fn_extra.is_null() {
-                remember(flinfo, make)?;
+            if (*site).type_id != TypeId::of::<T>() || self.is_site_in_use.replace(true) {
+                return None;
             }
-            #[cfg(debug_assertions)]
-            assert_eq!(*(*flinfo).fn_extra.cast::<TypeId>(), TypeId::of::<T>(), "a call site remembers something else");
-            Ok(&mut (*(*flinfo).fn_extra.cast::<Remembered<T>>()).thing)
+            Some(&mut (*site.cast::<Remembered<T>>()).thing)
         }
     }
 
-    /// What this call site remembers already, by [`Call::remembered`].
+    /// What is known of all that call sites remember; `None` if this one remembers nothing.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time")]
-    pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
+    fn site(&self) -> Option<*mut Site> {
         let flinfo = self.info().flinfo;
-        // SAFETY: as in `remembered`.
-        unsafe {
-            if flinfo.is_null() || (*flinfo).fn_extra.is_null() {
-                return None;
-            }
-            #[cfg(debug_assertions)]
-            if *(*flinfo).fn_extra.cast::<TypeId>() != TypeId::of::<T>() {
-                return None;
-            }
-            Some(&mut (*(*flinfo).fn_extra.cast::<Remembered<T>>()).thing)
-        }
+        // SAFETY: flinfo is null or valid. Besides what `remember` makes there is what PostgreSQL makes for a set of
+        // rows, which begins with a type too: see `Call::begin_rows`.
+        unsafe { (!flinfo.is_null() && !(*flinfo).fn_extra.is_null()).then(|| (*flinfo).fn_extra.cast()) }
     }
 
     /// Whether [`Call::mark`] was called for this call site in the client's current statement.
     pub fn is_marked(&self) -> bool {
-        let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid; whatever a call site remembers begins with a `Site`.
-        unsafe {
-            !flinfo.is_null()
-                && !(*flinfo).fn_extra.is_null()
-                && (*(*flinfo).fn_extra.cast::<Site>()).marked == pg_sys::GetCurrentStatementStartTimestamp()
-        }
+        // SAFETY: whatever a call site remembers begins with a `Site`, or with as many bytes of its own.
+        self.site().is_some_and(|site| unsafe { (*site).marked == pg_sys::GetCurrentStatementStartTimestamp() })
     }
 
     /// Marks this call site until the client's next statement. A function that remembers something must do so before.
     pub fn mark(&self) {
         let flinfo = self.info().flinfo;
-        // SAFETY: as in `is_marked`; nothing can fail to be made.
+        // SAFETY: flinfo is null or valid. Nothing can fail to be made. What is known of a set of rows isn't written to.
         unsafe {
             if flinfo.is_null() || ((*flinfo).fn_extra.is_null() && remember(flinfo, || Ok(())).is_err()) {
                 return;
             }
-            (*(*flinfo).fn_extra.cast::<Site>()).marked = pg_sys::GetCurrentStatementStartTimestamp();
+            if let Some(site) = self.site().filter(|&site| (*site).type_id != TypeId::of::<RowsOfSet>()) {
+                (*site).marked = pg_sys::GetCurrentStatementStartTimestamp();
+            }
+        }
+    }
+
+    /// What PostgreSQL keeps between the calls of a function that returns a set; null before the first.
+    ///
+    /// # Panics
+    /// If the call site remembers something else.
+    pub(in crate::pg) fn rows_of_set(&self) -> *mut pg_sys::FuncCallContext {
+        let Some(site) = self.site() else { return std::ptr::null_mut() };
+        // SAFETY: as in `site`.
+        assert!(unsafe { (*site).type_id } == TypeId::of::<RowsOfSet>(), "a call site remembers something else");
+        site.cast()
+    }
+
+    /// Begins a set of rows. Raises an error for a function that returns none.
+    pub(in crate::pg) fn begin_rows(&self) -> *mut pg_sys::FuncCallContext {
+        const { assert!(offset_of!(pg_sys::FuncCallContext, user_fctx) >= size_of::<TypeId>()) };
+        assert!(self.site().is_none(), "a call site remembers something else");
+        // SAFETY: fcinfo is valid. The first fields are two counters for the function to use; they get its type.
+        unsafe {
+            let context = pg_sys::init_MultiFuncCall(self.fcinfo);
+            context.cast::<TypeId>().write(TypeId::of::<RowsOfSet>());
+            context
         }
     }
 
@@ -275,24 +328,32 @@ impl Call {
     }
 
     /// Memory that lives as long as what [`Call::remembered`] returns.
-    pub fn site_context(&self) -> Result<pg_sys::MemoryContext> {
-        // SAFETY: flinfo is valid.
-        self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_mcxt })
+    pub fn site_context(&self) -> Result<Context<'_>> {
+        // SAFETY: flinfo is valid, and its memory is there as long.
+        self.flinfo().map(|flinfo| unsafe { Context::new((*flinfo).fn_mcxt) })
+    }
+
+    /// Memory that lives as long as the call, or longer.
+    pub fn context(&self) -> Context<'_> {
+        // SAFETY: a call is made in memory that lives longer, and what changes that here changes it back.
+        unsafe { Context::new(pg_sys::CurrentMemoryContext) }
     }
 
     /// The memory of the aggregate, if this is a call of its support function by the executor.
-    pub fn aggregate_context(&self) -> Option<pg_sys::MemoryContext> {
+    pub fn aggregate_context(&self) -> Option<Context<'_>> {
         let mut context = std::ptr::null_mut();
-        // SAFETY: fcinfo is valid; the result is written to `context`.
-        let kind = unsafe { pg_sys::AggCheckCallContext(self.fcinfo, &mut context) };
-        (kind != 0).then_some(context)
+        // SAFETY: fcinfo is valid; the result is written to `context`, and outlives the call.
+        unsafe {
+            let kind = pg_sys::AggCheckCallContext(self.fcinfo, &mut context);
+            (kind != 0).then(|| Context::new(context))
+        }
     }
 
     /// The memory of the aggregate whose support function this is.
     ///
     /// # Errors
     /// 55000 outside an aggregate.
-    pub fn require_aggregate(&self) -> Result<pg_sys::MemoryContext> {
+    pub fn require_aggregate(&self) -> Result<Context<'_>> {
         self.aggregate_context().ok_or_else(|| {
             Error::new(
                 SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -303,17 +364,18 @@ impl Call {
     }
 
     /// The row type that the query expects of this function, to build rows with.
-    pub fn result_descriptor(&self) -> pg_sys::TupleDesc {
+    pub(in crate::pg) fn result_descriptor(&self) -> pg_sys::TupleDesc {
         let mut descriptor = std::ptr::null_mut();
-        // SAFETY: fcinfo is valid; functions that return rows are declared so.
+        // SAFETY: fcinfo is valid; without a row type the descriptor stays null.
         unsafe {
             pg_sys::get_call_result_type(self.fcinfo, std::ptr::null_mut(), &mut descriptor);
+            assert!(!descriptor.is_null(), "a function that returns rows");
             pg_sys::BlessTupleDesc(descriptor)
         }
     }
 
     /// What the caller takes of a function that returns a set; null if it takes no set.
-    pub fn result_info(&self) -> *mut pg_sys::ReturnSetInfo {
+    pub(in crate::pg) fn result_info(&self) -> *mut pg_sys::ReturnSetInfo {
         let info: *mut pg_sys::Node = self.info().resultinfo;
         // SAFETY: null, or a node.
         let takes_set = unsafe { !info.is_null() && (*info).type_ == pg_sys::NodeTag::T_ReturnSetInfo };
@@ -321,7 +383,7 @@ impl Call {
     }
 
     /// The raw information about the call, for the other files of this folder.
-    pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
+    pub(in crate::pg) fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
         self.fcinfo
     }
 
@@ -346,10 +408,12 @@ struct Remembered<T> {
     thing: T,
 }
 
+/// Stands for a set of rows, which PostgreSQL keeps for a call site.
+struct RowsOfSet;
+
 /// What is known of every call site that remembers something.
 #[repr(C)]
 struct Site {
-    #[cfg(debug_assertions)]
     type_id: TypeId,
     /// When the client's statement began in which the site was marked.
     marked: pg_sys::TimestampTz,
@@ -362,11 +426,7 @@ struct Site {
 #[cold]
 #[inline(never)]
 unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
-    let site = Site {
-        #[cfg(debug_assertions)]
-        type_id: TypeId::of::<T>(),
-        marked: 0,
-    };
+    let site = Site { type_id: TypeId::of::<T>(), marked: 0 };
     let made = Remembered { site, thing: make()? };
     // SAFETY: promised by the caller.
     unsafe {

@@ -4,7 +4,7 @@ use super::TableColumn;
 use crate::pg::call::error::Result;
 use crate::pg::call::nodes::items;
 use crate::pg::catalog;
-use crate::pg::sql::{Prepared, Sees, connected};
+use crate::pg::sql::{Prepared, ResultRow, Sees, connected};
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -78,7 +78,8 @@ pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
         AND i.indimmediate AND i.indisvalid";
     let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT2OID])?;
     let values = [pg_sys::Datum::from(table), pg_sys::Datum::from(column)];
-    Ok(connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1)
+    // SAFETY: an object identifier and a number.
+    Ok(connected(|| unsafe { primary_key.execute(&values, Sees::Catalogs, |_| Ok(())) })? == 1)
 }
 
 /// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the transactions that wrote them.
@@ -90,13 +91,13 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
     let checks = Prepared::new(&[CHECKS], &[pg_sys::OIDOID])?;
     let mut rows = Vec::new();
-    connected(|| {
-        checks.execute(&[pg_sys::Datum::from(table)], sees, |row| {
-            let number = |column| row.column(column).map_or(0, |datum| datum.value() as u32);
-            rows.push((number(1), number(2)));
-            Ok(())
-        })
-    })?;
+    let each = |row: &ResultRow| {
+        let number = |column| row.column(column).map_or(0, |datum| datum.value() as u32);
+        rows.push((number(1), number(2)));
+        Ok(())
+    };
+    // SAFETY: an object identifier.
+    connected(|| unsafe { checks.execute(&[pg_sys::Datum::from(table)], sees, each) })?;
     Ok(rows)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
+//! | [`lookup`] | PostgreSQL's functions that may be given any identifier |
 //! | [`operators`] | operator classes and families |
 //! | [`definition`] | what a table consists of |
 //! | [`invalidation`] | what changed since |
@@ -9,6 +10,7 @@
 
 pub mod definition;
 pub mod invalidation;
+pub mod lookup;
 pub mod operators;
 pub mod owner;
 
@@ -17,7 +19,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// How values of a type are kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// Bytes; -1 for a variable length, -2 for a C string.
     pub len: i16,
@@ -83,18 +85,22 @@ pub fn is_type(oid: pg_sys::Oid) -> bool {
 
 /// The type under all domains.
 pub fn base_type(oid: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: reads the catalog; raises an error for an unknown type.
-    unsafe { pg_sys::getBaseType(oid) }
+    lookup::getBaseType(oid)
 }
 
-/// The type that a function declares for argument `i`; an invalid one for a polymorphic argument.
-pub fn declared_type(function: pg_sys::Oid, i: usize) -> pg_sys::Oid {
+/// The type that a function declares for argument `i`, if it has so many.
+pub fn argument_type(function: pg_sys::Oid, i: usize) -> Option<pg_sys::Oid> {
     let (mut types, mut count) = (std::ptr::null_mut(), 0);
     // SAFETY: the function sets both, to an array of that many types, or raises an error for an unknown function.
-    let oid = unsafe {
+    unsafe {
         pg_sys::get_func_signature(function, &mut types, &mut count);
-        if i < count as usize { *types.add(i) } else { pg_sys::InvalidOid }
-    };
+        (i < count as usize).then(|| *types.add(i))
+    }
+}
+
+/// The same; an invalid one for a polymorphic argument.
+pub fn declared_type(function: pg_sys::Oid, i: usize) -> pg_sys::Oid {
+    let oid = argument_type(function, i).unwrap_or(pg_sys::InvalidOid);
     if oid == pg_sys::ANYELEMENTOID || oid == pg_sys::ANYARRAYOID { pg_sys::InvalidOid } else { oid }
 }
 
@@ -173,15 +179,13 @@ pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
 
 /// The element type of an array type, if it is one.
 pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: reads the catalog.
-    let element = unsafe { pg_sys::get_element_type(oid) };
+    let element = lookup::get_element_type(oid);
     (element != pg_sys::InvalidOid).then_some(element)
 }
 
 /// Whether a type stands for others, as `anyarray` does.
 pub fn is_polymorphic(oid: pg_sys::Oid) -> bool {
-    // SAFETY: reads the catalog.
-    unsafe { pg_sys::get_typtype(oid) as u8 == b'p' }
+    lookup::get_typtype(oid) as u8 == b'p'
 }
 
 /// What sort of type it is.
@@ -193,18 +197,15 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
     if let Some(element) = element_type(oid).filter(|_| oid != pg_sys::OIDVECTOROID) {
         return Shape::Array(element);
     }
-    // SAFETY: all of these read the catalog.
-    unsafe {
-        match pg_sys::get_typtype(oid) as u8 {
-            b'e' => Shape::Enum,
-            b'd' => Shape::Domain(base_type(oid)),
-            b'c' => Shape::Composite,
-            b'r' => Shape::Range(pg_sys::get_range_subtype(oid), pg_sys::get_range_collation(oid)),
-            b'm' => Shape::Multirange(pg_sys::get_multirange_range(oid)),
-            _ if is_foreign_string(oid) => Shape::ForeignString,
-            _ if is_object_name(oid) => Shape::ObjectName,
-            _ => Shape::Base,
-        }
+    match lookup::get_typtype(oid) as u8 {
+        b'e' => Shape::Enum,
+        b'd' => Shape::Domain(base_type(oid)),
+        b'c' => Shape::Composite,
+        b'r' => Shape::Range(lookup::get_range_subtype(oid), lookup::get_range_collation(oid)),
+        b'm' => Shape::Multirange(lookup::get_multirange_range(oid)),
+        _ if is_foreign_string(oid) => Shape::ForeignString,
+        _ if is_object_name(oid) => Shape::ObjectName,
+        _ => Shape::Base,
     }
 }
 
@@ -297,14 +298,12 @@ pub fn extended_hash(oid: pg_sys::Oid) -> Option<*mut pg_sys::FmgrInfo> {
 
 /// Whether a collation compares by bytes; values without one do.
 pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
-    // SAFETY: reads the catalog.
-    collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
+    collation == pg_sys::InvalidOid || lookup::get_collation_isdeterministic(collation)
 }
 
 /// The schema of a function.
 pub fn namespace_of_function(function: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: reads the catalog.
-    unsafe { pg_sys::get_func_namespace(function) }
+    lookup::get_func_namespace(function)
 }
 
 /// Whether a function has this name and is in the schema of another one.
@@ -319,8 +318,7 @@ pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool
 
 /// The collation that a type has by itself; invalid if its values don't compare by one.
 pub fn collation(oid: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: reads the catalog.
-    unsafe { pg_sys::get_typcollation(oid) }
+    lookup::get_typcollation(oid)
 }
 
 /// The type of this name in the schema of a function.
@@ -342,10 +340,7 @@ pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
 /// other types: that of all rows, for instance, or of all enums.
 pub fn has_own_operator_class(oid: pg_sys::Oid) -> bool {
     [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
-        // SAFETY: both read the catalog.
-        unsafe {
-            let class = pg_sys::GetDefaultOpClass(oid, method);
-            class != pg_sys::InvalidOid && pg_sys::get_opclass_input_type(class) == oid
-        }
+        let class = lookup::GetDefaultOpClass(oid, method);
+        class != pg_sys::InvalidOid && lookup::get_opclass_input_type(class) == oid
     })
 }

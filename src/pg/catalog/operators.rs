@@ -1,5 +1,6 @@
 //! Operator classes and families, as the catalogs have them.
 
+use super::lookup;
 use crate::pg::catalog;
 use crate::pg::value::encoding::utf8_of;
 use pgrx::pg_sys::{self, Oid};
@@ -16,8 +17,7 @@ pub struct FamilyOperator {
 
 /// The family and the declared type of an operator class. Raises an error for an unknown one.
 pub fn operator_class(class: Oid) -> (Oid, Oid) {
-    // SAFETY: both read the catalog, and raise an error for what is not there.
-    unsafe { (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class)) }
+    (lookup::get_opclass_family(class), lookup::get_opclass_input_type(class))
 }
 
 /// The operators of an operator family.
@@ -47,8 +47,7 @@ pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
 
 /// The operator that an operator family has for a strategy and two types.
 pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Option<Oid> {
-    // SAFETY: reads the catalog.
-    let operator = unsafe { pg_sys::get_opfamily_member(family, left, right, strategy) };
+    let operator = lookup::get_opfamily_member(family, left, right, strategy);
     (operator != pg_sys::InvalidOid).then_some(operator)
 }
 
@@ -67,22 +66,19 @@ pub fn right_type(family: Oid, operator: Oid) -> Option<Oid> {
 
 /// The function of an operator.
 pub fn function_of(operator: Oid) -> Oid {
-    // SAFETY: reads the catalog.
-    unsafe { pg_sys::get_opcode(operator) }
+    lookup::get_opcode(operator)
 }
 
 /// A support function of an operator family for this type.
 pub fn family_function(family: Oid, of: Oid, number: i16) -> Option<Oid> {
-    // SAFETY: reads the catalog.
-    let function = unsafe { pg_sys::get_opfamily_proc(family, of, of, number) };
+    let function = lookup::get_opfamily_proc(family, of, of, number);
     (function != pg_sys::InvalidOid).then_some(function)
 }
 
 /// The equality of two types: that of the default operator class of the left one for sorting, or else for hashing.
 pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
     [(pg_sys::BTREE_AM_OID, 3), (pg_sys::HASH_AM_OID, 1)].into_iter().find_map(|(method, strategy)| {
-        // SAFETY: reads the catalog.
-        let class = unsafe { pg_sys::GetDefaultOpClass(left, method) };
+        let class = lookup::GetDefaultOpClass(left, method);
         if class == pg_sys::InvalidOid {
             return None;
         }

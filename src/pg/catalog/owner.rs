@@ -1,8 +1,10 @@
 //! Rights, and running a table's expressions as its owner.
 
+use crate::pg::call::Call;
 use crate::pg::storage::relation::Relation;
 use crate::pg::version;
 use pgrx::pg_sys::{self, Oid};
+use std::marker::PhantomData;
 
 /// Raises an error unless the user may maintain this table.
 pub fn require_maintenance(table: Oid) {
@@ -46,15 +48,16 @@ pub fn require_usage_of_schema(relation: Oid) {
 }
 
 /// While this is there, functions run as a table's owner, who can do no more than compute: as in CREATE INDEX.
-pub struct AsOwner {
+pub struct AsOwner<'c> {
     user: Oid,
     context: i32,
     level: i32,
+    call: PhantomData<&'c Call>,
 }
 
-impl AsOwner {
-    /// Of this table.
-    pub fn of(table: Relation) -> AsOwner {
+impl<'c> AsOwner<'c> {
+    /// Of this table, for no longer than the call.
+    pub fn of(_call: &'c Call, table: Relation) -> AsOwner<'c> {
         let (mut user, mut context) = (Oid::INVALID, 0);
         let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
         // SAFETY: these are PostgreSQL's own steps for this.
@@ -63,12 +66,12 @@ impl AsOwner {
             pg_sys::SetUserIdAndSecContext(table.owner(), context | restricted);
             let level = pg_sys::NewGUCNestLevel();
             version::restrict_search_path();
-            AsOwner { user, context, level }
+            AsOwner { user, context, level, call: PhantomData }
         }
     }
 }
 
-impl Drop for AsOwner {
+impl Drop for AsOwner<'_> {
     fn drop(&mut self) {
         // After an error PostgreSQL does this itself.
         if !std::thread::panicking() {

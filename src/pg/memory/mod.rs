@@ -11,75 +11,71 @@ pub mod reserve;
 pub mod temporary_file;
 
 use pgrx::pg_sys;
+use std::marker::PhantomData;
+
+/// A memory context that is there for `'c`.
+#[derive(Clone, Copy)]
+pub struct Context<'c>(pg_sys::MemoryContext, PhantomData<&'c ()>);
+
+impl Context<'_> {
+    /// # Safety
+    /// It must be a memory context that is there while this or a copy of it is in use.
+    pub unsafe fn new(context: pg_sys::MemoryContext) -> Self {
+        Context(context, PhantomData)
+    }
+
+    /// What PostgreSQL calls it.
+    pub fn raw(self) -> pg_sys::MemoryContext {
+        self.0
+    }
+}
 
 /// Bytes of a cache line, which a processor reads at once.
 pub const CACHE_LINE: usize = 64;
 
 /// `len` bytes in a memory context, not written yet; more than a gigabyte is refused with an error.
-pub fn allocate(context: pg_sys::MemoryContext, len: usize) -> *mut u8 {
-    // SAFETY: the context is there, as everywhere in this folder; the function raises an error where there is no
-    // memory.
-    unsafe { pg_sys::MemoryContextAlloc(context, len).cast() }
+pub fn allocate(context: Context<'_>, len: usize) -> *mut u8 {
+    // SAFETY: the context is there; the function raises an error where there is no memory.
+    unsafe { pg_sys::MemoryContextAlloc(context.raw(), len).cast() }
 }
 
 /// Memory for `len` bytes, where the byte at `prefix` begins a cache line: what was allocated, and the first byte.
-pub fn allocate_aligned(context: pg_sys::MemoryContext, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
-    // SAFETY: as in `allocate`; the first byte is less than an alignment from the start, and `len` bytes follow it.
-    unsafe {
-        let memory: *mut u8 = pg_sys::MemoryContextAlloc(context, len + CACHE_LINE).cast();
-        let first = memory.add(memory.wrapping_add(prefix).align_offset(CACHE_LINE));
-        (memory, first)
-    }
+pub fn allocate_aligned(context: Context<'_>, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
+    let memory = allocate(context, len.saturating_add(CACHE_LINE));
+    // Less than an alignment from the start: `len` bytes follow it.
+    (memory, memory.wrapping_add(memory.wrapping_add(prefix).align_offset(CACHE_LINE)))
 }
 
 /// Runs `work` with its memory coming from `context`.
 ///
 /// # Safety
-/// `context` must be a memory context that is there.
-pub unsafe fn in_context<T>(context: pg_sys::MemoryContext, work: impl FnOnce() -> T) -> T {
-    // SAFETY: promised by the caller. After an error PostgreSQL sets the context itself.
+/// What `work` makes in the current memory must not be used when the context has ended.
+pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T {
+    // SAFETY: the context is there. After an error PostgreSQL sets the context itself.
     unsafe {
-        let before = pg_sys::MemoryContextSwitchTo(context);
+        let before = pg_sys::MemoryContextSwitchTo(context.raw());
         let result = work();
         pg_sys::MemoryContextSwitchTo(before);
         result
     }
 }
 
-/// Memory of its own while this is there: what is allocated in the current context is freed with it.
-pub struct Scratch {
-    own: pg_sys::MemoryContext,
-    before: pg_sys::MemoryContext,
-}
-
-impl Scratch {
-    /// From now on.
-    pub fn new() -> Scratch {
-        // SAFETY: a context below the current one, which becomes the current one.
-        unsafe {
-            let before = pg_sys::CurrentMemoryContext;
-            let own = pg_sys::AllocSetContextCreateInternal(
-                before,
-                c"pg_bloom scratch".as_ptr(),
-                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
-            pg_sys::MemoryContextSwitchTo(own);
-            Scratch { own, before }
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // After an error PostgreSQL frees it with the context above.
-        if !std::thread::panicking() {
-            // SAFETY: made by `new`, and nothing in it is used any more.
-            unsafe {
-                pg_sys::MemoryContextSwitchTo(self.before);
-                pg_sys::MemoryContextDelete(self.own);
-            }
-        }
+/// Runs `work` in memory of its own, which is freed at the end; after an error PostgreSQL does that.
+///
+/// # Safety
+/// What `work` makes in the current memory must not be used afterwards.
+pub unsafe fn in_scratch<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: a context below the current one, which is the current one meanwhile; promised by the caller.
+    unsafe {
+        let own = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            c"pg_bloom scratch".as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        );
+        let result = in_context(Context::new(own), work);
+        pg_sys::MemoryContextDelete(own);
+        result
     }
 }

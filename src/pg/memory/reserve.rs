@@ -7,8 +7,7 @@
 //! there is no memory for the reserve, no function of the extension starts. The reserve is never written to, so it
 //! takes address space only.
 
-use crate::pg::call::error::out_of_memory;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -68,7 +67,8 @@ fn take() {
     // SAFETY: the layout has a size.
     let memory = unsafe { System.alloc(RESERVE) };
     if memory.is_null() {
-        out_of_memory(RESERVE.size());
+        let detail = format!("Failed on request of size {}.", RESERVE.size());
+        pgrx::ereport!(ERROR, PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", detail);
     }
     MEMORY.store(memory, Ordering::Relaxed);
 }

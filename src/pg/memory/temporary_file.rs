@@ -6,7 +6,7 @@
 //! and none is closed while a transaction is being rolled back.
 
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::memory;
+use crate::pg::memory::{self, Context};
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -21,8 +21,7 @@ thread_local! {
     static MADE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A temporary file of hashes, closed and so deleted when it is dropped. It must be dropped with, or before, the memory
-/// context that it was made for.
+/// A temporary file of hashes, closed and so deleted when it is dropped.
 pub struct Temporary {
     file: *mut pg_sys::BufFile,
     key: Key,
@@ -32,9 +31,12 @@ pub struct Temporary {
 
 impl Temporary {
     /// An empty file.
-    pub fn new(context: pg_sys::MemoryContext) -> Temporary {
+    ///
+    /// # Safety
+    /// It must be dropped with, or before, the memory context.
+    pub unsafe fn new(context: Context<'_>) -> Temporary {
         let number = MADE.get();
-        // SAFETY: within a transaction, as all aggregates are; the context is there. The callback is a function of this
+        // SAFETY: within a transaction, as all aggregates are; promised by the caller. The callback is a function of this
         // library, which is never unloaded.
         let (file, owner) = unsafe {
             if number == 0 {
@@ -66,7 +68,7 @@ impl Temporary {
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
         let bytes = hashes.as_flattened();
-        // SAFETY: the file is open as long as it is used; it is given these bytes to read. Reading zero bytes flushes
+        // SAFETY: the file is open, as `seek` has checked; it is given these bytes to read. Reading zero bytes flushes
         // the buffer: then nothing is left that closing could fail to write.
         unsafe {
             pg_sys::BufFileWrite(self.file, bytes.as_ptr().cast_mut().cast(), bytes.len());
@@ -86,7 +88,7 @@ impl Temporary {
         }
         let bytes = size_of_val(hashes);
         self.seek(from)?;
-        // SAFETY: the file is open as long as it is used; there is room for `bytes` bytes, and any are a hash.
+        // SAFETY: the file is open, as `seek` has checked; there is room for `bytes` bytes, and any are a hash.
         let read = unsafe { pg_sys::BufFileRead(self.file, hashes.as_mut_ptr().cast(), bytes) };
         if read != bytes {
             return Err(broken(format!("read {read} of {bytes} bytes")));
@@ -97,7 +99,10 @@ impl Temporary {
 
     fn seek(&mut self, hash: u64) -> Result<()> {
         const FROM_THE_START: i32 = 0;
-        // SAFETY: the file is open as long as it is used; the position is one that it has.
+        if !OPEN.with_borrow(|open| open.contains(&self.key)) {
+            return Err(broken("it was closed".into()));
+        }
+        // SAFETY: the file is open; whether it has the position is checked there.
         match unsafe { pg_sys::BufFileSeek(self.file, 0, (hash * 8) as pg_sys::off_t, FROM_THE_START) } {
             0 => Ok(()),
             _ => Err(broken("no such position".into())),

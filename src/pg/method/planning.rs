@@ -5,6 +5,7 @@ use crate::pg::call::nodes::{argument, items};
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Opened;
 use pgrx::pg_sys;
+use std::marker::PhantomData;
 
 /// A scan of an index that the planner thinks about.
 pub struct Planned {
@@ -60,9 +61,10 @@ impl Planned {
     }
 
     /// The index, which the planner has locked; `None` if it is only imagined.
-    pub fn index(&self) -> Option<Opened> {
+    pub fn index(&self) -> Option<Opened<'_>> {
         let info = self.info();
-        (!info.hypothetical).then(|| Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE))
+        // SAFETY: a statement is planned.
+        (!info.hypothetical).then(|| unsafe { Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE) })
     }
 
     /// The operator family of the index, and its support function of this number for the type it is declared for.
@@ -101,7 +103,7 @@ impl Planned {
     }
 
     /// What the index's column is compared with, if all of that is known now or can be computed.
-    pub fn known_keys(&self) -> Option<Vec<Key>> {
+    pub fn known_keys(&self) -> Option<Vec<Key<'_>>> {
         // SAFETY: each condition compares the index's column with something else.
         unsafe {
             let clause = |condition: *mut pg_sys::Node| (*condition.cast::<pg_sys::RestrictInfo>()).clause;
@@ -111,7 +113,7 @@ impl Planned {
 
     /// # Safety
     /// The clause must be a condition of the path.
-    unsafe fn known_key(&self, clause: *mut pg_sys::Node) -> Option<Key> {
+    unsafe fn known_key(&self, clause: *mut pg_sys::Node) -> Option<Key<'_>> {
         // SAFETY: promised by the caller.
         unsafe {
             let Comparison { operator, is_array, right, .. } = comparison(clause)?;
@@ -125,14 +127,17 @@ impl Planned {
             pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut asked_type);
             let value = (!(*asked).constisnull).then_some((*asked).constvalue);
             let (strategy, collation) = (strategy as i16, pg_sys::InvalidOid);
-            Some(Key { strategy, asked_type, collation, is_array, value })
+            Some(Key { strategy, asked_type, collation, is_array, value, lifetime: PhantomData })
         }
     }
 
     /// Has the scan ask the index for another condition where `instead` returns one, given one of the query's.
     /// PostgreSQL then evaluates that on the rows that are found, as it does for what the conditions of support
     /// functions stand for. Nothing that other paths share is changed.
-    pub fn ask_instead(&self, instead: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>) {
+    ///
+    /// # Safety
+    /// `instead` must return nodes that are conditions of the index.
+    pub unsafe fn ask_instead(&self, instead: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>) {
         let mut clauses = std::ptr::null_mut();
         // SAFETY: as `new` was promised: the lists have clauses of the index, and those have conditions on its column.
         unsafe {

@@ -4,9 +4,10 @@ use crate::pg::call::Element;
 use crate::pg::storage::relation::PAGE_BYTES;
 use crate::pg::value::array;
 use pgrx::pg_sys;
+use std::marker::PhantomData;
 
 /// What a column is compared with.
-pub struct Key {
+pub struct Key<'k> {
     /// Which comparison of the operator class it is.
     pub strategy: i16,
     /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
@@ -14,12 +15,19 @@ pub struct Key {
     /// The collation of the comparison.
     pub collation: pg_sys::Oid,
     /// Whether it looks for elements of an array.
-    pub is_array: bool,
+    pub(in crate::pg) is_array: bool,
     /// The value or the array; `None` is NULL.
     pub(in crate::pg) value: Option<pg_sys::Datum>,
+    /// How long the value is there.
+    pub(in crate::pg) lifetime: PhantomData<&'k ()>,
 }
 
-impl Key {
+impl Key<'_> {
+    /// Whether it looks for elements of an array.
+    pub fn is_array(&self) -> bool {
+        self.is_array
+    }
+
     /// The values one of which is looked for: those of an array, except NULL, in memory of the current context. None
     /// for NULL, which nothing is equal to.
     pub fn sought(&self) -> Vec<Element> {
@@ -35,8 +43,8 @@ impl Key {
 /// The keys of a scan.
 ///
 /// # Safety
-/// The scan must be one that is under way.
-pub unsafe fn keys(scan: pg_sys::IndexScanDesc) -> Vec<Key> {
+/// The scan must be one that is under way, and its keys be there for `'k`.
+pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
     let key = |key: &pg_sys::ScanKeyData| {
         let has = |flag| key.sk_flags.cast_unsigned() & flag != 0;
         Key {
@@ -45,10 +53,22 @@ pub unsafe fn keys(scan: pg_sys::IndexScanDesc) -> Vec<Key> {
             collation: key.sk_collation,
             is_array: has(pg_sys::SK_SEARCHARRAY),
             value: (!has(pg_sys::SK_ISNULL)).then_some(key.sk_argument),
+            lifetime: PhantomData,
         }
     };
     // SAFETY: a scan has as many keys as it says.
     unsafe { (0..(*scan).numberOfKeys as usize).map(|i| key(&*(*scan).keyData.add(i))).collect() }
+}
+
+/// The place of a row in a table; `None` where no row can be. PostgreSQL has arrays for as many rows of a page as there
+/// can be, and does not check places that an index has.
+pub(super) fn place(page: u32, line: u16) -> Option<pg_sys::ItemPointerData> {
+    /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
+    const HEADER: usize = 24;
+    const SMALLEST: usize = 28;
+    let is_possible = line > 0 && usize::from(line) <= (PAGE_BYTES - HEADER) / SMALLEST;
+    let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
+    is_possible.then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
 }
 
 /// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
@@ -75,14 +95,8 @@ impl RowBatch {
     pub fn add(&mut self, page: u32, line: u16, again: bool) -> bool {
         /// Rows that are handed over at once.
         const MOST: usize = 1024;
-        /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
-        const HEADER: usize = 24;
-        const SMALLEST: usize = 28;
-        if line == 0 || usize::from(line) > (PAGE_BYTES - HEADER) / SMALLEST {
-            return false;
-        }
-        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
-        self.rows[usize::from(again)].push(pg_sys::ItemPointerData { ip_blkid, ip_posid: line });
+        let Some(place) = place(page, line) else { return false };
+        self.rows[usize::from(again)].push(place);
         if self.rows[usize::from(again)].len() >= MOST {
             self.hand_over();
         }

@@ -5,6 +5,7 @@ use crate::pg::call::guard::enter;
 use crate::pg::storage::relation::{Opened, Relation};
 use pgrx::pg_sys;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
 /// A row of a table, as an index of one column gets it.
 #[derive(Clone, Copy)]
@@ -25,40 +26,54 @@ pub struct Built {
     pub index_rows: f64,
 }
 
-/// Calls `found` with each row that an index must have, as ambuild has to: in the order of the table's pages, and with
-/// the page of the first row of a chain of heap-only tuples, which is that of all of them. Returns how many rows the
-/// table has.
-///
-/// # Errors
-/// The first one of `found`, with which the scan ends.
-pub fn scan_for_index(
-    table: Relation,
-    index: Relation,
+/// An index that PostgreSQL wants to be built.
+pub struct Wanted<'r> {
+    /// Its table.
+    pub table: Relation<'r>,
+    /// The index, which has no pages yet.
+    pub index: Relation<'r>,
     info: *mut pg_sys::IndexInfo,
-    mut found: impl FnMut(Row) -> Result<()>,
-) -> Result<f64> {
-    // SAFETY: PostgreSQL calls us to build this index on this table.
-    unsafe { scan(table, index, info, std::ptr::null_mut(), &mut found) }
 }
 
-/// Whether an index is built while others change its table, and is then validated.
-pub fn is_concurrent(info: *mut pg_sys::IndexInfo) -> bool {
-    // SAFETY: what PostgreSQL passes to ambuild.
-    unsafe { (*info).ii_Concurrent }
-}
+impl<'r> Wanted<'r> {
+    /// # Safety
+    /// These must be what PostgreSQL passes to ambuild, and stay so for `'r`.
+    pub unsafe fn new(table: pg_sys::Relation, index: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> Wanted<'r> {
+        // SAFETY: promised by the caller.
+        let (table, index) = unsafe { (Relation::new(table), Relation::new(index)) };
+        Wanted { table, index, info }
+    }
 
-/// What is visible to all that begin now: a snapshot, kept while it is in use.
-pub struct Latest(pg_sys::Snapshot);
+    /// Whether the index is built while others change its table, and is then validated.
+    pub fn is_concurrent(&self) -> bool {
+        // SAFETY: as `new` was promised.
+        unsafe { (*self.info).ii_Concurrent }
+    }
 
-impl Latest {
-    /// Takes one.
-    pub fn take() -> Latest {
-        // SAFETY: there is a transaction, since a statement is running.
-        Latest(unsafe { pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot()) })
+    /// Calls `found` with each row that the index must have, as ambuild has to: in the order of the table's pages, and
+    /// with the page of the first row of a chain of heap-only tuples, which is that of all of them. Returns how many
+    /// rows the table has.
+    ///
+    /// # Errors
+    /// The first one of `found`, with which the scan ends.
+    pub fn scan(&self, mut found: impl FnMut(Row) -> Result<()>) -> Result<f64> {
+        // SAFETY: as `new` was promised.
+        unsafe { scan(self.table, self.index, self.info, std::ptr::null_mut(), &mut found) }
     }
 }
 
-impl Drop for Latest {
+/// What is visible to all that begin now: a snapshot, kept while it is in use, for no longer than a relation is open.
+pub struct Latest<'r>(pg_sys::Snapshot, PhantomData<&'r ()>);
+
+impl<'r> Latest<'r> {
+    /// Takes one.
+    pub fn take(_while_open: Relation<'r>) -> Latest<'r> {
+        // SAFETY: there is a transaction, since a statement is running.
+        Latest(unsafe { pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot()) }, PhantomData)
+    }
+}
+
+impl Drop for Latest<'_> {
     fn drop(&mut self) {
         // After an error PostgreSQL gives it back itself.
         if !std::thread::panicking() {
@@ -75,18 +90,19 @@ impl Drop for Latest {
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
-    snapshot: &Latest,
+    snapshot: &Latest<'_>,
     mut found: impl FnMut(Row) -> Result<()>,
 ) -> Result<()> {
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
         | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
+    assert_eq!(index.own().table(), table.oid(), "the table of the index");
     // SAFETY: both relations are open. A scan that is passed on is ended there. An index that is built concurrently is
     // built from a snapshot, as this one is checked.
     unsafe {
         let info = pg_sys::BuildIndexInfo(index.raw());
         (*info).ii_Concurrent = true;
-        let begin = (*(*table.raw()).rd_tableam).scan_begin.expect("tables can be scanned");
+        let begin = table.table_method().scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
         let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
         scan(table, index, info, rows, &mut found).map(drop)
@@ -96,7 +112,7 @@ pub fn scan_for_check(
 /// Scans a table as for building an index, by this scan if there is one. Returns how many rows the table has.
 ///
 /// # Safety
-/// The relations must be open, and the scan be one of the table.
+/// The index must be one of the table, the information that of the index, and the scan null or one of the table.
 unsafe fn scan<F: FnMut(Row) -> Result<()>>(
     table: Relation,
     index: Relation,
@@ -111,7 +127,7 @@ unsafe fn scan<F: FnMut(Row) -> Result<()>>(
     // SAFETY: promised by the caller; the access method of a table has the function, and the closure lives until the
     // scan ends.
     unsafe {
-        let scan = (*(*table.raw()).rd_tableam).index_build_range_scan.expect("tables can be scanned");
+        let scan = table.table_method().index_build_range_scan.expect("tables can be scanned");
         let (table, index) = (table.raw(), index.raw());
         let callback = Some(build_callback::<F> as _);
         Ok(guarded!(scan(
@@ -159,8 +175,8 @@ pub unsafe fn page_of(place: pg_sys::ItemPointer) -> u32 {
 }
 
 /// The table of an index, opened.
-pub fn of_index(index: Relation) -> Opened {
-    Opened::table(index.table(), pg_sys::AccessShareLock as pg_sys::LOCKMODE)
+pub fn of_index(index: Relation<'_>) -> Opened<'_> {
+    Opened::table_of(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
 }
 
 /// Bytes that maintenance may use: `maintenance_work_mem`.

@@ -1,13 +1,14 @@
 //! What VACUUM passes to an access method, and what it gets back.
 
+use super::scan::place;
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
 /// A VACUUM under way.
-pub struct Vacuum {
+pub struct Vacuum<'r> {
     /// The index.
-    pub index: Relation,
+    pub index: Relation<'r>,
     /// Rows of the table.
     pub table_rows: f64,
     /// Whether that is an estimate.
@@ -41,19 +42,18 @@ impl DeadRows {
         DeadRows { has, state }
     }
 
-    /// Whether a row is one of them. The caller must not hold a page lock.
+    /// Whether a row is one of them; false for a place where none can be. The caller must not hold a page lock.
     pub fn has(&self, page: u32, line: u16) -> bool {
-        let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
-        let mut place = pg_sys::ItemPointerData { ip_blkid, ip_posid: line };
+        let Some(mut place) = place(page, line) else { return false };
         // SAFETY: as `new` was promised.
         self.has.is_some_and(|has| unsafe { guarded!(has(&mut place, self.state)) })
     }
 }
 
-impl Vacuum {
+impl<'r> Vacuum<'r> {
     /// # Safety
-    /// The index must be open.
-    pub unsafe fn new(info: &pg_sys::IndexVacuumInfo) -> Vacuum {
+    /// The index must be open for `'r`.
+    pub unsafe fn new(info: &pg_sys::IndexVacuumInfo) -> Vacuum<'r> {
         // SAFETY: promised by the caller.
         let index = unsafe { Relation::new(info.index) };
         Vacuum { index, table_rows: info.num_heap_tuples, is_estimate: info.estimated_count }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! So an exclusive lock can't be given up with a change that lacks its record: besides `wal` only `bulk_write` changes
-//! a page, the first of a new relation.
+//! a page, the first of a new relation. The pages are those of the extension's own indexes; a page of a table, in whose
+//! rows others set bits under a share lock, is a [`TablePage`], which has an address and no bytes.
 //!
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
 //! ends, so guards do nothing while a panic is under way.
@@ -16,34 +17,62 @@ use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::thread::panicking;
 
-/// A page that is kept in its buffer.
-pub struct Pin(pg_sys::Buffer);
+/// A page of one of the extension's indexes that is kept in its buffer, while the index is open.
+pub struct Pin<'r>(pg_sys::Buffer, PhantomData<&'r ()>);
 
 /// A page that nobody changes.
-pub struct Shared<'p>(&'p Pin);
+pub struct Shared<'p>(&'p Pin<'p>);
 
 /// A page that nobody else reads or changes.
-pub struct Exclusive(Pin);
+pub struct Exclusive<'r>(Pin<'r>);
 
-impl Pin {
+/// A page of a table of the access method `heap` that is kept in its buffer, while the table is open.
+pub struct TablePage<'r>(Pin<'r>);
+
+/// A page of a table under a share lock.
+pub struct SharedTablePage<'p>(Shared<'p>);
+
+impl<'r> TablePage<'r> {
     /// Reads a page, which must be there.
-    pub fn read(relation: Relation, page: u32) -> Pin {
-        Pin::of_fork(relation, MAIN_FORK, page)
+    pub fn read(table: Relation<'r>, page: u32) -> TablePage<'r> {
+        assert!(table.is_heap(), "a table of the access method heap");
+        TablePage(Pin::of_fork(table, MAIN_FORK, page))
     }
 
-    /// Adds a page of zeros to what an unlogged relation becomes after a crash.
-    pub(in crate::pg) fn add_to_init_fork(relation: Relation) -> Pin {
-        let _lock = ExtensionLock::take(relation);
-        Pin::of_fork(relation, pg_sys::ForkNumber::INIT_FORKNUM, pg_sys::InvalidBlockNumber)
+    /// The page under a share lock.
+    pub fn shared(&self) -> SharedTablePage<'_> {
+        SharedTablePage(self.0.shared())
+    }
+}
+
+impl SharedTablePage<'_> {
+    /// Where the page is, for as long as the lock is held.
+    pub fn start(&self) -> *const u8 {
+        self.0.0.start()
+    }
+}
+
+impl<'r> Pin<'r> {
+    /// Reads a page, which must be there.
+    pub fn read(index: Relation<'r>, page: u32) -> Pin<'r> {
+        Pin::of_fork(index.own(), MAIN_FORK, page)
     }
 
-    fn of_fork(relation: Relation, fork: pg_sys::ForkNumber::Type, page: u32) -> Pin {
+    /// Adds a page of zeros to what an unlogged index becomes after a crash.
+    pub(in crate::pg) fn add_to_init_fork(index: Relation<'r>) -> Pin<'r> {
+        let _lock = ExtensionLock::take(index.own());
+        Pin::of_fork(index, pg_sys::ForkNumber::INIT_FORKNUM, pg_sys::InvalidBlockNumber)
+    }
+
+    fn of_fork(relation: Relation<'r>, fork: pg_sys::ForkNumber::Type, page: u32) -> Pin<'r> {
         let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
         // SAFETY: the relation is open. Raises an error if the page can't be read.
-        Pin(unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) })
+        let buffer = unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) };
+        Pin(buffer, PhantomData)
     }
 
     /// The page under a share lock.
@@ -54,7 +83,7 @@ impl Pin {
     }
 
     /// The page under an exclusive lock.
-    pub fn exclusive(self) -> Exclusive {
+    pub fn exclusive(self) -> Exclusive<'r> {
         // SAFETY: as in `shared`.
         unsafe { version::lock_exclusive(self.0) };
         Exclusive(self)
@@ -65,7 +94,7 @@ impl Pin {
         (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| simd::prefetch(self.start(), at));
     }
 
-    pub(crate) fn start(&self) -> *mut u8 {
+    fn start(&self) -> *mut u8 {
         // SAFETY: pinned, so the buffer holds this page.
         unsafe { pg_sys::BufferGetPage(self.0).cast() }
     }
@@ -78,7 +107,7 @@ impl Pin {
     }
 }
 
-impl Drop for Pin {
+impl Drop for Pin<'_> {
     fn drop(&mut self) {
         if !panicking() {
             // SAFETY: pinned by `of_fork`, once.
@@ -93,7 +122,7 @@ impl Drop for Shared<'_> {
     }
 }
 
-impl Drop for Exclusive {
+impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
         self.0.unlock();
     }
@@ -103,13 +132,13 @@ impl Deref for Shared<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: a page has so many bytes, which the lock keeps as they are. Others may set hint bits in heap pages
-        // only, and a checksum is set in a copy.
+        // SAFETY: a page has so many bytes, which the lock keeps as they are: nobody sets hint bits in the extension's
+        // pages, and a checksum is set in a copy.
         unsafe { std::slice::from_raw_parts(self.0.start(), PAGE_BYTES) }
     }
 }
 
-impl Deref for Exclusive {
+impl Deref for Exclusive<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -118,31 +147,31 @@ impl Deref for Exclusive {
     }
 }
 
-impl Exclusive {
+impl Exclusive<'_> {
     /// The buffer's number.
-    pub(crate) fn number(&self) -> pg_sys::Buffer {
+    pub(super) fn number(&self) -> pg_sys::Buffer {
         self.0.0
     }
 
     /// The bytes, for `wal` and `bulk_write` to change.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
         unsafe { std::slice::from_raw_parts_mut(self.0.start(), PAGE_BYTES) }
     }
 }
 
 /// The right to make a file longer.
-struct ExtensionLock(Relation);
+struct ExtensionLock<'r>(Relation<'r>);
 
-impl ExtensionLock {
-    fn take(relation: Relation) -> ExtensionLock {
+impl<'r> ExtensionLock<'r> {
+    fn take(relation: Relation<'r>) -> ExtensionLock<'r> {
         // SAFETY: the relation is open.
         unsafe { pg_sys::LockRelationForExtension(relation.raw(), pg_sys::ExclusiveLock as _) };
         ExtensionLock(relation)
     }
 }
 
-impl Drop for ExtensionLock {
+impl Drop for ExtensionLock<'_> {
     fn drop(&mut self) {
         if !panicking() {
             // SAFETY: taken by `take`, once.
@@ -151,21 +180,21 @@ impl Drop for ExtensionLock {
     }
 }
 
-/// Makes a relation at least so many pages long; those added are zeros. Returns how many it has.
+/// Makes an index at least so many pages long; those added are zeros. Returns how many it has.
 ///
 /// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
 /// needs no WAL: a page that was not written to is as good as none.
-pub fn extend(relation: Relation, pages: u32) -> u32 {
+pub fn extend(index: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
     static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
 
-    let _lock = ExtensionLock::take(relation);
-    let now = relation.pages();
+    let _lock = ExtensionLock::take(index.own());
+    let now = index.pages();
     for page in now..pages {
         // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
         unsafe {
-            pg_sys::smgrextend(relation.storage(), MAIN_FORK, page, (&raw const ZEROS).cast_mut().cast(), false);
+            pg_sys::smgrextend(index.storage(), MAIN_FORK, page, (&raw const ZEROS).cast_mut().cast(), false);
         }
     }
     now.max(pages)

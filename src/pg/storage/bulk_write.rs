@@ -18,8 +18,8 @@
 use super::buffer::Pin;
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use super::wal::{Layout, critical_section, fill};
-use crate::pg::memory;
 use crate::pg::version;
+use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
 /// The most pages that are written together: as many as PostgreSQL puts into one record.
@@ -30,27 +30,27 @@ const ALIGNMENT: usize = 4096;
 const FILE_PAGES: u32 = pg_sys::RELSEG_SIZE;
 
 /// New pages of a relation that had none, in the order of their numbers.
-pub struct BulkWrite {
-    relation: Relation,
+pub struct BulkWrite<'r> {
+    relation: Relation<'r>,
     special_bytes: usize,
     needs_wal: bool,
-    /// Those that were not written yet, in memory that the current context frees.
-    batch: *mut u8,
+    /// Those that were not written yet, from an aligned byte on.
+    batch: Vec<u8>,
+    first: usize,
     waiting: usize,
     written: u32,
     /// Where a crash would have begun to replay the WAL before the first page.
     redo: u64,
 }
 
-impl BulkWrite {
+impl<'r> BulkWrite<'r> {
     /// Begins, with a first page of zeros. The pages are to have special spaces of so many bytes.
-    pub fn start(relation: Relation, special_bytes: usize) -> BulkWrite {
-        // SAFETY: a memory context is current; reads where the last checkpoint began.
-        let (context, redo) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::GetRedoRecPtr()) };
-        let memory = memory::allocate(context, BATCH * PAGE_BYTES + ALIGNMENT);
-        let batch = memory.wrapping_add(memory.align_offset(ALIGNMENT));
-        let needs_wal = relation.needs_wal();
-        let mut pages = BulkWrite { relation, special_bytes, needs_wal, batch, waiting: 0, written: 0, redo };
+    pub fn start(index: Relation<'r>, special_bytes: usize) -> BulkWrite<'r> {
+        // SAFETY: reads where the last checkpoint began.
+        let redo = unsafe { pg_sys::GetRedoRecPtr() };
+        let batch = memory::zeroed::<u8>(BATCH * PAGE_BYTES + ALIGNMENT);
+        let (relation, needs_wal, first) = (index.own(), index.needs_wal(), batch.as_ptr().align_offset(ALIGNMENT));
+        let mut pages = BulkWrite { relation, special_bytes, needs_wal, batch, first, waiting: 0, written: 0, redo };
         pages.next().fill(0);
         pages
     }
@@ -100,9 +100,7 @@ impl BulkWrite {
 
     /// The pages that wait.
     fn batch(&mut self) -> &mut [u8] {
-        assert!(self.waiting <= BATCH, "pages of a batch");
-        // SAFETY: the memory has room for as many, and `self` is borrowed for as long as this is.
-        unsafe { std::slice::from_raw_parts_mut(self.batch, self.waiting * PAGE_BYTES) }
+        &mut self.batch[self.first..][..self.waiting * PAGE_BYTES]
     }
 
     /// Logs the batch, if changes of the relation go into the WAL, and writes it. Both set something in the headers.

@@ -1,15 +1,18 @@
 //! Relations: indexes and tables that PostgreSQL opened, and those that are opened here.
 
-use crate::pg::call::nodes;
+use crate::pg::call::{Call, nodes};
+use crate::pg::catalog::lookup;
 use crate::pg::sql;
 use crate::pg::value::encoding::utf8_of;
 use crate::pg::version::{self, attribute};
 use pgrx::pg_sys;
 use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
 
-/// A relation that stays open for as long as this is used.
+/// A relation that is open for `'r`.
 #[derive(Clone, Copy)]
-pub struct Relation(pg_sys::Relation);
+pub struct Relation<'r>(pg_sys::Relation, PhantomData<&'r ()>);
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = pg_sys::BLCKSZ as usize;
@@ -28,11 +31,59 @@ pub const ACCESS_SHARE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LO
 /// The part of a relation's storage that is the relation itself.
 pub(in crate::pg) const MAIN_FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
-impl Relation {
+/// ambuild of the extension's access method, once a session has used that.
+static OWN_METHOD: OnceLock<usize> = OnceLock::new();
+
+/// Says which function of PostgreSQL's interface tells the extension's access method from others.
+///
+/// # Safety
+/// It must be the ambuild of the extension's access method, whose relations' pages and options only this library
+/// writes.
+pub unsafe fn own_method(ambuild: pg_sys::ambuild_function) {
+    OWN_METHOD.get_or_init(|| ambuild.map_or(0, |ambuild| ambuild as usize));
+}
+
+/// The options of an access method's relations, as `rd_options` has them.
+///
+/// # Safety
+/// It must be `repr(C)`, what amoptions of the extension's access method makes, and valid with any bytes.
+pub unsafe trait Options: Copy {}
+
+impl<'r> Relation<'r> {
     /// # Safety
-    /// The relation must stay open while this or a copy of it is in use.
-    pub unsafe fn new(relation: pg_sys::Relation) -> Relation {
-        Relation(relation)
+    /// The relation must be open for `'r`.
+    pub unsafe fn new(relation: pg_sys::Relation) -> Relation<'r> {
+        Relation(relation, PhantomData)
+    }
+
+    /// The same relation, which must be an index of the extension's access method: nobody else's pages are read as
+    /// bytes, and none are written.
+    pub(in crate::pg) fn own(self) -> Relation<'r> {
+        // SAFETY: null, or the interface of an index's access method.
+        let method = unsafe { self.data().rd_indam.as_ref() };
+        let ambuild = method.and_then(|method| method.ambuild).map(|ambuild| ambuild as usize);
+        assert!(ambuild.is_some() && ambuild.as_ref() == OWN_METHOD.get(), "an index of the extension's access method");
+        self
+    }
+
+    /// Its row of pg_index. Panics for what is no index.
+    fn index(self) -> &'r pg_sys::FormData_pg_index {
+        // SAFETY: null, or the row of pg_index.
+        unsafe { self.data().rd_index.as_ref() }.expect("an index")
+    }
+
+    /// Whether it is a table of PostgreSQL's own access method.
+    pub fn is_heap(self) -> bool {
+        static HEAP: OnceLock<usize> = OnceLock::new();
+        // SAFETY: returns the address of a constant.
+        let heap = *HEAP.get_or_init(|| unsafe { pg_sys::GetHeapamTableAmRoutine() } as usize);
+        self.data().rd_tableam as usize == heap
+    }
+
+    /// How the access method of a table scans it. Panics for what is none, as views are.
+    pub(in crate::pg) fn table_method(self) -> &'r pg_sys::TableAmRoutine {
+        // SAFETY: null, or the interface of a table's access method.
+        unsafe { self.data().rd_tableam.as_ref() }.expect("a table")
     }
 
     /// What PostgreSQL calls it.
@@ -40,12 +91,12 @@ impl Relation {
         self.0
     }
 
-    fn data(&self) -> &pg_sys::RelationData {
-        // SAFETY: open, as `new` was promised.
+    fn data(self) -> &'r pg_sys::RelationData {
+        // SAFETY: open for as long, as `new` was promised.
         unsafe { &*self.0 }
     }
 
-    fn class(&self) -> &pg_sys::FormData_pg_class {
+    fn class(self) -> &'r pg_sys::FormData_pg_class {
         // SAFETY: an open relation has its row of pg_class.
         unsafe { &*self.data().rd_rel }
     }
@@ -75,18 +126,17 @@ impl Relation {
 
     /// Whether an index is complete: one that failed, or is still being built concurrently, lacks rows.
     pub fn is_valid_index(self) -> bool {
-        // SAFETY: an index has its row of pg_index.
-        unsafe { (*self.data().rd_index).indisvalid }
+        self.index().indisvalid
     }
 
     /// Whether an index has all rows that the snapshots of this transaction see: one that was built over rows whose
     /// older versions it can't find lacks these.
     pub fn has_all_rows_of_snapshots(self) -> bool {
-        // SAFETY: an index has its row of pg_index; the transaction has a snapshot.
+        if !self.index().indcheckxmin {
+            return true;
+        }
+        // SAFETY: an index has its row of pg_index; reads a variable of the session.
         unsafe {
-            if !(*self.data().rd_index).indcheckxmin {
-                return true;
-            }
             let header = &*(*self.data().rd_indextuple).t_data;
             let (frozen, xmin) = (pg_sys::HEAP_XMIN_FROZEN as u16, header.t_choice.t_heap.t_xmin);
             let is_frozen = header.t_infomask & frozen == frozen;
@@ -105,27 +155,40 @@ impl Relation {
         unsafe { pg_sys::get_attnum(self.oid(), name.as_ptr()) }
     }
 
-    /// The indexes of a table.
-    pub fn indexes(self) -> Vec<pg_sys::Oid> {
-        // SAFETY: open; the result is a list in the memory of this call.
-        unsafe { nodes::oids(pg_sys::RelationGetIndexList(self.0)) }
+    /// The indexes of a table, each opened under a lock when it is its turn.
+    pub fn indexes(self, lock: pg_sys::LOCKMODE) -> impl Iterator<Item = Opened<'r>> {
+        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
+        // SAFETY: open; the result is a list in the memory of this call. The statement doesn't end while the table is
+        // open.
+        unsafe {
+            let oids = nodes::oids(pg_sys::RelationGetIndexList(self.0));
+            oids.into_iter().map(move |oid| Opened::index(oid, lock))
+        }
     }
 
-    /// All tables below this one, on any level, which are locked.
-    pub fn inheritors(self, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
-        if !self.class().relhassubclass {
-            return Vec::new();
+    /// All tables below this one, on any level, which are locked at once, and opened each when it is its turn.
+    pub fn inheritors(self, lock: pg_sys::LOCKMODE) -> impl Iterator<Item = Opened<'r>> {
+        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
+        let none = std::ptr::null_mut();
+        let mut all = Vec::new();
+        if self.class().relhassubclass {
+            // SAFETY: the result is a list in the memory of this call.
+            all = unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), lock, none)) };
         }
-        // SAFETY: the result is a list in the memory of this call, the parent first.
-        let mut all = unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), lock, std::ptr::null_mut())) };
         all.retain(|&oid| oid != self.oid());
-        all
+        // SAFETY: raises an error for what is no table. The locks are kept while this table is open.
+        let open = |oid| unsafe { pg_sys::table_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE) };
+        all.into_iter().map(move |oid| Opened(Relation(open(oid), PhantomData)))
     }
 
     /// Has a serializable transaction remember that it read all of an index.
+    ///
+    /// # Panics
+    /// Outside of a query.
     pub fn lock_for_serializable(self) {
-        // SAFETY: open; a query has a snapshot.
-        unsafe { pg_sys::PredicateLockRelation(self.0, pg_sys::GetActiveSnapshot()) };
+        self.index();
+        // SAFETY: open, and a valid snapshot.
+        unsafe { pg_sys::PredicateLockRelation(self.0, sql::snapshot().expect("a query has a snapshot")) };
     }
 
     /// Whether its changes are not in the WAL, so that it is empty after a crash.
@@ -216,13 +279,14 @@ impl Relation {
     /// What is kept between uses of an index as long as its entry in the relation cache is valid: a number of the
     /// caller's, 0 before it was set. Any change of the index, a rewrite included, forgets it.
     pub fn cached_number(self) -> u64 {
-        let kept: *const u64 = self.data().rd_amcache.cast();
+        let kept: *const u64 = self.own().data().rd_amcache.cast();
         // SAFETY: null, or what `set_cached_number` allocated.
         if kept.is_null() { 0 } else { unsafe { *kept } }
     }
 
     /// Keeps a number for [`Relation::cached_number`].
     pub fn set_cached_number(self, number: u64) {
+        self.own();
         // SAFETY: one allocation in the index's own context, as the relation cache wants it, which frees it.
         unsafe {
             if (*self.0).rd_amcache.is_null() {
@@ -234,26 +298,21 @@ impl Relation {
 
     /// The table that an index is on.
     pub fn table(self) -> pg_sys::Oid {
-        // SAFETY: an index has its row of pg_index.
-        unsafe { (*self.data().rd_index).indrelid }
+        self.index().indrelid
     }
 
     /// The number of the table's column that an index's first column is; 0 for an expression.
     pub fn column_number(self) -> i16 {
-        // SAFETY: an index has its row of pg_index, and as many of these as columns.
-        unsafe { *(*self.data().rd_index).indkey.values.as_ptr() }
+        // SAFETY: an index has one of these for each column.
+        unsafe { *self.index().indkey.values.as_ptr() }
     }
 
     /// Whether an index is partial.
     pub fn is_partial(self) -> bool {
+        self.index();
+        let predicate = pg_sys::Anum_pg_index_indpred as i32;
         // SAFETY: an index has its row of pg_index.
-        unsafe {
-            !pg_sys::heap_attisnull(
-                self.data().rd_indextuple,
-                pg_sys::Anum_pg_index_indpred as i32,
-                std::ptr::null_mut(),
-            )
-        }
+        unsafe { !pg_sys::heap_attisnull(self.data().rd_indextuple, predicate, std::ptr::null_mut()) }
     }
 
     /// The function that returns an index's access method.
@@ -263,13 +322,17 @@ impl Relation {
 
     /// The support function of this number of the operator class of an index's first column; invalid if it has none.
     pub fn support_function(self, number: i16) -> pg_sys::Oid {
-        let functions = self.data().rd_support;
-        // SAFETY: null, or as many as the access method has.
-        if functions.is_null() { pg_sys::InvalidOid } else { unsafe { *functions.add(number as usize - 1) } }
+        let (functions, i) = (self.data().rd_support, usize::try_from(number - 1).unwrap_or(usize::MAX));
+        // SAFETY: an index has the interface of its access method, and as many functions as that says, or none.
+        unsafe {
+            let most = self.data().rd_indam.as_ref().map_or(0, |method| usize::from(method.amsupport));
+            if functions.is_null() || i >= most { pg_sys::InvalidOid } else { *functions.add(i) }
+        }
     }
 
     /// The type of an index's first column.
     pub fn column_type(self) -> pg_sys::Oid {
+        self.index();
         // SAFETY: an index has a column.
         unsafe { attribute(self.data().rd_att, 0).atttypid }
     }
@@ -283,23 +346,28 @@ impl Relation {
     /// The operator family and the declared type of the operator class of an index's first column, and the collation
     /// of the column.
     pub fn column_class(self) -> (pg_sys::Oid, pg_sys::Oid, pg_sys::Oid) {
-        let data = self.data();
-        // SAFETY: an index has these for each column.
+        let data = self.own().data();
+        // SAFETY: an index of an access method has these for each column.
         unsafe { (*data.rd_opfamily, *data.rd_opcintype, *data.rd_indcollation) }
     }
 
-    /// The parsed options, if there are any.
-    pub fn options<T: Copy>(self) -> Option<T> {
-        let options: *const T = self.data().rd_options.cast();
-        // SAFETY: null, or what the access method's own amoptions made, which is a `T`.
-        (!options.is_null()).then(|| unsafe { options.read_unaligned() })
+    /// The parsed options of an index of the extension's, if there are any.
+    pub fn options<T: Options>(self) -> Option<T> {
+        let options = self.own().data().rd_options;
+        if options.is_null() {
+            return None;
+        }
+        // SAFETY: a value of variable length; what is as long as a `T` is one.
+        unsafe {
+            assert!(pgrx::varsize_any(options.cast()) >= size_of::<T>(), "options of this access method");
+            Some(options.cast::<T>().read_unaligned())
+        }
     }
 }
 
 /// The table of an index, by their identifiers; nothing for what is no index.
 pub fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: reads the catalog.
-    let table = unsafe { pg_sys::IndexGetRelation(index, true) };
+    let table = lookup::IndexGetRelation(index, true);
     (table != pg_sys::InvalidOid).then_some(table)
 }
 
@@ -310,39 +378,45 @@ pub fn name_of(relation: pg_sys::Oid) -> String {
 }
 
 /// A relation opened here, closed at the end; its lock is kept until the end of the transaction.
-pub struct Opened(Relation);
+pub struct Opened<'s>(Relation<'s>);
 
-impl Opened {
-    /// A table, under a lock. Raises an error if it is not there.
-    pub fn table(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Opened {
+impl<'s> Opened<'s> {
+    /// The table of an index, for as long as that is open.
+    pub fn table_of(index: Relation<'s>, lock: pg_sys::LOCKMODE) -> Opened<'s> {
+        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
         // SAFETY: raises an error for what is no table.
-        Opened(Relation(unsafe { pg_sys::table_open(oid, lock) }))
+        Opened(Relation(unsafe { pg_sys::table_open(index.table(), lock) }, PhantomData))
     }
 
     /// An index, under a lock. Raises an error if it is none.
-    pub fn index(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Opened {
+    ///
+    /// # Safety
+    /// The statement must not end within `'s`.
+    pub(in crate::pg) unsafe fn index(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Opened<'s> {
         // SAFETY: raises an error for what is no index.
-        Opened(Relation(unsafe { pg_sys::index_open(oid, lock) }))
+        Opened(Relation(unsafe { pg_sys::index_open(oid, lock) }, PhantomData))
     }
 
-    /// Any relation, under a lock; `None` if there is none, or none any more once the lock is had.
-    pub fn if_there(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Opened> {
+    /// Any relation, under a lock, for no longer than the call; `None` if there is none, or none any more once the lock
+    /// is had.
+    pub fn if_there(_call: &'s Call, oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Opened<'s>> {
+        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
         // SAFETY: null for what is not there.
         let relation = unsafe { pg_sys::try_relation_open(oid, lock) };
-        (!relation.is_null()).then(|| Opened(Relation(relation)))
+        (!relation.is_null()).then(|| Opened(Relation(relation, PhantomData)))
     }
 
     /// The relation.
-    pub fn relation(&self) -> Relation {
+    pub fn relation(&self) -> Relation<'_> {
         self.0
     }
 }
 
-impl Drop for Opened {
+impl Drop for Opened<'_> {
     fn drop(&mut self) {
         // After an error PostgreSQL closes it itself.
         if !std::thread::panicking() {
-            // SAFETY: opened by `table` or `index`, and closed once.
+            // SAFETY: opened here, and closed once.
             unsafe { pg_sys::relation_close(self.0.0, pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
     }

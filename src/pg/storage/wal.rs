@@ -96,7 +96,7 @@ pub struct Edit<'e> {
 
 impl<'e> Edit<'e> {
     /// This change of a page.
-    pub fn new(page: &'e mut Exclusive, change: Change<'e>) -> Edit<'e> {
+    pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
         Edit { buffer: page.number(), page: page.bytes_mut(), change }
     }
 }
@@ -149,7 +149,10 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
                 assert!(usize::from(offset) + bytes.len() <= PAGE_BYTES, "bytes within the page");
                 pieces.begin(usize::from(offset), bytes.len());
             }
-            Change::Page(page, _) => assert_eq!(page.len(), PAGE_BYTES, "the size of a page"),
+            Change::Page(page, special_bytes) => {
+                assert_eq!(page.len(), PAGE_BYTES, "the size of a page");
+                assert!(special_bytes <= PAGE_BYTES - HEADER_BYTES, "a special space within the page");
+            }
         }
     }
     let logged = relation.needs_wal();

@@ -5,10 +5,11 @@ use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// The elements of argument `i`, an array of type `element_type`; those that are NULL are left out.
-/// Empty if the argument is NULL.
+/// The elements of argument `i`, an array whose elements are kept as those of type `element_type` are; those that are
+/// NULL are left out. Empty if the argument is NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
-    // SAFETY: by declaration the argument is an array; its elements' type is the one that the parser says.
+    call.check_declared(i, -1);
+    // SAFETY: by declaration the argument is an array.
     call.datum(i).map_or(Vec::new(), |datum| unsafe { elements_of_type(datum, Some(element_type)) })
 }
 
@@ -30,18 +31,23 @@ pub unsafe fn element_type(array: pg_sys::Datum) -> pg_sys::Oid {
     unsafe { (*pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype }
 }
 
+/// The elements of an array, which must be kept as those of this type are if one is said.
+///
 /// # Safety
-/// The datum must be an array, of such elements if that is said; else it says it itself.
+/// The datum must be an array.
 unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oid>) -> Vec<Element> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
     // SAFETY: promised by the caller. The results are arrays of `count` items in the memory of this call.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
-        let element_type = element_type.unwrap_or((*array).elemtype);
-        let storage = catalog::storage(element_type);
+        // An array of varchar may be passed on as one of text.
+        let own_type = (*array).elemtype;
+        let storage = catalog::storage(own_type);
+        let is_as_said = element_type.is_none_or(|oid| oid == own_type || catalog::storage(oid) == storage);
+        assert!(is_as_said, "elements of an array");
         pg_sys::deconstruct_array(
             array,
-            element_type,
+            own_type,
             i32::from(storage.len),
             storage.by_value,
             storage.align,
@@ -58,7 +64,10 @@ unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oi
 }
 
 /// An array of type `array_type` with these elements of type `element_type`.
-pub fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
+///
+/// # Safety
+/// The elements must be of that type, and so be the array's.
+pub unsafe fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
     match array_type {
         pg_sys::INT2VECTOROID => return int2vector(&elements),
         pg_sys::OIDVECTOROID => return oidvector(&elements),
@@ -66,8 +75,7 @@ pub fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Ve
     }
     let storage = catalog::storage(element_type);
     let mut values: Vec<pg_sys::Datum> = memory::collect(elements.iter().map(|element| element.datum));
-    // SAFETY: the values are of the type, which is kept as `storage` says; their number was that of an array's
-    // elements.
+    // SAFETY: promised by the caller: the values are of the type, which is kept as `storage` says.
     unsafe {
         let array = pg_sys::construct_array(
             values.as_mut_ptr(),

@@ -2,32 +2,33 @@
 
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+
+/// PostgreSQL's number of the database's encoding.
+fn number() -> i32 {
+    // SAFETY: reads a global of the process.
+    unsafe { pg_sys::GetDatabaseEncoding() }
+}
 
 /// The encoding of the database, unless text in it is UTF-8 or to be taken as is.
 pub fn foreign_encoding() -> Option<&'static str> {
-    // SAFETY: reads a global of the process; the name is a static C string.
-    unsafe {
-        let encoding = pg_sys::GetDatabaseEncoding();
-        if encoding == pg_sys::pg_enc::PG_UTF8 as i32 || encoding == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
-            return None;
-        }
-        CStr::from_ptr(pg_sys::GetDatabaseEncodingName()).to_str().ok()
+    if is_utf8() || number() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+        return None;
     }
+    // SAFETY: the name is a static C string.
+    unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }.to_str().ok()
 }
 
 /// Whether the encoding of the database is UTF-8.
 pub fn is_utf8() -> bool {
-    // SAFETY: reads a global of the process.
-    unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
+    number() == pg_sys::pg_enc::PG_UTF8 as i32
 }
 
 /// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are
 /// shown as `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay
 /// different.
 pub fn utf8(bytes: &[u8]) -> String {
-    // SAFETY: reads a global of the process.
-    if unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+    if number() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
         return escaped(bytes);
     }
     String::from_utf8_lossy(&to_utf8(bytes)).into_owned()
@@ -75,24 +76,20 @@ pub fn to_utf8(bytes: &[u8]) -> Vec<u8> {
 
 /// What `work` makes of text of the database in UTF-8.
 pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: reads a global of the process.
-    converted(text, unsafe { pg_sys::GetDatabaseEncoding() }, pg_sys::pg_enc::PG_UTF8 as i32, work)
+    converted(text, number(), pg_sys::pg_enc::PG_UTF8 as i32, work)
 }
 
 /// Text in UTF-8 in the encoding of the database.
 pub fn from_utf8(text: &str) -> Vec<u8> {
-    // SAFETY: reads a global of the process.
-    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
-    converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, encoding, memory::copy)
+    converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, number(), memory::copy)
 }
 
-/// Text in UTF-8 for a message, whose bytes PostgreSQL takes to be in the encoding of the database.
-pub fn message(text: String) -> String {
-    if text.is_ascii() || foreign_encoding().is_none() {
-        return text;
-    }
-    // SAFETY: a report only copies the bytes of its texts to C strings; nothing reads them as characters.
-    unsafe { String::from_utf8_unchecked(from_utf8(&text)) }
+/// Text in UTF-8 for a message, which PostgreSQL takes to be in the encoding of the database, up to a zero byte.
+pub fn message(text: String) -> CString {
+    let is_as_it_is = text.is_ascii() || foreign_encoding().is_none();
+    let mut bytes = if is_as_it_is { text.into_bytes() } else { from_utf8(&text) };
+    bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len()));
+    CString::new(bytes).unwrap_or_default()
 }
 
 /// What `work` makes of text in one encoding in another one.

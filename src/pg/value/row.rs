@@ -5,6 +5,7 @@ use super::time::{Interval, Timestamp};
 use super::varlena::PgBuffer;
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
+use crate::pg::version::attribute;
 use pgrx::pg_sys;
 
 /// One column of a row.
@@ -31,6 +32,19 @@ pub enum Column {
 }
 
 impl Column {
+    /// Whether it may be a value of a column that is kept like this.
+    fn fits(&self, column: &pg_sys::FormData_pg_attribute) -> bool {
+        let length = match self {
+            Column::Bool(_) => size_of::<bool>(),
+            Column::I32(_) | Column::Oid(_) => size_of::<i32>(),
+            Column::I64(_) | Column::F64(_) | Column::Time(_) => size_of::<i64>(),
+            Column::Text(_) => return column.atttypid == pg_sys::TEXTOID,
+            Column::Interval(_) => return column.atttypid == pg_sys::INTERVALOID,
+            Column::Null => return true,
+        };
+        column.attbyval && usize::try_from(column.attlen) == Ok(length)
+    }
+
     fn datum(&self) -> pg_sys::Datum {
         match self {
             Column::Bool(v) => pg_sys::Datum::from(*v),
@@ -46,18 +60,24 @@ impl Column {
     }
 }
 
-/// A row of the type that the function is declared to return.
+/// A row of the type that the function is declared to return. Panics if that has other columns.
 pub fn row(call: &Call, columns: &[Column]) -> pg_sys::Datum {
-    // SAFETY: the descriptor is that of the declared columns.
+    // SAFETY: the descriptor is valid.
     unsafe { form(call.result_descriptor(), columns) }
 }
 
 /// # Safety
-/// `descriptor` must describe as many columns as given, of their types.
+/// `descriptor` must be a valid one.
 unsafe fn form(descriptor: pg_sys::TupleDesc, columns: &[Column]) -> pg_sys::Datum {
+    // SAFETY: promised by the caller; a column is looked at if there are as many.
+    let fits = unsafe {
+        (*descriptor).natts as usize == columns.len()
+            && columns.iter().enumerate().all(|(i, column)| column.fits(attribute(descriptor, i)))
+    };
+    assert!(fits, "the columns that the function is declared to return");
     let mut values: Vec<_> = columns.iter().map(Column::datum).collect();
     let mut nulls: Vec<_> = columns.iter().map(|c| matches!(c, Column::Null)).collect();
-    // SAFETY: promised by the caller; both arrays have a place for each column.
+    // SAFETY: both arrays have a place for each column, and values are of its type.
     unsafe {
         let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
@@ -77,19 +97,18 @@ impl Rows {
     /// Those of `make`.
     pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<Column>>>) -> Result<Option<pg_sys::Datum>> {
         let fcinfo = call.fcinfo();
-        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: fn_extra is null at the
-        // first, and what is kept between calls lives in the context that init_MultiFuncCall makes.
+        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: nothing is kept before the
+        // first, and what is kept between calls lives in the context that the first makes.
         unsafe {
-            let first = (*(*fcinfo).flinfo).fn_extra.is_null();
-            if first {
+            if call.rows_of_set().is_null() {
                 let made = make()?;
-                let context = pg_sys::init_MultiFuncCall(fcinfo);
+                let context = call.begin_rows();
                 let mut memory = pgrx::PgMemoryContexts::For((*context).multi_call_memory_ctx);
                 let descriptor = memory.switch_to(|_| call.result_descriptor());
                 let rows = Rows { rows: made.into_iter(), descriptor };
                 (*context).user_fctx = memory.leak_and_drop_on_delete(rows).cast();
             }
-            let context = pg_sys::per_MultiFuncCall(fcinfo);
+            let context = call.rows_of_set();
             let rows = &mut *(*context).user_fctx.cast::<Rows>();
             let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
             match rows.rows.next() {

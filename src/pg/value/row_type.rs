@@ -4,7 +4,7 @@ use super::encoding;
 use crate::pg::call::error::{Error, SqlState, raise};
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::catalog::{self, Storage};
-use crate::pg::memory;
+use crate::pg::memory::{self, Context};
 use crate::pg::version;
 use pgrx::{PgTupleDesc, pg_sys, varatt_is_1b_e, vartag_1b_e};
 
@@ -34,8 +34,9 @@ impl RowType {
         let version = version_of(oid);
         // SAFETY: a composite type has a row descriptor. The copy has the defaults of its columns, and is in memory
         // that lives as long as the process.
-        let descriptor =
-            unsafe { memory::in_context(pg_sys::TopMemoryContext, || pg_sys::lookup_rowtype_tupdesc_copy(oid, -1)) };
+        let descriptor = unsafe {
+            memory::in_context(Context::new(pg_sys::TopMemoryContext), || pg_sys::lookup_rowtype_tupdesc_copy(oid, -1))
+        };
         RowType { oid, descriptor, version }
     }
 

@@ -1,7 +1,8 @@
 //! Values of variable length: reading them in place, and making them.
 
 use super::toast::fetch_large;
-use crate::pg::memory;
+use crate::pg::call::guard::CallNumber;
+use crate::pg::memory::{self, Context};
 use pg_bloom_core::{Buffer, interrupt};
 use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any_exhdr};
 use std::marker::PhantomData;
@@ -115,27 +116,30 @@ impl Deref for Value<'_> {
     }
 }
 
-/// A new value of variable length in PostgreSQL's memory, for the core to write into.
+/// A new value of variable length in PostgreSQL's memory, for the core to write into. It is there as long as the call
+/// in which it was made, and panics when it is used later.
 pub struct PgBuffer {
     pointer: *mut pg_sys::varlena,
+    /// The call.
+    of: CallNumber,
 }
 
 impl PgBuffer {
     /// A buffer of `len` zero bytes in a memory context of its own choice.
-    pub fn zeroed_in(context: pg_sys::MemoryContext, len: usize) -> Self {
+    pub fn zeroed_in(context: Context<'_>, len: usize) -> Self {
         let mut buffer = PgBuffer::allocate_in(context, len);
         interrupt::zero(buffer.bytes_mut());
         buffer
     }
 
     /// A buffer of `len` bytes that are still to be written.
-    fn allocate_in(context: pg_sys::MemoryContext, len: usize) -> Self {
-        let total = len + LENGTH_BYTES;
+    fn allocate_in(context: Context<'_>, len: usize) -> Self {
+        let total = len.saturating_add(LENGTH_BYTES);
         // SAFETY: the allocation has room for length and bytes, or raises an error.
         unsafe {
             let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
             set_varsize_4b(pointer, total as i32);
-            PgBuffer { pointer }
+            PgBuffer { pointer, of: CallNumber::now() }
         }
     }
 
@@ -159,8 +163,8 @@ impl PgBuffer {
 
     /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        // SAFETY: reading a global that is always set.
-        let mut buffer = PgBuffer::allocate_in(unsafe { pg_sys::CurrentMemoryContext }, bytes.len());
+        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done.
+        let mut buffer = PgBuffer::allocate_in(unsafe { Context::new(pg_sys::CurrentMemoryContext) }, bytes.len());
         interrupt::copy(buffer.bytes_mut(), bytes);
         buffer
     }
@@ -173,16 +177,18 @@ impl PgBuffer {
 
 impl Buffer for PgBuffer {
     fn zeroed(len: usize) -> Self {
-        // SAFETY: reading a global that is always set.
-        PgBuffer::zeroed_in(unsafe { pg_sys::CurrentMemoryContext }, len)
+        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done.
+        PgBuffer::zeroed_in(unsafe { Context::new(pg_sys::CurrentMemoryContext) }, len)
     }
 
     fn bytes(&self) -> &[u8] {
+        self.of.check();
         // SAFETY: the value is there, and borrowed.
         unsafe { &*PgBuffer::bytes_of(self.pointer) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
+        self.of.check();
         // SAFETY: the value is there, and borrowed for writing.
         unsafe { &mut *PgBuffer::bytes_of(self.pointer) }
     }
