@@ -12,10 +12,11 @@ use std::sync::OnceLock;
 
 /// What a function may answer to odd arguments: a value, or one of these errors. 22004 is for a NULL rate, 22P02 and
 /// 22P03 are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor
-/// may call; 42602, 42704, 42809, 42P01 and 42P07 are for names, types and tables of sets.
-const ANSWERS: [&str; 14] = [
-    "00000", "0A000", "22004", "22008", "22023", "22P02", "22P03", "42602", "42704", "42804", "42809", "42P01",
-    "42P07", "54000",
+/// may call; 42602, 42704, 42809, 42P01 and 42P07 are for names, types and tables of sets, 42703 and 42883 for columns
+/// and for keys that they aren't compared with.
+const ANSWERS: [&str; 16] = [
+    "00000", "0A000", "22004", "22008", "22023", "22P02", "22P03", "42602", "42703", "42704", "42804", "42809",
+    "42883", "42P01", "42P07", "54000",
 ];
 
 /// What the newest releases of PostgreSQL answer to a NULL of type internal.
@@ -40,6 +41,12 @@ fn session(name: &str) -> Client {
          SELECT bloom_set_create('texts', 'text', 1000), bloom_set_create('numbers', 'integer', 1000000, 1e-9),
             bloom_set_create('moods', 'mood', 5), bloom_set_create('grows', 'text'),
             bloom_set_create('recent', 'text', 1000, keep => '1 second', renew => true);
+         CREATE TABLE listed (a integer, b text) PARTITION BY RANGE (a);
+         CREATE TABLE listed_1 PARTITION OF listed FOR VALUES FROM (0) TO (10);
+         CREATE TABLE listed_2 PARTITION OF listed DEFAULT;
+         INSERT INTO listed SELECT g, g FROM generate_series(1, 20) g;
+         CREATE INDEX ON listed USING bloom_filter (a);
+         CREATE INDEX ON listed USING bloom_filter (b);
          SET statement_timeout = '20min'; SET pg_bloom.overfill = ignore; SET pg_bloom.max_filter_size = '300MB'",
     );
     client
@@ -85,7 +92,8 @@ impl Function {
     /// Odd values of an argument of this type. A set for two billion elements is possible but takes long.
     fn values(&self, sql_type: &str) -> Vec<&'static str> {
         let is_slow = |value: &str| self.name == "bloom_set_create" && value == "2147483648";
-        odd::values(sql_type).iter().copied().filter(|value| !is_slow(value)).collect()
+        let is_row = sql_type == "anyelement" && self.name.starts_with("bloom_find");
+        odd::values(if is_row { "row" } else { sql_type }).iter().copied().filter(|value| !is_slow(value)).collect()
     }
 
     /// Calls with odd arguments: all of them, or `most` at random.

@@ -214,18 +214,15 @@ impl BloomState {
         if self.sorted < self.len {
             Spill::group(self.hashes());
         }
-        let spill = self.spill_to(call)?;
-        with_entries(self.hashes(), |entries| spill.write(entries))?;
+        let spill: *mut Spill = self.spill_to(call)?;
+        // SAFETY: a file that lives as long as the aggregate; the hashes are no part of it.
+        with_entries(self.hashes(), |entries| unsafe { &mut *spill }.write(entries))?;
         (self.len, self.sorted) = (0, 0);
         Ok(())
     }
 
     /// The file for more hashes.
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the hashes in memory are no part of it, and a state is used by one call at a time"
-    )]
-    pub fn spill_to<'s>(&mut self, call: &Call) -> Result<&'s mut Spill> {
+    pub fn spill_to(&mut self, call: &Call) -> Result<&mut Spill> {
         if self.spill.is_null() {
             self.spill = Spill::new(call)?;
         }

@@ -129,8 +129,11 @@ pub fn values(sql_type: &str) -> &'static [&'static str] {
             "bloom_key('bad'::mood)",
             "bloom_key(ROW(1, 'x')::pair)",
         ],
+        "name" => &["NULL::name", "'a'::name", "'b'::name", "'bucket'::name", "'ctid'::name", "''::name"],
+        // A row type, as bloom_find has it. A session of the tests makes the tables.
+        "row" => &["NULL::listed", "NULL::texts", "NULL::pair", "NULL::integer", "ROW(1, 'x')"],
         "smallint" => &["0::smallint", "NULL::smallint"],
-        "anyelement" => &[
+        "anyelement" | "anycompatible" => &[
             "NULL::integer",
             "1",
             "(-32768)::smallint",
@@ -166,7 +169,7 @@ pub fn values(sql_type: &str) -> &'static [&'static str] {
             "B'0101'",
             "'00000000-0000-0000-0000-000000000000'::uuid",
         ],
-        "anyarray" => &[
+        "anyarray" | "anycompatiblearray" => &[
             "NULL::integer[]",
             "'{}'::integer[]",
             "'{NULL, NULL}'::text[]",

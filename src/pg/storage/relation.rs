@@ -256,7 +256,7 @@ impl<'r> Relation<'r> {
     }
 
     /// The columns, dropped ones included.
-    pub fn columns<'a>(self) -> impl Iterator<Item = &'a pg_sys::FormData_pg_attribute> {
+    pub fn columns(self) -> impl Iterator<Item = &'r pg_sys::FormData_pg_attribute> {
         // SAFETY: an open relation has a descriptor with as many attributes as it says.
         unsafe {
             let descriptor = self.descriptor();
