@@ -97,8 +97,8 @@ impl Rows {
     /// Those of `make`.
     pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<Column>>>) -> Result<Option<pg_sys::Datum>> {
         let fcinfo = call.fcinfo();
-        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: nothing is kept before the
-        // first, and what is kept between calls lives in the context that the first makes.
+        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: nothing is kept before
+        // the first, and what is kept between calls lives in the context that the first makes.
         unsafe {
             if call.rows_of_set().is_null() {
                 let made = make()?;
