@@ -187,7 +187,7 @@ impl Change<'_> {
         if self.verb == Verb::Add && !places.is_empty() {
             full::check(set, density, self.added + places.len())?;
         }
-        set.replace(&gone, &updated, &inserted)?;
+        set.replace(gone, &updated, inserted)?;
         Ok(places)
     }
 

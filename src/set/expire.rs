@@ -7,7 +7,7 @@ use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::interrupt;
 use crate::pg::sql::{Sees, connected};
 use pg_bloom_core::memory;
-use pg_bloom_core::set::row::MOST_JOINED_BYTES;
+use pg_bloom_core::set::row::MOST_BYTES;
 use pg_bloom_core::set::{Row, tree};
 use pgrx::pg_sys::Datum;
 
@@ -56,9 +56,10 @@ fn improve(set: &Set, rows: Vec<Row>, forgotten: &mut usize) -> Result<usize> {
     let mut rows = set.list(&set.changes()?.lock_free, buckets(wanted.into_iter()), Sees::Now)?;
     rows.sort_unstable_by_key(|row| row.bucket);
     let Improved { forgotten: dropped, gone, updated, inserted } = Improved::of(set, rows);
-    set.replace(&gone, &updated, &inserted)?;
+    let joined = inserted.len();
+    set.replace(gone, &updated, inserted)?;
     *forgotten += dropped;
-    Ok(inserted.len())
+    Ok(joined)
 }
 
 /// What is to be written in place of some rows.
@@ -82,7 +83,7 @@ impl Improved {
             if let Some(mut other) = rows.next_if(|other| is_deep && other.bucket == row.bucket ^ 1) {
                 let also_dropped = other.forget(form, now);
                 improved.forgotten += also_dropped;
-                if let Some(parent) = Row::join(&row, &other, form, MOST_JOINED_BYTES) {
+                if let Some(parent) = Row::join(&row, &other, form, MOST_BYTES) {
                     memory::push(&mut improved.gone, row.bucket);
                     memory::push(&mut improved.gone, other.bucket);
                     memory::push(&mut improved.inserted, parent);

@@ -9,7 +9,7 @@ use crate::pg::value::array;
 use crate::pg::value::time;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::memory;
-use pg_bloom_core::set::Row;
+use pg_bloom_core::set::{Row, tree};
 use pgrx::pg_sys::{self, Datum};
 
 /// The most rows that a statement asks for: a few hundred kilobytes.
@@ -67,10 +67,22 @@ impl Set {
 
     /// Replaces rows that the transaction has locked by others, while connected.
     ///
+    /// In a plain table, a row that begins with the same hash as one that goes is an UPDATE of it: PostgreSQL stores it
+    /// in the same page. What a DELETE frees it uses only after VACUUM, so a set that doubles would leave all its pages
+    /// empty. But whoever waits for a row that moves to another partition fails.
+    ///
     /// # Errors
     /// 27000 if a trigger, a rule or a policy skipped a row or stored something else; those of the statements.
-    pub fn replace(&self, gone: &[u64], updated: &[Row], inserted: &[Row]) -> Result<()> {
-        let changes = self.changes()?;
+    pub fn replace(&self, mut gone: Vec<u64>, updated: &[Row], mut inserted: Vec<Row>) -> Result<()> {
+        let (changes, is_plain) = (self.changes()?, !self.known.is_changed_after);
+        gone.sort_unstable_by_key(|&bucket| tree::first_hash(bucket));
+        let place_of = |row: &Row| gone.binary_search_by_key(&tree::first_hash(row.bucket), |&b| tree::first_hash(b));
+        let moved: Vec<Row> = memory::collect(inserted.extract_if(.., |row| is_plain && place_of(row).is_ok()));
+        let places: Vec<u64> = memory::collect(moved.iter().filter_map(|row| place_of(row).ok()).map(|i| gone[i]));
+        gone.retain(|bucket| !places.contains(bucket));
+        if !moved.is_empty() {
+            self.write(&changes.replace, &moved, &places)?;
+        }
         if !gone.is_empty() {
             let deleted = self.rows(&changes.delete, &[buckets(gone.iter().copied())], Sees::Now, |_| Ok(()))?;
             if deleted != gone.len() as u64 {
@@ -78,20 +90,21 @@ impl Set {
             }
         }
         // The deletion comes first: if another session did the same, it fails as a conflict, not as a duplicate key.
-        for (statement, rows) in [(&changes.insert, inserted), (&changes.update, updated)] {
+        for (statement, rows) in [(&changes.insert, &inserted[..]), (&changes.update, updated)] {
             if !rows.is_empty() {
-                self.write(statement, rows)?;
+                self.write(statement, rows, &[])?;
             }
         }
         if !self.known.is_changed_after {
             return Ok(());
         }
-        let written: Vec<&Row> = memory::collect(updated.iter().chain(inserted));
+        let written: Vec<&Row> = memory::collect(updated.iter().chain(&inserted));
         let all = written.iter().map(|row| row.bucket).chain(gone.iter().copied());
         self.expect(&self.known.read, &[buckets(all)], &written)
     }
 
-    fn write(&self, statement: &Prepared, rows: &[Row]) -> Result<()> {
+    /// Writes rows by a statement, in the places of others if it takes these.
+    fn write(&self, statement: &Prepared, rows: &[Row], places: &[u64]) -> Result<()> {
         let mut hashes = memory::list(rows.len());
         for row in rows {
             let datum = row.write::<PgBuffer>(self.known.form).into_datum();
@@ -100,7 +113,8 @@ impl Set {
         // SAFETY: they are values of this type.
         let hashes = unsafe { array::array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, hashes) };
         let rows: Vec<&Row> = memory::collect(rows.iter());
-        self.expect(statement, &[buckets(rows.iter().map(|row| row.bucket)), hashes], &rows)
+        let values = [buckets(rows.iter().map(|row| row.bucket)), hashes, buckets(places.iter().copied())];
+        self.expect(statement, if places.is_empty() { &values[..2] } else { &values }, &rows)
     }
 
     /// Executes a statement that must return exactly these rows.

@@ -18,6 +18,12 @@ const UPDATE: &str = "UPDATE {set} AS s SET hashes = n.hashes
     WHERE s.bucket OPERATOR(pg_catalog.=) n.bucket
     RETURNING s.bucket, s.hashes";
 
+/// Another row in the place of one: what keeps a page's free space in use when its rows are split.
+const MOVE: &str = "UPDATE {set} AS s SET bucket = n.bucket, hashes = n.hashes
+    FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS n (bucket, hashes, place)
+    WHERE s.bucket OPERATOR(pg_catalog.=) n.place
+    RETURNING s.bucket, s.hashes";
+
 const DELETE: &str = "DELETE FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)
     RETURNING s.bucket, s.hashes";
 
@@ -64,6 +70,8 @@ pub struct Changes {
     pub lock_free: Prepared,
     /// Changes the hashes of buckets.
     pub update: Prepared,
+    /// Puts buckets with their hashes in the place of others.
+    pub replace: Prepared,
     /// Deletes buckets.
     pub delete: Prepared,
     /// Inserts buckets with their hashes.
@@ -76,13 +84,15 @@ impl Changes {
     /// # Errors
     /// Those of preparing them.
     pub fn new(table: &[u8]) -> Result<Changes> {
-        let types = [pg_sys::INT8ARRAYOID, pg_sys::BYTEAARRAYOID];
+        let places = [pg_sys::INT8ARRAYOID, pg_sys::BYTEAARRAYOID, pg_sys::INT8ARRAYOID];
+        let types = &places[..2];
         Ok(Changes {
             lock: prepared(LOCK, table, &types[..1])?,
             lock_free: prepared(FREE, table, &types[..1])?,
-            update: prepared(UPDATE, table, &types)?,
+            update: prepared(UPDATE, table, types)?,
+            replace: prepared(MOVE, table, &places)?,
             delete: prepared(DELETE, table, &types[..1])?,
-            insert: prepared(INSERT, table, &types)?,
+            insert: prepared(INSERT, table, types)?,
         })
     }
 }

@@ -78,7 +78,7 @@ impl Set {
                 continue;
             }
             let both = (self.row(left), self.row(left + 1));
-            if let Some(row) = Row::join(&both.0, &both.1, self.form, self.most_bytes * 3 / 4) {
+            if let Some(row) = Row::join(&both.0, &both.1, self.form, self.most_bytes) {
                 self.rows.remove(&left);
                 self.rows.remove(&(left + 1));
                 self.store(row);

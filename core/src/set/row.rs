@@ -5,13 +5,17 @@ use super::damage::Damage;
 use super::form::Form;
 use super::tree;
 use crate::filter::Buffer;
-use crate::memory;
+use crate::{hash, memory};
 
-/// The most bytes of a row: one that has more is split. WAL for each insertion grows with it, bytes of headers shrink.
-pub const MOST_BYTES: usize = 512;
-/// Two rows are joined if they have no more bytes together. Less than [`MOST_BYTES`], so that the next insertions don't
-/// split them again.
-pub const MOST_JOINED_BYTES: usize = 384;
+/// The most bytes of a row. WAL for each insertion grows with it, bytes of headers shrink.
+pub const MOST_BYTES: usize = 800;
+
+/// The bytes at which a row is split: between half of the most and all of it, by its bucket. Hashes are uniform, so with
+/// one limit all rows of a set would be split at about the same time, and then all be half empty.
+fn limit(bucket: u64, most_bytes: usize) -> usize {
+    let half = most_bytes / 2;
+    half + hash::hash(&bucket.to_le_bytes()) as usize % (half + 1)
+}
 
 /// The hashes of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,13 +99,8 @@ impl Row {
         self.entries.retain(|entry| hashes.binary_search(&entry.hash).is_err());
     }
 
-    /// Whether the stored form has more than so many bytes.
-    pub fn exceeds(&self, form: Form, most_bytes: usize) -> bool {
-        code::bytes(form, self.bucket, self.entries.len()).is_none_or(|bytes| bytes > most_bytes)
-    }
-
-    /// The rows that replace this one, in order: itself, or its halves, or theirs, until none has more than so many
-    /// bytes.
+    /// The rows that replace this one, in order: itself, or its halves, or theirs, until none exceeds its limit if the
+    /// largest has so many bytes.
     pub fn split(mut self, form: Form, most_bytes: usize) -> Vec<Row> {
         self.rebase();
         let mut rows = Vec::new();
@@ -111,7 +110,7 @@ impl Row {
     }
 
     /// The row of the parent of two halves; `None` if these are not the halves of one bucket, or if it would have more
-    /// than so many bytes.
+    /// than three quarters of the bytes at which it is split: the next insertions shall not do that.
     pub fn join(left: &Row, right: &Row, form: Form, most_bytes: usize) -> Option<Row> {
         let are_halves = left.bucket ^ 1 == right.bucket && left.bucket < right.bucket && left.bucket > 1;
         if !are_halves || left.entries.len() + right.entries.len() > MOST_HASHES {
@@ -120,7 +119,8 @@ impl Row {
         let all = left.entries.iter().chain(&right.entries).copied();
         let mut row = Row { bucket: left.bucket / 2, first: left.first, entries: memory::collect(all) };
         row.rebase();
-        (!row.exceeds(form, most_bytes)).then_some(row)
+        let bytes = code::bytes(form, row.bucket, row.entries.len())?;
+        (bytes <= limit(row.bucket, most_bytes) * 3 / 4).then_some(row)
     }
 
     /// Counts slices from the earliest of them if one is too far from the first.
@@ -134,7 +134,7 @@ impl Row {
 }
 
 fn split(form: Form, most_bytes: usize, bucket: u64, first: i64, entries: &[Entry], rows: &mut Vec<Row>) {
-    let fits = code::bytes(form, bucket, entries.len()).is_some_and(|bytes| bytes <= most_bytes);
+    let fits = code::bytes(form, bucket, entries.len()).is_some_and(|bytes| bytes <= limit(bucket, most_bytes));
     let depth = tree::depth(bucket);
     if fits || depth == form.bits {
         memory::push(rows, Row { bucket, first, entries: memory::collect(entries.iter().copied()) });
