@@ -1,10 +1,12 @@
-//! ILIKE in every kind of locale: a character that some locale converts to an ASCII letter or from one is found as that
-//! locale finds it, though the index knows none.
+//! ILIKE in every kind of locale: what a locale takes for equal has the same windows, though the index knows none; and
+//! a character that some locale converts to an ASCII letter or from one is found as that locale finds it.
 
 use crate::common::asking::agree;
 use crate::common::{Server, column, run, value};
 use crate::times;
+use pg_bloom_core::parts::text::{Encoding, each_window, like};
 use postgres::Client;
+use std::collections::BTreeSet;
 
 /// The languages with rules of their own, and some without.
 const COLLATIONS: &str = "SELECT quote_ident(collname) FROM pg_collation
@@ -67,4 +69,42 @@ fn ilike_finds_what_each_locale_does() {
     }
     let in_ascii: Vec<String> = column(&mut client, "SELECT t FROM odd WHERE t ~ '^[ -~]*$' LIMIT 1");
     assert_eq!(in_ascii.len(), 1);
+}
+
+/// Whether a text may be ILIKE a pattern, by the windows of both.
+fn may_match(text: &str, pattern: &str) -> bool {
+    let mut has = BTreeSet::new();
+    each_window(text.as_bytes(), Encoding::Utf8, |window| has.extend(window.hashes()));
+    let condition = like(pattern.as_bytes()).condition(Encoding::Utf8, true);
+    condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash)))) == Ok(1)
+}
+
+/// All of Unicode, each character in a text and, if it has case, with marks behind it.
+#[test]
+fn what_each_locale_takes_for_equal_has_the_same_windows() {
+    let server = Server::start("");
+    let mut client = server.empty_database("windows", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
+    let all = "SELECT quote_ident(collname) FROM pg_collation WHERE collencoding IN (-1, 6) AND collisdeterministic AND collprovider <> 'd'";
+    let collations: Vec<String> = column(&mut client, if times(1) > 1 { all } else { COLLATIONS });
+    for collation in &collations {
+        let sql = format!(
+            "SELECT text || E'\\n' || pattern FROM (
+                SELECT t, p, t ILIKE p AS forth, p ILIKE t AS back FROM (
+                    SELECT ('qwe' || c || mark || 'rty') COLLATE {collation} AS t
+                    FROM (SELECT chr(i) COLLATE {collation} AS c FROM generate_series(1, {LAST_OF_ALL}) AS i
+                        WHERE i NOT BETWEEN 55296 AND 57343 AND i NOT IN (10, 37, 92, 95)) AS characters,
+                        unnest({MARKS}) AS mark
+                    WHERE lower(c) <> c OR upper(c) <> c
+                ) AS texts, LATERAL (VALUES (lower(t)), (upper(t)), (initcap(t)), (lower(upper(t))), (upper(lower(t)))) AS other (p)
+                WHERE p <> t
+            ) AS pairs, LATERAL (VALUES (t, p, forth), (p, t, back)) AS way (text, pattern, matches) WHERE matches"
+        );
+        let pairs: Vec<String> = column(&mut client, &sql);
+        for pair in &pairs {
+            let (text, pattern) = pair.split_once('\n').expect("a text and a pattern");
+            assert!(may_match(text, pattern), "{text:?} ILIKE {pattern:?} COLLATE {collation}");
+        }
+        println!("{collation}: {} matches", pairs.len());
+        assert!(collation == "\"C\"" || pairs.len() > 10_000, "{} matches in {collation}", pairs.len());
+    }
 }

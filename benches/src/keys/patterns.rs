@@ -16,7 +16,7 @@ const FEW: usize = 20;
 /// The seed of the lines that patterns are cut from.
 const SEED: u64 = 3;
 /// Pages of a range, by default.
-const PAGES: usize = 16;
+const PAGES: usize = 1;
 /// Patterns that are asked between two sequential scans.
 const BETWEEN: usize = 4;
 
@@ -34,7 +34,7 @@ const EXPLAIN: &str = "
 struct Truth<'a> {
     ranges: Vec<Vec<&'a str>>,
     /// A bit for each range.
-    having: HashMap<[u8; 3], Vec<u64>>,
+    having: HashMap<[u8; 4], Vec<u64>>,
     /// Distinct windows of a range, and distinct words, in the mean.
     windows: f64,
     words: f64,
@@ -55,15 +55,16 @@ impl Pattern {
 }
 
 /// Distinct windows of a text, its letters lower-cased.
-fn windows(text: &str) -> impl Iterator<Item = [u8; 3]> {
+fn windows(text: &str) -> impl Iterator<Item = [u8; 4]> {
     let lower = text.to_ascii_lowercase().into_bytes();
-    let windows: BTreeSet<[u8; 3]> = lower.windows(3).map(|window| [window[0], window[1], window[2]]).collect();
+    let windows: BTreeSet<[u8; 4]> =
+        lower.windows(4).map(|window| [window[0], window[1], window[2], window[3]]).collect();
     windows.into_iter()
 }
 
 impl<'a> Truth<'a> {
     fn new(ranges: Vec<Vec<&'a str>>) -> Truth<'a> {
-        let mut having: HashMap<[u8; 3], Vec<u64>> = HashMap::new();
+        let mut having: HashMap<[u8; 4], Vec<u64>> = HashMap::new();
         let mut words = 0;
         for (n, lines) in ranges.iter().enumerate() {
             let all = lines.join("\n").to_ascii_lowercase();

@@ -9,8 +9,8 @@
 //! | part | seed | bytes |
 //! |---|---:|---|
 //! | a member of an array | 2 | the hash of the member as an element, little-endian |
-//! | a window of a text | 3 | three or five bytes of the folded text: see [`text`] |
-//! | one of three bytes once more | 7 | the same |
+//! | a window of a text | 3 | its number, little-endian: see [`Window`] and [`text`] |
+//! | one with a wide character and others once more | 7 | the same |
 //! | a word | 4 | the lexeme |
 //! | a value in a JSON document | that of its path | a byte for its type, then its canonical bytes |
 //! | a key of a JSON document, at its top | 6 | the key |
@@ -44,41 +44,42 @@ pub fn member(element: u64) -> u64 {
     seeded(&element.to_le_bytes(), MEMBER)
 }
 
-/// A window of a folded text: three bytes, or five.
+/// A window of a folded text: one to four characters, in one number. The last is in the lowest bits. One below U+2000
+/// has 13 bits, a wide one 21. Above 60 bits is which of them are wide, a bit for each, that of the last one lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Window(u64);
 
 impl Window {
-    const SHORT: u64 = 1 << 24;
-    const LONG: u64 = 1 << 40;
+    const CHARACTERS: u32 = 60;
+    const NARROW: u32 = 13;
+    const WIDE: u32 = 21;
 
-    /// The last three of these bytes, of which the last is the lowest.
-    #[inline]
-    pub const fn short(bytes: u64) -> Window {
-        Window(bytes & (Window::SHORT - 1) | Window::SHORT)
+    /// The last of these characters, each of 32 bits and none 0, of which the last is the lowest.
+    #[inline(always)]
+    const fn of(characters: u128, count: u32) -> Window {
+        let (mut bits, mut wide, mut at, mut back) = (0, 0, 0, 0);
+        while back < count {
+            let c = (characters >> (32 * back)) as u32;
+            bits |= (c as u64) << at;
+            let is_wide = c >= 1 << Window::NARROW;
+            wide |= (is_wide as u64) << back;
+            at += if is_wide { Window::WIDE } else { Window::NARROW };
+            back += 1;
+        }
+        Window(bits | wide << Window::CHARACTERS)
     }
 
-    /// The last five.
-    #[inline]
-    pub const fn long(bytes: u64) -> Window {
-        Window(bytes & (Window::LONG - 1) | Window::LONG)
+    /// Whether it is a single character, which is wide.
+    const fn is_alone(self) -> bool {
+        self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << Window::WIDE
     }
 
-    /// Whether it has five bytes.
-    pub const fn is_long(self) -> bool {
-        self.0 >= Window::LONG
-    }
-
-    /// Its hashes: two of three bytes, one of five.
+    /// Its hashes: two of several characters of which one is wide, else one.
     #[inline]
     pub fn hashes(self) -> impl Iterator<Item = u64> {
-        let bytes = self.0.to_be_bytes();
-        let (first, second) = if self.is_long() {
-            (seeded(&bytes[3..], WINDOW), None)
-        } else {
-            (seeded(&bytes[5..], WINDOW), Some(seeded(&bytes[5..], AGAIN)))
-        };
-        [first].into_iter().chain(second)
+        let bytes = self.0.to_le_bytes();
+        let has_two = self.0 >> Window::CHARACTERS > 0 && !self.is_alone();
+        [seeded(&bytes, WINDOW)].into_iter().chain(has_two.then(|| seeded(&bytes, AGAIN)))
     }
 }
 
@@ -138,9 +139,6 @@ mod tests {
         // By Python's xxhash: xxh64(bytes, seed).
         let hashes = [
             member(crate::hash::hash(b"abc")),
-            Window::short(0x61_62_63).hashes().next().unwrap(),
-            Window::short(0x61_62_63).hashes().nth(1).unwrap(),
-            Window::long(0x20_31_37_2C_20).hashes().next().unwrap(),
             word(b"abc"),
             key(b"abc"),
             JsonPath::ROOT.key(b"a").key(b"b").leaf(Leaf::String, |stream| stream.write(b"abc")),
@@ -148,21 +146,25 @@ mod tests {
         ];
         let expected = [
             0x18E3_CBF5_E8E4_C818,
-            0x2BD6_0D36_955D_B703,
-            0x9E75_5206_1566_76D7,
-            0xD011_20D6_8D0C_5AD7,
             0x4CAE_0D84_933B_C718,
             0x28D2_A0D4_8F7C_2643,
             0x5BF6_00D6_44B5_614C,
             0x72B1_2317_E8A8_B952,
         ];
         assert_eq!(hashes, expected);
+        let of = |text: &str| {
+            let characters = text.chars().fold(0, |all, c| all << 32 | u128::from(u32::from(c)));
+            Window::of(characters, text.chars().count() as u32).hashes().collect::<Vec<u64>>()
+        };
+        assert_eq!(of("abcd"), [0xAD8D_4989_510B_FE34]);
+        assert_eq!(of("漢字"), [0x31F7_8000_7A8B_DCB0, 0x17E3_53C4_1787_8A1E]);
+        assert_eq!(of("漢"), [0x4DF5_A13F_B7BC_8026]);
     }
 
     #[test]
     fn parts_of_different_kinds_have_different_hashes() {
         let whole = crate::hash::hash(b"abc");
-        let window = Window::short(0x61_62_63);
+        let window = Window::of(u128::from(u32::from('漢')) << 32 | 0x5B57, 2);
         let mut hashes = vec![whole, member(whole), word(b"abc"), key(b"abc")];
         hashes.extend(window.hashes());
         for (i, hash) in hashes.iter().enumerate() {

@@ -1,43 +1,37 @@
-//! Windows of a text: each three bytes that follow each other, once letters are folded, or five where there are digits.
+//! Windows of a text: characters that follow each other, once letters are folded, from each character on so many that
+//! they weigh four. Wide ones, from U+2000 on (Han, kana, Hangul and their punctuation), weigh two, others one.
 //!
 //! ```text
-//! text       G E T   / i n d e x         pattern    %/ind_x%
-//! folded     g e t   / i n d e x         runs       /ind   x
-//! windows    get "et " "t /" " /i" /in ind nde dex   windows   /in ind
+//! text       G E T / i n d e x                          pattern    %/ind_x%
+//! folded     g e t / i n d e x                          runs       /ind   x
+//! windows    get/ et/i t/in /ind inde ndex              windows    /ind
 //!
-//! text       j o b   1 7 ,   o k
-//! windows    job "ob " "b 17," " 17, " "17, o" "7, ok" ", o" " ok"
+//! text       第 1 7 回 会 议                            pattern    %会议%
+//! windows    第17 17回 7回会 回会 会议  第 回 会 议     windows    会议 会 议
 //! ```
 //!
-//! A row that matches has every run of the pattern in its text, byte for byte, so it has the windows of the run: which
-//! window begins at a byte, if any, follows from that byte and the four after it.
+//! A row that matches has every run of the pattern in its text, character for character, so it has the windows of the
+//! run: which window begins at a character follows from it and at most three after it.
 //!
-//! Lines of a log are full of digits. In 16 pages of them all groups of three digits occur, which so tell nothing, and
-//! most groups with one. So **a window with a digit among its three bytes has two more**. There are ten times as many
-//! of these, most of them rare, and a pattern has several: one hash for each is enough. The others, of which a changed
-//! letter makes only three, have two. By a model of 150,000 lines, 29 % digits, in ranges of 16 pages, a pattern of 8
-//! to 20 bytes that no row has reads 8 to 10 % of the ranges instead of 27 %, with an index of the same size.
+//! A window with a wide character has two hashes, others one: a pattern has few of the first and many of the others.
+//! Each Han character and each syllable of Hangul is a window of its own besides, with one hash, since people look for
+//! two of them, or for one.
+//!
+//! By a model with real filters on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones
+//! chosen by their content all read more of the text at the same size of the index.
 //!
 //! # Folding
 //!
-//! The same index serves LIKE and ILIKE. What ILIKE takes for equal depends on the locale, and locales change with
-//! upgrades of the operating system. So texts are folded by a table of our own, the same for both sides. It has what
-//! any locale converts to an ASCII letter or from one:
+//! The same index serves LIKE and ILIKE: both texts and patterns are folded, by a table of our own (`fold`), and a
+//! window is of folded characters. Those of which it isn't known what every locale takes them for end the runs of a
+//! pattern of ILIKE; in a text they make windows for LIKE.
 //!
-//! | | folded to | because |
-//! |---|---|---|
-//! | `A` to `Z` | `a` to `z` | |
-//! | U+0130 `İ`, U+0131 `ı` | `i` | in Turkish lower case of `İ` is `i`, of `I` `ı`; upper case of `ı` is `I` |
-//! | U+212A Kelvin sign, U+017F `ſ` | `k`, `s` | its lower case; its upper case is `S` |
-//! | U+00CC, U+00CD, U+0128: `ÌÍĨ` | `i` and U+0300, U+0301, U+0303 | in Lithuanian lower case has `i` and U+0307 |
-//! | U+0307, a dot above | nothing | lower case of `İ` is `i` with it; Turkish takes it from `I` |
-//!
-//! Each character is folded for itself, so a text that has another one in it has its folded form in its own. All other
-//! letters stay as they are. So windows with them serve LIKE. For ILIKE a run ends at them, since what they are equal
-//! to is the locale's matter.
-//!
-//! In encodings other than UTF-8 only `A` to `Z` are folded. No byte of another character can be taken for these, nor
-//! for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here, so it is left out.
+//! Bytes that make no character end a run, and no window of a text has them. In encodings other than UTF-8 each byte is
+//! taken for a character of its own and weighs one, and only `A` to `Z` are folded. No byte of another character can be
+//! taken for these, nor for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here,
+//! so it is left out.
+
+mod fold;
 
 use super::{Condition, Window};
 use crate::interrupt;
@@ -45,6 +39,10 @@ use crate::memory;
 
 /// The most hashes that are looked for.
 const MOST_HASHES: usize = 256;
+/// What characters of a window weigh together, at least.
+const WEIGHT: u32 = 4;
+/// Characters from this one on weigh two.
+const WIDE: u32 = 0x2000;
 
 /// How the bytes of a text make characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,35 +53,37 @@ pub enum Encoding {
     Other,
 }
 
-/// The folded form of the character that begins with a byte that is not ASCII, and how many bytes it stands for. Of a
-/// character that stays as it is, that is its first byte.
+/// The character that bytes begin with, which has more than one, and its length. `None` if they begin with none. What
+/// follows a part of a character is read as if the part weren't there, so that a run is read the same in every text.
 #[inline(always)]
-fn fold_character(bytes: &[u8]) -> (&[u8], usize) {
-    match bytes {
-        [0xC3, 0x8C, ..] => (b"i\xCC\x80", 2),
-        [0xC3, 0x8D, ..] => (b"i\xCC\x81", 2),
-        [0xC4, 0xA8, ..] => (b"i\xCC\x83", 2),
-        [0xC4, 0xB0 | 0xB1, ..] => (b"i", 2),
-        [0xC5, 0xBF, ..] => (b"s", 2),
-        [0xCC, 0x87, ..] => (b"", 2),
-        [0xE2, 0x84, 0xAA, ..] => (b"k", 3),
-        _ => (&bytes[..1], 1),
-    }
+fn character(bytes: &[u8]) -> Option<(u32, usize)> {
+    let length = match *bytes.first()? {
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => return None,
+    };
+    let rest = bytes.get(1..length)?;
+    let first = u32::from(bytes[0]) & (0x7F >> length);
+    let c = rest.iter().try_fold(first, |c, &byte| (byte & 0xC0 == 0x80).then_some(c << 6 | u32::from(byte & 0x3F)))?;
+    Some((c, length))
 }
 
-/// Calls `visit` with each byte of the folded text.
+/// Calls `visit` with each character of a text, not folded; with `None` for a byte that is of none.
 #[inline(always)]
-fn each_folded_byte(text: &[u8], encoding: Encoding, mut visit: impl FnMut(u8)) {
+fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<u32>)) {
     let (mut at, mut stop) = (0, interrupt::STRIDE);
     while at < text.len() {
         let byte = text[at];
         if byte.is_ascii() || encoding == Encoding::Other {
-            visit(byte.to_ascii_lowercase());
+            visit(Some(byte.into()));
             at += 1;
-        } else {
-            let (folded, length) = fold_character(&text[at..]);
-            folded.iter().copied().for_each(&mut visit);
+        } else if let Some((c, length)) = character(&text[at..]) {
+            visit(Some(c));
             at += length;
+        } else {
+            visit(None);
+            at += 1;
         }
         if at >= stop {
             interrupt::check();
@@ -92,21 +92,72 @@ fn each_folded_byte(text: &[u8], encoding: Encoding, mut visit: impl FnMut(u8)) 
     }
 }
 
+/// The last characters of a run, for the windows that end with the last one.
+#[derive(Default)]
+struct Last {
+    /// The last in the lowest 32 bits; 0 where there is none.
+    characters: u128,
+    /// How many of them, up to four, are not wide, counted from the last.
+    narrow: u32,
+}
+
+impl Last {
+    /// Adds a character. Calls `visit` with the windows that it completes.
+    #[inline(always)]
+    fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
+        self.characters = self.characters << 32 | u128::from(c);
+        if c < WIDE {
+            self.narrow += 1;
+            if self.narrow >= WEIGHT {
+                return visit(Window::of(self.characters, 4));
+            }
+        } else {
+            self.narrow = 0;
+            if is_whole(c) {
+                visit(Window::of(self.characters, 1));
+            }
+        }
+        self.add_mixed(visit);
+    }
+
+    /// The windows that end with the last character, where one of them is wide.
+    #[inline(never)]
+    fn add_mixed(&self, visit: &mut impl FnMut(Window)) {
+        let character = |back: u32| (self.characters >> (32 * back)) as u32;
+        let last = weight(character(0));
+        let mut before = 0;
+        for back in 1..WEIGHT {
+            let c = character(back);
+            before += weight(c);
+            if c == 0 || before >= WEIGHT {
+                return;
+            }
+            if before + last >= WEIGHT {
+                visit(Window::of(self.characters, back + 1));
+            }
+        }
+    }
+}
+
+const fn weight(c: u32) -> u32 {
+    if c < WIDE { 1 } else { 2 }
+}
+
+/// Whether a character is a window: one of Han or a syllable of Hangul.
+const fn is_whole(c: u32) -> bool {
+    matches!(c, 0x3005..=0x3007 | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
+}
+
 /// Calls `visit` with each window of a text, as often as the text has it.
 #[inline(always)]
 pub fn each_window(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Window)) {
-    // The last bytes, and which of them are digits: the last in the lowest bits.
-    let (mut bytes, mut digits, mut count) = (0u64, 0u32, 0);
-    each_folded_byte(text, encoding, |byte| {
-        bytes = bytes << 8 | u64::from(byte);
-        digits = digits << 1 | u32::from(byte.is_ascii_digit());
-        count += 1;
-        if count >= 3 && digits & 0b111 == 0 {
-            visit(Window::short(bytes));
-        }
-        if count >= 5 && digits & 0b11100 != 0 {
-            visit(Window::long(bytes));
-        }
+    let mut last = Last::default();
+    each_character(text, encoding, |c| match c {
+        // No text has a character 0, which would end a run for nothing but the fuzzer.
+        None | Some(0) => last = Last::default(),
+        Some(c) if c < 0x80 => last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit),
+        Some(c) if encoding == Encoding::Other => last.add(c, &mut visit),
+        Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
     });
 }
 
@@ -168,31 +219,64 @@ pub fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
     memory::collect(windows.flat_map(Window::hashes))
 }
 
-/// The windows of these runs, all of which a text must have: the long ones first, since few ranges have them.
-fn windows_of(runs: &[Vec<u8>], encoding: Encoding) -> Condition {
+/// What a text must have in it, as it is written: what a pattern of any kind comes down to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literals {
+    /// Nothing is known.
+    Unknown,
+    /// These bytes, one after the other.
+    Run(Vec<u8>),
+    /// All of these.
+    All(Vec<Literals>),
+    /// One of these. If there is none, no text matches.
+    Any(Vec<Literals>),
+}
+
+impl Literals {
+    /// What the windows of a text must be that has these in it; in any case of letters if `ignore_case`.
+    pub fn condition(&self, encoding: Encoding, ignore_case: bool) -> Condition {
+        let of = |literals: &Vec<Literals>| {
+            memory::collect(literals.iter().map(|literals| literals.condition(encoding, ignore_case)))
+        };
+        match self {
+            Literals::Unknown => Condition::Unknown,
+            Literals::Run(_) if ignore_case && encoding == Encoding::Other => Condition::Unknown,
+            Literals::Run(run) => windows_of(&[run], encoding, ignore_case),
+            Literals::All(all) => Condition::all(of(all)),
+            Literals::Any(any) => Condition::any(of(any)),
+        }
+    }
+}
+
+/// The windows of these runs, all of which a text must have: those that are characters last, since many ranges have
+/// them.
+fn windows_of(runs: &[&[u8]], encoding: Encoding, ignore_case: bool) -> Condition {
     let mut windows = Vec::new();
     for run in runs {
-        each_window(run, encoding, |window| memory::push(&mut windows, window));
+        let mut last = Last::default();
+        let mut visit = |window| memory::push(&mut windows, window);
+        each_character(run, encoding, |c| match c.filter(|&c| c > 0 && !(ignore_case && !fold::is_known(c))) {
+            None => last = Last::default(),
+            Some(c) if encoding == Encoding::Other => last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit),
+            Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
+        });
     }
-    windows.sort_unstable_by_key(|window| std::cmp::Reverse(window.0));
+    windows.sort_unstable_by_key(|window| (window.is_alone(), window.0));
     windows.dedup();
-    let (long, short) = windows.split_at(windows.partition_point(|window| window.is_long()));
-    let [long, short] = [long, short].map(|windows| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES));
-    Condition::all([long, short])
+    let (long, alone) = windows.split_at(windows.partition_point(|window| !window.is_alone()));
+    let [long, alone] = [long, alone].map(|windows| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES));
+    Condition::all([long, alone])
 }
 
 /// What a text must have that has this one in it, at its start or as a whole.
 pub fn having(text: &[u8], encoding: Encoding) -> Condition {
-    windows_of(&[memory::copy(text)], encoding)
+    windows_of(&[text], encoding, false)
 }
 
-/// What a text must have that is LIKE a pattern; ILIKE it if `ignore_case`.
+/// What a text must have that is LIKE a pattern.
 ///
 /// A pattern that ends in an escape character is for PostgreSQL to refuse: any row may be the one for which it does.
-pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition {
-    if ignore_case && encoding == Encoding::Other {
-        return Condition::Unknown;
-    }
+pub fn like(pattern: &[u8]) -> Literals {
     let mut runs = vec![Vec::new()];
     let mut bytes = pattern.iter();
     while let Some(&byte) = bytes.next() {
@@ -200,17 +284,17 @@ pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition 
             b'%' | b'_' => None,
             b'\\' => match bytes.next() {
                 Some(&escaped) => Some(escaped),
-                None => return Condition::Unknown,
+                None => return Literals::Unknown,
             },
             byte => Some(byte),
         };
-        match literal.filter(|byte| !ignore_case || byte.is_ascii()) {
+        match literal {
             Some(byte) => memory::push(runs.last_mut().expect("there is always one"), byte),
             None if runs.last().is_some_and(Vec::is_empty) => {}
             None => memory::push(&mut runs, Vec::new()),
         }
     }
-    windows_of(&runs, encoding)
+    Literals::All(memory::collect(runs.into_iter().map(Literals::Run)))
 }
 
 #[cfg(test)]

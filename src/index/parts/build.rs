@@ -16,8 +16,9 @@ use pg_bloom_core::index::keys::{Directory, MAX_PART_FPR, Options};
 /// The bytes of a table that one distinct part is expected for, while there are none.
 const BYTES_PER_PART: u32 = 20;
 /// The rate of windows of texts, and the pages of their ranges, if nothing is said. A lookup asks for several of them,
-/// and the rates of those multiply that a range doesn't have.
-const WINDOWS: (f64, u32) = (0.5, 16);
+/// and the rates of those multiply that a range doesn't have. So a hash gets 2.5 bits, of which it sets one: by a model
+/// fewer bits and smaller ranges, or more bits and larger ones, read more of the text at the same size.
+const WINDOWS: (f64, u32) = (0.33, 1);
 /// Those of other parts.
 const OTHERS: (f64, u32) = (0.003, 8);
 

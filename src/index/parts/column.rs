@@ -133,8 +133,8 @@ impl PartsColumn {
         // SAFETY: the other side of all others is of variable length.
         let value = unsafe { Value::detoast(asked.datum) };
         let condition = match (self.class, strategy) {
-            (Class::Text, Strategy::Like) => text::like(&value, self.encoding, false),
-            (Class::Text, Strategy::LikeIgnoringCase) => text::like(&value, self.encoding, true),
+            (Class::Text, Strategy::Like) => text::like(&value).condition(self.encoding, false),
+            (Class::Text, Strategy::LikeIgnoringCase) => text::like(&value).condition(self.encoding, true),
             (Class::Text, _) => text::having(&value, self.encoding),
             (Class::Words, _) => words::condition(&value),
             _ => {

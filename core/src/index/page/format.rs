@@ -8,7 +8,7 @@
 //!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
 //!
 //!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
-//!  ver      u8    1
+//!  ver      u8    2
 //!  kind     u8    1 metapage, 2 directory, 3, 4 and 7 tiles of ranges, 5 tiles of rows, 6 rows
 //!  id       u16   FB1F: no other access method has it
 //! ```
@@ -26,7 +26,7 @@ pub const PAGE_HEADER_BYTES: usize = 24;
 /// Bytes of PostgreSQL's special space, at the end of a page, which say what it is.
 pub const SPECIAL_BYTES: usize = 8;
 /// The version of the pages.
-pub const PAGE_VERSION: u8 = 1;
+pub const PAGE_VERSION: u8 = 2;
 /// Distinguishes pages of this access method from those of others.
 pub const PAGE_ID: u16 = 0xFB1F;
 
