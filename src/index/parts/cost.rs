@@ -18,7 +18,7 @@ use pg_bloom_core::parts::Condition;
 const SAMPLE: u32 = 8;
 /// The share of ranges that a typical lookup in text reads unnecessarily.
 const TYPICAL: f64 = 0.1;
-/// Hashes that a typical lookup asks for.
+/// Hashes that a typical lookup asks a tile for which none of its ranges may have all of.
 const TYPICAL_HASHES: f64 = 4.0;
 
 /// What a lookup is expected to read.
@@ -72,7 +72,7 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
     let tiles = f64::from(directory.always_probed());
     let sampled = condition.and_then(|condition| {
         let ranges = directory.ranges_expected(&mut index.pages(), &condition, SAMPLE).ok()?;
-        Some((probes(&condition), ranges))
+        Some((Probes::of(&condition), ranges))
     });
     let (probes, ranges) = match sampled {
         Some((probes, ranges)) if directory.tiles(Level::Zero) <= SAMPLE => (probes, ranges),
@@ -80,19 +80,41 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
         Some((probes, ranges)) => (probes, ranges.max(1.0)),
         None => {
             let in_vain = if directory.options.is_flat { TYPICAL } else { directory.options.promised(0) };
-            (TYPICAL_HASHES, matches + all * in_vain)
+            (Probes { in_vain: TYPICAL_HASHES, more: 0.0 }, matches + all * in_vain)
         }
     };
-    (pages_per_range, Expected { ranges: ranges.min(all), pages: tiles * probes })
+    (pages_per_range, Expected { ranges: ranges.min(all), pages: tiles * probes.in_vain + ranges * probes.more })
 }
 
-/// Pages of a tile that are probed for a condition. Where all of many hashes must be there, few tiles are probed for
-/// more than some of them: nothing is left by then.
-fn probes(condition: &Condition) -> f64 {
-    match condition {
-        Condition::Unknown => 0.0,
-        Condition::Has(_) => 1.0,
-        Condition::All(conditions) => conditions.iter().map(probes).sum::<f64>().min(TYPICAL_HASHES),
-        Condition::Any(conditions) => conditions.iter().map(probes).sum(),
+/// Pages of a tile that are probed for a condition.
+#[derive(Clone, Copy, Default)]
+struct Probes {
+    /// Those of a tile that has no range for which it may hold. Where all of many hashes must be there, it isn't
+    /// probed for more than some of them: nothing is left by then.
+    in_vain: f64,
+    /// Those that a range for which it may hold adds: all of the hashes are probed for it.
+    more: f64,
+}
+
+impl Probes {
+    fn of(condition: &Condition) -> Probes {
+        let each = |conditions: &[Condition]| {
+            let add =
+                |sum: Probes, own: Probes| Probes { in_vain: sum.in_vain + own.in_vain, more: sum.more + own.more };
+            conditions.iter().map(Probes::of).fold(Probes::default(), add)
+        };
+        match condition {
+            Condition::Unknown => Probes::default(),
+            Condition::Has(_) => Probes { in_vain: 1.0, more: 0.0 },
+            Condition::All(conditions) => {
+                let Probes { in_vain, more } = each(conditions);
+                let some = in_vain.min(TYPICAL_HASHES);
+                Probes { in_vain: some, more: more + in_vain - some }
+            }
+            Condition::Any(conditions) => {
+                let Probes { in_vain, more } = each(conditions);
+                Probes { in_vain, more: more / conditions.len().max(1) as f64 }
+            }
+        }
     }
 }

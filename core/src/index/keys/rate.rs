@@ -61,6 +61,8 @@ const PAGES_GROWN: f64 = 0.08;
 const LEAST_PAGES: u64 = 1 << 16;
 /// The shares of the levels in the logarithm of the rate, from level 0 up, by the highest level.
 const SHARES: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.575, 0.425, 0.0], [0.4, 0.3, 0.3]];
+/// The share of the bits of one hash that two may need: they set twice as many bits, each of which is written to the WAL.
+const WORTH_A_SECOND: f64 = 0.9;
 /// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
 const MAX_TILE_PAGES: u64 = 1 << 24;
 
@@ -69,7 +71,7 @@ const MAX_TILE_PAGES: u64 = 1 << 24;
 pub struct Target {
     /// The false positive rate of a slot, as a mean over the slots of a tile.
     pub fpr: f64,
-    /// Hashes per element (k) that need the fewest bits for it.
+    /// Hashes per element (k).
     pub num_hashes: u8,
     /// Bits per element in the limit of many blocks.
     pub bits: f64,
@@ -105,7 +107,7 @@ pub fn share(fpr: f64, level: Level, top: Level) -> f64 {
     fpr.powf(SHARES[top as usize][level as usize])
 }
 
-/// The target with the number of hashes that needs the fewest bits for a rate.
+/// The target with the number of hashes that needs the fewest bits for a rate; with one if a second saves little.
 ///
 /// # Panics
 /// If the rate is not below 1.
@@ -114,7 +116,8 @@ pub fn target(size: PageSize, fpr: f64) -> Target {
     let mut best = Target { fpr, num_hashes: 1, bits: f64::INFINITY };
     for num_hashes in 1..=MAX_HASHES as u8 {
         let bits = bits_per_element(size, num_hashes, fpr);
-        if bits > best.bits {
+        let enough = if num_hashes == 2 { best.bits * WORTH_A_SECOND } else { best.bits };
+        if bits > enough {
             break;
         }
         best = Target { fpr, num_hashes, bits };
