@@ -118,7 +118,7 @@ fn each_field_is_checked() {
         (2, &[22], "key kind"),
         (2, &[32], "no elements of kind"),
         (2, &[0], "no key kind"),
-        (3, &[2], "representation"),
+        (3, &[2], "not a bloom filter"),
         (3, &[1], "bytes of bits"),
         (4, &[0], "hashes"),
         (4, &[65], "hashes"),
