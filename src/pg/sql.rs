@@ -338,7 +338,7 @@ impl NewName {
     /// # Errors
     /// 42602 for an invalid name; 3F000 for a schema that is not there, or none to make it in.
     pub fn parse(name: &Value<'_>) -> NewName {
-        // SAFETY: any value of variable length is read as a text; the range variable has a name that ends in a zero byte.
+        // SAFETY: a value of variable length is read as a text; the range variable has a name that ends in a zero byte.
         unsafe {
             let list = pg_sys::textToQualifiedNameList(name.pointer());
             let range = pg_sys::makeRangeVarFromNameList(list);
