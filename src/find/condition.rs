@@ -76,7 +76,7 @@ impl<'c> Condition<'c> {
 
     /// The expression in the current memory, for those of the keys that a table may have; `None` is all.
     pub fn of_keys(&self, may_have: Option<&[bool]>) -> *mut Node {
-        // SAFETY: a condition that has keys to ask for has a constant on its right; that of several is an array of them.
+        // SAFETY: a condition that has keys to ask for has a constant on its right; that of several is their array.
         unsafe {
             let node: *mut Node = pg_sys::copyObjectImpl(self.node.cast()).cast();
             if let (Some(asked), Some(may_have)) = (&self.asked, may_have)

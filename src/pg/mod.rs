@@ -4,11 +4,11 @@
 //!
 //! - What PostgreSQL passes becomes a value here by an unsafe function. Nothing else makes a [`call::Call`], a
 //!   [`storage::relation::Relation`], a memory context, a build, a scan or a VACUUM.
-//! - These, and what is opened or locked here, have lifetimes within the call. A buffer of PostgreSQL's memory, which the
-//!   core makes, knows its call instead, and panics in another.
+//! - These, and what is opened or locked here, have lifetimes within the call. A buffer of PostgreSQL's memory, which
+//!   the core makes, knows its call instead, and panics in another.
 //! - A datum is a number. Only unsafe functions read what it points to: nothing but its type says what that is.
-//! - What a call site remembers, the options of an index, the columns of a result, and whether a relation is a table, an
-//!   index or one of the extension's are compared, in all builds.
+//! - What a call site remembers, the options of an index, the columns of a result, and whether a relation is a table,
+//!   an index or one of the extension's are compared, in all builds.
 //! - The bytes of a page are those of an index of the extension's, and only `wal` and `bulk_write` change them.
 //!
 //! One thing is promised elsewhere: `sql/pg_bloom.sql` declares the arguments of each function as its Rust code reads

@@ -10,8 +10,8 @@ use crate::{hash, memory};
 /// The most bytes of a row. WAL for each insertion grows with it, bytes of headers shrink.
 pub const MOST_BYTES: usize = 800;
 
-/// The bytes at which a row is split: between half of the most and all of it, by its bucket. Hashes are uniform, so with
-/// one limit all rows of a set would be split at about the same time, and then all be half empty.
+/// The bytes at which a row is split: between half of the most and all of it, by its bucket. Hashes are uniform, so
+/// with one limit all rows of a set would be split at about the same time, and then all be half empty.
 fn limit(bucket: u64, most_bytes: usize) -> usize {
     let half = most_bytes / 2;
     half + hash::hash(&bucket.to_le_bytes()) as usize % (half + 1)

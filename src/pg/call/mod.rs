@@ -286,7 +286,7 @@ impl Call {
     /// Marks this call site until the client's next statement. A function that remembers something must do so before.
     pub fn mark(&self) {
         let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid. Nothing can fail to be made. What is known of a set of rows isn't written to.
+        // SAFETY: flinfo is null or valid. Nothing can fail to be made. What is known of a set of rows isn't written.
         unsafe {
             if flinfo.is_null() || ((*flinfo).fn_extra.is_null() && remember(flinfo, || Ok(())).is_err()) {
                 return;

@@ -36,8 +36,8 @@ impl Temporary {
     /// It must be dropped with, or before, the memory context.
     pub unsafe fn new(context: Context<'_>) -> Temporary {
         let number = MADE.get();
-        // SAFETY: within a transaction, as all aggregates are; promised by the caller. The callback is a function of this
-        // library, which is never unloaded.
+        // SAFETY: within a transaction, as all aggregates are; promised by the caller. The callback is a function of
+        // this library, which is never unloaded.
         let (file, owner) = unsafe {
             if number == 0 {
                 pg_sys::RegisterResourceReleaseCallback(Some(release), std::ptr::null_mut());
