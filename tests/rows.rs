@@ -335,7 +335,9 @@ fn rows_without_a_hash_are_refused_in_every_way() {
         &mut client,
         "SELECT DISTINCT proname::text FROM pg_proc JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = pg_proc.oid
          WHERE deptype = 'e' AND proargtypes::oid[] && ARRAY['anyelement', 'anyarray']::regtype[]::oid[]
-             AND NOT proargtypes::oid[] @> ARRAY['internal'::regtype::oid]",
+             AND NOT proargtypes::oid[] @> ARRAY['internal'::regtype::oid]
+             -- These compare as PostgreSQL does: their first argument only names a table.
+             AND proname NOT IN ('bloom_find', 'bloom_find_all')",
     );
     let untried = taking_any.iter().find(|name| !WAYS.iter().any(|way| way.starts_with(&format!("{name}("))));
     assert!(!taking_any.is_empty() && untried.is_none(), "{untried:?}");
