@@ -255,7 +255,7 @@ fn windows_of(runs: &[&[u8]], encoding: Encoding, ignore_case: bool) -> Conditio
     for run in runs {
         let mut last = Last::default();
         let mut visit = |window| memory::push(&mut windows, window);
-        each_character(run, encoding, |c| match c.filter(|&c| c > 0 && !(ignore_case && !fold::is_known(c))) {
+        each_character(run, encoding, |c| match c.filter(|&c| c > 0 && (!ignore_case || fold::is_known(c))) {
             None => last = Last::default(),
             Some(c) if encoding == Encoding::Other => last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit),
             Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
