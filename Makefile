@@ -110,7 +110,7 @@ lint: ## check formatting, clippy, documentation, scripts and the crate to publi
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --package pg_bloom_core --no-deps
 	$(CARGO) package --package pg_bloom_core --allow-dirty --quiet
-	$(call if_there,shellcheck,$(shell grep -l '^#!.*sh$$' scripts/* .ci/*))
+	$(call if_there,shellcheck,--severity=warning $(shell grep -l '^#!.*sh$$' scripts/* .ci/*))
 	$(call if_there,actionlint,)
 
 bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker, ONLY=index a part of it
