@@ -140,7 +140,7 @@ impl Bits {
 /// Reads the row of a bucket: its first slice and its hashes.
 ///
 /// # Errors
-/// Whatever is not as [`write`] writes it.
+/// Whatever is not as [`write()`] writes it.
 pub fn parse(form: Form, bucket: u64, bytes: &[u8]) -> Result<(i64, Vec<Entry>), Damage> {
     let length = Damage::Length(bytes.len());
     let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };

@@ -86,7 +86,7 @@ impl Drop for Latest<'_> {
 /// Calls `found` with each row that an index must have for those who begin now.
 ///
 /// # Errors
-/// As [`scan_for_index`].
+/// Whatever `found` fails with.
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
