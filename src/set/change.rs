@@ -9,8 +9,9 @@
 //!
 //! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add an element at the
 //! same time one gets it as new, and the others wait, and look again. Locking and writing share a subtransaction. If
-//! a leaf is gone, since another session split or joined it, that is undone, which releases the locks, and the
-//! elements are read again. So locks are always taken in one order, and calls don't deadlock.
+//! a leaf is gone, since another session split or joined it, what is there now is locked if that needs no waiting; else
+//! all is undone, which releases the locks, and the elements are read again. So nobody waits but in one order, and calls
+//! don't deadlock.
 //!
 //! Many leaves are locked and written part by part. What replaces a leaf covers the same hashes, or those of its other
 //! half too, which nobody has locked then: so the parts stay in order whatever is split or joined. (In the order of
@@ -25,6 +26,7 @@ use crate::pg::call::interrupt;
 use crate::pg::sql::{Sees, connected, in_subtransaction, with_new_snapshot};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, row, tree};
+use pgrx::pg_sys::Datum;
 
 /// The most elements in one part.
 const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
@@ -138,21 +140,40 @@ impl Change<'_> {
         Ok(work)
     }
 
-    /// Locks the leaves of some work, and does it. `None` if one of them is gone.
+    /// Locks the leaves of some work, and does it. `None` if one of them is gone and nothing covers its elements that can
+    /// be locked at once.
     fn part(&mut self, work: &[Work]) -> Result<Option<Places>> {
         let set = self.set;
-        let by_leaf = || work.chunk_by(|a, b| a.leaf == b.leaf);
-        let leaves = buckets(by_leaf().map(|work| work[0].leaf));
-        let mut rows = set.list(&set.changes()?.lock, leaves, Sees::Now)?;
-        rows.sort_unstable_by_key(|row| tree::first_hash(row.bucket));
+        let mut rows = set.list(&set.changes()?.lock, leaves(work), Sees::Now)?;
+        let mut work: Vec<Work> = memory::collect(work.iter().copied());
+        rows.sort_unstable_by_key(first_hash);
+        if rows.len() > 1 {
+            self.follow(&mut work, &mut rows)?;
+        }
         if let Some(twice) = rows.windows(2).find(|rows| rows[0].bucket == rows[1].bucket) {
             return Err(set.ambiguous(twice[0].bucket, twice[1].bucket));
         }
-        let mut found = rows.iter().map(|row| row.bucket);
-        if let Some(gone) = by_leaf().map(|work| work[0].leaf).find(|&leaf| found.next() != Some(leaf)) {
-            return self.is_gone(gone).map(|()| None);
+        let gone = without_row(&work, &rows).map(|work| work.leaf).next();
+        match gone {
+            Some(gone) => self.is_gone(gone).map(|()| None),
+            None => self.write(work.chunk_by(|a, b| a.leaf == b.leaf), rows).map(Some),
         }
-        self.write(by_leaf(), rows).map(Some)
+    }
+
+    /// Locks what has replaced the leaves of work that are gone, as far as that is free: waiting for it, after leaves
+    /// that come later in the order, would not be safe. So nearly always a split makes nobody start over.
+    fn follow(&mut self, work: &mut Vec<Work>, rows: &mut Vec<Row>) -> Result<()> {
+        let gone: Vec<Item> = memory::collect(without_row(work, rows).map(|work| work.item));
+        if gone.is_empty() {
+            return Ok(());
+        }
+        work.retain(|work| gone.binary_search(&work.item).is_err());
+        let again = self.read(&gone)?;
+        rows.extend(self.set.list(&self.set.changes()?.lock_free, leaves(&again), Sees::Now)?);
+        rows.sort_unstable_by_key(first_hash);
+        work.extend(again);
+        work.sort_unstable_by_key(|work| work.item);
+        Ok(())
     }
 
     /// Notes that a leaf was gone.
@@ -218,4 +239,21 @@ impl Change<'_> {
         }
         !hashes.is_empty()
     }
+}
+
+fn first_hash(row: &Row) -> u64 {
+    tree::first_hash(row.bucket)
+}
+
+/// The leaves of some work, as an array.
+fn leaves(work: &[Work]) -> Datum {
+    buckets(work.chunk_by(|a, b| a.leaf == b.leaf).map(|work| work[0].leaf))
+}
+
+/// The work whose leaves are not among rows, which are in the order of their hashes.
+fn without_row<'w>(work: &'w [Work], rows: &'w [Row]) -> impl Iterator<Item = &'w Work> {
+    work.iter().filter(|work| {
+        let place = rows.binary_search_by_key(&tree::first_hash(work.leaf), first_hash);
+        place.map_or(true, |place| rows[place].bucket != work.leaf)
+    })
 }
