@@ -4,6 +4,7 @@
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::guard::{guard, raw};
+use crate::pg::call::nodes;
 use crate::pg::memory::{self, Context};
 use crate::pg::sql;
 use crate::pg::storage::relation::{ACCESS_SHARE, Relation};
@@ -61,7 +62,8 @@ impl<'c> Output<'c> {
         // SAFETY: the executor's own steps for a plan; the query is one that the parser could have made.
         unsafe {
             let query = select(leaf, self.parent, self.targets, condition);
-            let plan = pg_sys::pg_plan_query(query, TEXT.as_ptr(), 0, null_mut());
+            let plan = version::plan(query, TEXT);
+            version::check_no_rights(plan, nodes::items((*plan).rtable));
             let receiver = pg_sys::CreateTuplestoreDestReceiver();
             let context = pg_sys::CurrentMemoryContext;
             pg_sys::SetTuplestoreDestReceiverParams(receiver, self.store, context, false, null_mut(), null_mut());
@@ -98,8 +100,7 @@ unsafe fn targets(parent: Relation) -> *mut List {
     })
 }
 
-/// `SELECT targets FROM ONLY leaf WHERE condition`, with targets and condition over the columns of the parent, and, as
-/// the planner does for what is below a parent, without rights to check.
+/// `SELECT targets FROM ONLY leaf WHERE condition`, with targets and condition over the columns of the parent.
 ///
 /// # Safety
 /// The condition must be an expression, which may be changed, over table 1.
@@ -116,7 +117,6 @@ unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, condition
         let state = pg_sys::make_parsestate(null_mut());
         let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), ACCESS_SHARE, null_mut(), false, true);
         let table = (*item).p_rte;
-        version::check_no_rights(&mut *table);
         let reference: *mut pg_sys::RangeTblRef = pg_sys::palloc0(size_of::<pg_sys::RangeTblRef>()).cast();
         (*reference).type_ = NodeTag::T_RangeTblRef;
         (*reference).rtindex = 1;
@@ -124,6 +124,7 @@ unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, condition
         (*query).type_ = NodeTag::T_Query;
         (*query).commandType = pg_sys::CmdType::CMD_SELECT;
         (*query).canSetTag = true;
+        version::take_rights(query, state);
         (*query).rtable = pg_sys::lappend(null_mut(), table.cast());
         (*query).jointree = pg_sys::makeFromExpr(pg_sys::lappend(null_mut(), reference.cast()), condition);
         (*query).targetList = targets;

@@ -259,15 +259,57 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     }
 }
 
-/// Lets the executor check no rights to a table of a query, as the planner does for what is below a parent.
-pub fn check_no_rights(table: &mut pg_sys::RangeTblEntry) {
+/// Lets the executor check no rights to the tables of a plan, as the planner does for what is below a parent.
+///
+/// # Safety
+/// The plan must be the planner's, and these its tables.
+pub unsafe fn check_no_rights(plan: *mut pg_sys::PlannedStmt, tables: impl Iterator<Item = *mut pg_sys::Node>) {
     #[cfg(feature = "before_pg16")]
-    {
-        table.requiredPerms = 0;
+    let _rights_are_in_the_tables = plan;
+    // SAFETY: promised by the caller.
+    unsafe {
+        for table in tables.map(|table| table.cast::<pg_sys::RangeTblEntry>()) {
+            #[cfg(feature = "before_pg16")]
+            {
+                (*table).requiredPerms = 0;
+            }
+            #[cfg(not(feature = "before_pg16"))]
+            {
+                (*table).perminfoindex = 0;
+            }
+        }
+        #[cfg(not(feature = "before_pg16"))]
+        {
+            (*plan).permInfos = null_mut();
+        }
     }
+}
+
+/// Gives a query the rights that the parser noted with its tables, which the planner reads.
+///
+/// # Safety
+/// Both must be the parser's.
+pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseState) {
+    #[cfg(feature = "before_pg16")]
+    let _in_the_tables = (query, state);
     #[cfg(not(feature = "before_pg16"))]
-    {
-        table.perminfoindex = 0;
+    // SAFETY: promised by the caller.
+    unsafe {
+        (*query).rteperminfos = (*state).p_rteperminfos;
+    }
+}
+
+/// Plans a query.
+///
+/// # Safety
+/// The query must be one that the parser could have made.
+pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "before_pg19")]
+        return pg_sys::pg_plan_query(query, text.as_ptr(), 0, null_mut());
+        #[cfg(not(feature = "before_pg19"))]
+        return pg_sys::pg_plan_query(query, text.as_ptr(), 0, null_mut(), null_mut());
     }
 }
 
