@@ -20,12 +20,13 @@ const CATALOG: &str = r#"
     CREATE INDEX c_filter ON c USING bloom_filter (filter);"#;
 
 /// Conditions on a filter of text, in all forms.
-const CONDITIONS: [&str; 9] = [
+const CONDITIONS: [&str; 10] = [
     "filter @> 'u77007'",
     "'u77007' <@ filter",
     "filter @> ANY (ARRAY['u77007', 'u5005', NULL])",
     "filter @> ANY ('{u77007,u5005}'::urls)",
     "(filter @> 'u77007' OR filter @> 'u5005')",
+    "(filter @> (SELECT 'u' || 77007 OFFSET 0) OR filter @> (SELECT 'u' || 5005 OFFSET 0))",
     "filter @> 'u77007' AND filter @> 'u77008'",
     "bloom_contains(filter, 'u77007')",
     "bloom_contains_any(filter, ARRAY['u77007', 'u5005'])",

@@ -25,12 +25,18 @@ pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys:
 /// # Safety
 /// `node` must be a valid expression.
 pub unsafe fn relabeled(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: promised by the caller.
+    unsafe { collated(node, pg_sys::exprCollation(node)) }
+}
+
+/// An expression with another collation.
+///
+/// # Safety
+/// `node` must be a valid expression.
+pub unsafe fn collated(node: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mut pg_sys::Node {
     let hidden = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
     // SAFETY: promised by the caller.
-    unsafe {
-        let (of_type, collation) = (pg_sys::exprType(node), pg_sys::exprCollation(node));
-        pg_sys::makeRelabelType(node.cast(), of_type, -1, collation, hidden).cast()
-    }
+    unsafe { pg_sys::makeRelabelType(node.cast(), pg_sys::exprType(node), -1, collation, hidden).cast() }
 }
 
 /// Item `i` of a list of nodes.

@@ -1,7 +1,7 @@
 //! What the planner asks an access method about a path, and knows about it.
 
 use super::scan::Key;
-use crate::pg::call::nodes::{argument, items};
+use crate::pg::call::nodes::{argument, collated, items, nth};
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Opened;
 use pgrx::pg_sys;
@@ -148,6 +148,7 @@ impl Planned {
                 for condition in items((*clause).indexquals) {
                     let condition: *mut pg_sys::RestrictInfo = copy(condition.cast());
                     let found = comparison((*condition).clause.cast()).filter(|_| is_the_querys);
+                    let found = found.map(|found| found.collated_as((*(*clause).rinfo).clause.cast()));
                     if let Some(other) = found.and_then(|found| instead(&found)) {
                         (*condition).clause = other.cast();
                         // Not computed yet.
@@ -225,6 +226,24 @@ pub struct Comparison {
     pub left: *mut pg_sys::Node,
     pub right: *mut pg_sys::Node,
     pub collation: pg_sys::Oid,
+}
+
+impl Comparison {
+    /// With the collation that the query has, where PostgreSQL 18 and later made an array of an OR, without one.
+    ///
+    /// # Safety
+    /// The clause must be the one that the query has.
+    unsafe fn collated_as(self, clause: *mut pg_sys::Node) -> Comparison {
+        // SAFETY: promised by the caller; all conditions of such an OR have one operator and one collation.
+        unsafe {
+            if (*clause).type_ != pg_sys::NodeTag::T_BoolExpr {
+                return self;
+            }
+            let condition = nth((*clause.cast::<pg_sys::BoolExpr>()).args, 0);
+            let collation = condition.map_or(pg_sys::InvalidOid, |condition| pg_sys::exprInputCollation(condition));
+            Comparison { right: collated(self.right, collation), collation, ..self }
+        }
+    }
 }
 
 /// What a clause compares; `None` for one that isn't by an operator.
