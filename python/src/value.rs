@@ -304,7 +304,14 @@ fn decode(item: &[u8], text: &mut String) -> PyResult<()> {
     text.clear();
     let characters = item.as_chunks::<4>().0;
     let length = characters.iter().rposition(|character| *character != [0; 4]).map_or(0, |last| last + 1);
-    for character in &characters[..length] {
+    let characters = &characters[..length];
+    if characters.iter().fold(0, |bits, character| bits | u32::from_le_bytes(*character)) < 0x80 {
+        let mut ascii = std::mem::take(text).into_bytes();
+        ascii.extend(characters.iter().map(|character| character[0]));
+        *text = String::from_utf8(ascii).expect("ASCII is UTF-8");
+        return Ok(());
+    }
+    for character in characters {
         let character = char::from_u32(u32::from_le_bytes(*character));
         text.push(character.ok_or_else(|| PyValueError::new_err("str is not Unicode: it has surrogates"))?);
     }

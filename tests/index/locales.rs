@@ -105,6 +105,7 @@ fn what_each_locale_takes_for_equal_has_the_same_windows() {
             assert!(may_match(text, pattern), "{text:?} ILIKE {pattern:?} COLLATE {collation}");
         }
         println!("{collation}: {} matches", pairs.len());
-        assert!(collation == "\"C\"" || pairs.len() > 10_000, "{} matches in {collation}", pairs.len());
+        let has_only_ascii = ["\"C\"", "\"POSIX\"", "ucs_basic"].contains(&collation.as_str());
+        assert!(has_only_ascii || pairs.len() > 10_000, "{} matches in {collation}", pairs.len());
     }
 }
