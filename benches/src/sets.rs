@@ -17,7 +17,7 @@ const BATCHES: usize = 60;
 /// Sessions at once.
 const SESSIONS: usize = 8;
 /// Elements of the arrays by which a set grows here.
-const STEP: usize = 10_000;
+const STEP: usize = 1000;
 /// Where the figure goes.
 const FIGURE: &str = "docs/figures/sets.svg";
 
