@@ -1754,8 +1754,13 @@ CREATE FUNCTION bloom_find(base anyelement, "column" name, key anycompatible) RE
 COMMENT ON FUNCTION bloom_find(anyelement, name, anycompatible) IS
     'the rows of a table and all its partitions or children that have a key; give NULL::table as base';
 
+CREATE FUNCTION bloom_find_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bloom_find_support(internal) IS 'internal: how many rows bloom_find_all returns';
+
 CREATE FUNCTION bloom_find_all(base anyelement, "column" name, keys anycompatiblearray) RETURNS SETOF anyelement
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100;
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100
+    SUPPORT bloom_find_support;
 COMMENT ON FUNCTION bloom_find_all(anyelement, name, anycompatiblearray) IS
     'the rows of a table and all its partitions or children that have one of these keys; give NULL::table as base';
 

@@ -3,6 +3,14 @@
 
 mod common;
 
+#[path = "find/concurrently.rs"]
+mod concurrently;
+#[path = "find/memory.rs"]
+mod memory;
+#[path = "find/standby.rs"]
+mod standby;
+
+use common::standby::{catch_up, follow};
 use common::{Random, Server, column, random, refused, run, sqlstate, sqlstate_within, times, value};
 use postgres::Client;
 
@@ -166,6 +174,9 @@ fn rows_are_those_of_the_query_in_random_histories() {
         ),
     );
     let mut reader = server.connect("find");
+    let standby = Server::start("");
+    follow(&standby, &server);
+    let mut on_standby = standby.connect("find");
     let mut random = random(4711);
     let (mut rows, mut done) = (0, 0);
     for step in 0..times(STEPS) {
@@ -183,6 +194,8 @@ fn rows_are_those_of_the_query_in_random_histories() {
         rows += compare(&mut client, &mut random);
         rows += compare(&mut reader, &mut random);
         run(&mut reader, "COMMIT");
+        catch_up(&mut client, &mut on_standby);
+        rows += compare(&mut on_standby, &mut random);
     }
     println!("{rows} rows, {done} steps");
     assert!(rows > 10 * times(STEPS) && done > times(STEPS) / 2, "{rows} rows, {done} steps");

@@ -29,14 +29,8 @@ pub struct Asked {
     pub operator: Oid,
     /// Its collation.
     pub collation: Oid,
-    keys: Vec<Element>,
-}
-
-impl Asked {
     /// The keys, without NULLs, of the type that the operator takes.
-    pub fn keys(&self) -> &[Element] {
-        &self.keys
-    }
+    pub keys: Vec<Element>,
 }
 
 impl<'c> Condition<'c> {

@@ -42,7 +42,7 @@ pub fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Res
     for index in leaf.indexes(ACCESS_SHARE) {
         if let Some(asked_type) = asked_type(index.relation(), number, asked) {
             // SAFETY: the parser found an operator for the keys, which takes them as this type.
-            return unsafe { index::may_have(index.relation(), asked_type, asked.keys()) }.map(Some);
+            return unsafe { index::may_have(index.relation(), asked_type, &asked.keys) }.map(Some);
         }
     }
     Ok(None)

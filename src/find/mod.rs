@@ -18,6 +18,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
+use crate::pg::sql;
 use crate::pg::storage::relation::Relation;
 use condition::Condition;
 use parent::{Column, Parent};
@@ -28,16 +29,18 @@ fn find(call: &Call, is_array: bool) -> Outcome {
     let column = parent.column(call)?;
     let output = Output::new(call, parent.table())?;
     let Some(condition) = Condition::argument(call, &parent, &column, is_array)? else { return Ok(None) };
+    let compressed = sql::compressed_by_timescale()?;
     leaves::each(&parent, |leaf| {
+        let has_all = !compressed.contains(&leaf.oid());
         // SAFETY: rows that were found are in the output's memory, and what is known of an index in Rust's.
-        unsafe { in_scratch(|| add_rows(&output, leaf, &column, &condition)) }
+        unsafe { in_scratch(|| add_rows(&output, leaf, has_all, &column, &condition)) }
     })?;
     Ok(None)
 }
 
-/// Adds the rows of a table that meet the condition.
-fn add_rows(output: &Output, leaf: Relation, column: &Column, condition: &Condition) -> Result<()> {
-    let may_have = leaves::candidates(leaf, column, condition)?;
+/// Adds the rows of a table that meet the condition. Its index is asked first if it may have all rows.
+fn add_rows(output: &Output, leaf: Relation, has_all: bool, column: &Column, condition: &Condition) -> Result<()> {
+    let may_have = if has_all { leaves::candidates(leaf, column, condition)? } else { None };
     if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
         // SAFETY: the leaf is the parent or below it, and the condition is over the parent's columns.
         unsafe { output.add_rows(leaf, condition.of_keys(may_have.as_deref())) };

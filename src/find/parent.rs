@@ -24,13 +24,14 @@ impl<'c> Parent<'c> {
     /// The table whose row type argument 0 has.
     ///
     /// # Errors
-    /// 42804 for another type; 42809 for a view or a type without a table; 42501 without the right to read all columns;
+    /// 42804 for another type; 42809 for a view; 42501 without the right to read all columns;
     /// 0A000 for row security, and for a table that Citus distributes.
     pub fn argument(call: &'c Call) -> Result<Parent<'c>> {
         let of_type = call.argument_type(0)?;
         let oid = lookup::get_typ_typrelid(of_type);
         let opened = (oid != pg_sys::InvalidOid).then(|| Opened::if_there(call, oid, ACCESS_SHARE)).flatten();
-        let Some(opened) = opened else {
+        let has_rows = |opened: &Opened| opened.relation().kind() != pg_sys::RELKIND_COMPOSITE_TYPE;
+        let Some(opened) = opened.filter(has_rows) else {
             let message = format!("type {} is not the row type of a table", catalog::display_name(of_type));
             return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Pass NULL::table."));
         };

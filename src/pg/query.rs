@@ -114,8 +114,9 @@ unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, condition
             targets = (*(*mapped).elements).ptr_value.cast();
             condition = (*(*mapped).elements.add(1)).ptr_value.cast();
         }
-        let state = pg_sys::make_parsestate(null_mut());
-        let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), ACCESS_SHARE, null_mut(), false, true);
+        // TimescaleDB hides compressed rows from ONLY: a table with nothing below it is queried without.
+        let (state, is_only) = (pg_sys::make_parsestate(null_mut()), leaf.has_subclasses());
+        let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), ACCESS_SHARE, null_mut(), !is_only, true);
         let table = (*item).p_rte;
         let reference: *mut pg_sys::RangeTblRef = pg_sys::palloc0(size_of::<pg_sys::RangeTblRef>()).cast();
         (*reference).type_ = NodeTag::T_RangeTblRef;

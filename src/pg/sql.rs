@@ -9,6 +9,7 @@
 use super::call::error::{Error, Result, SqlState, raise};
 use super::call::guard::{guard, raw};
 use super::value::varlena::Value;
+use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
@@ -323,6 +324,40 @@ pub fn is_distributed_by_citus(table: pg_sys::Oid) -> Result<bool> {
     // SAFETY: the parameter is an object identifier.
     connected(|| unsafe { ask.execute(&[pg_sys::Datum::from(table)], Sees::CallingQuery, each) })?;
     Ok(is_distributed)
+}
+
+/// The tables that have rows compressed by TimescaleDB, which their indexes lack.
+///
+/// # Errors
+/// Those of asking its view.
+pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
+    const ASK: &[u8] = b"SELECT t.oid FROM timescaledb_information.chunks AS c \
+        JOIN pg_catalog.pg_namespace AS n ON n.nspname OPERATOR(pg_catalog.=) c.chunk_schema \
+        JOIN pg_catalog.pg_class AS t ON t.relname OPERATOR(pg_catalog.=) c.chunk_name \
+            AND t.relnamespace OPERATOR(pg_catalog.=) n.oid WHERE c.is_compressed";
+    // SAFETY: reads the catalogs; the names are C strings, or null.
+    let is_there = unsafe {
+        let schema = pg_sys::get_namespace_oid(c"timescaledb_information".as_ptr(), true);
+        if schema == pg_sys::InvalidOid {
+            return Ok(Vec::new());
+        }
+        let view = pg_sys::get_relname_relid(c"chunks".as_ptr(), schema);
+        // Without the extension anybody may make such a schema.
+        let extension = pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, view);
+        let name = pg_sys::get_extension_name(extension);
+        !name.is_null() && CStr::from_ptr(name) == c"timescaledb"
+    };
+    let mut compressed = Vec::new();
+    if is_there {
+        let ask = Prepared::new(&[ASK], &[])?;
+        let each = |row: &ResultRow| {
+            memory::push(&mut compressed, row.column(1).map_or(Oid::INVALID, |oid| Oid::from(oid.value() as u32)));
+            Ok(())
+        };
+        // SAFETY: there are no parameters.
+        connected(|| unsafe { ask.execute(&[], Sees::CallingQuery, each) })?;
+    }
+    Ok(compressed)
 }
 
 /// Where a table is to be made.

@@ -259,6 +259,25 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     }
 }
 
+/// How many items an array has, as far as the planner can tell.
+///
+/// # Safety
+/// `root` must be that of a query that is being planned, and `array` an expression in it.
+pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::Node) -> f64 {
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "before_pg17")]
+        {
+            let _ = root;
+            f64::from(pg_sys::estimate_array_length(array))
+        }
+        #[cfg(not(feature = "before_pg17"))]
+        {
+            pg_sys::estimate_array_length(root, array)
+        }
+    }
+}
+
 /// Lets the executor check no rights to the tables of a plan, as the planner does for what is below a parent.
 ///
 /// # Safety

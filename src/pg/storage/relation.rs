@@ -166,12 +166,17 @@ impl<'r> Relation<'r> {
         }
     }
 
+    /// Whether there may be tables below this one.
+    pub fn has_subclasses(self) -> bool {
+        self.class().relhassubclass
+    }
+
     /// All tables below this one, on any level, which are locked at once, and opened each when it is its turn.
     pub fn inheritors(self, lock: pg_sys::LOCKMODE) -> impl Iterator<Item = Opened<'r>> {
         assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
         let none = std::ptr::null_mut();
         let mut all = Vec::new();
-        if self.class().relhassubclass {
+        if self.has_subclasses() {
             // SAFETY: the result is a list in the memory of this call.
             all = unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), lock, none)) };
         }
