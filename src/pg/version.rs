@@ -16,6 +16,25 @@ pub type Locator = pg_sys::RelFileNode;
 #[cfg(not(feature = "before_pg16"))]
 pub type Locator = pg_sys::RelFileLocator;
 
+/// How many items an array has, as far as the planner can tell.
+///
+/// # Safety
+/// `root` must be that of a query that is being planned, and `array` an expression in it.
+pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::Node) -> f64 {
+    // SAFETY: promised by the caller.
+    unsafe {
+        #[cfg(feature = "before_pg17")]
+        {
+            let _ = root;
+            f64::from(pg_sys::estimate_array_length(array))
+        }
+        #[cfg(not(feature = "before_pg17"))]
+        {
+            pg_sys::estimate_array_length(root, array)
+        }
+    }
+}
+
 /// The file of a relation.
 pub fn locator(relation: &pg_sys::RelationData) -> Locator {
     #[cfg(feature = "before_pg16")]
@@ -255,25 +274,6 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     unsafe {
         if !(*scan).instrument.is_null() {
             (*(*scan).instrument).nsearches += 1;
-        }
-    }
-}
-
-/// How many items an array has, as far as the planner can tell.
-///
-/// # Safety
-/// `root` must be that of a query that is being planned, and `array` an expression in it.
-pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::Node) -> f64 {
-    // SAFETY: promised by the caller.
-    unsafe {
-        #[cfg(feature = "before_pg17")]
-        {
-            let _ = root;
-            f64::from(pg_sys::estimate_array_length(array))
-        }
-        #[cfg(not(feature = "before_pg17"))]
-        {
-            pg_sys::estimate_array_length(root, array)
         }
     }
 }
