@@ -14,6 +14,8 @@ mod growing;
 mod sessions;
 #[path = "filter_sets/storm.rs"]
 mod storm;
+#[path = "filter_sets/types.rs"]
+mod types;
 
 use common::standby::wait_until;
 use common::{KINDS, Random, Server, TYPES, bound, run, value};

@@ -8,7 +8,9 @@
 
 use super::call::error::{Error, Result, SqlState, raise};
 use super::call::guard::{guard, raw};
+use super::catalog;
 use super::value::varlena::Value;
+use super::version::attribute;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
@@ -94,12 +96,22 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Column `number`, from 1; `None` for NULL. It lives as long as the row.
-    pub fn column(&self, number: i32) -> Option<pg_sys::Datum> {
+    /// Column `number`, from 1, which is of this type; `None` for NULL. It lives as long as the row.
+    ///
+    /// # Errors
+    /// 40001 if it is of another type: a statement is planned again when what it names was altered.
+    pub fn column(&self, number: i32, of: Oid) -> Result<Option<pg_sys::Datum>> {
         let mut is_null = false;
-        // SAFETY: the row is one of the last result, which has this descriptor; a wrong number gives NULL.
-        let datum = unsafe { pg_sys::SPI_getbinval(self.tuple, self.descriptor, number, &mut is_null) };
-        (!is_null).then_some(datum)
+        // SAFETY: the row is one of the last result, which has this descriptor; a column is looked at if there are as
+        // many.
+        unsafe {
+            let is_there = (1..=(*self.descriptor).natts).contains(&number);
+            if !is_there || attribute(self.descriptor, number as usize - 1).atttypid != of {
+                return Err(altered(number, of));
+            }
+            let datum = pg_sys::SPI_getbinval(self.tuple, self.descriptor, number, &mut is_null);
+            Ok((!is_null).then_some(datum))
+        }
     }
 }
 
@@ -299,6 +311,15 @@ fn check(code: i32) -> Result<()> {
 #[cold]
 fn failed(code: i32) -> Error {
     Error::new(SqlState::ERRCODE_INTERNAL_ERROR, format!("statement could not be executed: {code}"))
+}
+
+#[cold]
+fn altered(number: i32, of: Oid) -> Error {
+    let message = "could not serialize access due to concurrent change";
+    let of = catalog::display_name(of);
+    Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message)
+        .detail(format!("Column {number} of a statement's result is no longer of type {of}."))
+        .hint("Retry the transaction.")
 }
 
 /// Whether Citus has the rows of a table in shards, so that the table itself is empty.

@@ -75,7 +75,7 @@ fn bytes(set: &Set) -> Result<i64> {
     let mut bytes = 0;
     let size = Prepared::new(&[SIZE], &[pg_sys::REGCLASSOID])?;
     let each = |row: &ResultRow| {
-        bytes = row.column(1).map_or(0, |datum| datum.value() as i64);
+        bytes = row.column(1, pg_sys::INT8OID)?.map_or(0, |datum| datum.value() as i64);
         Ok(())
     };
     // SAFETY: the value is an object identifier.

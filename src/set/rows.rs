@@ -19,7 +19,7 @@ impl Set {
     /// Executes a statement that returns buckets and hashes, and calls `each` with these rows, while connected.
     ///
     /// # Errors
-    /// Those of the statement and of `each`; XX001 for a damaged row; 40001 if the table was renamed.
+    /// Those of the statement and of `each`; XX001 for a damaged row; 40001 if the table was renamed or altered.
     pub fn rows(
         &self,
         statement: &Prepared,
@@ -28,10 +28,11 @@ impl Set {
         mut each: impl FnMut(Row) -> Result<()>,
     ) -> Result<u64> {
         let each_row = |result: &ResultRow| {
-            let (Some(bucket), Some(hashes)) = (result.column(1), result.column(2)) else {
+            let columns = (result.column(1, pg_sys::INT8OID)?, result.column(2, pg_sys::BYTEAOID)?);
+            let (Some(bucket), Some(hashes)) = columns else {
                 return Err(Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value"));
             };
-            // SAFETY: the second column is of type bytea, which is of variable length.
+            // SAFETY: a bytea, which is of variable length.
             let hashes = unsafe { Value::detoast(hashes) };
             let bucket = bucket.value() as i64;
             let row = Row::parse(self.known.form, bucket, &hashes).map_err(|damage| self.damaged(bucket, &damage))?;

@@ -23,7 +23,7 @@ use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::set::Form;
 use pg_bloom_core::set::form::{DEFAULT_CAPACITY, SLICES};
 use pg_bloom_core::{Layout, hash};
-use pgrx::pg_sys::{self, Datum, Oid};
+use pgrx::pg_sys::{self, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
@@ -309,35 +309,36 @@ fn check_columns(table: Relation, columns: Vec<TableColumn>) -> Result<Vec<Table
     Ok(found)
 }
 
-/// The parameters in the arguments of `bloom_set_check`, if they have the form that `bloom_set_create` writes.
+/// The parameters in the arguments of `bloom_set_check`, if they have the form and the types that `bloom_set_create`
+/// writes: a function of that name may have others.
 fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Parameters> {
-    use CheckArgument::{Column, Constant, Null};
+    use CheckArgument::{Column, Null};
     let are = |given: &[&CheckArgument], names: &[&str]| {
         let number = |name: &str| columns.iter().find(|column| column.name == name).map(|column| column.number);
         given.iter().zip(names).all(|(given, name)| number(name).is_some_and(|number| **given == Column(number)))
     };
-    let capacity_of = |datum: &Datum| u64::try_from(datum.value() as i64).ok().filter(|&capacity| capacity > 0);
-    let oid = |datum: &Datum| Oid::from(datum.value() as u32);
-    let rate = |datum: &Datum| f64::from_bits(datum.value() as u64);
-    let [a, b, Constant(element), Constant(kind), capacity, Constant(fpr), keep, Constant(renews)] = arguments else {
-        return None;
-    };
+    let [a, b, element, kind, capacity, fpr, keep, renews] = arguments else { return None };
     if !are(&[a, b], &["bucket", "hashes"]) {
         return None;
     }
+    let number = |argument: &CheckArgument| argument.constant(pg_sys::INT8OID).map(|datum| datum.value() as i64);
     let capacity = match capacity {
-        Constant(capacity) => Some(capacity_of(capacity)?),
         Null => None,
-        Column(_) => return None,
+        given => Some(u64::try_from(number(given)?).ok().filter(|&capacity| capacity > 0)?),
     };
     let keep = match keep {
-        // SAFETY: the function is declared to take an interval there.
-        Constant(keep) => Some(unsafe { Interval::of(*keep) }),
         Null => None,
-        Column(_) => return None,
+        // SAFETY: of this type, and not NULL.
+        given => Some(unsafe { Interval::of(given.constant(pg_sys::INTERVALOID)?) }),
     };
-    let (element, kind) = (oid(element), kind.value() as i64);
-    Some(Parameters { element, kind, capacity, fpr: rate(fpr), keep, renews: renews.value() != 0 })
+    Some(Parameters {
+        element: Oid::from(element.constant(pg_sys::REGTYPEOID)?.value() as u32),
+        kind: number(kind)?,
+        capacity,
+        fpr: f64::from_bits(fpr.constant(pg_sys::FLOAT8OID)?.value() as u64),
+        keep,
+        renews: renews.constant(pg_sys::BOOLOID)?.value() != 0,
+    })
 }
 
 #[cold]

@@ -14,10 +14,20 @@ use std::ffi::CStr;
 pub enum CheckArgument {
     /// A column, by its number.
     Column(i16),
-    /// A constant that is not NULL, of a type of fixed length.
-    Constant(pg_sys::Datum),
+    /// A constant that is not NULL, of a type of fixed length, and that type.
+    Constant(pg_sys::Datum, pg_sys::Oid),
     /// NULL.
     Null,
+}
+
+impl CheckArgument {
+    /// The constant, if it is one of this type: functions of one name may be declared with all sorts of types.
+    pub fn constant(&self, of: pg_sys::Oid) -> Option<pg_sys::Datum> {
+        match *self {
+            CheckArgument::Constant(datum, oid) if oid == of => Some(datum),
+            _ => None,
+        }
+    }
 }
 
 /// A CHECK constraint that is nothing but a call of a function with columns and constants.
@@ -92,8 +102,8 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
     let checks = Prepared::new(&[CHECKS], &[pg_sys::OIDOID])?;
     let mut rows = Vec::new();
     let each = |row: &ResultRow| {
-        let number = |column| row.column(column).map_or(0, |datum| datum.value() as u32);
-        rows.push((number(1), number(2)));
+        let number = |column, of| row.column(column, of).map(|datum| datum.map_or(0, |datum| datum.value() as u32));
+        rows.push((number(1, pg_sys::OIDOID)?, number(2, pg_sys::XIDOID)?));
         Ok(())
     };
     // SAFETY: an object identifier.
@@ -129,7 +139,8 @@ unsafe fn argument(node: *mut pg_sys::Node, is_simplified: bool) -> Option<Check
                 let constant = &*node.cast::<pg_sys::Const>();
                 match (constant.constisnull, constant.constlen > 0) {
                     (true, _) => Some(CheckArgument::Null),
-                    (false, is_fixed) => is_fixed.then_some(CheckArgument::Constant(constant.constvalue)),
+                    (false, false) => None,
+                    (false, true) => Some(CheckArgument::Constant(constant.constvalue, constant.consttype)),
                 }
             }
             _ if !is_simplified && is_cast_constant(node) => {
