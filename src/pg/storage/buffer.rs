@@ -17,12 +17,20 @@ use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::thread::panicking;
 
-/// A page of one of the extension's indexes that is kept in its buffer, while the index is open.
-pub struct Pin<'r>(pg_sys::Buffer, PhantomData<&'r ()>);
+/// A page of one of the extension's indexes that is kept in its buffer, while the index is open. Like the locks, it
+/// stays in its thread.
+pub struct Pin<'r>(pg_sys::Buffer, PhantomData<*const &'r ()>);
+
+thread_local! {
+    /// The pages of temporary indexes that are locked, and whether exclusively. PostgreSQL doesn't lock them: there is
+    /// nobody else who could.
+    static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A page that nobody changes.
 pub struct Shared<'p>(&'p Pin<'p>);
@@ -40,7 +48,7 @@ impl<'r> TablePage<'r> {
     /// Reads a page, which must be there.
     pub fn read(table: Relation<'r>, page: u32) -> TablePage<'r> {
         assert!(table.is_heap(), "a table of the access method heap");
-        TablePage(Pin::of_fork(table, MAIN_FORK, page))
+        TablePage(Pin::existing(table, page))
     }
 
     /// The page under a share lock.
@@ -59,7 +67,12 @@ impl SharedTablePage<'_> {
 impl<'r> Pin<'r> {
     /// Reads a page, which must be there.
     pub fn read(index: Relation<'r>, page: u32) -> Pin<'r> {
-        Pin::of_fork(index.own(), MAIN_FORK, page)
+        Pin::existing(index.own(), page)
+    }
+
+    fn existing(relation: Relation<'r>, page: u32) -> Pin<'r> {
+        assert_ne!(page, pg_sys::InvalidBlockNumber, "a page: for this number PostgreSQL adds one");
+        Pin::of_fork(relation, MAIN_FORK, page)
     }
 
     /// Adds a page of zeros to what an unlogged index becomes after a crash.
@@ -76,17 +89,41 @@ impl<'r> Pin<'r> {
     }
 
     /// The page under a share lock.
+    ///
+    /// # Panics
+    /// If this session has the page of a temporary index locked exclusively. That of another would wait for itself.
     pub fn shared(&self) -> Shared<'_> {
-        // SAFETY: pinned, and not locked, since locks borrow the pin or own it.
+        self.note_lock(false);
+        // SAFETY: pinned.
         unsafe { version::lock_shared(self.0) };
         Shared(self)
     }
 
     /// The page under an exclusive lock.
+    ///
+    /// # Panics
+    /// If this session has the page of a temporary index locked. As above.
     pub fn exclusive(self) -> Exclusive<'r> {
-        // SAFETY: as in `shared`.
+        self.note_lock(true);
+        // SAFETY: pinned.
         unsafe { version::lock_exclusive(self.0) };
         Exclusive(self)
+    }
+
+    /// Notes a lock that PostgreSQL doesn't take.
+    fn note_lock(&self, is_exclusive: bool) {
+        if self.is_temporary() {
+            LOCKED.with_borrow_mut(|locked| {
+                let mut of_page = locked.iter().filter(|&&(buffer, _)| buffer == self.0);
+                assert!(of_page.all(|&(_, other)| !is_exclusive && !other), "a page that is not locked");
+                locked.push((self.0, is_exclusive));
+            });
+        }
+    }
+
+    /// Whether the page is of a temporary relation, in memory of the session.
+    fn is_temporary(&self) -> bool {
+        self.0 < 0
     }
 
     /// Lets the processor fetch the page from memory while it does something else.
@@ -100,6 +137,12 @@ impl<'r> Pin<'r> {
     }
 
     fn unlock(&self) {
+        if self.is_temporary() {
+            LOCKED.with_borrow_mut(|locked| {
+                let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
+                last.map(|last| locked.swap_remove(last));
+            });
+        }
         if !panicking() {
             // SAFETY: the guard that calls this holds the lock.
             unsafe { version::unlock(self.0) };

@@ -78,7 +78,8 @@ impl Layout {
 
 /// What to do with a page.
 pub enum Change<'a> {
-    /// Bytes to set: where, and to what. They must be outside the hole, which this closes.
+    /// Bytes to set of a page that was written before: where, and to what. They must be behind the header, and outside
+    /// the hole, which this closes.
     Bytes(&'a [(u16, u8)]),
     /// Bytes to set that follow each other, from this place on. As above.
     Piece(u16, &'a [u8]),
@@ -128,25 +129,30 @@ impl Pieces {
 /// Changes up to four pages of a relation with one WAL record.
 ///
 /// # Panics
-/// If there are more pages, or more bytes of one than a record takes.
+/// If there are more pages, or more bytes of one than a record takes; for bytes that are not in a page that was written
+/// before, or in its header; for a temporary page in a record.
 pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
     assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
     let mut pieces = [Pieces::NONE; MAX_PAGES];
     for (edit, pieces) in edits.iter().zip(&mut pieces) {
         let Layout { lower, upper, .. } = Layout::of(edit.page);
-        if lower != upper && !matches!(edit.change, Change::Page(..)) {
-            pieces.add(LOWER_AT, &upper.to_ne_bytes());
+        if !matches!(edit.change, Change::Page(..)) {
+            assert_ne!(upper, 0, "a page that was written");
+            if lower != upper {
+                pieces.add(LOWER_AT, &upper.to_ne_bytes());
+            }
         }
         match edit.change {
             Change::Bytes(bytes) => {
                 assert!(bytes.len() <= MAX_PIECES, "too many pieces");
                 for &(offset, value) in bytes {
-                    assert!(usize::from(offset) < PAGE_BYTES, "an offset within the page");
+                    assert!((HEADER_BYTES..PAGE_BYTES).contains(&offset.into()), "an offset behind the header");
                     pieces.add(usize::from(offset), &[value]);
                 }
             }
             Change::Piece(offset, bytes) => {
-                assert!(usize::from(offset) + bytes.len() <= PAGE_BYTES, "bytes within the page");
+                let from = usize::from(offset);
+                assert!(from >= HEADER_BYTES && from + bytes.len() <= PAGE_BYTES, "bytes behind the header");
                 pieces.begin(usize::from(offset), bytes.len());
             }
             Change::Page(page, special_bytes) => {
@@ -157,6 +163,7 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
     }
     let logged = relation.needs_wal();
     if logged {
+        assert!(edits.iter().all(|edit| edit.buffer > 0), "pages of this relation");
         // SAFETY: nothing else of this session writes a record now.
         unsafe { pg_sys::XLogBeginInsert() };
     }
