@@ -80,7 +80,8 @@ pub extern "C-unwind" fn _PG_init() {
     pg_bloom_core::interrupt::install(pg::call::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::call::error::out_of_memory);
     // With the reserve of memory before anything is defined, which can be done only once in a session.
-    pg::call::guard::enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { pg::call::guard::Entry::new() }.run(|| {
         settings::define();
         index::define();
         read_ahead::define();

@@ -3,7 +3,7 @@
 use super::{kinds, options, parts, validate};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
-use crate::pg::call::guard::enter;
+use crate::pg::call::guard::Entry;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{RowBatch, keys};
 use crate::pg::method::table::{Wanted, page_of};
@@ -61,7 +61,8 @@ unsafe extern "C-unwind" fn ambuild(
     index: pg_sys::Relation,
     info: *mut pg_sys::IndexInfo,
 ) -> *mut pg_sys::IndexBuildResult {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as above; the result is new memory.
         unsafe {
             let wanted = Wanted::new(table, index, info);
@@ -76,7 +77,8 @@ unsafe extern "C-unwind" fn ambuild(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as above.
         let index = unsafe { Relation::new(index) };
         or_raise((kinds::of(index).build_empty)(index));
@@ -95,7 +97,8 @@ unsafe extern "C-unwind" fn aminsert(
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
 ) -> bool {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: there is a value for the one column, and a place.
         unsafe {
             if !*nulls {
@@ -115,7 +118,8 @@ unsafe extern "C-unwind" fn ambulkdelete(
     is_dead: pg_sys::IndexBulkDeleteCallback,
     state: *mut std::ffi::c_void,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as above.
         unsafe {
             let (index, dead) = (Relation::new((*info).index), DeadRows::new(is_dead, state));
@@ -129,7 +133,8 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
     info: *mut pg_sys::IndexVacuumInfo,
     known: *mut pg_sys::IndexBulkDeleteResult,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as above.
         unsafe {
             if (*info).analyze_only {
@@ -154,7 +159,8 @@ unsafe extern "C-unwind" fn amcostestimate(
     correlation: *mut f64,
     pages: *mut f64,
 ) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as above; all results have a place.
         unsafe {
             let planned = Planned::new(root, path, loops);
@@ -171,17 +177,20 @@ unsafe extern "C-unwind" fn amcostestimate(
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg_sys::bytea {
     // SAFETY: as above.
-    enter(|| or_raise(unsafe { options::parse(options, validate) }))
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| or_raise(unsafe { options::parse(options, validate) }))
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
-    enter(|| kinds::validate(class))
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| kinds::validate(class))
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambeginscan(index: pg_sys::Relation, keys: i32, order: i32) -> pg_sys::IndexScanDesc {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as above.
         unsafe { pg_sys::RelationGetIndexScan(index, keys, order) }
     })
@@ -205,7 +214,8 @@ unsafe extern "C-unwind" fn amrescan(
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as above.
         unsafe {
             version::count_search(scan);

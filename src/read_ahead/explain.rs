@@ -1,7 +1,7 @@
 //! What EXPLAIN shows.
 
 use super::parts::Conditions;
-use crate::pg::call::guard::enter;
+use crate::pg::call::guard::Entry;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -18,7 +18,8 @@ pub unsafe extern "C-unwind" fn explain(
     ancestors: *mut pg_sys::List,
     explained: *mut pg_sys::ExplainState,
 ) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: PostgreSQL passes the state and what it writes to.
         unsafe {
             let plan = (*state).ss.ps.plan;

@@ -1,7 +1,7 @@
 //! The planner's side: which scans are worth reading ahead.
 
 use super::{condition, parts, plan};
-use crate::pg::call::guard::enter;
+use crate::pg::call::guard::Entry;
 use crate::pg::call::nodes::items;
 use crate::settings;
 use pgrx::pg_sys::{self, NodeTag};
@@ -35,7 +35,8 @@ unsafe extern "C-unwind" fn add_paths(
     number: pg_sys::Index,
     entry: *mut pg_sys::RangeTblEntry,
 ) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: PostgreSQL calls this with the relation that it plans.
         unsafe {
             if let Some(next) = NEXT.get() {

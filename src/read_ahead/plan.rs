@@ -2,7 +2,7 @@
 
 use super::scan::{self, Shared};
 use super::{condition, parts};
-use crate::pg::call::guard::enter;
+use crate::pg::call::guard::Entry;
 use crate::pg::call::nodes::{items, length, nth};
 use pgrx::pg_sys::{self, NodeTag};
 use std::ptr::null_mut;
@@ -32,7 +32,8 @@ unsafe extern "C-unwind" fn plan(
     clauses: *mut pg_sys::List,
     _plans: *mut pg_sys::List,
 ) -> *mut pg_sys::Plan {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: PostgreSQL passes a path of this library; the plan is memory for one, and its fields may be zero at
         // first.
         unsafe {

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::condition::{Prepared, evaluate};
 use super::explain::explain;
 use super::parts::Conditions;
-use crate::pg::call::guard::{enter, guard, raw};
+use crate::pg::call::guard::{Entry, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::version;
 use crate::probe::MOST_AT_ONCE;
@@ -82,7 +82,8 @@ unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sy
 /// that is prepared again.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: the state is that of a plan of this library, with its table open; memory is that of the query.
         unsafe {
             let own: *mut Scan = state.cast();
@@ -106,7 +107,8 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys::TupleTableSlot {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: the first part of the state is that of any scan.
         unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) }
     })
@@ -131,7 +133,8 @@ unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
 /// Reads batches until one has rows to hand out. Returns the first of these, or null.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as `next`; the scan of the table is begun with the first row, as PostgreSQL's own.
         unsafe {
             let own = &mut *scan.cast::<Scan>();
@@ -165,7 +168,8 @@ unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
 /// Whether a row that another transaction has changed in the meantime is still wanted.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn recheck(scan: *mut pg_sys::ScanState, slot: *mut pg_sys::TupleTableSlot) -> bool {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: ExecScan passes the state and a row of its table.
         unsafe {
             let context = (*scan).ps.ps_ExprContext;
@@ -177,7 +181,8 @@ unsafe extern "C-unwind" fn recheck(scan: *mut pg_sys::ScanState, slot: *mut pg_
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: the scan has begun; that of the table may have.
         unsafe {
             let own = &mut *state.cast::<Scan>();
@@ -196,7 +201,8 @@ unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn end(state: *mut CustomScanState) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: as `rescan`.
         unsafe {
             let own = &mut *state.cast::<Scan>();
@@ -225,7 +231,8 @@ unsafe extern "C-unwind" fn initialize_shared(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: the table is open; there is as much memory as was asked for.
         unsafe {
             let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
@@ -241,7 +248,8 @@ unsafe extern "C-unwind" fn initialize_shared_again(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: the table is open; the memory was initialized.
         unsafe {
             let table = (*state).ss.ss_currentRelation;
@@ -257,7 +265,8 @@ unsafe extern "C-unwind" fn initialize_worker(
     _contents: *mut pg_sys::shm_toc,
     shared: *mut c_void,
 ) {
-    enter(|| {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
         // SAFETY: the table is open; the leader initialized the memory.
         unsafe { share(state, shared) }
     })

@@ -225,7 +225,8 @@ impl Set {
 /// Reads what a set was made for, and prepares the statement that reads it.
 fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
     if !IS_WATCHED.replace(true) {
-        invalidation::watch_relations(forget);
+        // SAFETY: flags of Rust's are set.
+        unsafe { invalidation::watch_relations(forget) };
     }
     let columns = check_columns(table, definition::columns(table))?;
     let checks = definition::check_calls(table);

@@ -44,7 +44,8 @@ impl Given {
     /// Keeps them until the index is validated, or the transaction fails.
     pub fn keep(self, index: Relation) {
         if !IS_WATCHED.replace(true) {
-            hooks::watch_aborts(|| drop(WAITING.take()));
+            // SAFETY: rows of Rust's are forgotten.
+            unsafe { hooks::watch_aborts(|| drop(WAITING.take())) };
         }
         let file = index.file();
         WAITING.with_borrow_mut(|waiting| {

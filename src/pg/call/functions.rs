@@ -7,25 +7,37 @@
 
 use super::Call;
 use super::error::Outcome;
-use super::guard::enter;
+use super::guard::Entry;
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 
 /// Runs a function of the extension.
 ///
 /// # Safety
-/// `fcinfo` must be what PostgreSQL passed, as [`Call::new`] wants it.
+/// `fcinfo` must be what PostgreSQL passed, as [`Call::new`] wants it, to the caller, which has nothing to drop.
 #[inline(always)]
 pub unsafe fn run(fcinfo: FunctionCallInfo, function: impl FnOnce(&Call) -> Outcome) -> Datum {
-    enter(|| {
-        // SAFETY: promised by the caller.
-        let call = unsafe { Call::new(fcinfo) };
+    // SAFETY: promised by the caller.
+    let (entry, call) = unsafe { (Entry::new(), Call::new(fcinfo)) };
+    entry.run(|| {
         let result = function(&call);
         call.finish(result)
     })
 }
 
+/// Whether a C symbol may have this name: to the linker, those of others may mean something else.
+pub const fn is_own_name(name: &str) -> bool {
+    let mut rest = name.as_bytes();
+    while let Some((start, _)) = rest.split_first_chunk() {
+        if matches!(start, b"bloom_") {
+            return true;
+        }
+        (_, rest) = rest.split_at(1);
+    }
+    false
+}
+
 /// Defines the C symbols of functions: `pg_functions! { name => function; }`, with a `fn(&Call) -> Outcome` or a
-/// closure like that.
+/// closure like that. The names have `bloom_` in them.
 ///
 /// `name => function, first unsafe quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so
 /// many and so short that the guard against panics would take a good part of their time. It runs without that, so it
@@ -44,6 +56,8 @@ macro_rules! pg_functions {
             $(
                 pg_functions!(@symbol $name => $function $(, $quick)?);
 
+                const _: () = assert!($crate::pg::call::functions::is_own_name(stringify!($name)));
+
                 // Tells PostgreSQL that the function follows calling convention 1.
                 const _: () = {
                     #[unsafe(export_name = concat!("pg_finfo_", stringify!($name)))]
@@ -58,8 +72,9 @@ macro_rules! pg_functions {
         #[unsafe(no_mangle)]
         #[pgrx::pg_guard]
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+            pg_functions!(@safe $function);
             // SAFETY: PostgreSQL passes the information about this call.
-            unsafe { $crate::pg::call::functions::run(fcinfo, $function) }
+            unsafe { $crate::pg::call::functions::run(fcinfo, safe_function) }
         }
     };
     (@symbol $name:ident => $function:expr, $quick:path) => {
@@ -67,8 +82,9 @@ macro_rules! pg_functions {
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
             #[pgrx::pg_guard]
             unsafe extern "C-unwind" fn guarded(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                pg_functions!(@safe $function);
                 // SAFETY: as below.
-                unsafe { $crate::pg::call::functions::run(fcinfo, $function) }
+                unsafe { $crate::pg::call::functions::run(fcinfo, safe_function) }
             }
             // SAFETY: PostgreSQL passes the information about this call.
             let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
@@ -77,6 +93,14 @@ macro_rules! pg_functions {
                 // SAFETY: the same call.
                 None => unsafe { guarded(fcinfo) },
             }
+        }
+    };
+    // What is unsafe in the expression is refused here.
+    (@safe $function:expr) => {
+        #[inline(always)]
+        fn safe_function(call: &$crate::pg::call::Call) -> $crate::pg::call::error::Outcome {
+            let function: fn(&$crate::pg::call::Call) -> $crate::pg::call::error::Outcome = $function;
+            function(call)
         }
     };
 }

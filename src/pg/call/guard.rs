@@ -1,7 +1,7 @@
 //! The border to PostgreSQL: how its errors pass through Rust.
 //!
 //! An error of PostgreSQL is a long jump: over Rust's frames it would skip their destructors, and leak what they own.
-//! Under [`guard`] it becomes a panic, which unwinds them, and which [`enter`], in the function that PostgreSQL called,
+//! Under [`guard`] it becomes a panic, which unwinds them, and which [`Entry::run`], in the function that PostgreSQL called,
 //! turns into the same error again, with all that it has: its code, context, names of objects, texts in the encoding of
 //! the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
@@ -11,6 +11,7 @@
 use crate::pg::memory::reserve::Ready;
 use cee_scape::call_with_sigsetjmp;
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -93,18 +94,22 @@ pub mod raw {
     }
 }
 
-/// An error of PostgreSQL on its way through Rust.
-struct Passing(*mut pg_sys::ErrorData);
+/// An error of PostgreSQL on its way through Rust, and the call in whose memory it is.
+struct Passing(*mut pg_sys::ErrorData, CallNumber);
 
-// SAFETY: a process of PostgreSQL has one thread.
+// SAFETY: only `Entry::run` looks into it, in the session's thread.
 unsafe impl Send for Passing {}
 
 /// Runs code of PostgreSQL, and unwinds with its error.
 ///
 /// # Safety
 /// `work` must own nothing when it calls PostgreSQL, since the jump goes over it, and must not panic.
+///
+/// # Panics
+/// In another thread than the session's.
 #[inline(always)]
 pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
+    assert!(IS_SESSION.get(), "PostgreSQL has one thread");
     // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The copy of the error is
     // in the caller's memory, which nobody frees before the error is raised again.
     unsafe {
@@ -124,7 +129,7 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
         pg_sys::CurrentMemoryContext = memory;
         let error = raw::CopyErrorData();
         raw::FlushErrorState();
-        resume_unwind(Box::new(Passing(error)))
+        resume_unwind(Box::new(Passing(error, CallNumber::now())))
     }
 }
 
@@ -147,46 +152,81 @@ impl CallNumber {
         CallNumber(NOW.load(Ordering::Relaxed))
     }
 
-    /// Panics in another call.
+    /// Panics in another call, and where there is none.
     #[inline(always)]
     pub fn check(self) {
-        assert!(self == CallNumber::now(), "memory of another call");
+        assert!(self.0 != 0 && self == CallNumber::now(), "memory of another call");
     }
 }
 
-/// Runs the body of a function that PostgreSQL calls: with a reserve of memory for errors, and with PostgreSQL's errors
-/// raised again at the end. It comes first in the function, below pgrx's guard, which is for Rust's errors.
-///
-/// # Panics
-/// Where PostgreSQL's errors would jump over frames of Rust's: if the caller was called from such a body, and not by
-/// PostgreSQL under a guard.
-#[inline(always)]
-pub fn enter<T>(body: impl FnOnce() -> T) -> T {
-    let outer = NOW.load(Ordering::Relaxed);
-    // SAFETY: reads a variable of the session.
-    let exceptions = unsafe { pg_sys::PG_exception_stack }.cast();
-    let outer_exceptions = EXCEPTIONS.load(Ordering::Relaxed);
-    assert!(outer == 0 || exceptions != outer_exceptions, "PostgreSQL calls this");
-    let mut ready = Ready::new();
-    // SAFETY: two variables of this frame.
-    let entered = unsafe { ready.enter() };
-    // A process of PostgreSQL has one thread.
-    EXCEPTIONS.store(exceptions, Ordering::Relaxed);
-    let own = LAST.load(Ordering::Relaxed) + 1;
-    LAST.store(own, Ordering::Relaxed);
-    NOW.store(own, Ordering::Relaxed);
-    let result = catch_unwind(AssertUnwindSafe(body));
-    NOW.store(outer, Ordering::Relaxed);
-    EXCEPTIONS.store(outer_exceptions, Ordering::Relaxed);
-    drop(entered);
-    result.unwrap_or_else(|payload| match payload.downcast::<Passing>() {
-        Ok(passing) => {
-            let Passing(error) = *passing;
-            // SAFETY: copied by `guard`. The frames up to PostgreSQL's own have nothing to drop.
-            unsafe { raw::ReThrowError(error) }
+thread_local! {
+    /// Whether this is the session's thread.
+    static IS_SESSION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The right to run the body of a function that PostgreSQL calls.
+pub struct Entry(());
+
+impl Entry {
+    /// For the function that makes it.
+    ///
+    /// # Safety
+    /// PostgreSQL must have called this function, which has nothing to drop and runs the body itself: PostgreSQL's
+    /// errors jump over it. The first time is in `_PG_init`.
+    #[inline(always)]
+    pub unsafe fn new() -> Entry {
+        Entry(())
+    }
+
+    /// Runs the body: with a reserve of memory for errors, and with PostgreSQL's errors raised again at the end. It
+    /// comes first in the function, below pgrx's guard, which is for Rust's errors.
+    #[inline(always)]
+    pub fn run<T>(self, body: impl FnOnce() -> T) -> T {
+        let outer = NOW.load(Ordering::Relaxed);
+        // SAFETY: reads a variable of the session.
+        let exceptions = unsafe { pg_sys::PG_exception_stack }.cast();
+        let outer_exceptions = EXCEPTIONS.load(Ordering::Relaxed);
+        assert!(outer == 0 || exceptions != outer_exceptions, "PostgreSQL calls this");
+        let mut ready = Ready::new();
+        // SAFETY: two variables of this frame.
+        let entered = unsafe { ready.enter() };
+        // A process of PostgreSQL has one thread.
+        EXCEPTIONS.store(exceptions, Ordering::Relaxed);
+        let own = LAST.load(Ordering::Relaxed) + 1;
+        if own == 1 {
+            IS_SESSION.set(true);
         }
-        Err(payload) => resume_unwind(payload),
-    })
+        LAST.store(own, Ordering::Relaxed);
+        NOW.store(own, Ordering::Relaxed);
+        let result = catch_unwind(AssertUnwindSafe(body));
+        NOW.store(outer, Ordering::Relaxed);
+        EXCEPTIONS.store(outer_exceptions, Ordering::Relaxed);
+        drop(entered);
+        result.unwrap_or_else(|payload| match payload.downcast::<Passing>() {
+            Ok(passing) if passing.1 == CallNumber(own) => {
+                let error = passing.0;
+                drop(passing);
+                // SAFETY: copied by `guard` into memory of this call. The frames up to PostgreSQL's own have nothing to
+                // drop.
+                unsafe { raw::ReThrowError(error) }
+            }
+            // Somebody kept the error of another call, whose memory is gone.
+            Ok(_) => panic!("an error of another call"),
+            Err(payload) => resume_unwind(payload),
+        })
+    }
+}
+
+/// Runs what PostgreSQL calls whenever it likes, as no part of the call that may be under way.
+pub fn outside<T>(work: impl FnOnce() -> T) -> T {
+    struct Back(u64);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            NOW.store(self.0, Ordering::Relaxed);
+        }
+    }
+    let _back = Back(NOW.swap(0, Ordering::Relaxed));
+    work()
 }
 
 /// Calls a function pointer of PostgreSQL under the guard. The caller promises, as for any call of a pointer, that the

@@ -21,6 +21,7 @@ pub mod nodes;
 pub mod panics;
 
 use self::error::{Error, Outcome, Result, SqlState, raise};
+use self::guard::outside;
 use super::catalog;
 use super::memory::Context;
 use super::value::encoding;
@@ -30,7 +31,7 @@ use pgrx::pg_sys;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
-use std::mem::offset_of;
+use std::mem::{ManuallyDrop, offset_of};
 
 /// One call of a function.
 pub struct Call {
@@ -105,24 +106,24 @@ impl Call {
         self.datum(i).map(|d| f64::from_bits(d.value() as u64))
     }
 
-    /// In builds for debugging, panics unless the function declares argument `i` of a type whose values have this
-    /// length: -1 for a variable one, -2 for C strings, that of a pointer for internal ones.
+    /// In builds for debugging, panics unless the function declares argument `i` of a type that `is_read` says can be
+    /// read so.
     #[inline(always)]
-    pub(in crate::pg) fn check_declared(&self, i: usize, length: i16) {
+    pub(in crate::pg) fn check_declared(&self, i: usize, is_read: impl FnOnce(pg_sys::Oid) -> bool) {
         #[cfg(debug_assertions)]
         if let Ok(function) = self.function()
             && let Some(declared) = catalog::argument_type(function, i)
         {
-            assert_eq!(catalog::storage(declared).len, length, "bytes of argument {i} of function {function:?}");
+            assert!(is_read(declared), "argument {i} of function {function:?}");
         }
         #[cfg(not(debug_assertions))]
-        let _ = (i, length);
+        let _ = (i, is_read);
     }
 
     /// Argument `i`, a value of variable length (text, bytea, bloom), whole and uncompressed.
     #[inline]
     pub fn value(&self, i: usize) -> Option<Value<'_>> {
-        self.check_declared(i, -1);
+        self.check_declared(i, |declared| catalog::storage(declared).len == -1);
         // SAFETY: by declaration the argument is of variable length.
         self.datum(i).map(|d| unsafe { Value::detoast(d) })
     }
@@ -134,7 +135,7 @@ impl Call {
 
     /// Argument `i`, a C string.
     pub fn cstring(&self, i: usize) -> &CStr {
-        self.check_declared(i, -2);
+        self.check_declared(i, |declared| declared == pg_sys::CSTRINGOID);
         let pointer = self.datum(i).map_or(c"".as_ptr(), |d| d.cast_mut_ptr());
         // SAFETY: by declaration the argument is a C string; a NULL one was replaced.
         unsafe { CStr::from_ptr(pointer) }
@@ -142,7 +143,7 @@ impl Call {
 
     /// Argument `i`, a name.
     pub fn name(&self, i: usize) -> Option<&CStr> {
-        self.check_declared(i, pg_sys::NAMEDATALEN as i16);
+        self.check_declared(i, |declared| declared == pg_sys::NAMEOID);
         // SAFETY: by declaration the argument is a name, which ends in a zero byte.
         self.datum(i).map(|d| unsafe { CStr::from_ptr(d.cast_mut_ptr()) })
     }
@@ -150,7 +151,7 @@ impl Call {
     /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.
     pub fn message(&self, i: usize) -> &[u8] {
         let Some(datum) = self.datum(i) else { return &[] };
-        self.check_declared(i, size_of::<usize>() as i16);
+        self.check_declared(i, |declared| declared == pg_sys::INTERNALOID);
         // SAFETY: by declaration the argument is a StringInfo, whose cursor is within its length.
         unsafe {
             let buffer: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
@@ -405,7 +406,14 @@ impl Call {
 struct Remembered<T> {
     /// Comes first, to be read before it is known what follows.
     site: Site,
-    thing: T,
+    thing: ManuallyDrop<T>,
+}
+
+impl<T> Drop for Remembered<T> {
+    fn drop(&mut self) {
+        // SAFETY: dropped here only. PostgreSQL does that with the call site's memory.
+        outside(|| unsafe { ManuallyDrop::drop(&mut self.thing) });
+    }
 }
 
 /// Stands for a set of rows, which PostgreSQL keeps for a call site.
@@ -427,9 +435,10 @@ struct Site {
 #[inline(never)]
 unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
     let site = Site { type_id: TypeId::of::<T>(), marked: 0 };
-    let made = Remembered { site, thing: make()? };
+    let made = Remembered { site, thing: ManuallyDrop::new(make()?) };
     // SAFETY: promised by the caller.
     unsafe {
+        assert!((*flinfo).fn_extra.is_null(), "a call site remembers something else");
         (*flinfo).fn_extra = PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();
     }
     Ok(())

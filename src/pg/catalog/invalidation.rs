@@ -3,8 +3,11 @@
 use pgrx::pg_sys;
 
 /// Calls `changed` in this session with the identifier of each relation whose definition changed, or with an invalid
-/// one when any may have. It must not use PostgreSQL.
-pub fn watch_relations(changed: fn(pg_sys::Oid)) {
+/// one when any may have.
+///
+/// # Safety
+/// It must not use PostgreSQL, which may be reading catalogs then.
+pub unsafe fn watch_relations(changed: fn(pg_sys::Oid)) {
     // SAFETY: the callback gets what it is registered with.
     unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(changed as usize)) };
 }

@@ -183,6 +183,11 @@ pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (element != pg_sys::InvalidOid).then_some(element)
 }
 
+/// Whether values of a type that a function declares are arrays.
+pub fn is_array(declared: pg_sys::Oid) -> bool {
+    [pg_sys::ANYARRAYOID, pg_sys::ANYCOMPATIBLEARRAYOID].contains(&declared) || element_type(declared).is_some()
+}
+
 /// Whether a type stands for others, as `anyarray` does.
 pub fn is_polymorphic(oid: pg_sys::Oid) -> bool {
     lookup::get_typtype(oid) as u8 == b'p'

@@ -4,7 +4,10 @@ use pgrx::pg_sys;
 use std::ffi::c_void;
 
 /// Calls this whenever a transaction of this session fails.
-pub fn watch_aborts(failed: fn()) {
+///
+/// # Safety
+/// It must not use PostgreSQL, which is cleaning up then.
+pub unsafe fn watch_aborts(failed: fn()) {
     // SAFETY: the callback gets what it is registered with.
     unsafe { pg_sys::RegisterXactCallback(Some(transaction_ended), failed as *mut c_void) };
 }

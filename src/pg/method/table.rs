@@ -1,7 +1,7 @@
 //! Scans of tables.
 
 use crate::pg::call::error::{Result, raise};
-use crate::pg::call::guard::enter;
+use crate::pg::call::guard::Entry;
 use crate::pg::storage::relation::{Opened, Relation};
 use pgrx::pg_sys;
 use std::ffi::c_void;
@@ -157,7 +157,8 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
     state: *mut c_void,
 ) {
     // SAFETY: the scan passes a place, a value for the one column, and the closure.
-    enter(|| unsafe {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| unsafe {
         let value = if *nulls { None } else { Some(*values) };
         let row = Row { value, page: page_of(place), line: (*place).ip_posid };
         (*state.cast::<F>())(row).unwrap_or_else(|error| raise(error));

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 /// The elements of argument `i`, an array whose elements are kept as those of type `element_type` are; those that are
 /// NULL are left out. Empty if the argument is NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
-    call.check_declared(i, -1);
+    call.check_declared(i, catalog::is_array);
     // SAFETY: by declaration the argument is an array.
     call.datum(i).map_or(Vec::new(), |datum| unsafe { elements_of_type(datum, Some(element_type)) })
 }

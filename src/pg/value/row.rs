@@ -109,7 +109,7 @@ impl Rows {
                 (*context).user_fctx = memory.leak_and_drop_on_delete(rows).cast();
             }
             let context = call.rows_of_set();
-            let rows = &mut *(*context).user_fctx.cast::<Rows>();
+            let rows = (*context).user_fctx.cast::<Rows>().as_mut().expect("a set of rows that could begin");
             let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
             match rows.rows.next() {
                 Some(columns) => {
