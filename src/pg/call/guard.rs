@@ -13,10 +13,11 @@ use cee_scape::call_with_sigsetjmp;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::io::Write;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
@@ -95,7 +96,7 @@ pub mod raw {
 }
 
 /// An error of PostgreSQL on its way through Rust, and the call in whose memory it is.
-struct Passing(*mut pg_sys::ErrorData, CallNumber);
+struct Passing(*mut pg_sys::ErrorData, u64);
 
 // SAFETY: only `Entry::run` looks into it, in the session's thread.
 unsafe impl Send for Passing {}
@@ -129,7 +130,7 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
         pg_sys::CurrentMemoryContext = memory;
         let error = raw::CopyErrorData();
         raw::FlushErrorState();
-        resume_unwind(Box::new(Passing(error, CallNumber::now())))
+        resume_unwind(Box::new(Passing(error, NOW.load(Ordering::Relaxed))))
     }
 }
 
@@ -138,25 +139,49 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Where PostgreSQL's errors went when it began.
 static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// How many [`Held`] the call has made that are still there.
+static HELD: AtomicUsize = AtomicUsize::new(0);
 /// The last number given.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Which call of the library something was made in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct CallNumber(u64);
+/// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code leaks
+/// or keeps it, references to it may be left, so the session ends then.
+pub struct Held {
+    /// The call.
+    by: u64,
+}
 
-impl CallNumber {
-    /// That of the call that is under way.
+impl Held {
+    /// Panics outside of calls.
     #[inline(always)]
-    pub fn now() -> CallNumber {
-        CallNumber(NOW.load(Ordering::Relaxed))
+    pub fn new() -> Held {
+        let by = NOW.load(Ordering::Relaxed);
+        assert!(by != 0, "memory of a call");
+        HELD.store(HELD.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Held { by }
     }
 
-    /// Panics in another call, and where there is none.
+    /// Panics in another call.
     #[inline(always)]
-    pub fn check(self) {
-        assert!(self.0 != 0 && self == CallNumber::now(), "memory of another call");
+    pub fn check(&self) {
+        assert!(self.by == NOW.load(Ordering::Relaxed), "memory of another call");
     }
+}
+
+impl Drop for Held {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.by == NOW.load(Ordering::Relaxed) {
+            HELD.store(HELD.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cold]
+fn outlived() -> ! {
+    // Where the log can't be written there is nobody to tell.
+    writeln!(std::io::stderr(), "pg_bloom: memory of a call was kept").ok();
+    std::process::abort()
 }
 
 thread_local! {
@@ -198,12 +223,18 @@ impl Entry {
         }
         LAST.store(own, Ordering::Relaxed);
         NOW.store(own, Ordering::Relaxed);
+        let outer_held = HELD.load(Ordering::Relaxed);
+        HELD.store(0, Ordering::Relaxed);
         let result = catch_unwind(AssertUnwindSafe(body));
+        if HELD.load(Ordering::Relaxed) != 0 {
+            outlived();
+        }
+        HELD.store(outer_held, Ordering::Relaxed);
         NOW.store(outer, Ordering::Relaxed);
         EXCEPTIONS.store(outer_exceptions, Ordering::Relaxed);
         drop(entered);
         result.unwrap_or_else(|payload| match payload.downcast::<Passing>() {
-            Ok(passing) if passing.1 == CallNumber(own) => {
+            Ok(passing) if passing.1 == own => {
                 let error = passing.0;
                 drop(passing);
                 // SAFETY: copied by `guard` into memory of this call. The frames up to PostgreSQL's own have nothing to

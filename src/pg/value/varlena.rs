@@ -1,7 +1,7 @@
 //! Values of variable length: reading them in place, and making them.
 
 use super::toast::fetch_large;
-use crate::pg::call::guard::CallNumber;
+use crate::pg::call::guard::Held;
 use crate::pg::memory::{self, Context};
 use pg_bloom_core::{Buffer, interrupt};
 use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any_exhdr};
@@ -117,11 +117,10 @@ impl Deref for Value<'_> {
 }
 
 /// A new value of variable length in PostgreSQL's memory, for the core to write into. It is there as long as the call
-/// in which it was made, and panics when it is used later.
+/// in which it was made, and must be gone with that.
 pub struct PgBuffer {
     pointer: *mut pg_sys::varlena,
-    /// The call.
-    of: CallNumber,
+    held: Held,
 }
 
 impl PgBuffer {
@@ -139,7 +138,7 @@ impl PgBuffer {
         unsafe {
             let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
             set_varsize_4b(pointer, total as i32);
-            PgBuffer { pointer, of: CallNumber::now() }
+            PgBuffer { pointer, held: Held::new() }
         }
     }
 
@@ -182,14 +181,14 @@ impl Buffer for PgBuffer {
     }
 
     fn bytes(&self) -> &[u8] {
-        self.of.check();
-        // SAFETY: the value is there, and borrowed.
+        self.held.check();
+        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
         unsafe { &*PgBuffer::bytes_of(self.pointer) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.of.check();
-        // SAFETY: the value is there, and borrowed for writing.
+        self.held.check();
+        // SAFETY: as above, and borrowed for writing.
         unsafe { &mut *PgBuffer::bytes_of(self.pointer) }
     }
 
