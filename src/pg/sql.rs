@@ -372,7 +372,8 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     if is_there {
         let ask = Prepared::new(&[ASK], &[])?;
         let each = |row: &ResultRow| {
-            memory::push(&mut compressed, row.column(1).map_or(Oid::INVALID, |oid| Oid::from(oid.value() as u32)));
+            let chunk = row.column(1, pg_sys::OIDOID)?.map_or(Oid::INVALID, |oid| Oid::from(oid.value() as u32));
+            memory::push(&mut compressed, chunk);
             Ok(())
         };
         // SAFETY: there are no parameters.
