@@ -17,7 +17,7 @@ use pg_bloom_core::{Layout, memory, sizing};
 use pgrx::pg_sys::{self, Datum};
 
 /// Some of each page is free at first, for the next versions of its rows.
-const FILLFACTOR: &str = "70";
+const FILLFACTOR: &str = "90";
 
 /// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.
 #[rustfmt::skip]
