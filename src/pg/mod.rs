@@ -5,14 +5,24 @@
 //! - What PostgreSQL passes becomes a value here by an unsafe function. Nothing else makes a [`call::Call`], a
 //!   [`storage::relation::Relation`], a memory context, a build, a scan or a VACUUM.
 //! - These, and what is opened or locked here, have lifetimes within the call. A buffer of PostgreSQL's memory, which
-//!   the core makes, knows its call instead, and panics in another.
+//!   the core makes, knows its call instead, and panics in another. If one is still there when its call ends, so may be
+//!   references to it, and the process is ended.
 //! - A datum is a number. Only unsafe functions read what it points to: nothing but its type says what that is.
-//! - What a call site remembers, the options of an index, the columns of a result, and whether a relation is a table,
-//!   an index or one of the extension's are compared, in all builds.
-//! - The bytes of a page are those of an index of the extension's, and only `wal` and `bulk_write` change them.
+//! - What a call site remembers, the options of an index, the columns of rows that are made or that a statement
+//!   returns, and whether a relation is a table, an index or one of the extension's are compared, in all builds.
+//! - The bytes of a page are those of an index of the extension's, and only `wal` and `bulk_write` change them, behind
+//!   the header. PostgreSQL doesn't lock pages of temporary indexes; who has them is noted here.
+//! - An error is raised again only by the call in whose memory it is, and only where an unsafe function says that
+//!   PostgreSQL made the call: it jumps from there. Other threads than the session's panic.
 //!
-//! One thing is promised elsewhere: `sql/pg_bloom.sql` declares the arguments of each function as its Rust code reads
-//! them. Builds for debugging, which the tests run, compare them.
+//! This is promised elsewhere, and trusted:
+//!
+//! - `sql/pg_bloom.sql` declares the arguments of each function as its Rust code reads them. Builds for debugging,
+//!   which the tests run, compare them.
+//! - It declares the result of each as its Rust code makes it: a function returns a datum, and PostgreSQL reads that.
+//! - What may run outside of a transaction uses nothing that needs one, though much of `catalog` and `sql` takes no
+//!   `Call`: `_PG_init`, what [`method::hooks::watch_aborts`] and [`catalog::invalidation::watch_relations`] are given,
+//!   and `drop` of what a call site remembers.
 //!
 //! | module | what it is for |
 //! |---|---|
