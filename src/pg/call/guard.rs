@@ -1,9 +1,9 @@
 //! The border to PostgreSQL: how its errors pass through Rust.
 //!
 //! An error of PostgreSQL is a long jump: over Rust's frames it would skip their destructors, and leak what they own.
-//! Under [`guard`] it becomes a panic, which unwinds them, and which [`Entry::run`], in the function that PostgreSQL called,
-//! turns into the same error again, with all that it has: its code, context, names of objects, texts in the encoding of
-//! the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
+//! Under [`guard`] it becomes a panic, which unwinds them, and which [`Entry::run`], in the function that PostgreSQL
+//! called, turns into the same error again, with all that it has: its code, context, names of objects, texts in the
+//! encoding of the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
 //! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of
 //! an error, and its code if that is one of PostgreSQL's own. So whatever runs code of users goes through this one.
@@ -144,8 +144,8 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// The last number given.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code leaks
-/// or keeps it, references to it may be left, so the session ends then.
+/// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
+/// leaks or keeps it, references to it may be left, and the process is aborted.
 pub struct Held {
     /// The call.
     by: u64,
