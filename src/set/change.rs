@@ -10,8 +10,8 @@
 //! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add an element at the
 //! same time one gets it as new, and the others wait, and look again. Locking and writing share a subtransaction. If
 //! a leaf is gone, since another session split or joined it, what is there now is locked if that needs no waiting; else
-//! all is undone, which releases the locks, and the elements are read again. So nobody waits but in one order, and calls
-//! don't deadlock.
+//! all is undone, which releases the locks, and the elements are read again. So nobody waits but in one order, and
+//! calls don't deadlock.
 //!
 //! Many leaves are locked and written part by part. What replaces a leaf covers the same hashes, or those of its other
 //! half too, which nobody has locked then: so the parts stay in order whatever is split or joined. (In the order of
