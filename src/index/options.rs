@@ -7,7 +7,7 @@ use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result};
 use crate::pg::method::reloptions::{self, Kind};
 use crate::pg::storage::relation::{Options, Relation};
-use pg_bloom_core::index::keys::{MAX_FPR, MAX_PART_FPR, MIN_FPR};
+use pg_bloom_core::index::keys::{MAX_FPR, MAX_PAGES_PER_RANGE, MAX_PART_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum, relopt_type};
 use std::mem::offset_of;
 use std::sync::OnceLock;
@@ -15,8 +15,6 @@ use std::sync::OnceLock;
 /// What PostgreSQL keeps of a rate and a number of pages that are not said.
 const NO_FPR: f64 = f64::MIN;
 const NO_PAGES: i32 = 0;
-/// The largest: building holds the hashes of 128 ranges in memory, of a gigabyte of the table then.
-const MAX_PAGES_PER_RANGE: i32 = 1024;
 
 /// The options as PostgreSQL keeps them in the relation cache.
 #[repr(C)]
@@ -49,7 +47,7 @@ pub fn define() {
         c"pages_per_range",
         c"Number of table pages that have one Bloom filter",
         NO_PAGES,
-        1..=MAX_PAGES_PER_RANGE,
+        1..=MAX_PAGES_PER_RANGE.cast_signed(),
     );
     KIND.set(kind).ok();
 }

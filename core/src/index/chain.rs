@@ -241,6 +241,7 @@ fn parse_meta(
     require(count < allocated, || field("number of directory pages", count))?;
     require((count == 0) == (newest == 0) && newest < allocated, || field("newest directory page", newest))?;
     let chain = Chain { rows_built: bytes.u64(), generation, allocated, pages: Vec::new() };
+    require(chain.rows_built <= i64::MAX as u64, || Damage::field(META_PAGE, "rows", chain.rows_built))?;
     let (fields, rest) = bytes.0.split_at(form.fields);
     let open = records(rest, length, META_PAGE)?;
     Ok((Stored { chain, fields: fields.to_vec(), records: Vec::new(), open }, newest, count))

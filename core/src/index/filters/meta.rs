@@ -24,6 +24,7 @@ use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
 use crate::memory;
+use crate::sizing::limits::max_blocks;
 
 const FORM: Form = Form { magic: *b"bfrw", fields: 0 };
 const GROUP_BYTES: usize = 16;
@@ -75,7 +76,9 @@ fn parse_group(bytes: &mut Reader<'_>, page: PageNumber) -> Result<Group, Damage
     let layout = Layout::from_code(layout).ok_or_else(|| Damage::field(page, "layout", layout))?;
     let shape = Shape { layout, num_hashes: hashes.into(), blocks };
     let known = [Holds::Bits, Holds::Hashes, Holds::Nothing].into_iter().find(|&known| known as u8 == holds);
-    let has_blocks = layout != Layout::Classic && blocks > 0 && (1..=MAX_HASHES).contains(&shape.num_hashes);
+    let has_blocks = layout != Layout::Classic
+        && (1..=max_blocks(layout)).contains(&blocks)
+        && (1..=MAX_HASHES).contains(&shape.num_hashes);
     let is_sound = |known: &Holds| match known {
         Holds::Bits | Holds::Hashes => has_blocks && tag != Tag::None,
         Holds::Nothing => Group::of_any().shape == shape && tag == Tag::None,

@@ -4,6 +4,8 @@ use crate::index::page::PageKind;
 
 /// The most hashes (k) of a tile: the words of a level have bits for so many, besides the word for the block.
 pub const MAX_HASHES: usize = 60;
+/// The most heap pages of a range: building holds the hashes of 128 ranges in memory, of a gigabyte of the table then.
+pub const MAX_PAGES_PER_RANGE: u32 = 1024;
 /// Tiles of level 0 that end within so many ranges have no slot in level 1.
 pub const RANGES_ALONE: u64 = 512;
 /// Tiles of level 1 that end within so many of their slots have no slot in level 2.

@@ -15,8 +15,8 @@
 //! A record is a run of 20 bytes.
 
 use super::directory::{Directory, Options, Run};
-use super::level::Level;
-use super::level::MAX_HASHES;
+use super::level::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE};
+use super::most::Most;
 use super::rate::check_fpr;
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error;
@@ -25,6 +25,8 @@ use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, re
 
 const FORM: Form = Form { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
+/// Bytes of the heap that an element is expected for at least.
+const LEAST_BYTES: u64 = 20;
 /// No tile has a slot in the level above.
 const NONE_COVERED: u32 = u32::MAX;
 
@@ -96,7 +98,10 @@ impl Directory {
         let (table_pages, levels, keys_per_row) = (bytes.u32(), bytes.u16(), bytes.u16());
         let fpr = (rate.to_bits() != 0).then_some(rate);
         require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
-        require(pages_per_range > 0, || field("pages per range", 0u32))?;
+        let is_possible = (1..=MAX_PAGES_PER_RANGE).contains(&pages_per_range);
+        require(is_possible, || field("pages per range", pages_per_range))?;
+        let most = u64::from(pages_per_range) * size.bytes() as u64 / LEAST_BYTES;
+        require(u64::from(guess) <= most, || field("elements per range", guess))?;
         require(levels <= 1, || field("levels", levels))?;
         let is_flat = levels == 1;
         let mut directory = Directory::empty(Options { size, fpr, pages_per_range, table_pages, guess, is_flat });
@@ -104,15 +109,16 @@ impl Directory {
         directory.chain = stored.chain;
         directory.covered_from = covered.map(|first| (first != NONE_COVERED).then_some(first));
         let mut end = 1;
+        let mut most = Most::new(&directory.options, directory.chain.rows_built, keys_per_row);
         for (at, records) in stored.records {
             let runs = parse_runs(&records, at)?;
-            directory.add_checked(&runs, at, &mut end)?;
+            directory.add_checked(&runs, at, &mut end, &mut most)?;
             // A directory page is allocated after the tiles that it is about.
             require(u64::from(at) == end, || Damage::field(at, "the first page after its tiles", end))?;
             end += 1;
         }
         directory.open = parse_runs(&stored.open, META_PAGE)?;
-        directory.add_checked(&directory.open.clone(), META_PAGE, &mut end)?;
+        directory.add_checked(&directory.open.clone(), META_PAGE, &mut end, &mut most)?;
         let allocated = directory.chain.allocated();
         require(u64::from(allocated) == end, || field("number of pages", allocated))?;
         directory.check_covered(Level::Zero)?;
@@ -121,15 +127,18 @@ impl Directory {
     }
 
     /// Adds the runs of a page, the first of which must begin at page `end`.
-    fn add_checked(&mut self, runs: &[Run], page: PageNumber, end: &mut u64) -> Result<(), Damage> {
+    fn add_checked(&mut self, runs: &[Run], page: PageNumber, end: &mut u64, most: &mut Most) -> Result<(), Damage> {
         for (run, number) in runs.iter().zip(0..) {
             let expected = self.end_slot(run.shape.level);
+            let most_pages = most.pages(run.shape.level, run.shape.width);
             let problem = if u64::from(run.first_slot) != expected {
                 Some(format!("begins with slot {} instead of {expected}", run.first_slot))
             } else if run.end_slot() > 1 << 32 {
                 Some(format!("{} slots are too many", run.end_slot()))
             } else if u64::from(run.first_page) != *end {
                 Some(format!("begins at page {} instead of {end}", run.first_page))
+            } else if u64::from(run.shape.pages) > most_pages {
+                Some(format!("tiles of {} pages, which can have {most_pages} at most", run.shape.pages))
             } else {
                 None
             };
@@ -138,6 +147,7 @@ impl Directory {
             }
             *end = run.end_page();
             self.place(*run);
+            most.add(run.shape);
         }
         Ok(())
     }

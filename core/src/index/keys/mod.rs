@@ -26,6 +26,7 @@
 //! | `rate` | what is promised, the rates of the levels, and the pages that they need |
 //! | `directory` | where the tiles are: runs of them |
 //! | `meta` | the directory as bytes, read with the one check |
+//! | `most` | how many pages a tile can have been made with |
 //! | `fill` | estimates from the bits of a tile |
 //! | `grow` | new tiles for ranges that are appended |
 //! | `build`, `gather`, `above` | an index from ranges in order, in one pass |
@@ -70,6 +71,7 @@ mod level;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod meta;
+mod most;
 mod rate;
 mod search;
 mod tile;
@@ -84,7 +86,7 @@ pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
 pub use grow::{Growth, next_width};
 pub use inspect::{Expectation, Survey};
-pub use level::{Level, MAX_HASHES, RANGES_ALONE, TILES_ALONE};
+pub use level::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, RANGES_ALONE, TILES_ALONE};
 pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, pages_for, share, target, typical,
 };

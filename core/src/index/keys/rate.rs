@@ -64,7 +64,7 @@ const SHARES: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.575, 0.425, 0.0], [0.4, 0.3, 
 /// The share of the bits of one hash that two may need, since they set twice as many, each of which is in the WAL.
 const WORTH_A_SECOND: f64 = 0.9;
 /// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
-const MAX_TILE_PAGES: u64 = 1 << 24;
+pub(super) const MAX_TILE_PAGES: u64 = 1 << 24;
 
 /// The rate that slots must keep, and what it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]

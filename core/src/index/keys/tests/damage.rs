@@ -152,6 +152,9 @@ fn each_field_is_checked() {
     unsigned.memory.pages[0][32] ^= 1;
     assert!(matches!(defect(&unsigned), Defect::WrongChecksum { .. }));
     assert!(field("pages per range")(with(72, &[0; 4])));
+    assert!(field("pages per range")(with(72, &1025u32.to_le_bytes())));
+    assert!(field("elements per range")(with(76, &3277u32.to_le_bytes())));
+    assert!(field("rows")(with(63, &[0x80])));
     assert!(field("number of pages")(with(40, &[0; 4])));
     assert!(field("number of pages")(with(40, &[0xFF; 4])));
     // One bit, which would be 16 GB.
@@ -174,7 +177,8 @@ fn each_field_is_checked() {
     assert_eq!(run(with(98, &[61])), (0, "61 hashes are not possible".to_owned()));
     assert_eq!(run(with(99, &[9])), (0, "a reserved byte is 9".to_owned()));
     assert_eq!(run(with(100, &[0; 4])).0, 0);
-    assert!(run(with(100, &[0xFF; 4])).1.ends_with(&format!(" instead of {}", 1 + 5 * 0xFFFF_FFFFu64)));
+    assert!(run(with(100, &[0xFF; 4])).1.starts_with("tiles of 4294967295 pages, which can have "));
+    assert!(run(with(100, &[9])).1.starts_with("begins at page "));
     assert!(run(with(104, &[0; 4])).1.starts_with("0 tiles of "));
     assert_eq!(run(with(108, &[8])), (0, "begins with slot 8 instead of 0".to_owned()));
     assert_eq!(run(with(112, &[0])), (0, "begins at page 0 instead of 1".to_owned()));
@@ -192,6 +196,58 @@ fn each_field_is_checked() {
     assert_eq!(defect(&none), Defect::NewPage);
     none.memory.pages[0] = vec![0; 100];
     assert_eq!(defect(&none), Defect::WrongLength { found: 100, expected: 8192 });
+}
+
+/// Also where all other numbers agree with it, a run has no more pages than its slots can have been made for.
+#[test]
+fn more_pages_than_tiles_can_need_are_refused() {
+    for of_table in [700, 8, 0] {
+        let mut index = Index::build(options(8192, 0.01, 3000), 0, ranges(of_table, 300)).unwrap();
+        if of_table == 0 {
+            index.insert(0, element(0)).unwrap();
+        }
+        let forged = |pages: u32| {
+            let mut index = index.clone();
+            // The first run is the only one that is left.
+            let page = &mut index.memory.pages[0];
+            page[40..44].copy_from_slice(&(1 + pages).to_le_bytes());
+            page[52..56].copy_from_slice(&20u32.to_le_bytes());
+            page[80..84].copy_from_slice(&[0xFF; 4]);
+            page[100..104].copy_from_slice(&pages.to_le_bytes());
+            page[104..108].copy_from_slice(&1u32.to_le_bytes());
+            page[116..8184].fill(0);
+            sign(page, index.directory.options.size);
+            index
+        };
+        assert!(Index::open(forged(1).memory, index.directory.options.size).is_ok());
+        match defect(&forged(2_000_000)) {
+            Defect::Run { run: 0, problem } => assert!(problem.starts_with("tiles of 2000000 pages"), "{problem}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// What a tile is made for may be far more than a table can have: an estimate, where all bits are set.
+#[test]
+fn a_tile_after_a_full_one_is_not_taken_for_damage() {
+    for (bytes, is_flat) in [(1024, false), (8192, false), (8192, true)] {
+        let mut index = empty(Options { is_flat, ..options(bytes, 0.0001, 1) });
+        let size = index.directory.options.size;
+        for _ in 0..3 {
+            for level in Level::ALL {
+                let Some(last) = index.directory.tiles(level).checked_sub(1) else { continue };
+                let tile = index.directory.tile(level, last).unwrap();
+                for at in tile.pages() {
+                    let page = index.memory.writable(at, size);
+                    page[size.payload()].fill(0xFF);
+                    tile.special().write(page);
+                }
+            }
+            let range = index.directory.end_slot(Level::Zero) as u32;
+            index.insert(range, element(1)).unwrap();
+            assert_eq!(Index::open(index.memory.clone(), size).unwrap().directory, index.directory);
+        }
+    }
 }
 
 /// Only the first 512 ranges may be without level 1, and level 1 has no unnecessary tile: this bounds the pages of a
