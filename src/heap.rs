@@ -233,6 +233,15 @@ impl<'p> HeapPage<'p> {
         end.saturating_sub(PAGE_HEADER) / LINE
     }
 
+    /// Whether there is such a line, counted from 1, and it is in use, if only for a row that is gone.
+    pub fn has_line(&self, line: u16) -> bool {
+        let number = usize::from(line);
+        (1..=self.lines()).contains(&number) && {
+            let (_, flags, _) = parts_of_line(self.field(PAGE_HEADER + (number - 1) * LINE));
+            flags != pg_sys::LP_UNUSED
+        }
+    }
+
     /// Lets the processor fetch the start of a line's row from memory, if there is such a line.
     #[inline(always)]
     fn approach(&self, line: usize) {

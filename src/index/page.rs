@@ -7,7 +7,7 @@ use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
-use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, SPECIAL_BYTES, Special};
+use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 
 /// The size of the server's pages.
@@ -79,19 +79,28 @@ impl<'a> IndexPages<'a> {
     }
 
     /// Whether the file has this page.
-    fn has(&self, page: u32) -> bool {
+    pub fn has(&self, page: u32) -> bool {
         page < self.known.get() || {
             self.known.set(self.relation.pages());
             page < self.known.get()
         }
     }
 
-    /// A page to write to. If the file lacks it, the file is extended up to it and somewhat further, as far as pages
-    /// were allocated.
+    /// A page to write to, as [`IndexPages::extend_to`] makes it.
     ///
     /// # Errors
     /// XX002 if the page was not allocated.
     pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin<'a>> {
+        self.extend_to(page, chain)?;
+        Ok(Pin::read(self.relation, page))
+    }
+
+    /// If the file lacks a page, the file is extended up to it and somewhat further, as far as pages were allocated.
+    /// The user can cancel that, unless a page is locked: behind a jump in the table it may be gigabytes.
+    ///
+    /// # Errors
+    /// XX002 if the page was not allocated.
+    pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         /// Pages by which the file is extended beyond the one that is needed, at most.
         const AHEAD: u32 = 256;
         let allocated = chain.allocated();
@@ -102,7 +111,24 @@ impl<'a> IndexPages<'a> {
         if !self.has(page) {
             self.known.set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
         }
-        Ok(Pin::read(self.relation, page))
+        Ok(())
+    }
+
+    /// Checks that nobody has written to the pages that will be allocated.
+    ///
+    /// # Errors
+    /// XX002 if somebody has.
+    pub fn check_new(&mut self, before: &Chain, after: &Chain) -> Result<()> {
+        for at in before.allocated()..after.allocated() {
+            if !self.has(at) {
+                break;
+            }
+            let is_new = self.with(at, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0)));
+            if !is_new.map_err(|failure| failure.of(self.relation))? {
+                return Err(damaged(self.relation, &Damage { page: at, defect: Defect::UsedPage }));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -176,29 +202,48 @@ impl Pages for BelowMeta<'_> {
     }
 }
 
-/// Makes a page ready for its first bytes, and checks that one that has some is the one that it should be, with the
-/// header that keeps them.
+/// Makes a page ready for its first bytes, and checks that one that has some is the one that it should be.
 ///
 /// # Errors
 /// XX002 for a page that was not made here.
 pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive) -> Result<()> {
-    match special.check(page, PAGE_SIZE, at) {
-        Ok(()) => {}
-        Err(Damage { defect: Defect::NewPage, .. }) => {
-            let mut bytes = [0; SPECIAL_BYTES];
-            special.write(&mut bytes);
-            wal::make_empty(index, page, &bytes);
-            return Ok(());
-        }
+    if !check_written(index, special, at, page)? {
+        let mut bytes = [0; SPECIAL_BYTES];
+        special.write(&mut bytes);
+        wal::make_empty(index, page, &bytes);
+    }
+    Ok(())
+}
+
+/// Whether a page was written. Checks that it then is the one that it should be, with the header that keeps its bytes.
+///
+/// # Errors
+/// XX002 for a page that was not made here.
+pub fn check_written(index: Relation, special: Special, at: u32, page: &[u8]) -> Result<bool> {
+    match special.written(Some(page), PAGE_SIZE, at) {
+        Ok(Some(_)) => {}
+        Ok(None) => return Ok(false),
         Err(damage) => return Err(damaged(index, &damage)),
     }
     let layout = Layout::of(page);
     let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
     if layout == Layout::full(SPECIAL_BYTES) || layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
     Err(damaged(index, &Damage { page: at, defect: Defect::Field { field: "the page header", found } }))
+}
+
+/// The error for a row that is found, and can't be there.
+pub fn impossible(index: Relation, table: Relation, row: RowId) -> Error {
+    let message = format!(
+        "index \"{}\" has row ({},{}), which table \"{}\" does not have",
+        index.name(),
+        row.page,
+        row.line,
+        table.name()
+    );
+    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it.")
 }
 
 /// The error for a row that would not be found.

@@ -3,7 +3,9 @@
 use crate::common::asking::{any, check, each};
 use crate::common::damaged::Damaged;
 use crate::common::files::{assert_no_crash, damage, refuses};
-use crate::common::{Random, Server, rows, run, value};
+use crate::common::{Random, Server, column, rows, run, sqlstate, value};
+use pg_bloom_core::index::chain::sign;
+use pg_bloom_core::index::page::PageSize;
 use postgres::Client;
 use std::path::PathBuf;
 
@@ -84,10 +86,15 @@ fn file_of(server: &Server, client: &mut Client, index: &str) -> PathBuf {
     server.dir().join("data").join(path)
 }
 
-/// Changes the file of each index while the server is stopped.
-fn changed(server: &Server, mut client: Client, change: impl Fn(&mut Vec<u8>)) -> Client {
+/// Changes the file of each index of the tables while the server is stopped.
+fn changed(server: &Server, client: Client, change: impl Fn(&mut Vec<u8>)) -> Client {
+    changed_files(server, client, &TABLES.map(|(_, index, _)| index), change)
+}
+
+/// Changes the files of indexes while the server is stopped.
+fn changed_files(server: &Server, mut client: Client, indexes: &[&str], change: impl Fn(&mut Vec<u8>)) -> Client {
     run(&mut client, "CHECKPOINT");
-    let paths = TABLES.map(|(_, index, _)| file_of(server, &mut client, index));
+    let paths: Vec<PathBuf> = indexes.iter().map(|index| file_of(server, &mut client, index)).collect();
     server.stop();
     for path in &paths {
         let mut file = std::fs::read(path).expect("an index has a file");
@@ -98,6 +105,18 @@ fn changed(server: &Server, mut client: Client, change: impl Fn(&mut Vec<u8>)) -
     let mut client = server.connect("pages");
     run(&mut client, "SET enable_seqscan = off");
     client
+}
+
+/// Asserts that an index refuses all of these and is not written to.
+fn refuses_all(server: &Server, client: &mut Client, index: &str, damage: &str, statements: &[&str]) {
+    let path = file_of(server, client, index);
+    run(client, "CHECKPOINT");
+    let before = std::fs::read(&path).expect("an index has a file");
+    for sql in statements {
+        assert!(refuses(client, damage, sql), "{damage}: {sql} succeeds");
+    }
+    run(client, "CHECKPOINT");
+    assert!(std::fs::read(&path).expect("an index has a file") == before, "{damage}: {index} was written to");
 }
 
 /// A bit of the metapage, "pages allocated" or pages per range, decides where INSERT writes and how much.
@@ -112,14 +131,10 @@ fn a_flipped_bit_of_the_first_page_is_refused_and_nothing_is_written() {
         let flip = |file: &mut Vec<u8>| file[at] ^= bit;
         client = changed(&server, client, flip);
         for (table, index, lookup) in TABLES {
-            let path = file_of(&server, &mut client, index);
-            let before = std::fs::read(&path).expect("an index has a file");
             let insert = format!("INSERT INTO {table} SELECT * FROM {table} LIMIT 100");
-            for sql in [&insert, lookup, &format!("SELECT bloom_index_check('{index}')"), &insert] {
-                assert!(refuses(&mut client, &format!("bit {bit} of byte {at} of {index}"), sql), "{sql} succeeds");
-            }
-            run(&mut client, "CHECKPOINT");
-            assert!(std::fs::read(&path).expect("an index has a file") == before, "{index} was written to");
+            let check = format!("SELECT bloom_index_check('{index}')");
+            let damage = format!("bit {bit} of byte {at} of {index}");
+            refuses_all(&server, &mut client, index, &damage, &[&insert, lookup, &check, &insert]);
         }
         client = changed(&server, client, flip);
         for (_, index, lookup) in TABLES {
@@ -150,4 +165,103 @@ fn a_file_that_ends_before_its_allocated_pages_goes_on_to_work() {
         run(&mut client, &format!("INSERT INTO {table} SELECT * FROM {table} LIMIT 500"));
         assert!(check(&mut client, index) > before);
     }
+}
+
+/// Numbers of the first page that agree with each other, and have the right checksum.
+#[test]
+fn forged_numbers_are_refused_and_nothing_is_written() {
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("pages");
+    run(
+        &mut client,
+        "CREATE TABLE t AS SELECT i AS id, 'x ' || i AS x FROM generate_series(1, 5000) AS i;
+         CREATE INDEX t_x ON t USING bloom_filter (x); SET enable_seqscan = off; CHECKPOINT",
+    );
+    // The pages of the tile that is the only one with those that were allocated; pages per range; elements per range;
+    // rows. Places in the file, and what is there.
+    let pages = 2_000_000u32;
+    let forgeries: [&[(usize, u32)]; 5] =
+        [&[(100, pages), (40, pages + 1)], &[(72, 0)], &[(72, 1025)], &[(76, u32::MAX)], &[(60, 1 << 31)]];
+    let sound = std::fs::read(file_of(&server, &mut client, "t_x")).expect("an index has a file");
+    assert_eq!(sound[52..56], [20, 0, 0, 0], "one run");
+    for forged in forgeries {
+        client = changed_files(&server, client, &["t_x"], |file| {
+            for (at, number) in forged {
+                file[*at..at + 4].copy_from_slice(&number.to_le_bytes());
+            }
+            sign(&mut file[..8192], PageSize::DEFAULT);
+        });
+        let statements = [
+            "INSERT INTO t VALUES (0, 'another')",
+            "SELECT id FROM t WHERE x = 'x 77'",
+            "SELECT bloom_index_check('t_x')",
+            "SELECT bloom_index_info('t_x')",
+        ];
+        refuses_all(&server, &mut client, "t_x", &format!("{forged:?}"), &statements);
+        client = changed_files(&server, client, &["t_x"], |file| file[..8192].copy_from_slice(&sound[..8192]));
+        check(&mut client, "t_x");
+    }
+    assert_no_crash(&server);
+}
+
+/// An index whose next row needs a new tile, which has a slot in a tile that is there: the pages of both are looked at
+/// before the first page is written.
+#[test]
+fn an_insert_that_is_refused_adds_no_tile() {
+    const INSERT: &str = "INSERT INTO t SELECT 0, 'another', repeat('-', 7900)";
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("pages");
+    // With so many ranges the tiles of level 0 are full, and the next is below one of level 1.
+    run(
+        &mut client,
+        "CREATE TABLE t (id integer, x text, pad text) WITH (autovacuum_enabled = off);
+         ALTER TABLE t ALTER pad SET STORAGE PLAIN;
+         CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 1);
+         INSERT INTO t SELECT i, 'x ' || i, repeat('-', 7900) FROM generate_series(1, 136 + 128 * 5) AS i",
+    );
+    let allocated = |file: &[u8]| u32::from_le_bytes(file[40..44].try_into().expect("four bytes")) as usize;
+    let sound = std::cell::RefCell::new(Vec::new());
+    client = changed_files(&server, client, &["t_x"], |file| {
+        *sound.borrow_mut() = file.clone();
+        file.resize(allocated(file) * 8192, 0);
+        file.extend_from_within(8192..2 * 8192);
+    });
+    refuses_all(&server, &mut client, "t_x", "a page that was not allocated", &[INSERT, INSERT]);
+    let kind = |page: &[u8]| page[8189];
+    client = changed_files(&server, client, &["t_x"], |file| {
+        file.clone_from(&sound.borrow());
+        let pages = file.chunks_mut(8192).filter(|page| kind(page) == 4);
+        assert!(pages.map(|page| page[8185] ^= 1).count() > 0, "there is a level 1");
+    });
+    refuses_all(&server, &mut client, "t_x", "pages of level 1", &[INSERT, INSERT]);
+    client = changed_files(&server, client, &["t_x"], |file| file.clone_from(&sound.borrow()));
+    run(&mut client, INSERT);
+    assert_eq!(check(&mut client, "t_x"), 136 + 128 * 5 + 1);
+    assert_no_crash(&server);
+}
+
+/// The first key far into a table makes the tiles of all that is before it, which the user can cancel.
+#[test]
+fn a_jump_can_be_cancelled() {
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("pages");
+    // The function cancels the statement right before the index gets the key.
+    run(
+        &mut client,
+        "CREATE FUNCTION key_of(x text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+             RETURN CASE WHEN x = 'cancel' AND pg_cancel_backend(pg_backend_pid()) THEN 'cancelled' ELSE x END;
+         END $$;
+         CREATE TABLE t (id integer, x text, pad text) WITH (autovacuum_enabled = off);
+         ALTER TABLE t ALTER pad SET STORAGE PLAIN;
+         INSERT INTO t SELECT i, 'x ' || i, repeat('-', 7900) FROM generate_series(1, 1500) AS i;
+         CREATE INDEX t_x ON t USING bloom_filter (key_of(x)) WITH (pages_per_range = 1) WHERE id > 1500",
+    );
+    let size = |client: &mut Client| value::<i64>(client, "SELECT pg_relation_size('t_x')");
+    let info = |client: &mut Client| value::<String>(client, "SELECT bloom_index_info('t_x')::text");
+    let before = (size(&mut client), info(&mut client));
+    assert_eq!(sqlstate(&mut client, "INSERT INTO t VALUES (1501, 'cancel', repeat('-', 7900))"), "57014");
+    assert_eq!((size(&mut client), info(&mut client)), before, "tiles were made");
+    run(&mut client, "INSERT INTO t VALUES (1501, 'far', repeat('-', 7900)); SET enable_seqscan = off");
+    assert_eq!(column::<i32>(&mut client, "SELECT id FROM t WHERE key_of(x) = 'far' AND id > 1500"), [1501]);
+    assert_eq!(check(&mut client, "t_x"), 1);
 }

@@ -1,11 +1,13 @@
 //! `bloom_index_check` of an index over filters: whether each row has a slot with all bits of its filter.
 
-use super::column::Index;
+use super::column::{Index, can_be, end_of};
+use crate::heap::HeapPage;
 use crate::index::opened::Named;
-use crate::index::page::{Failure, missed};
+use crate::index::page::{Failure, impossible, missed};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{Latest, Row, scan_for_check};
+use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
@@ -26,12 +28,12 @@ pub fn check(named: &Named) -> Result<i64> {
     let snapshot = Latest::take(named.table());
     let index = Index::of(relation)?;
     let directory = index.directory()?;
-    let slots = all_slots(&index, &directory)?;
+    let mut slots = all_slots(&index, &directory, named.table())?;
     let mut rows = 0i64;
     scan_for_check(named.table(), relation, &snapshot, |row| {
         interrupt::check_for_interrupts();
-        let own = slots.get(&RowId { page: row.page, line: row.line }).map_or(&[][..], Vec::as_slice);
-        let (needed, right) = slots_of(&index, &directory, own, row)?;
+        let own = slots.remove(&RowId { page: row.page, line: row.line }).unwrap_or_default();
+        let (needed, right) = slots_of(&index, &directory, &own, row)?;
         if right < needed {
             return Err(missed(relation, named.table(), row));
         }
@@ -42,10 +44,12 @@ pub fn check(named: &Named) -> Result<i64> {
         rows += i64::from(row.value.is_some());
         Ok(())
     })?;
+    check_unseen(&index, named.table(), slots)?;
     Ok(rows)
 }
 
-fn all_slots(index: &Index, directory: &Directory) -> Result<Slots> {
+/// The slots of all rows, which are possible.
+fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
     let mut slots = Slots::new();
     for (number, _) in directory.groups() {
         for page in directory.row_pages(number) {
@@ -56,7 +60,39 @@ fn all_slots(index: &Index, directory: &Directory) -> Result<Slots> {
             })?;
         }
     }
-    Ok(slots)
+    // Now the table is at least as long as it was when they were read.
+    let end = end_of(table);
+    match slots.keys().find(|row| !can_be(**row, end)) {
+        Some(row) => Err(impossible(index.relation, table, *row)),
+        None => Ok(slots),
+    }
+}
+
+/// Checks slots of rows that the scan has not seen: the table has at least their lines, since VACUUM frees a slot before
+/// the line of its row. So both are looked at while the page of the slot is locked, before that of the table.
+fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
+    if !table.is_heap() {
+        return Ok(());
+    }
+    let mut unseen: Vec<(RowId, Vec<(RowPage, u16)>)> = slots.into_iter().collect();
+    unseen.sort_unstable_by_key(|(row, _)| *row);
+    for (row, own) in unseen {
+        interrupt::check_for_interrupts();
+        let table_page = TablePage::read(table, row.page);
+        for (page, number) in own {
+            let checked = index.pages().with(page.page, |bytes| {
+                let Some(bytes) = page.written(bytes)? else { return Ok(true) };
+                let is_there = || HeapPage::lock(&table_page).has_line(row.line);
+                Ok(page.slot(bytes, number)? != (State::Used, row) || is_there())
+            });
+            let is_right =
+                checked.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation))?;
+            if !is_right {
+                return Err(impossible(index.relation, table, row));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How many of these slots, which are a row's, must at least have the bits of its filter, and how many have: none if it

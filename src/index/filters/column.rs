@@ -5,11 +5,13 @@ use crate::key_condition::ASKS;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog;
 use crate::pg::catalog::operators;
+use crate::pg::method::scan::is_line;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, State};
 use pg_bloom_core::index::page::{Pages, RowId};
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
+use std::cell::Cell;
 
 /// An index over filters in use.
 pub type Index<'r> = session::Index<'r, Filters>;
@@ -18,13 +20,15 @@ pub type Index<'r> = session::Index<'r, Filters>;
 pub struct Filters {
     /// The type `bloom_key`.
     pub key: Oid,
+    /// The number of the tile whose pages were checked last before a row got a slot.
+    pub checked: Cell<Option<u32>>,
 }
 
 impl Kind for Filters {
     type Directory = Directory;
 
     fn of(relation: Relation) -> Result<Filters> {
-        Ok(Filters { key: key_type(relation)? })
+        Ok(Filters { key: key_type(relation)?, checked: Cell::new(None) })
     }
 }
 
@@ -37,6 +41,16 @@ impl Index<'_> {
         let read = self.pages().with(page.page, |bytes| page.rows(bytes, visit));
         read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(self.relation))
     }
+}
+
+/// The first page that a table can't have rows on now. Only the access method `heap` has them on the pages of its file.
+pub fn end_of(table: Relation) -> u32 {
+    if table.is_heap() { table.pages() } else { u32::MAX }
+}
+
+/// Whether a table with this end can have a row.
+pub fn can_be(row: RowId, end: u32) -> bool {
+    is_line(row.line) && row.page < end
 }
 
 /// Whether the filters of a group can be probed for text. It can't be known of those that have nothing in the index.

@@ -12,7 +12,7 @@
 
 use super::column::{Index, is_of_text};
 use crate::index::new_index::meta_page;
-use crate::index::page::{damaged, prepare};
+use crate::index::page::{check_written, damaged, prepare};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::catalog::invalidation;
@@ -20,8 +20,8 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
-use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
-use pg_bloom_core::index::page::{RowId, SPECIAL_BYTES};
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, Tile, slot_bits};
+use pg_bloom_core::index::page::{Pages, RowId, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -59,7 +59,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
             let pages = directory.row_pages(number);
             // New rows mostly go to the newest tile; where it is full, slots that were freed come first.
             for page in pages.last().into_iter().chain(pages) {
-                if let Some(slot) = claim_in(index, &directory, page, row)? {
+                if let Some(slot) = claim_in(index, &directory, group, page, row)? {
                     let page = *page;
                     return Ok((directory, page, slot));
                 }
@@ -69,25 +69,50 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
     }
 }
 
-/// Claims a slot of one row page, if it has a free one.
-fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
+/// Claims a slot of one row page, if it has a free one, and the pages of its tile are sound.
+fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
     let relation = index.relation;
-    let failed = |damage| damaged(relation, &damage);
+    let free = |bytes: &[u8]| -> Result<Option<Slot>> {
+        let free = page.first_free(Some(bytes)).map_err(|damage| damaged(relation, &damage))?;
+        Ok(free.and_then(|number| directory.slot(page, number)))
+    };
     let pin = index.pages().existing(page.page, &directory.chain)?;
-    if page.first_free(Some(&pin.shared())).map_err(failed)?.is_none() {
-        return Ok(None);
-    }
+    let Some(Slot { tile, .. }) = free(&pin.shared())? else { return Ok(None) };
+    check_tile(index, directory, group, &tile)?;
     let mut locked = pin.exclusive();
-    let Some(free) = page.first_free(Some(&locked)).map_err(failed)? else { return Ok(None) };
-    let Some(slot) = directory.slot(page, free) else { return Ok(None) };
+    let Some(slot) = free(&locked)? else { return Ok(None) };
+    if slot.tile != tile {
+        // Others took the last slots of the tile in the meantime.
+        drop(locked);
+        return claim_in(index, directory, group, page, row);
+    }
     prepare(relation, page.special(), page.page, &mut locked)?;
-    let (state, place) = page.claim(free, row);
+    let (state, place) = page.claim(slot.number, row);
     let mut bytes = [(state.offset, state.bytes[0]); 7];
     for ((to, offset), byte) in bytes[1..].iter_mut().zip(place.offset..).zip(place.bytes) {
         *to = (offset, byte);
     }
     wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
     Ok(Some(slot))
+}
+
+/// Checks the pages of a tile, once for the rows that a session adds to it one after the other: a row that is refused
+/// shall not have taken a slot.
+fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) -> Result<()> {
+    let (relation, checked) = (index.relation, &index.kind().checked);
+    if checked.get() == Some(tile.ordinal) {
+        return Ok(());
+    }
+    for at in tile.pages(directory.size, group) {
+        if !index.pages().has(at) {
+            break;
+        }
+        let check =
+            |page: Option<&[u8]>| page.map_or(Ok(true), |page| check_written(relation, tile.special(), at, page));
+        index.pages().with(at, check).map_err(|failure| failure.of(relation))??;
+    }
+    checked.set(Some(tile.ordinal));
+    Ok(())
 }
 
 /// Writes the blocks of a slot.
@@ -126,7 +151,8 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
     Ok(())
 }
 
-/// Adds a tile for a group, if nobody else added one in the meantime.
+/// Adds a tile for a group, if nobody else added one in the meantime. Nothing is written unless its pages have no
+/// contents.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
     let relation = index.relation;
@@ -136,6 +162,13 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
         return Ok(directory);
     }
     let growth = directory.grow(group)?;
+    index.pages().check_new(&directory.chain, &growth.directory.chain)?;
+    if !index.pages().has(growth.page.0) {
+        // The pages of the tile may be before it, and many. The metapage is not locked meanwhile.
+        drop(meta);
+        index.pages().extend_to(growth.page.0, &growth.directory.chain)?;
+        return Ok(directory);
+    }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     let (number, records) = &growth.page;

@@ -1,12 +1,15 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
 use super::ahead::Ahead;
-use super::column::Index;
+use super::column::{Index, can_be, end_of};
 use super::key::{conditions, keys};
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::index::page::impossible;
+use crate::pg::call::error::Result;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
+use crate::pg::method::table;
 use crate::pg::storage::relation::Relation;
+use pg_bloom_core::index::page::RowId;
 
 /// Adds the rows that may match all of these keys.
 ///
@@ -23,20 +26,25 @@ pub unsafe fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch)
     // PostgreSQL evaluates what `@=>` stands for on all rows that are found: see `cost`.
     let is_own = scan_keys.iter().any(|key| key.asked_type != index.kind().key);
     let directory = index.directory()?;
-    let mut impossible = None;
+    // The row on the highest page, and one that no page has.
+    let (mut highest, mut wrong): (Option<RowId>, Option<RowId>) = (None, None);
     let found = directory.search(
         &mut Ahead::new(relation, index.pages()),
         |group| conditions(&sought, group),
         |row, again| {
+            highest = highest.max(Some(row));
             if !rows.add(row.page, row.line, again && is_own) {
-                impossible = Some(row);
+                wrong = Some(row);
             }
         },
     );
     found.map_err(|failure| failure.of(relation))?;
-    if let Some(row) = impossible {
-        let message = format!("index \"{}\" has row ({},{}), which can't be", relation.name(), row.page, row.line);
-        return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
+    let Some(highest) = highest else { return Ok(()) };
+    // Others may have made the table longer, but no row was found before it was there.
+    let table = table::of_index(relation);
+    let table = table.relation();
+    match wrong.or(Some(highest)).filter(|&row| !can_be(row, end_of(table))) {
+        Some(row) => Err(impossible(relation, table, row)),
+        None => Ok(()),
     }
-    Ok(())
 }

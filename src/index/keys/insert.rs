@@ -8,7 +8,7 @@
 use super::column::Index;
 use super::known::{KNOWN, Known};
 use crate::index::new_index::meta_page;
-use crate::index::page::{BelowMeta, damaged, prepare, unhashed};
+use crate::index::page::{BelowMeta, check_written, damaged, prepare, unhashed};
 use crate::index::session::{self, Kind};
 use crate::pg::call::error::Result;
 use crate::pg::call::{Element, interrupt};
@@ -16,7 +16,7 @@ use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::keys::{Directory, Level, Mark, Places, SPECIAL_BYTES, changes};
-use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::{Pages, RowId};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
@@ -59,7 +59,8 @@ pub fn add<K: Kind<Directory = Directory>>(index: &session::Index<K>, row: RowId
     Ok(())
 }
 
-/// Where an element of a range belongs. Adds tiles if the range has none, which needs a newer directory.
+/// Where an element of a range belongs. Adds tiles if the range has none, which needs a newer directory. Those may be
+/// many, one after the other, so that the user can cancel it: what was added until then is as good as more.
 fn places<K: Kind<Directory = Directory>>(
     index: &session::Index<K>,
     directory: &mut Rc<Directory>,
@@ -69,7 +70,10 @@ fn places<K: Kind<Directory = Directory>>(
     loop {
         match directory.places(range, hash) {
             Some(places) => return Ok(places),
-            None => *directory = grow(index, range)?,
+            None => {
+                interrupt::check_for_interrupts();
+                *directory = grow(index, range, hash)?;
+            }
         }
     }
 }
@@ -82,6 +86,10 @@ fn set<K: Kind>(index: &session::Index<K>, directory: &Directory, marks: &[Mark]
     let (relation, pages) = (index.relation, index.pages());
     let mut in_order = memory::collect(marks.iter());
     in_order.sort_unstable_by_key(|mark| mark.page());
+    if let Some(last) = in_order.last() {
+        // Before any page is locked.
+        pages.extend_to(last.page(), &directory.chain)?;
+    }
     let mut changed: Vec<Changed> = memory::list(wal::MAX_PAGES);
     for of_page in in_order.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
@@ -118,9 +126,10 @@ fn write(relation: Relation, changed: &mut [Changed]) {
     }
 }
 
-/// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime.
+/// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime. Nothing is written
+/// unless the pages of the new tiles have no contents, and those that an element of the range belongs to are sound.
 #[cold]
-fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -> Result<Rc<Directory>> {
+fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32, hash: u64) -> Result<Rc<Directory>> {
     let relation = index.relation;
     let mut meta = index.meta()?.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
@@ -129,6 +138,18 @@ fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32) -
     }
     let mut pages = BelowMeta { meta: &meta, pages: index.pages() };
     let growth = directory.grow(&mut pages, range).map_err(|failure| failure.of(relation))?;
+    pages.pages.check_new(&directory.chain, &growth.directory.chain)?;
+    for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
+        let (at, special) = (mark.page(), mark.special());
+        let checked = pages.with(at, |page| page.map_or(Ok(true), |page| check_written(relation, special, at, page)));
+        checked.map_err(|failure| failure.of(relation))??;
+    }
+    if let Some((number, _)) = growth.closed.as_ref().filter(|(number, _)| !index.pages().has(*number)) {
+        // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked meanwhile.
+        drop(meta);
+        index.pages().extend_to(*number, &growth.directory.chain)?;
+        return Ok(directory);
+    }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
     match &growth.closed {

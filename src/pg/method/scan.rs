@@ -60,15 +60,19 @@ pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
     unsafe { (0..(*scan).numberOfKeys as usize).map(|i| key(&*(*scan).keyData.add(i))).collect() }
 }
 
-/// The place of a row in a table; `None` where no row can be. PostgreSQL has arrays for as many rows of a page as there
-/// can be, and does not check places that an index has.
-pub(super) fn place(page: u32, line: u16) -> Option<pg_sys::ItemPointerData> {
+/// Whether a page of a table can have such a line. PostgreSQL has arrays for as many rows of a page as there can be, and
+/// does not check places that an index has.
+pub fn is_line(line: u16) -> bool {
     /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
     const HEADER: usize = 24;
     const SMALLEST: usize = 28;
-    let is_possible = line > 0 && usize::from(line) <= (PAGE_BYTES - HEADER) / SMALLEST;
+    line > 0 && usize::from(line) <= (PAGE_BYTES - HEADER) / SMALLEST
+}
+
+/// The place of a row in a table; `None` where no row can be.
+pub(super) fn place(page: u32, line: u16) -> Option<pg_sys::ItemPointerData> {
     let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
-    is_possible.then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
+    is_line(line).then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
 }
 
 /// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.

@@ -13,6 +13,7 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
+use crate::pg::call::interrupt;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
 use pg_bloom_core::simd;
@@ -226,7 +227,8 @@ impl Drop for ExtensionLock<'_> {
 /// Makes an index at least so many pages long; those added are zeros. Returns how many it has.
 ///
 /// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
-/// needs no WAL: a page that was not written to is as good as none.
+/// needs no WAL: a page that was not written to is as good as none. Where the caller has no lock of a page, the user can
+/// cancel it: then some of the pages are there.
 pub fn extend(index: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
@@ -235,6 +237,7 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
     let _lock = ExtensionLock::take(index.own());
     let now = index.pages();
     for page in now..pages {
+        interrupt::check_for_interrupts();
         // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
         unsafe {
             pg_sys::smgrextend(index.storage(), MAIN_FORK, page, (&raw const ZEROS).cast_mut().cast(), false);

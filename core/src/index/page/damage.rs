@@ -38,6 +38,8 @@ pub enum Defect {
     },
     /// It is all zero or after the end of the file, but must not be.
     NewPage,
+    /// It has contents, but nothing was to be written there yet.
+    UsedPage,
     /// It isn't a page of this access method.
     ForeignPage {
         /// The id it has.
@@ -105,6 +107,7 @@ impl fmt::Display for Defect {
         match self {
             Defect::WrongLength { found, expected } => write!(f, "it has {found} bytes instead of {expected}"),
             Defect::NewPage => write!(f, "it is empty"),
+            Defect::UsedPage => write!(f, "it must be empty, since it was not allocated yet"),
             Defect::ForeignPage { found } => {
                 write!(f, "it is not a page of a bloom_filter index (its id is {found:04X})")
             }
