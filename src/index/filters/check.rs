@@ -68,8 +68,8 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
     }
 }
 
-/// Checks slots of rows that the scan has not seen: the table has at least their lines, since VACUUM frees a slot before
-/// the line of its row. So both are looked at while the page of the slot is locked, before that of the table.
+/// Checks slots of rows that the scan has not seen: the table has at least their lines, since VACUUM frees a slot
+/// before the line of its row. So both are looked at while the page of the slot is locked, before that of the table.
 fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     if !table.is_heap() {
         return Ok(());

@@ -60,8 +60,8 @@ pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
     unsafe { (0..(*scan).numberOfKeys as usize).map(|i| key(&*(*scan).keyData.add(i))).collect() }
 }
 
-/// Whether a page of a table can have such a line. PostgreSQL has arrays for as many rows of a page as there can be, and
-/// does not check places that an index has.
+/// Whether a page of a table can have such a line. PostgreSQL has arrays for as many rows of a page as there can be,
+/// and does not check places that an index has.
 pub fn is_line(line: u16) -> bool {
     /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
     const HEADER: usize = 24;

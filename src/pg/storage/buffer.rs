@@ -227,8 +227,8 @@ impl Drop for ExtensionLock<'_> {
 /// Makes an index at least so many pages long; those added are zeros. Returns how many it has.
 ///
 /// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
-/// needs no WAL: a page that was not written to is as good as none. Where the caller has no lock of a page, the user can
-/// cancel it: then some of the pages are there.
+/// needs no WAL: a page that was not written to is as good as none. Where the caller has no lock of a page, the user
+/// can cancel it: then some of the pages are there.
 pub fn extend(index: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
