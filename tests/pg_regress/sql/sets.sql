@@ -169,11 +169,11 @@ ROLLBACK;
 -- Two rows for the same hashes, and a damaged one.
 BEGIN;
 SELECT bloom_set_create('once', 'text'), bloom_set_create('twice', 'text');
-SELECT cardinality(bloom_set_add_all('twice', ARRAY(SELECT i::text FROM generate_series(1, 300000) AS i))) AS new;
+SELECT cardinality(bloom_set_add_all('twice', ARRAY(SELECT i::text FROM generate_series(1, 150000) AS i))) AS new;
 SELECT bloom_set_add('once', 'b') AS new;
 INSERT INTO once SELECT t.* FROM twice AS t WHERE t.bucket > 2047 ON CONFLICT DO NOTHING;
 SELECT * FROM failure($$SELECT bloom_set_info('once')$$);
-SELECT state FROM failure($$SELECT bloom_set_contains('once', 'b')$$);
+SELECT state FROM failure($$SELECT bloom_set_present('once', ARRAY(SELECT i::text FROM generate_series(1, 100) AS i))$$);
 SELECT state FROM failure($$SELECT bloom_set_add_all('once', ARRAY(SELECT i::text FROM generate_series(1, 9000) AS i))$$);
 ROLLBACK;
 -- A row that is damaged in spite of the constraint.
