@@ -140,8 +140,8 @@ impl Change<'_> {
         Ok(work)
     }
 
-    /// Locks the leaves of some work, and does it. `None` if one of them is gone and nothing covers its elements that can
-    /// be locked at once.
+    /// Locks the leaves of some work, and does it. `None` if one of them is gone and nothing covers its elements that
+    /// can be locked at once.
     fn part(&mut self, work: &[Work]) -> Result<Option<Places>> {
         let set = self.set;
         let mut rows = set.list(&set.changes()?.lock, leaves(work), Sees::Now)?;

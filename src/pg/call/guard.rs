@@ -146,7 +146,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
 /// leaks or keeps it, references to it may be left, and the process is aborted.
-pub struct Held {
+pub(in crate::pg) struct Held {
     /// The call.
     by: u64,
 }
@@ -249,7 +249,7 @@ impl Entry {
 }
 
 /// Runs what PostgreSQL calls whenever it likes, as no part of the call that may be under way.
-pub fn outside<T>(work: impl FnOnce() -> T) -> T {
+pub(in crate::pg) fn outside<T>(work: impl FnOnce() -> T) -> T {
     struct Back(u64);
     impl Drop for Back {
         fn drop(&mut self) {
