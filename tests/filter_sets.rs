@@ -276,7 +276,7 @@ fn a_set_does_not_bloat() {
     println!("{} updates, {} of them within their pages", row.get::<_, i64>(0), row.get::<_, i64>(1));
     run(
         &mut client,
-        "CREATE TABLE fresh (LIKE s INCLUDING ALL) WITH (fillfactor = 90); INSERT INTO fresh SELECT * FROM s",
+        "CREATE TABLE fresh (LIKE s INCLUDING ALL) WITH (fillfactor = 70); INSERT INTO fresh SELECT * FROM s",
     );
     let (used, fresh): (i64, i64) = (
         value(&mut client, "SELECT pg_total_relation_size('s')"),
