@@ -16,8 +16,8 @@ use pg_bloom_core::set::{Form, Row, tree};
 use pg_bloom_core::{Layout, memory, sizing};
 use pgrx::pg_sys::{self, Datum};
 
-/// Some of each page is free at first, for the next versions of its rows: at 90, batches that change all rows double the
-/// size.
+/// Some of each page is free at first, for the next versions of its rows. With less, batches that change all rows
+/// double the size.
 const FILLFACTOR: &str = "70";
 
 /// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.
