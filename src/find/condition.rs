@@ -56,6 +56,7 @@ impl<'c> Condition<'c> {
                 } else {
                     raw::make_op(state, name, left, right, null_mut(), -1).cast()
                 };
+                let node = raw::coerce_to_boolean(state, node, c"WHERE".as_ptr());
                 raw::assign_expr_collations(state, node);
                 raw::eval_const_expressions(null_mut(), node)
             });

@@ -80,6 +80,8 @@ pub mod raw {
             b: Arg,
             at: c_int,
         ) -> *mut Expr;
+        /// Makes a condition of an expression as the parser does, which fails for another type than boolean.
+        pub fn coerce_to_boolean(state: *mut ParseState, node: *mut Node, construct: *const c_char) -> *mut Node;
         /// Resolves the collations of an expression as the parser does.
         pub fn assign_expr_collations(state: *mut ParseState, expression: *mut Node);
         /// Computes what is constant in an expression.

@@ -166,3 +166,12 @@ DROP TABLE orders, animals, points CASCADE;
 DROP TYPE pair;
 DROP FUNCTION note_of;
 DROP ROLE bloom_finder;
+-- An operator = that gives no boolean is refused, as in WHERE.
+CREATE SCHEMA odd;
+CREATE FUNCTION odd.says(integer, integer) RETURNS text LANGUAGE sql AS $$SELECT 'no'$$;
+CREATE OPERATOR odd.= (LEFTARG = integer, RIGHTARG = integer, PROCEDURE = odd.says);
+CREATE TABLE odd.numbers AS SELECT 3 AS k;
+SET search_path = odd, pg_catalog, public;
+SELECT * FROM bloom_find(NULL::odd.numbers, 'k', 3);
+RESET search_path;
+DROP SCHEMA odd CASCADE;
