@@ -7,7 +7,7 @@ use super::parent::{Column, Parent};
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{argument, nth};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, Element, expression};
 use crate::pg::catalog;
 use crate::pg::value::array;
 use pg_bloom_core::memory;
@@ -38,17 +38,17 @@ impl<'c> Condition<'c> {
     /// types that can't be compared, and for text that is no value of the column's type.
     ///
     /// # Errors
-    /// 42P18 for a key of an unknown type.
+    /// 42P18 for a key of an unknown type, 42P21 for one that a query would compare under another collation.
     pub fn argument(call: &'c Call, parent: &Parent, column: &Column, is_array: bool) -> Result<Option<Condition<'c>>> {
         let Some(key) = call.datum(2) else { return Ok(None) };
-        let key_type = call.argument_type(2)?;
         let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
+        expression::require_collation(call, 2, attribute.attcollation)?;
         // SAFETY: the parser's own steps for an operator with a column and a constant of the type of the argument.
         unsafe {
             let state = pg_sys::make_parsestate(null_mut());
             let (of, modifier) = (attribute.atttypid, attribute.atttypmod);
             let left: *mut Node = pg_sys::makeVar(1, column.number, of, modifier, attribute.attcollation, 0).cast();
-            let right: *mut Node = constant(key_type, key).cast();
+            let right: *mut Node = constant(call.argument_type(2)?, key).cast();
             let name = pg_sys::lappend(null_mut(), pg_sys::makeString(c"=".as_ptr().cast_mut()).cast());
             let node: *mut Node = guard(|| {
                 let node: *mut Node = if is_array {

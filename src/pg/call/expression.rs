@@ -1,6 +1,7 @@
 //! What the expression of a call shows about its arguments.
 
 use super::Call;
+use super::error::{Error, Result, SqlState};
 use super::nodes::{argument, items, length, nth};
 use crate::pg::catalog;
 use pgrx::pg_sys;
@@ -14,6 +15,23 @@ pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
     }
     // SAFETY: the nodes belong to the expression that is being executed.
     arguments.into_iter().map(|argument| unsafe { pg_sys::exprCollation(argument) }).collect()
+}
+
+/// Checks that a query would compare argument `i` with a column under the column's collation, or that this is of no
+/// account, since both collations compare bytes.
+///
+/// # Errors
+/// 42P21 if not.
+pub fn require_collation(call: &Call, i: usize, column: pg_sys::Oid) -> Result<()> {
+    let counts = |collation| ![pg_sys::InvalidOid, pg_sys::DEFAULT_COLLATION_OID, column].contains(&collation);
+    let is_bytes = |collation| catalog::is_deterministic(collation);
+    let differs = |collation| counts(collation) && !(is_bytes(collation) && is_bytes(column));
+    if column == pg_sys::InvalidOid || !collations(call, i).into_iter().any(differs) {
+        return Ok(());
+    }
+    let message = "the key has another collation than the column, and values that one of them holds equal differ";
+    Err(Error::new(SqlState::ERRCODE_COLLATION_MISMATCH, message)
+        .hint("Use the COLLATE clause on the key, with the column's collation."))
 }
 
 /// Whether argument `i` of an aggregate's transition function is the same for all rows: a constant, or a parameter of

@@ -175,3 +175,16 @@ SET search_path = odd, pg_catalog, public;
 SELECT * FROM bloom_find(NULL::odd.numbers, 'k', 3);
 RESET search_path;
 DROP SCHEMA odd CASCADE;
+-- A key under a collation that is not the column's: a query would compare by that one.
+CREATE COLLATION by_letter (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE letters (k text, n text COLLATE by_letter);
+INSERT INTO letters VALUES ('a', 'a'), ('A', 'A');
+SELECT k FROM bloom_find(NULL::letters, 'k', 'A' COLLATE "C");
+SELECT k FROM bloom_find(NULL::letters, 'n', 'A') ORDER BY k COLLATE "C";
+SELECT k FROM bloom_find_all(NULL::letters, 'n', ARRAY['A'] COLLATE by_letter) ORDER BY k COLLATE "C";
+SELECT k FROM bloom_find(NULL::letters, 'k', 'A' COLLATE by_letter);
+SELECT k FROM bloom_find_all(NULL::letters, 'k', ARRAY['A'] COLLATE by_letter);
+SELECT k FROM bloom_find(NULL::letters, 'n', 'A' COLLATE "C");
+SELECT z.k FROM letters AS q, bloom_find(NULL::letters, 'k', q.n) AS z;
+DROP TABLE letters;
+DROP COLLATION by_letter;
