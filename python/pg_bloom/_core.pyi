@@ -18,8 +18,9 @@ class Filter:
     """A Bloom filter, as the type bloom of PostgreSQL has it. It never changes.
 
     Elements have one key kind: bool, int, str, bytes, float, Decimal, UUID, date, time, datetime (the last two with or
-    without a zone), timedelta, or a list of these. Another kind is a TypeError, as it would never be found. None is in
-    no filter, and is not added.
+    without a zone), timedelta, or a list of these. Another kind is a TypeError, as it would never be found; a number
+    that PostgreSQL's type cannot hold is an OverflowError. None, and what pandas has for a missing value except NaN in
+    a Series of float, is in no filter, and is not added. Times of numpy with less than microseconds are a ValueError.
     """
 
     def __init__(self, bytes: Any) -> None:
@@ -37,7 +38,8 @@ class Filter:
     def add_all(self, elements: Iterable[Any]) -> Filter:
         """The filter with more elements."""
     def __or__(self, other: Filter) -> Filter:
-        """The filter of all elements of both; ValueError for filters that can't be merged."""
+        """The filter of all elements of both; ValueError for filters that can't be merged, TypeError for
+        those of different kinds."""
     def __and__(self, other: Filter) -> Filter:
         """The filter of what may be in both."""
     def resize(self, capacity: Optional[int] = None) -> Filter:

@@ -49,10 +49,17 @@ class MayContain(models.Lookup):
 
 
 class BloomAgg(models.Aggregate):
-    """`BloomAgg("url")`, and with a capacity, a rate and a layout: the filter of a group's values."""
+    """`BloomAgg("url")`, and with a capacity, a rate and a layout: the filter of a group's values. They have no names, and
+    what Django takes as an option of the template is refused."""
 
     function = "bloom_agg"
     output_field = BloomField()
+
+    def __init__(self, *expressions: Any, **options: Any) -> None:
+        for name in ("capacity", "fpr", "layout"):
+            if name in options:
+                raise TypeError(f"{name} of bloom_agg is given by its place: BloomAgg(column, capacity, fpr, layout)")
+        super().__init__(*expressions, **options)
 
 
 class BloomFilterIndex(PostgresIndex):

@@ -21,7 +21,9 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PySlice, PyString, PyType};
+use pyo3::types::{
+    IntoPyDict, PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PySlice, PyString, PyType,
+};
 use std::ffi::{c_char, c_int};
 
 /// Days from the first of January of year 1, which is day 1, to that of 2000.
@@ -261,7 +263,10 @@ pub fn each(values: &Bound<'_, PyAny>, mut work: impl FnMut(Option<&Element<'_>>
     if let Ok(list) = values.cast::<PyList>() {
         return list.iter().try_for_each(|value| work(element(&value)?.as_ref()));
     }
-    for value in values.try_iter()? {
+    for (i, value) in values.try_iter()?.enumerate() {
+        if i.is_multiple_of(1 << 14) {
+            values.py().check_signals()?;
+        }
         work(element(&value?)?.as_ref())?;
     }
     Ok(())
@@ -327,12 +332,19 @@ pub fn is_of_numpy(values: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(class.name()? == "ndarray" && class.module()? == "numpy")
 }
 
-/// What isn't a list but can be made one quickly, as a list.
+/// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is None there, except in a
+/// Series of float, where it is NaN.
 fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if is_of_numpy(values)? && values.getattr("dtype")?.getattr("kind")?.eq("M")? {
-        // In other units tolist gives numbers.
-        let unit = if values.getattr("dtype")?.eq("datetime64[D]")? { "datetime64[D]" } else { "datetime64[us]" };
-        return values.call_method1("astype", (unit,))?.call_method0("tolist");
+    if is_of_numpy(values)? && ["M", "m"].contains(&kind_of(values)?.as_str()) {
+        return times(values);
+    }
+    if values.getattr("ndim").ok().and_then(|ndim| ndim.extract().ok()).is_some_and(|ndim: usize| ndim != 1) {
+        return Err(PyValueError::new_err("elements in an array or a Series must have one dimension"));
+    }
+    if values.hasattr("notna")? && !is_float_of_numpy(values)? {
+        let there = values.call_method0("notna")?;
+        let values = values.call_method1("astype", ("object",))?.call_method1("where", (there, values.py().None()))?;
+        return values.call_method0("tolist");
     }
     for method in ["tolist", "to_list"] {
         if values.hasattr(method)? {
@@ -340,4 +352,40 @@ fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         }
     }
     Ok(values.clone())
+}
+
+/// Whether a Series has floats as numpy has them: there, a missing value is NaN.
+fn is_float_of_numpy(values: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let module: String = values.getattr("dtype")?.get_type().getattr("__module__")?.extract()?;
+    Ok(module.starts_with("numpy") && kind_of(values)? == "f")
+}
+
+/// The kind of an array's type, as numpy names it.
+fn kind_of(values: &Bound<'_, PyAny>) -> PyResult<String> {
+    values.getattr("dtype")?.getattr("kind")?.extract()
+}
+
+/// An array of numpy of dates, timestamps or durations, as a list of what Python has for them. Days and longer are dates.
+fn times<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = values.py();
+    let numpy = py.import("numpy")?;
+    let dtype = values.getattr("dtype")?;
+    let (unit, _): (String, usize) = numpy.call_method1("datetime_data", (&dtype,))?.extract()?;
+    let is_date = kind_of(values)? == "M";
+    let as_type = match (is_date, unit.as_str()) {
+        (true, "D" | "W" | "M" | "Y") => "<M8[D]",
+        (true, _) => "<M8[us]",
+        (false, "M" | "Y") => return Err(PyTypeError::new_err(format!("a timedelta64[{unit}] has no fixed length"))),
+        (false, _) => "<m8[us]",
+    };
+    let converted = values.call_method1("astype", (as_type,))?;
+    let back = converted.call_method1("astype", (&dtype,))?;
+    let arguments = [("equal_nan", true)].into_py_dict(py)?;
+    let is_same: bool = numpy.call_method("array_equal", (values, back), Some(&arguments))?.extract()?;
+    let list = converted.call_method0("tolist")?;
+    // What Python has no date for is a number there.
+    if !is_same || list.cast::<PyList>()?.iter().any(|value| value.is_instance_of::<PyInt>()) {
+        return Err(PyValueError::new_err(format!("{dtype} has values out of range, or with less than microseconds")));
+    }
+    Ok(list)
 }

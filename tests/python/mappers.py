@@ -120,6 +120,16 @@ def django(folder):
     from django.db.models import F
 
     assert Reader.objects.get(seen__may_contain=F("url")).url == "a"
+    from pg_bloom.django import BloomAgg
+
+    urls = Reader.objects.aggregate(urls=BloomAgg("url", 1000, 0.001))["urls"]
+    assert urls.header.capacity == 1000 and "a" in urls
+    try:
+        BloomAgg("url", capacity=1000)
+    except TypeError as error:
+        assert "capacity" in str(error)
+    else:
+        raise AssertionError("a capacity that would be ignored is taken")
     copies = list(serializers.deserialize("json", serializers.serialize("json", Reader.objects.all())))
     assert {copy.object.seen for copy in copies} == {seen, None}
     with connection.cursor() as cursor:

@@ -2,9 +2,11 @@
 are archives of hostile bytes."""
 
 import copy
+import itertools
 import math
 import pickle
 import resource
+import signal
 import sys
 import tarfile
 import uuid
@@ -14,6 +16,7 @@ from decimal import Decimal
 from enum import IntEnum
 
 import numpy
+import pandas
 import polars
 
 from pg_bloom import Filter, Header, OverfullWarning
@@ -128,6 +131,53 @@ def arrays():
         assert Filter.build([datetime(2020, 1, 1)]).contains_many(moments).tolist() == [True, False]
 
 
+def times_of_numpy():
+    """Of any unit and byte order they are what Python has for them, or refused, and never numbers."""
+    day, second = Filter.build([date(2020, 1, 1)]), Filter.build([timedelta(seconds=1)])
+    for kind in "<M8[D]", ">M8[D]", "M8[M]", "M8[Y]", "M8[2D]":
+        assert Filter.build(numpy.array(["2020-01-01"], dtype=kind)).header.key_kind == "date"
+        assert day.contains_many(numpy.array(["2020-01-01", "NaT"], dtype=kind)).tolist() == [True, False]
+    for kind, ones in ("m8[s]", 1), ("m8[ns]", 10**9), (">m8[ms]", 1000):
+        assert second.contains_many(numpy.array([ones, 2 * ones], dtype=kind)).tolist() == [True, False]
+        assert Filter.build(numpy.array([ones], dtype=kind)) == second
+    late = int(numpy.datetime64("2020-01-01", "s").astype("i8")) + 2**58
+    for values in (
+        numpy.array([late], "M8[s]"), numpy.array([2**62], "M8[s]"), numpy.array(["20000-01-01"], "M8[us]"),
+        numpy.array(["20000-01-01"], "M8[D]"), numpy.array(["2020-01-01T00:00:00.000001999"], "M8[ns]"),
+        numpy.array([1], "m8[ns]"), numpy.array([2**62], "m8[s]"),
+    ):  # fmt: skip
+        refused(ValueError, lambda: Filter.build(values), "out of range")
+        refused(ValueError, lambda: day.contains_many(values), "out of range")
+    refused(TypeError, lambda: Filter.build(numpy.array([1], "m8[M]")), "no fixed length")
+
+
+def series_of_pandas():
+    """Missing values are in no filter, whatever pandas has for them; NaN is an element of float."""
+    text, number, moment = Filter.build(["a"]), Filter.build([1]), Filter.build([datetime(2020, 1, 1)])
+    for kind in None, "object", "string", "category":
+        for missing in None, float("nan"), pandas.NA:
+            series = pandas.Series(["a", missing, "b"], dtype=kind)
+            assert text.contains_many(series) == [True, False, False] and Filter.build(series) == Filter.build(["a", "b"])
+    assert number.contains_many(pandas.Series([1, None], dtype="Int64")) == [True, False]
+    assert Filter.build([True]).contains_many(pandas.Series([True, None], dtype="boolean")) == [True, False]
+    assert moment.contains_many(pandas.Series(pandas.to_datetime(["2020-01-01", None]))) == [True, False]
+    assert Filter.build([1.5]).contains_many(pandas.Series([1.5, None], dtype="Float64")) == [True, False]
+    assert Filter.build([float("nan")]).contains_many(pandas.Series([1.5, None])) == [False, True]
+    refused(ValueError, lambda: text.contains_many(pandas.DataFrame({"a": ["a", "z"]})), "dimension")
+    refused(ValueError, lambda: Filter.build(pandas.DataFrame({"a": [1]})), "dimension")
+
+
+def endless():
+    """A signal ends what an endless iterator feeds."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    refused(KeyboardInterrupt, lambda: Filter.build([1]).contains_many(itertools.count()))
+
+
 def objects():
     filter = Filter.build(range(50), 100)
     for other in pickle.loads(pickle.dumps(filter)), copy.deepcopy(filter), Filter(bytes(filter)), Filter(bytearray(bytes(filter))):
@@ -189,7 +239,7 @@ def without_memory():
     assert 1 in Filter.build([1])
 
 
-for check in kinds, equal_values, invalid_values, arrays, objects:
+for check in kinds, equal_values, invalid_values, arrays, times_of_numpy, series_of_pandas, endless, objects:
     check()
 hostile(sys.argv[1:])
 without_memory()
