@@ -27,7 +27,7 @@ impl<'c> Output<'c> {
     /// No rows yet; they are those of this table.
     ///
     /// # Errors
-    /// 0A000 where the caller takes no set.
+    /// 0A000 where the caller takes no set; 55000 for a table that was altered since the query began.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let result = call.result_info();
         // SAFETY: null, or what the executor passes to a function that returns a set; the store is in its memory.
@@ -37,6 +37,7 @@ impl<'c> Output<'c> {
                 let message = "set-valued function called in context that cannot accept a set";
                 return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
             }
+            require_same_columns((*result).expectedDesc, parent)?;
             let is_random = takes(pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random);
             let of_query = Context::new((*(*result).econtext).ecxt_per_query_memory);
             let store = memory::in_context(of_query, || {
@@ -78,6 +79,26 @@ impl<'c> Output<'c> {
             pg_sys::FreeQueryDesc(run);
         }
     }
+}
+
+/// Refuses a table with other columns than the query expects: it was altered before the call locked it.
+///
+/// # Safety
+/// `expected` must be null or a descriptor.
+unsafe fn require_same_columns(expected: pg_sys::TupleDesc, parent: Relation) -> Result<()> {
+    let type_of = |column: &pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
+    // SAFETY: promised by the caller; the descriptor has as many columns.
+    let is_same = unsafe {
+        expected.is_null() || {
+            let columns = (0..(*expected).natts as usize).map(|i| type_of(version::attribute(expected, i)));
+            columns.eq(parent.columns().map(type_of))
+        }
+    };
+    if is_same {
+        return Ok(());
+    }
+    let message = format!("table \"{}\" was altered while the query began", parent.name());
+    Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint("Run the query again."))
 }
 
 /// Each column of the parent as a target; NULL for a dropped one.

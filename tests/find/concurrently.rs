@@ -116,3 +116,33 @@ fn lookups_go_on_while_partitions_and_indexes_come_and_go() {
     println!("{lookups} lookups");
     finds(&mut client, 3);
 }
+
+#[test]
+fn a_table_altered_between_the_query_and_its_lock_is_refused_by_name() {
+    let server = Server::start("");
+    let mut client = server.database("altered");
+    run(&mut client, TABLES);
+    for (change, sql) in [
+        ("ADD COLUMN x integer", "SELECT * FROM bloom_find(NULL::t, 'id', 'key 7')"),
+        ("DROP COLUMN x", "SELECT * FROM bloom_find_all(NULL::t, 'id', '{key 7}')"),
+        ("ADD COLUMN x integer", "SELECT bloom_find(NULL::t, 'id', 'key 7')"),
+        ("DROP COLUMN x", "SELECT bloom_find(NULL::t, 'id', 'key 7')"),
+        ("ALTER COLUMN at TYPE bigint", "SELECT * FROM bloom_find(NULL::u, 'id', 'key 7')"),
+    ] {
+        run(&mut client, "CREATE TABLE IF NOT EXISTS u AS SELECT * FROM t");
+        let table = if sql.contains("::u") { "u" } else { "t" };
+        // A session that knows the type of the rows takes no lock until the call does.
+        let mut reader = server.connect("altered");
+        run(&mut reader, sql);
+        run(&mut client, &format!("BEGIN; ALTER TABLE {table} {change}"));
+        let state = thread::scope(|scope| {
+            let call = scope.spawn(move || reader.batch_execute(sql).map_err(|e| state_of(&e)));
+            let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+            wait_until("the call waits for the table", || value(&mut client, waits));
+            run(&mut client, "COMMIT");
+            call.join().expect("the thread ends")
+        });
+        assert_eq!(state, Err("55000".into()), "{change}: {sql}");
+        run(&mut client, sql);
+    }
+}

@@ -96,14 +96,21 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
     let directory = index.directory()?;
     let hasher = index.hasher_of(asked_type)?;
     let mut pages = PinnedPages::new(index.pages());
-    memory::try_collect(keys.iter().map(|&key| {
-        // SAFETY: promised by the caller.
-        let hash = unsafe { hasher.hash(key) }.ok_or_else(unhashed)?;
+    // SAFETY: promised by the caller.
+    let hash_of = |&key: &Element| unsafe { hasher.hash(key) }.ok_or_else(unhashed);
+    let hashes: Vec<u64> = memory::try_collect(keys.iter().map(hash_of))?;
+    // Equal keys are looked up once.
+    let mut order: Vec<usize> = memory::collect(0..keys.len());
+    order.sort_unstable_by_key(|&i| hashes[i]);
+    let mut answers = memory::collect(keys.iter().map(|_| false));
+    for equal in order.chunk_by(|&a, &b| hashes[a] == hashes[b]) {
+        interrupt::check_for_interrupts();
         let mut may_have = false;
-        let found = directory.search(&mut pages, hash, |_| may_have = true);
+        let found = directory.search(&mut pages, hashes[equal[0]], |_| may_have = true);
         found.map_err(|failure| failure.of(relation))?;
-        Ok(may_have)
-    }))
+        equal.iter().for_each(|&i| answers[i] = may_have);
+    }
+    Ok(answers)
 }
 
 /// The hashes of which an element must have one to match a key, and the ranges that may have these. Both ascend.
