@@ -31,6 +31,7 @@
 //! | [`value`] | values of variable length, those out of line, and those that are made of others; text |
 //! | [`catalog`] | what the catalogs say about types, operators, tables and rights |
 //! | [`sql`] | statements of SQL |
+//! | [`regex`] | the automata of regular expressions |
 //! | [`query`] | a query on a table that stands for its parent |
 //! | [`storage`] | relations, their pages under locks, and changes with their WAL records |
 //! | [`method`] | what PostgreSQL and an access method exchange: builds, scans, VACUUM, plans, options |
@@ -43,6 +44,7 @@ pub mod catalog;
 pub mod memory;
 pub mod method;
 pub mod query;
+pub mod regex;
 pub mod sql;
 pub mod storage;
 pub mod value;

@@ -1672,9 +1672,11 @@ CREATE OPERATOR CLASS text_ngram_ops FOR TYPE text USING bloom_filter AS
     OPERATOR 5 ~~,
     OPERATOR 6 ~~*,
     OPERATOR 7 ^@,
+    OPERATOR 12 ~,
+    OPERATOR 13 ~*,
     FUNCTION 3 textlike(text, text);
-COMMENT ON OPERATOR CLASS text_ngram_ops USING bloom_filter IS 'LIKE, ILIKE, ^@ and = of text, by what is in it';
-COMMENT ON OPERATOR FAMILY text_ngram_ops USING bloom_filter IS 'LIKE, ILIKE, ^@ and = of text, by what is in it';
+COMMENT ON OPERATOR CLASS text_ngram_ops USING bloom_filter IS 'LIKE, ILIKE, ~, ~*, ^@ and = of text, by what is in it';
+COMMENT ON OPERATOR FAMILY text_ngram_ops USING bloom_filter IS 'LIKE, ILIKE, ~, ~*, ^@ and = of text, by what is in it';
 
 -- Over a column of filters. Keys of an index scan don't say of which type an element is: those of text do, for others the
 -- support function of the operator makes a key of the element.

@@ -31,7 +31,12 @@
 //! taken for these, nor for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here,
 //! so it is left out.
 
+mod automaton;
 mod fold;
+mod stand_in;
+
+pub use automaton::Automaton;
+pub use stand_in::StandIns;
 
 use super::{Condition, Window};
 use crate::interrupt;
@@ -93,7 +98,7 @@ fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<
 }
 
 /// The last characters of a run, for the windows that end with the last one.
-#[derive(Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Last {
     /// The last in the lowest 32 bits; 0 where there is none.
     characters: u128,
@@ -219,48 +224,25 @@ pub fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
     memory::collect(windows.flat_map(Window::hashes))
 }
 
-/// What a text must have in it, as it is written: what a pattern of any kind comes down to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Literals {
-    /// Nothing is known.
-    Unknown,
-    /// These bytes, one after the other.
-    Run(Vec<u8>),
-    /// All of these.
-    All(Vec<Literals>),
-    /// One of these. If there is none, no text matches.
-    Any(Vec<Literals>),
-}
-
-impl Literals {
-    /// What the windows of a text must be that has these in it; in any case of letters if `ignore_case`.
-    pub fn condition(&self, encoding: Encoding, ignore_case: bool) -> Condition {
-        let of = |literals: &Vec<Literals>| {
-            memory::collect(literals.iter().map(|literals| literals.condition(encoding, ignore_case)))
-        };
-        match self {
-            Literals::Unknown => Condition::Unknown,
-            Literals::Run(_) if ignore_case && encoding == Encoding::Other => Condition::Unknown,
-            Literals::Run(run) => windows_of(&[run], encoding, ignore_case),
-            Literals::All(all) => Condition::all(of(all)),
-            Literals::Any(any) => Condition::any(of(any)),
-        }
-    }
-}
-
-/// The windows of these runs, all of which a text must have: those that are characters last, since many ranges have
-/// them.
-fn windows_of(runs: &[&[u8]], encoding: Encoding, ignore_case: bool) -> Condition {
+/// The windows of these runs, all of which a text must have.
+fn windows_of<R: AsRef<[u8]>>(runs: &[R], encoding: Encoding, ignore_case: bool) -> Condition {
     let mut windows = Vec::new();
     for run in runs {
         let mut last = Last::default();
         let mut visit = |window| memory::push(&mut windows, window);
-        each_character(run, encoding, |c| match c.filter(|&c| c > 0 && (!ignore_case || fold::is_known(c))) {
+        each_character(run.as_ref(), encoding, |c| match c.filter(|&c| c > 0 && (!ignore_case || fold::is_known(c))) {
             None => last = Last::default(),
-            Some(c) if encoding == Encoding::Other => last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit),
+            Some(c) if encoding == Encoding::Other => {
+                last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit);
+            }
             Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
         });
     }
+    all_windows(windows)
+}
+
+/// All of these windows: those that are characters last, since many ranges have them.
+fn all_windows(mut windows: Vec<Window>) -> Condition {
     windows.sort_unstable_by_key(|window| (window.is_alone(), window.0));
     windows.dedup();
     let (long, alone) = windows.split_at(windows.partition_point(|window| !window.is_alone()));
@@ -273,10 +255,13 @@ pub fn having(text: &[u8], encoding: Encoding) -> Condition {
     windows_of(&[text], encoding, false)
 }
 
-/// What a text must have that is LIKE a pattern.
+/// What a text must have that is LIKE a pattern, or ILIKE if `ignore_case`.
 ///
 /// A pattern that ends in an escape character is for PostgreSQL to refuse: any row may be the one for which it does.
-pub fn like(pattern: &[u8]) -> Literals {
+pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition {
+    if ignore_case && encoding == Encoding::Other {
+        return Condition::Unknown;
+    }
     let mut runs = vec![Vec::new()];
     let mut bytes = pattern.iter();
     while let Some(&byte) = bytes.next() {
@@ -284,7 +269,7 @@ pub fn like(pattern: &[u8]) -> Literals {
             b'%' | b'_' => None,
             b'\\' => match bytes.next() {
                 Some(&escaped) => Some(escaped),
-                None => return Literals::Unknown,
+                None => return Condition::Unknown,
             },
             byte => Some(byte),
         };
@@ -294,7 +279,7 @@ pub fn like(pattern: &[u8]) -> Literals {
             None => memory::push(&mut runs, Vec::new()),
         }
     }
-    Literals::All(memory::collect(runs.into_iter().map(Literals::Run)))
+    windows_of(&runs, encoding, ignore_case)
 }
 
 #[cfg(test)]

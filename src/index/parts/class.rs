@@ -43,10 +43,14 @@ pub enum Strategy {
     HasAnyKey = 10,
     /// `?&`
     HasAllKeys = 11,
+    /// `~`
+    Regex = 12,
+    /// `~*`
+    RegexIgnoringCase = 13,
 }
 
 /// The largest number of a strategy.
-pub const MOST_STRATEGIES: i16 = Strategy::HasAllKeys as i16;
+pub const MOST_STRATEGIES: i16 = Strategy::RegexIgnoringCase as i16;
 
 impl Class {
     const ALL: [Class; 4] = [Class::Array, Class::Json, Class::Words, Class::Text];
@@ -86,6 +90,8 @@ impl Class {
                 (Strategy::Like, pg_sys::F_TEXTLIKE),
                 (Strategy::LikeIgnoringCase, pg_sys::F_TEXTICLIKE),
                 (Strategy::StartsWith, pg_sys::F_STARTS_WITH),
+                (Strategy::Regex, pg_sys::F_TEXTREGEXEQ),
+                (Strategy::RegexIgnoringCase, pg_sys::F_TEXTICREGEXEQ),
             ],
         }
     }

@@ -11,16 +11,17 @@ use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::method::scan::Key;
+use crate::pg::regex;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
 use crate::pg::value::encoding;
-use crate::pg::value::varlena::Value;
+use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::canonical::Sink;
 use pg_bloom_core::index::keys::Directory;
 use pg_bloom_core::memory;
-use pg_bloom_core::parts::text::{self, Encoding};
+use pg_bloom_core::parts::text::{self, Encoding, StandIns};
 use pg_bloom_core::parts::{self, Condition, JsonPath, Leaf};
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::{self, Datum, Oid};
 
 /// An index over parts in use.
 pub type Index<'r> = session::Index<'r, PartsColumn>;
@@ -36,6 +37,8 @@ pub struct PartsColumn {
     array: Option<ArrayColumn>,
     /// What the bytes of texts are.
     pub encoding: Encoding,
+    /// That of the column, under which the operators of the query compare.
+    collation: Oid,
 }
 
 /// A column of arrays: how one is hashed as a whole, and a member of it.
@@ -64,7 +67,7 @@ impl Kind for PartsColumn {
             _ => None,
         };
         let encoding = if encoding::is_utf8() { Encoding::Utf8 } else { Encoding::Other };
-        Ok(PartsColumn { class, array, encoding })
+        Ok(PartsColumn { class, array, encoding, collation })
     }
 }
 
@@ -133,8 +136,10 @@ impl PartsColumn {
         // SAFETY: the other side of all others is of variable length.
         let value = unsafe { Value::detoast(asked.datum) };
         let condition = match (self.class, strategy) {
-            (Class::Text, Strategy::Like) => text::like(&value).condition(self.encoding, false),
-            (Class::Text, Strategy::LikeIgnoringCase) => text::like(&value).condition(self.encoding, true),
+            (Class::Text, Strategy::Like) => text::like(&value, self.encoding, false),
+            (Class::Text, Strategy::LikeIgnoringCase) => text::like(&value, self.encoding, true),
+            (Class::Text, Strategy::Regex) => self.matching(&value, false),
+            (Class::Text, Strategy::RegexIgnoringCase) => self.matching(&value, true),
             (Class::Text, _) => text::having(&value, self.encoding),
             (Class::Words, _) => words::condition(&value),
             _ => {
@@ -146,6 +151,24 @@ impl PartsColumn {
         };
         value.free();
         Ok(condition)
+    }
+
+    /// What the windows of a text must be in which a regular expression has a match.
+    fn matching(&self, expression: &Value, ignore_case: bool) -> Condition {
+        let stand_ins = match self.encoding {
+            Encoding::Utf8 => StandIns::new(expression, ignore_case),
+            Encoding::Other => None,
+        };
+        let replaced = stand_ins.as_ref().map(|stand_ins| PgBuffer::copy_of(&stand_ins.pattern).into_datum());
+        let pointer = replaced.map_or(expression.pointer(), |datum| datum.cast_mut_ptr());
+        // SAFETY: either is a text in the memory of the call.
+        let Some(mut automaton) = (unsafe { regex::automaton(pointer, ignore_case, self.collation) }) else {
+            return Condition::Unknown;
+        };
+        if let Some(stand_ins) = &stand_ins {
+            automaton.colors.iter_mut().flatten().flatten().for_each(|c| *c = stand_ins.original(*c));
+        }
+        automaton.condition(self.encoding)
     }
 }
 

@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 pub mod raw {
     use pgrx::pg_sys::{
         Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, HeapTuple, List, Node, Oid,
-        ParseState, PlannerInfo, QueryDesc, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot,
+        ParseState, PlannerInfo, QueryDesc, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot, varlena,
     };
-    use std::ffi::{c_char, c_int, c_long};
+    use std::ffi::{c_char, c_int, c_long, c_void};
 
     /// An argument of an operator.
     type Arg = *mut Node;
@@ -92,6 +92,9 @@ pub mod raw {
         pub fn ExecutorFinish(query: *mut QueryDesc);
         /// Frees what it took.
         pub fn ExecutorEnd(query: *mut QueryDesc);
+        /// Compiles a regular expression, or finds it among those that were, for which it must be whole and
+        /// uncompressed.
+        pub fn RE_compile_and_cache(expression: *mut varlena, flags: c_int, collation: Oid) -> *mut c_void;
         /// Prepares a statement.
         pub fn SPI_prepare_cursor(sql: *const c_char, count: c_int, types: *mut Oid, options: c_int) -> SPIPlanPtr;
     }

@@ -163,7 +163,7 @@ pub fn fold(c: u32, mut visit: impl FnMut(u32)) {
 
 /// Whether a character is in one of the large areas without letters that have case.
 #[inline(always)]
-const fn is_without_case(c: u32) -> bool {
+pub const fn is_without_case(c: u32) -> bool {
     matches!(c, 0x2E80..0xA640 | 0xAC00..0xFF00 | 0x1F000..)
 }
 

@@ -33,7 +33,7 @@ fn hashes(condition: &Condition) -> BTreeSet<String> {
 
 /// What a text must have that is LIKE a pattern.
 fn like_condition(pattern: &str) -> Condition {
-    like(pattern.as_bytes()).condition(Encoding::Utf8, false)
+    like(pattern.as_bytes(), Encoding::Utf8, false)
 }
 
 /// Whether a text with these windows may match.
@@ -136,7 +136,7 @@ fn runs_end_at_wildcards_and_escapes_are_understood() {
 
 #[test]
 fn runs_of_ilike_end_at_what_locales_may_disagree_about() {
-    let ilike = |pattern: &str| like(pattern.as_bytes()).condition(Encoding::Utf8, true);
+    let ilike = |pattern: &str| like(pattern.as_bytes(), Encoding::Utf8, true);
     assert_eq!(ilike("%ABCD%"), ilike("abcd"));
     assert_eq!(ilike("%ПРИВЕТ%"), ilike("привет"));
     assert_eq!(ilike("%ΟΔΟΣ%"), ilike("οδος"));
@@ -144,20 +144,138 @@ fn runs_of_ilike_end_at_what_locales_may_disagree_about() {
     assert_eq!(ilike("%漢字%"), like_condition("漢字"));
     assert_eq!(hashes(&ilike("abcd\u{278}efgh")), hashes(&ilike("abcd%efgh")));
     assert!(ilike("ab\u{378}cd\u{278}").is_unknown());
-    assert!(like(b"abcd").condition(Encoding::Other, true).is_unknown());
-    assert!(!like(b"abcd").condition(Encoding::Other, false).is_unknown());
+    assert!(like(b"abcd", Encoding::Other, true).is_unknown());
+    assert!(!like(b"abcd", Encoding::Other, false).is_unknown());
+}
+
+/// An automaton for a list of steps between neighbouring states, each one of some texts, after any characters.
+fn automaton(steps: &[&[&str]]) -> Automaton {
+    let mut automaton = Automaton { arcs: vec![Vec::new()], ..Automaton::default() };
+    let color = |automaton: &mut Automaton, c: char| {
+        automaton.colors.push(Some(vec![c.into()]));
+        automaton.colors.len() - 1
+    };
+    automaton.colors.push(None);
+    automaton.arcs[0].push((0, 0));
+    for c in "abcdefxy".chars() {
+        let color = color(&mut automaton, c);
+        automaton.arcs[0].push((color, 0));
+    }
+    let mut from = 0;
+    for texts in steps {
+        let to = automaton.arcs.len();
+        automaton.arcs.push(Vec::new());
+        for text in *texts {
+            let (mut at, count) = (from, text.chars().count());
+            for (i, c) in text.chars().enumerate() {
+                let color = color(&mut automaton, c);
+                let next = if i + 1 == count { to } else { automaton.arcs.len() };
+                if next != to {
+                    automaton.arcs.push(Vec::new());
+                }
+                automaton.arcs[at].push((color, next));
+                at = next;
+            }
+        }
+        from = to;
+    }
+    automaton.last = from;
+    automaton
 }
 
 #[test]
-fn literals_are_joined() {
-    let run = |text: &str| Literals::Run(text.into());
-    let condition = |literals: &Literals| literals.condition(Encoding::Utf8, false);
-    let either = Literals::Any(vec![run("abcd"), run("efgh")]);
-    let Condition::Any(of) = condition(&either) else { panic!("one of two") };
-    assert_eq!(of, [condition(&run("abcd")), condition(&run("efgh"))]);
-    assert!(condition(&Literals::Any(vec![run("abcd"), run("e")])).is_unknown());
-    assert_eq!(condition(&Literals::All(vec![run("abcd"), Literals::Unknown])), condition(&run("abcd")));
-    assert_eq!(condition(&Literals::Any(Vec::new())), Condition::NONE);
+fn a_match_of_an_automaton_has_windows_of_each_cut() {
+    let condition = |steps: &[&[&str]]| automaton(steps).condition(Encoding::Utf8);
+    assert_eq!(condition(&[&["abcdef"]]), like_condition("abcdef"));
+    assert_eq!(condition(&[&["abCDef"]]), like_condition("abcdef"));
+    assert_eq!(condition(&[&["漢字", "漢字"]]), like_condition("漢字"));
+    assert_eq!(
+        hashes(&condition(&[&["ab"], &["cd", "xy"], &["ef"]])),
+        hashes(&Condition::all([
+            Condition::any([like_condition("abcd"), like_condition("abxy")]),
+            Condition::any([like_condition("bcde"), like_condition("bxye")]),
+            Condition::any([like_condition("cdef"), like_condition("xyef")]),
+        ]))
+    );
+    assert!(condition(&[&["abc"]]).is_unknown());
+    assert!(condition(&[&["abcdef", "ab"]]).is_unknown());
+    assert!(
+        Automaton { arcs: vec![Vec::new(); 2], last: 1, ..Automaton::default() }.condition(Encoding::Utf8).is_unknown()
+    );
+}
+
+/// Numbers below `n`, from a seed.
+fn below(seed: &mut u64, n: usize) -> usize {
+    *seed = crate::hash::seeded(&seed.to_le_bytes(), 1);
+    (*seed % n as u64) as usize
+}
+
+#[test]
+fn texts_that_random_automata_match_are_found() {
+    const CHARACTERS: [&str; 7] = ["a", "bB", "c", "dDeé", "漢", "字", "İiIı"];
+    let (mut told, mut seed) = (0, 7);
+    for _ in 0..4000 {
+        let states = 3 + below(&mut seed, 9);
+        let mut colors: Vec<_> = CHARACTERS.iter().map(|of| Some(of.chars().map(u32::from).collect())).collect();
+        colors.push(None);
+        let mut arcs = vec![Vec::new(); states];
+        for state in 0..states - 1 {
+            for _ in 0..1 + below(&mut seed, 2) {
+                let to = if below(&mut seed, 3) > 0 { state + 1 } else { below(&mut seed, states) };
+                arcs[state].push((below(&mut seed, 15) % 8, to));
+            }
+            if below(&mut seed, 4) == 0 {
+                arcs[state].push((7, state));
+            }
+        }
+        let automaton = Automaton { arcs, colors, initial: 0, last: states - 1 };
+        let condition = automaton.condition(Encoding::Utf8);
+        told += usize::from(!condition.is_unknown());
+        // A walk through it, with something before and behind.
+        let (mut text, mut state) = (String::from("ab"), 0);
+        for _ in 0..60 {
+            if state == automaton.last {
+                assert!(may_match(&(text.clone() + "xab"), &condition), "{text}: {automaton:?} {condition:?}");
+                break;
+            }
+            let (color, to) = automaton.arcs[state][below(&mut seed, automaton.arcs[state].len())];
+            let of: Vec<char> = CHARACTERS.get(color).unwrap_or(&"a漢xyz").chars().collect();
+            text.push(of[below(&mut seed, of.len())]);
+            state = to;
+        }
+    }
+    assert!(told > 1000, "{told}");
+}
+
+#[test]
+fn letters_stand_in_for_characters_that_are_only_compared() {
+    let of = |pattern: &str, ignore_case| StandIns::new(pattern.as_bytes(), ignore_case);
+    let stand_ins = of(r"漢字+(か|漢)é\\ [a-z]\d", true).expect("they are only compared");
+    assert_eq!(stand_ins.pattern, "\u{780}\u{781}+(\u{782}|\u{780})é\\\\ [a-z]\\d".as_bytes());
+    assert_eq!(
+        ['\u{780}', '\u{782}', '\u{783}', 'a'].map(|c| stand_ins.original(c.into())),
+        ['漢', 'か', '\u{783}', 'a'].map(u32::from)
+    );
+    for refused in [
+        "abc",
+        "é",
+        "[一-龥]",
+        r"漢\w",
+        r"漢\y",
+        r"\漢",
+        "(?x)漢 字",
+        "***=漢",
+        "[[:alpha:]]漢",
+        "漢\u{781}",
+        r"。\d",
+        "[é-漢]",
+    ] {
+        assert!(of(refused, false).is_none(), "{refused}");
+    }
+    assert!(of("Ａ", false).is_some());
+    assert!(of("Ａ", true).is_none());
+    let many: String = (0..39).map(|i| char::from_u32(0x4E00 + i).expect("one of Han")).collect();
+    assert!(of(&many, false).is_none());
 }
 
 #[test]
