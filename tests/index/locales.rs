@@ -75,7 +75,7 @@ fn ilike_finds_what_each_locale_does() {
 fn may_match(text: &str, pattern: &str) -> bool {
     let mut has = BTreeSet::new();
     each_window(text.as_bytes(), Encoding::Utf8, |window| has.extend(window.hashes()));
-    let condition = like(pattern.as_bytes()).condition(Encoding::Utf8, true);
+    let condition = like(pattern.as_bytes(), Encoding::Utf8, true);
     condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash)))) == Ok(1)
 }
 

@@ -28,8 +28,8 @@ struct Trial {
     letters: &'static [&'static str],
 }
 
-const LETTERS: [&str; 17] =
-    ["a", "b", "A", "B", "c", "1", "2", "3", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}"];
+const LETTERS: [&str; 19] =
+    ["a", "b", "A", "B", "c", "1", "2", "3", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}", "漢", "字"];
 const WORDS: [&str; 12] = ["ab", "ba", "cat", "Dog", "x", "y", "z", "elk", "emu", "fox", "gnu", "hen"];
 
 fn text(random: &mut Random, letters: &[&str], most: usize) -> String {
@@ -69,8 +69,41 @@ fn text_question(random: &mut Random, operator: &str, document: &str) -> String 
             let pattern = pattern(random, document);
             swap_case(random, &pattern)
         }
+        "~" => regex(random, document),
+        "~*" => {
+            let document = swap_case(random, document);
+            regex(random, &document)
+        }
         _ => pattern(random, document),
     }
+}
+
+/// A regular expression that a text matches, or nearly so.
+fn regex(random: &mut Random, of: &str) -> String {
+    let start = random.below(4);
+    let mut regex = (*random.pick(&["", "", "", "", "^", r"\y", "(?i)", "(?x)", "(?n)^"])).to_owned();
+    for c in of.chars().skip(start).take(4 + random.below(9)) {
+        let c = if c.is_ascii_alphanumeric() || !c.is_ascii() { c.to_string() } else { format!(r"\{c}") };
+        let other = random.pick(&["a", "b", "1", "é", "漢"]);
+        regex += &match random.below(24) {
+            0 => ".".to_owned(),
+            1 => ".*".to_owned(),
+            2 => (*other).to_owned(),
+            3 => format!("({c}|{other})"),
+            4 => format!("[{c}{other}]"),
+            5 => format!("[^{other}]"),
+            6 => format!("{c}?"),
+            7 => format!("{c}+?"),
+            8 => format!("({c}{other}|{c})"),
+            9 => format!("{c}(?={other}|.|$)"),
+            10 => format!("(?:{other}{{0,2}}){c}"),
+            11 => format!(r"(?:\w|\W){c}"),
+            12 => format!(r"({c})\1?"),
+            13 => "[a-z]?".to_owned(),
+            _ => c,
+        };
+    }
+    regex + *random.pick(&["", "", "", "$", ".*", "|nothing", r"\d?"])
 }
 
 fn members(random: &mut Random, letters: &[&str], most: usize) -> Vec<String> {
@@ -169,7 +202,7 @@ const TRIALS: [Trial; 5] = [
         name: "texts",
         class: "text_ngram_ops",
         sql_type: "text",
-        operators: &[("LIKE", "text"), ("ILIKE", "text"), ("=", "text"), ("^@", "text")],
+        operators: &[("LIKE", "text"), ("ILIKE", "text"), ("=", "text"), ("^@", "text"), ("~", "text"), ("~*", "text")],
         document: |random, letters| text(random, letters, 14),
         question: text_question,
         letters: &LETTERS,
@@ -297,6 +330,7 @@ fn conditions_together_find_what_a_scan_does() {
     let patterns = "'{%ab%,_a\\\\%%,%nobody%,ba%}'::text[]";
     for (sql, index) in [
         (format!("SELECT id::text FROM texts WHERE d LIKE ANY ({patterns}) ORDER BY id"), "texts_d"),
+        ("SELECT id::text FROM texts WHERE d ~ ANY (ARRAY['ab(a|1)é?', '漢字']) ORDER BY id".to_owned(), "texts_d"),
         (format!("SELECT id::text FROM texts WHERE d ILIKE ANY ({patterns}) ORDER BY id"), "texts_d"),
         (
             "SELECT id::text FROM documents WHERE d @> ANY (ARRAY['1', '{\"a\":1}', NULL]::jsonb[]) ORDER BY id".into(),

@@ -41,6 +41,11 @@ SELECT condition, finds(condition) FROM unnest(ARRAY[
     $$body LIKE '%nïco%'$$, $$body LIKE ''$$, $$body LIKE NULL$$,
     $$body LIKE '%request%'$$, $$body LIKE '%x_yz_%'$$]) AS condition;
 SELECT condition, finds(condition) FROM unnest(ARRAY[
+    $$body ~ 'c4ca4238a0b9'$$, $$body ~ '^request (c4ca42|c81e72).*done$'$$, $$body ~ 'nowhere|nobody'$$, $$body ~ 'C4CA4238'$$,
+    $$body ~* 'C4CA4238'$$, $$body ~ 'c4ca\d{4}a'$$, $$body SIMILAR TO '%(c4ca4238|c81e728d)%'$$, $$body ~ 'nïco'$$,
+    $$body ~ ANY ('{c4ca4238,c81e728d}')$$, $$body ~ 'request'$$, $$body ~ 'x.'$$, $$body ~ ''$$, $$body ~ NULL$$]) AS condition;
+SELECT * FROM failure($$SELECT id FROM notes WHERE body ~ '(c4ca4238'$$);
+SELECT condition, finds(condition) FROM unnest(ARRAY[
     $$tags @> '{4711}'$$, $$tags @> '{4711,0}'$$, $$tags @> '{4711,5}'$$, $$tags @> '{4711,NULL}'$$, $$tags && '{4711,4712,-7}'$$,
     $$tags && '{}'$$, $$tags @> '{}' AND id < 0$$, $$tags = '{4711,0,NULL}'$$, $$tags = '{}'$$, $$tags = '{NULL}'$$,
     $$tags @> '{{8000}}'$$, $$tags @> '{9000,7000}'$$, $$tags = '{7000,8000,9000,1}'$$, $$tags @> '{99999}'$$, $$tags @> NULL$$]) AS condition;
