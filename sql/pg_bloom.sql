@@ -1746,7 +1746,8 @@ CREATE FUNCTION bloom_index_info(
     OUT slots bigint,
     OUT always_probed bigint,
     OUT keys_per_row double precision,
-    OUT keys_per_range double precision
+    OUT keys_per_range double precision,
+    OUT ranges_per_page integer
 )
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION bloom_index_info(regclass) IS 'what an index USING bloom_filter was made for, and what it holds';

@@ -63,6 +63,7 @@ fn options(rows: u64) -> Options {
         size: PageSize::DEFAULT,
         fpr: None,
         pages_per_range: PAGES_PER_RANGE as u32,
+        split: None,
         table_pages: rows.div_ceil(ROWS_PER_PAGE) as u32,
         guess: PER_RANGE as u32,
         is_flat: false,

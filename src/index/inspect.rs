@@ -21,7 +21,7 @@ fn check(call: &Call) -> Outcome {
     Ok(Some(Datum::from((kinds::of(named.index()).check)(&named)?)))
 }
 
-fn columns(named: &Named, info: &Info) -> [Column; 17] {
+fn columns(named: &Named, info: &Info) -> [Column; 18] {
     let count = |number: Option<u64>| number.map_or(Column::Null, |number| Column::I64(number.cast_signed()));
     let integer = |number: Option<i64>| number.map_or(Column::Null, Column::I64);
     let real = |number: Option<f64>| number.map_or(Column::Null, Column::F64);
@@ -43,6 +43,7 @@ fn columns(named: &Named, info: &Info) -> [Column; 17] {
         integer(info.always_probed),
         real(info.keys_per_row),
         real(info.keys_per_range),
+        info.ranges_per_page.map_or(Column::Null, |ranges| Column::I32(ranges.into())),
     ]
 }
 

@@ -56,6 +56,8 @@ pub struct Info {
     pub table_pages: u64,
     /// Heap pages of a range.
     pub pages_per_range: Option<u32>,
+    /// Ranges of a page, where pages are split.
+    pub ranges_per_page: Option<u16>,
     /// Ranges that have elements.
     pub ranges: Option<u64>,
     /// Levels of filters.

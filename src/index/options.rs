@@ -101,6 +101,11 @@ pub fn are_given(index: Relation) -> bool {
     index.options::<Stored>().is_some()
 }
 
+/// Whether it is said how many pages of a table the ranges of an index have.
+pub fn are_pages_given(index: Relation) -> bool {
+    index.options::<Stored>().is_some_and(|stored| stored.pages_per_range != NO_PAGES)
+}
+
 /// The options of an index whose operator class allows a rate of at most `most`. ALTER INDEX SET can't know that.
 ///
 /// # Errors

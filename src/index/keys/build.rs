@@ -68,12 +68,15 @@ impl Gather for Elements {
 
 /// A build under way.
 struct Building<'r, G> {
-    pages_per_range: u32,
+    options: Options,
     build: Build,
     index: NewIndex<'r>,
     /// The range that rows come from, and its keys.
     range: u32,
     gathered: G,
+    /// Where pages are split, the keys of the rows of a page with their ranges, in the order of their lines: those of
+    /// HOT chains come in that of their last ones.
+    of_page: (u32, Vec<(u32, Vec<u64>)>),
     rows: u64,
     /// Keys of all rows.
     keys: u64,
@@ -97,12 +100,13 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
 /// Those of gathering; 22023 for an invalid rate; 54000 for too many pages.
 pub fn build_of<G: Gather>(wanted: &Wanted<'_>, options: Options, gathered: G) -> Result<Built> {
     let mut building = Building {
-        pages_per_range: options.pages_per_range,
+        options,
         // Those of half of the memory, since tiles need memory too.
         build: Build::new(options, table::maintenance_memory() / 2 / size_of::<u64>())?,
         index: NewIndex::begin(wanted.index)?,
         range: 0,
         gathered,
+        of_page: (0, Vec::new()),
         rows: 0,
         keys: 0,
         given: wanted.is_concurrent().then(Given::new),
@@ -119,20 +123,47 @@ pub fn build_of<G: Gather>(wanted: &Wanted<'_>, options: Options, gathered: G) -
 impl<G: Gather> Building<'_, G> {
     fn add(&mut self, row: Row) -> Result<()> {
         let Some(value) = row.value else { return Ok(()) };
-        let range = row.page / self.pages_per_range;
+        let id = RowId { page: row.page, line: row.line };
+        let is_split = self.options.split.is_some();
+        let range = self.options.range_of(if is_split { RowId { line: 1, ..id } } else { id });
         if range < self.range {
             return Err(out_of_order());
         }
+        if is_split && row.page != self.of_page.0 {
+            self.end_page()?;
+            self.of_page.0 = row.page;
+        }
+        self.end_ranges_before(range)?;
+        // SAFETY: the value is that of the index's column.
+        self.keys += unsafe { self.gathered.add(value)? } as u64;
+        if is_split {
+            memory::push(&mut self.of_page.1, (self.options.range_of(id), self.gathered.take()));
+        }
+        self.rows += 1;
+        if let Some(given) = &mut self.given {
+            given.add(id);
+        }
+        interrupt::check_for_interrupts();
+        Ok(())
+    }
+
+    /// Writes the ranges of a page that is split, as far as they have rows.
+    fn end_page(&mut self) -> Result<()> {
+        let mut of_page = std::mem::take(&mut self.of_page.1);
+        of_page.sort_by_key(|(range, _)| *range);
+        for rows in of_page.chunk_by(|a, b| a.0 == b.0) {
+            self.end_ranges_before(rows[0].0)?;
+            let hashes: Vec<u64> = memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
+            self.build.range(&mut self.index, &hashes)?;
+            self.range += 1;
+        }
+        Ok(())
+    }
+
+    fn end_ranges_before(&mut self, range: u32) -> Result<()> {
         while self.range < range {
             self.end_range()?;
         }
-        // SAFETY: the value is that of the index's column.
-        self.keys += unsafe { self.gathered.add(value)? } as u64;
-        self.rows += 1;
-        if let Some(given) = &mut self.given {
-            given.add(RowId { page: row.page, line: row.line });
-        }
-        interrupt::check_for_interrupts();
         Ok(())
     }
 
@@ -144,6 +175,7 @@ impl<G: Gather> Building<'_, G> {
 
     /// Writes what is left. Returns how many rows the index has.
     fn finish(mut self) -> Result<u64> {
+        self.end_page()?;
         if !self.gathered.is_empty() {
             self.end_range()?;
         }
@@ -168,7 +200,7 @@ fn core_options(index: Relation, table: Relation) -> Result<Options> {
     let rows_per_page = (PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)).max(1);
     let guess = rows_per_page.saturating_mul(pages_per_range);
     let table_pages = table.pages();
-    Ok(Options { size: PAGE_SIZE, fpr: options.fpr, pages_per_range, table_pages, guess, is_flat: false })
+    Ok(Options { size: PAGE_SIZE, fpr: options.fpr, pages_per_range, split: None, table_pages, guess, is_flat: false })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.

@@ -12,6 +12,7 @@ use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::method::table::{Latest, scan_for_check};
 use pg_bloom_core::index::keys::{Directory, Pages};
+use pg_bloom_core::index::page::RowId;
 
 /// Looks for every row. Returns how many there are.
 ///
@@ -31,7 +32,7 @@ pub fn check(named: &Named) -> Result<i64> {
         let Some(datum) = row.value else { return Ok(()) };
         // SAFETY: the value is that of the index's column.
         let hash = unsafe { index.column().hasher.hash(Element { datum }) }.ok_or_else(unhashed)?;
-        let mut is_found = has(&index, &directory, row.page, hash)?;
+        let mut is_found = has(&index, &directory, RowId { page: row.page, line: row.line }, hash)?;
         if let Some(filter) = &filter {
             if page != Some(row.page) {
                 (page, found) = (Some(row.page), filter.rows_of(row.page));
@@ -49,13 +50,12 @@ pub fn check(named: &Named) -> Result<i64> {
     Ok(count)
 }
 
-/// Whether a row with this hash on this page of the table would be looked for there.
+/// Whether a row with this hash would be looked for where it is.
 ///
 /// # Errors
 /// XX002 for damage.
-pub fn has<K: Kind>(index: &session::Index<K>, directory: &Directory, table_page: u32, hash: u64) -> Result<bool> {
-    let range = table_page / directory.options.pages_per_range;
-    let Some(places) = directory.places(range, hash) else { return Ok(false) };
+pub fn has<K: Kind>(index: &session::Index<K>, directory: &Directory, row: RowId, hash: u64) -> Result<bool> {
+    let Some(places) = directory.places(directory.options.range_of(row), hash) else { return Ok(false) };
     for mark in places.marks() {
         let is_set = index.pages().with(mark.page(), |page| mark.is_set(page));
         let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation))?;

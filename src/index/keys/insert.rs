@@ -44,7 +44,7 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
 /// As [`insert`].
 pub fn add<K: Kind<Directory = Directory>>(index: &session::Index<K>, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
-    let range = row.page / directory.options.pages_per_range;
+    let range = directory.options.range_of(row);
     let key = |hash| Known { index: index.number(), range, hash };
     let new = KNOWN.with_borrow(|known| memory::collect(hashes.iter().copied().filter(|&hash| !known.has(&key(hash)))));
     for hashes in new.chunks(AT_ONCE) {

@@ -16,10 +16,11 @@ pub fn info<K: Kind<Directory = Directory>>(named: &Named) -> Result<Info> {
     let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
     let options = directory.options;
     let expected = directory.expectation();
-    let room = directory.end_slot(Level::Zero) * u64::from(options.pages_per_range);
+    let room = directory.end_slot(Level::Zero) as f64 * options.mean_pages();
     Ok(Info {
-        table_pages: room.min(u64::from(named.table().pages())),
+        table_pages: (room as u64).min(u64::from(named.table().pages())),
         pages_per_range: Some(options.pages_per_range),
+        ranges_per_page: options.split.map(|split| split.ranges),
         ranges: Some(survey.ranges),
         levels: Level::ALL.into_iter().filter(|&level| directory.tiles(level) > 0).count().max(1) as i32,
         rows_built: directory.chain.rows_built,

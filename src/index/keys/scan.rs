@@ -43,10 +43,9 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let table = table::of_index(relation);
     let table = table.relation();
     let end = u64::from(table.pages());
-    let pages_per_range = u64::from(directory.options.pages_per_range);
     let pages_of = |range: u32| {
-        let first = u64::from(range) * pages_per_range;
-        (first..(first + pages_per_range).min(end)).map(|page| page as u32)
+        let pages = directory.options.pages_of(range);
+        (pages.start..pages.end.min(end)).map(|page| page as u32)
     };
     match HeapFilter::new(&index, table) {
         Some(filter) => add_rows(&filter, table, &ranges, pages_of, &hashes_of_keys, rows),

@@ -3,6 +3,7 @@
 use super::class::Class;
 use super::column::PartsColumn;
 use super::gather::Gathered;
+use super::sample;
 use crate::index::keys::{build_of, check_type_of_column};
 use crate::index::new_index::{meta_page, write_empty};
 use crate::index::options;
@@ -28,7 +29,10 @@ const OTHERS: (f64, u32) = (0.003, 8);
 /// 0A000 for a column that can't be in an index; 22023 for an invalid rate; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let column = column_of_new(wanted.index)?;
-    let options = core_options(&column, wanted.index, wanted.table.pages())?;
+    let mut options = core_options(&column, wanted.index, wanted.table.pages())?;
+    if column.class == Class::Text && !options::are_pages_given(wanted.index) {
+        options.split = sample::split(wanted.index, wanted.table);
+    }
     build_of(wanted, options, Gathered::new(&column))
 }
 
@@ -50,7 +54,7 @@ fn core_options(column: &PartsColumn, index: Relation, table_pages: u32) -> Resu
     let fpr = options.fpr.unwrap_or(fpr);
     let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
     let guess = pages_per_range * (PAGE_BYTES as u32 / BYTES_PER_PART);
-    Ok(Options { size: PAGE_SIZE, fpr: Some(fpr), pages_per_range, table_pages, guess, is_flat })
+    Ok(Options { size: PAGE_SIZE, fpr: Some(fpr), pages_per_range, split: None, table_pages, guess, is_flat })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.

@@ -6,6 +6,7 @@ use crate::index::opened::Named;
 use crate::index::page::missed;
 use crate::pg::call::error::Result;
 use crate::pg::method::table::{Latest, scan_for_check};
+use pg_bloom_core::index::page::RowId;
 
 /// Looks for every row. Returns how many there are.
 ///
@@ -25,10 +26,11 @@ pub fn check(named: &Named) -> Result<i64> {
         // SAFETY: the value is that of the index's column.
         unsafe {
             index.kind().each_part(value, |hash| {
-                let range = row.page / directory.options.pages_per_range;
+                let id = RowId { page: row.page, line: row.line };
+                let range = directory.options.range_of(id);
                 let key = Known { index: index.number(), range, hash };
                 if matches!(result, Ok(true)) && !found.has(&key) {
-                    result = has(&index, &directory, row.page, hash);
+                    result = has(&index, &directory, id, hash);
                     found.add(key);
                 }
             })?;

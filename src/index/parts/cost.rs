@@ -43,10 +43,12 @@ pub fn estimate(planned: &Planned) -> Cost {
     }
     let matches = planned.selectivity * rows;
     let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches) }.max(1.0);
-    let (pages_per_range, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
-    let pages_read = (ranges * pages_per_range).clamp(1.0, pages);
+    let (mean_pages, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
+    // A range that is a part of a page is on one page.
+    let pages_read = (ranges * mean_pages.max(1.0)).clamp(1.0, pages);
+    let rows_read = (ranges * mean_pages).clamp(mean_pages.min(1.0), pages) * rows / pages;
     let fetched = planned.index_pages_read(lookups, planned.loops);
-    let rows_read = (pages_read * rows / pages).max(matches.min(rows));
+    let rows_read = rows_read.max(matches.min(rows));
     // PostgreSQL compares indexes for one condition by their own costs. What an exact one would not read is a part of
     // these: pages without a match, at the price that PostgreSQL has for a page of so many, and their rows.
     let (given, pages_given) = (matches.min(rows_read), matches.min(pages_read));
@@ -60,15 +62,15 @@ pub fn estimate(planned: &Planned) -> Cost {
     cost_of_rows(planned, startup, total, given, pages_given)
 }
 
-/// Pages per range, and what a lookup reads. A damaged index must not keep the table's queries from being planned: the
+/// Pages that a range has, or a part of one, and what a lookup reads. A damaged index must not keep the table's queries from being planned: the
 /// scan says what is wrong.
 fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, matches: f64) -> (f64, Expected) {
     let directory = index.and_then(|index| index.directory().ok());
     let Some((index, directory)) = index.zip(directory) else {
         return (8.0, Expected { ranges: pages / 8.0 * TYPICAL + matches, pages: TYPICAL_HASHES });
     };
-    let pages_per_range = f64::from(directory.options.pages_per_range);
-    let all = (pages / pages_per_range).ceil();
+    let mean_pages = directory.options.mean_pages();
+    let all = (pages / mean_pages).ceil();
     let tiles = f64::from(directory.always_probed());
     let sampled = condition.and_then(|condition| {
         let ranges = directory.ranges_expected(&mut index.pages(), &condition, SAMPLE).ok()?;
@@ -83,7 +85,7 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
             (Probes { in_vain: TYPICAL_HASHES, more: 0.0 }, matches + all * in_vain)
         }
     };
-    (pages_per_range, Expected { ranges: ranges.min(all), pages: tiles * probes.in_vain + ranges * probes.more })
+    (mean_pages, Expected { ranges: ranges.min(all), pages: tiles * probes.in_vain + ranges * probes.more })
 }
 
 /// Pages of a tile that are probed for a condition.

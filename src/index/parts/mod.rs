@@ -9,6 +9,7 @@
 //! | `column` | the indexed column: the parts of a value, the condition of a lookup |
 //! | `words` | the words of a tsvector, the condition of a tsquery |
 //! | `gather` | the distinct parts of many rows |
+//! | `sample` | how much text the pages of a table stand for |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY |
 //! | `scan` | lookups |
@@ -22,6 +23,7 @@ mod column;
 mod cost;
 mod gather;
 mod insert;
+mod sample;
 mod scan;
 mod words;
 

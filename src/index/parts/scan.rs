@@ -36,10 +36,17 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     found.map_err(|failure| failure.of(relation))?;
     if !ranges.is_empty() {
         let end = u64::from(table::of_index(relation).relation().pages());
-        let pages_per_range = u64::from(directory.options.pages_per_range);
         for range in ranges {
-            let first = u64::from(range) * pages_per_range;
-            add_pages(first..(first + pages_per_range).min(end), rows);
+            let pages = directory.options.pages_of(range);
+            match directory.options.lines_of(range) {
+                // A line without a row is skipped by PostgreSQL.
+                Some(lines) if pages.start < end => {
+                    lines.take_while(|&line| rows.add(pages.start as u32, line, true)).for_each(drop)
+                }
+                Some(_) => {}
+                None => add_pages(pages.start..pages.end.min(end), rows),
+            }
+            interrupt::check_for_interrupts();
         }
     }
     Ok(())

@@ -27,6 +27,15 @@ pub unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
     }
 }
 
+/// Bytes of a value once it is whole, which is not fetched for that.
+///
+/// # Safety
+/// The datum must be of a type of variable length.
+pub unsafe fn whole_bytes(datum: pg_sys::Datum) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { pg_sys::toast_raw_datum_size(datum) }
+}
+
 /// Whether a value out of line is compressed: slices of it cost as much as all before them.
 pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
     /// Bits of the size; the others say how it is compressed.

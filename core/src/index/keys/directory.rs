@@ -18,6 +18,7 @@
 //! between them. The metapage has room for 403.
 
 use super::level::{Level, RANGES_ALONE, TILES_ALONE};
+use super::split::Split;
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::Chain;
@@ -30,8 +31,10 @@ pub struct Options {
     pub size: PageSize,
     /// The share of ranges that a lookup of an absent key may find; `None` if it follows the size of the table.
     pub fpr: Option<f64>,
-    /// Heap pages of a range, at least one.
+    /// Heap pages of a range, at least one; one if pages are split.
     pub pages_per_range: u32,
+    /// How pages are split among ranges, if they are.
+    pub split: Option<Split>,
     /// Heap pages of the table when the index was built.
     pub table_pages: u32,
     /// How many distinct elements a range is assumed to have while there are none.

@@ -10,6 +10,8 @@
 //! 64  pages of the table u32  at the build
 //! 68  levels             u16  1, or 0: more when they are needed
 //! 70  keys per row       u16  in the mean, by the build; 0: one
+//! 72  lines per range    u16  where pages are split, else 0
+//! 74  ranges per page    u16  the same
 //! ```
 //!
 //! A record is a run of 20 bytes.
@@ -18,12 +20,13 @@ use super::directory::{Directory, Options, Run};
 use super::level::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE};
 use super::most::Most;
 use super::rate::check_fpr;
+use super::split::{MAX_RANGES_PER_PAGE, Split};
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error;
 use crate::index::chain::{Chain, Form, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, require};
 
-const FORM: Form = Form { magic: *b"bfix", fields: 32 };
+const FORM: Form = Form { magic: *b"bfix", fields: 36 };
 const RUN_BYTES: usize = 20;
 /// Bytes of the heap that an element is expected for at least.
 const LEAST_BYTES: u64 = 20;
@@ -37,6 +40,13 @@ pub(super) const fn open_runs(size: PageSize) -> usize {
 
 fn field(field: &'static str, found: impl Into<u64>) -> Damage {
     Damage::field(META_PAGE, field, found)
+}
+
+/// The split of these numbers.
+fn split_of(lines: u16, ranges: u16) -> Result<Option<Split>, Damage> {
+    require(ranges == 0 || (2..=MAX_RANGES_PER_PAGE).contains(&ranges), || field("ranges per page", ranges))?;
+    require((lines == 0) == (ranges == 0), || field("lines per range", lines))?;
+    Ok((ranges > 0).then_some(Split { lines, ranges }))
 }
 
 /// The run of a record, not compared with others yet.
@@ -96,15 +106,19 @@ impl Directory {
         let rate = f64::from_bits(bytes.u64());
         let (pages_per_range, guess, covered) = (bytes.u32(), bytes.u32(), [bytes.u32(), bytes.u32()]);
         let (table_pages, levels, keys_per_row) = (bytes.u32(), bytes.u16(), bytes.u16());
+        let split = split_of(bytes.u16(), bytes.u16())?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
         require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
         let is_possible = (1..=MAX_PAGES_PER_RANGE).contains(&pages_per_range);
-        require(is_possible, || field("pages per range", pages_per_range))?;
+        require(is_possible && (split.is_none() || pages_per_range == 1), || {
+            field("pages per range", pages_per_range)
+        })?;
         let most = u64::from(pages_per_range) * size.bytes() as u64 / LEAST_BYTES;
         require(u64::from(guess) <= most, || field("elements per range", guess))?;
         require(levels <= 1, || field("levels", levels))?;
         let is_flat = levels == 1;
-        let mut directory = Directory::empty(Options { size, fpr, pages_per_range, table_pages, guess, is_flat });
+        let options = Options { size, fpr, pages_per_range, split, table_pages, guess, is_flat };
+        let mut directory = Directory::empty(options);
         directory.keys_per_row = keys_per_row;
         directory.chain = stored.chain;
         directory.covered_from = covered.map(|first| (first != NONE_COVERED).then_some(first));
@@ -177,11 +191,12 @@ impl Directory {
     /// # Panics
     /// If the page has another size.
     pub fn write_meta(&self, page: &mut [u8]) {
-        let Options { fpr, pages_per_range, guess, table_pages, is_flat, .. } = self.options;
+        let Options { fpr, pages_per_range, split, guess, table_pages, is_flat, .. } = self.options;
         let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
         let [zero, one] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
         fields.extend([pages_per_range, guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
-        fields.extend([u16::from(is_flat), self.keys_per_row].into_iter().flat_map(u16::to_le_bytes));
+        let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
+        fields.extend([u16::from(is_flat), self.keys_per_row, lines, ranges].into_iter().flat_map(u16::to_le_bytes));
         self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
     }
 

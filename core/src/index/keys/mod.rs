@@ -21,6 +21,7 @@
 //!
 //! | file | what it knows |
 //! |---|---|
+//! | `split` | which rows a range has: those of some pages, or some lines of a page |
 //! | `level` | the levels, and limits |
 //! | `tile` | where an element's bits are; probing a page, and what to change in it |
 //! | `rate` | what is promised, the rates of the levels, and the pages that they need |
@@ -74,6 +75,7 @@ mod meta;
 mod most;
 mod rate;
 mod search;
+mod split;
 mod tile;
 
 pub use crate::index::chain::{Chain, META_PAGE, Tiles};
@@ -91,6 +93,7 @@ pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, pages_for, share, target, typical,
 };
 pub use search::Places;
+pub use split::{MAX_RANGES_PER_PAGE, Split};
 pub use tile::{MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width, changes};
 
 #[cfg(test)]

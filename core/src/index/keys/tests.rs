@@ -4,6 +4,7 @@ mod damage;
 mod growth;
 mod histories;
 mod rates;
+mod splits;
 
 use super::memory::{Failure, Index};
 use super::*;
@@ -16,7 +17,7 @@ const FPR: f64 = 0.00002;
 /// Default options, except what a test is about.
 fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
     let size = PageSize::new(bytes).unwrap();
-    Options { size, fpr: Some(fpr), pages_per_range: 8, table_pages: 0, guess, is_flat: false }
+    Options { size, fpr: Some(fpr), pages_per_range: 8, split: None, table_pages: 0, guess, is_flat: false }
 }
 
 /// An element that no other number is.

@@ -1,0 +1,88 @@
+//! Which rows a range has: those of some pages, or some lines of a page.
+//!
+//! ```text
+//! whole pages     range = page / pages per range
+//! split pages     range = page · ranges per page + min((line - 1) / lines per range, ranges per page - 1)
+//! ```
+//!
+//! Pages are split where a page stands for much text: that of rows out of line, of which a page has the pointers to a
+//! hundred and more. A row's line is that of the root of its HOT chain, by which indexes find it, so its range never
+//! changes.
+
+use super::directory::Options;
+use crate::index::page::RowId;
+use std::ops::{Range, RangeInclusive};
+
+/// The most ranges of a page.
+pub const MAX_RANGES_PER_PAGE: u16 = 128;
+/// The most ranges of the table that a build may divide: so many are left for what is appended.
+const MOST_RANGES: u64 = 1 << 30;
+/// Line pointers that a page never has more of.
+const MOST_LINES: u16 = 2047;
+
+/// How the lines of a page are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Lines of a range, at least one.
+    pub lines: u16,
+    /// Ranges of a page, at least two. The last one has all lines that are left.
+    pub ranges: u16,
+}
+
+impl Split {
+    /// The split by which a range has so many bytes of text, on a table of so many pages, each of which has so many
+    /// lines and stands for so many bytes. `None` if whole pages have little more, or if there would be too many.
+    pub fn of(range_bytes: f64, page_lines: f64, page_bytes: f64, table_pages: u32) -> Option<Split> {
+        let fewest = (page_lines / f64::from(MAX_RANGES_PER_PAGE)).ceil();
+        let lines = (range_bytes * page_lines / page_bytes).floor().clamp(1.0, f64::from(MOST_LINES)).max(fewest);
+        let ranges = (page_lines / lines).ceil();
+        let is_worth_it = page_bytes > 2.0 * range_bytes && ranges >= 2.0;
+        let is_possible = f64::from(table_pages) * ranges <= MOST_RANGES as f64;
+        (is_worth_it && is_possible).then_some(Split { lines: lines as u16, ranges: ranges as u16 })
+    }
+}
+
+impl Options {
+    /// The range of a row. The last one there can be, for rows that no index can have.
+    #[inline(always)]
+    pub fn range_of(&self, row: RowId) -> u32 {
+        match self.split {
+            None => row.page / self.pages_per_range,
+            Some(Split { lines, ranges }) => {
+                let within = (row.line.saturating_sub(1) / lines).min(ranges - 1);
+                let range = u64::from(row.page) * u64::from(ranges) + u64::from(within);
+                u32::try_from(range).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// How many ranges so many pages of a table are.
+    pub fn ranges_of(&self, table_pages: u64) -> u64 {
+        match self.split {
+            None => table_pages.div_ceil(self.pages_per_range.into()),
+            Some(Split { ranges, .. }) => table_pages * u64::from(ranges),
+        }
+    }
+
+    /// The pages of a table that a range has rows on.
+    pub fn pages_of(&self, range: u32) -> Range<u64> {
+        let range = u64::from(range);
+        match self.split {
+            None => range * u64::from(self.pages_per_range)..(range + 1) * u64::from(self.pages_per_range),
+            Some(Split { ranges, .. }) => range / u64::from(ranges)..range / u64::from(ranges) + 1,
+        }
+    }
+
+    /// The lines of a range's page; `None` for all.
+    pub fn lines_of(&self, range: u32) -> Option<RangeInclusive<u16>> {
+        let Split { lines, ranges } = self.split?;
+        let within = (range % u32::from(ranges)) as u16;
+        let first = within * lines + 1;
+        Some(first..=if within + 1 == ranges { MOST_LINES } else { first + lines - 1 })
+    }
+
+    /// Pages of a table that a range has, or a part of one.
+    pub fn mean_pages(&self) -> f64 {
+        self.split.map_or(f64::from(self.pages_per_range), |split| 1.0 / f64::from(split.ranges))
+    }
+}
