@@ -1,8 +1,9 @@
-//! Where the server's environment asks for backtraces, no error shows one to the client.
+//! Errors on their way through the extension: they show no backtrace to the client where the server's environment asks
+//! for some, and can't be stopped.
 
 mod common;
 
-use common::{Server, run};
+use common::{Server, run, value};
 use postgres::{Client, error::DbError};
 
 /// What a backtrace, or a path of this library, has in it.
@@ -54,4 +55,45 @@ fn no_error_shows_a_backtrace() {
     }
     let log = std::fs::read_to_string(server.dir().join("log")).expect("the log can be read");
     assert!(log.contains("panicked at") && log.contains("this is a test"), "the log doesn't show the panic");
+}
+
+/// Code without `unsafe` may catch an error of PostgreSQL's, which has then ended nothing of what was under way: a
+/// connection to the server programming interface, for instance, would be taken for that of the function around it.
+#[test]
+fn a_call_that_catches_an_error_fails() {
+    let server = Server::start("");
+    let mut client = server.database("catching");
+    run(
+        &mut client,
+        "CREATE FUNCTION catches(integer) RETURNS void LANGUAGE c AS 'pg_bloom', 'pg_bloom_catch';
+         CREATE FUNCTION around(integer) RETURNS text LANGUAGE plpgsql AS $$
+         DECLARE caught text; BEGIN
+             BEGIN PERFORM catches($1); EXCEPTION WHEN internal_error THEN caught := SQLERRM; END;
+             PERFORM count(*) FROM pg_class;
+             RETURN caught;
+         END $$;
+         CREATE FUNCTION without(integer) RETURNS text LANGUAGE plpgsql AS $$
+         BEGIN PERFORM catches($1); RETURN 'caught'; END $$",
+    );
+    const REFUSED: &str = "an error was caught and not raised again";
+    for kind in 0..3 {
+        for _ in 0..3 {
+            assert_eq!(value::<String>(&mut client, &format!("SELECT around({kind})")), REFUSED);
+            assert_eq!(error(&mut client, &format!("SELECT without({kind})")).message(), REFUSED);
+        }
+    }
+    // An error that PL/pgSQL catches in a statement of the extension's is no error of the call around it.
+    run(
+        &mut client,
+        "SELECT bloom_set_create('s', 'text', 1000);
+         CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             BEGIN PERFORM catches(0); EXCEPTION WHEN internal_error THEN NULL; END;
+             BEGIN PERFORM bloom_empty(-1); EXCEPTION WHEN invalid_parameter_value THEN NULL; END;
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER fails BEFORE UPDATE ON s FOR EACH ROW EXECUTE FUNCTION fails()",
+    );
+    assert!(value::<bool>(&mut client, "SELECT bloom_set_add('s', 'x'::text)"));
+    assert!(value::<bool>(&mut client, "SELECT bloom_set_contains('s', 'x'::text)"));
 }

@@ -135,6 +135,7 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
         pg_sys::CurrentMemoryContext = memory;
         let error = raw::CopyErrorData();
         raw::FlushErrorState();
+        note_panic();
         resume_unwind(Box::new(Passing(error, NOW.load(Ordering::Relaxed))))
     }
 }
@@ -144,10 +145,18 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Where PostgreSQL's errors went when it began.
 static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// How many [`Held`] the call has made that are still there.
+/// How many [`Held`] the call has made that are still there; in the upper half, how many panics there were in it. One
+/// number, so that a call looks at both at once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
+/// One panic.
+const PANIC: usize = 1 << 32;
 /// The last number given.
 static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// The number of the call that is under way; 0 for none.
+pub(in crate::pg) fn current_call() -> u64 {
+    NOW.load(Ordering::Relaxed)
+}
 
 /// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
 /// leaks or keeps it, references to it may be left, and the process is aborted.
@@ -179,6 +188,27 @@ impl Drop for Held {
         if self.by == NOW.load(Ordering::Relaxed) {
             HELD.store(HELD.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Notes a panic in the call that is under way: of Rust's, or an error of PostgreSQL on its way.
+#[cold]
+pub(super) fn note_panic() {
+    if IS_SESSION.get() && NOW.load(Ordering::Relaxed) != 0 {
+        HELD.store(HELD.load(Ordering::Relaxed).wrapping_add(PANIC), Ordering::Relaxed);
+    }
+}
+
+/// Refuses the end of a call that kept its memory, or one that goes on as if there had been no error: PostgreSQL has not
+/// ended what the error interrupted, as it does after one.
+#[cold]
+fn refuse_end(held: usize, is_panicking: bool) {
+    if held % PANIC != 0 {
+        outlived();
+    }
+    if !is_panicking {
+        // Not a panic of the call around this one.
+        resume_unwind(Box::new("an error was caught and not raised again"));
     }
 }
 
@@ -231,13 +261,14 @@ impl Entry {
         let outer_held = HELD.load(Ordering::Relaxed);
         HELD.store(0, Ordering::Relaxed);
         let result = catch_unwind(AssertUnwindSafe(body));
-        if HELD.load(Ordering::Relaxed) != 0 {
-            outlived();
-        }
+        let held = HELD.load(Ordering::Relaxed);
         HELD.store(outer_held, Ordering::Relaxed);
         NOW.store(outer, Ordering::Relaxed);
         EXCEPTIONS.store(outer_exceptions, Ordering::Relaxed);
         drop(entered);
+        if held != 0 {
+            refuse_end(held, result.is_err());
+        }
         result.unwrap_or_else(|payload| match payload.downcast::<Passing>() {
             Ok(passing) if passing.1 == own => {
                 let error = passing.0;

@@ -5,11 +5,14 @@
 //! whoever runs a statement into its timeout. So pgrx's hook is replaced.
 
 use super::Call;
-use super::error::Outcome;
+use super::error::{Error, Outcome, Result, SqlState, raise};
+use super::guard::note_panic;
+use crate::pg::{catalog, sql};
+use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
-use std::panic::PanicHookInfo;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 /// Takes the place of the hook that pgrx installs when PostgreSQL loads the library.
 pub fn install_hook() {
@@ -18,6 +21,7 @@ pub fn install_hook() {
 
 /// Writes a panic that is no error on its way to the server's log, with a backtrace where the environment asks for one.
 fn log(panic: &PanicHookInfo<'_>) {
+    note_panic();
     let payload = panic.payload();
     if payload.is::<CaughtError>() || payload.is::<ErrorReportWithLevel>() || payload.is::<ErrorReport>() {
         return;
@@ -36,6 +40,19 @@ fn panic(_: &Call) -> Outcome {
     panic!("this is a test")
 }
 
+/// `pg_bloom_catch(integer)`, likewise: code that has no `unsafe`, and goes on after an error. With 0 the error is one of
+/// PostgreSQL's, with 1 one of the extension's, with 2 a panic.
+fn catch(call: &Call) -> Outcome {
+    let fails = || match call.i32(0) {
+        Some(0) => drop(catalog::argument_type(Oid::INVALID, 0)),
+        Some(1) => raise(Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "this is a test")),
+        _ => drop(sql::connected(|| -> Result<()> { panic!("this is a test") })),
+    };
+    catch_unwind(AssertUnwindSafe(fails)).expect_err("it fails");
+    Ok(None)
+}
+
 pg_functions! {
     pg_bloom_panic => panic;
+    pg_bloom_catch => catch;
 }
