@@ -6,10 +6,12 @@
 //! What PostgreSQL allocates for statements is freed when the connection ends; memory of the caller is current all the
 //! time. After an error PostgreSQL ends the connection itself, with the transaction or the subtransaction.
 
+use super::call::Element;
 use super::call::error::{Error, Result, SqlState, raise};
-use super::call::guard::{guard, raw};
+use super::call::guard::{current_call, guard, raw};
 use super::catalog;
-use super::value::varlena::Value;
+use super::value::array::array_of;
+use super::value::varlena::{PgBuffer, Value};
 use super::version::attribute;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
@@ -24,10 +26,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running.
     check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
+    let before = CONNECTED.replace(current_call());
     let result = work();
+    CONNECTED.set(before);
     // SAFETY: connected above.
     check(unsafe { pg_sys::SPI_finish() })?;
     result
+}
+
+thread_local! {
+    /// The call that connected last, of those that are connected: one that is called by another's statement has results
+    /// of its own only once it has a connection of its own. After an error no call with this number goes on.
+    static CONNECTED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Runs a function of the interface, which changes the current memory context, and changes that back.
@@ -44,18 +54,56 @@ unsafe fn in_own_memory<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Executes a statement that returns no rows, given in parts in the encoding of the database, with parameters of these
-/// types.
+/// A value for a parameter of a statement, which is not NULL.
+pub enum Parameter<'a> {
+    /// oid.
+    Oid(Oid),
+    /// smallint.
+    I16(i16),
+    /// bigint.
+    I64(i64),
+    /// bigint[]
+    I64s(&'a [u64]),
+    /// bytea[]
+    Byteas(&'a [PgBuffer]),
+}
+
+impl Parameter<'_> {
+    fn type_of(&self) -> Oid {
+        match self {
+            Parameter::Oid(_) => pg_sys::OIDOID,
+            Parameter::I16(_) => pg_sys::INT2OID,
+            Parameter::I64(_) => pg_sys::INT8OID,
+            Parameter::I64s(_) => pg_sys::INT8ARRAYOID,
+            Parameter::Byteas(_) => pg_sys::BYTEAARRAYOID,
+        }
+    }
+
+    /// The value, in the memory of this call.
+    fn datum(&self) -> pg_sys::Datum {
+        let array = |of, datums: &mut dyn Iterator<Item = pg_sys::Datum>| {
+            let elements = memory::collect(datums.map(|datum| Element { datum }));
+            // SAFETY: they are of the type that the array's elements have.
+            unsafe { array_of(self.type_of(), of, elements) }
+        };
+        match *self {
+            Parameter::Oid(value) => value.into(),
+            Parameter::I16(value) => value.into(),
+            Parameter::I64(value) => value.into(),
+            Parameter::I64s(values) => array(pg_sys::INT8OID, &mut values.iter().map(|&value| (value as i64).into())),
+            Parameter::Byteas(values) => array(pg_sys::BYTEAOID, &mut values.iter().map(PgBuffer::datum)),
+        }
+    }
+}
+
+/// Executes a statement that returns no rows, given in parts in the encoding of the database.
 ///
 /// # Errors
 /// Those of the statement; XX000 if it can't be executed from a function.
-///
-/// # Safety
-/// Each value must be of the type of its parameter.
-pub unsafe fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]) -> Result<()> {
+pub fn execute(sql: &[&[u8]], parameters: &[Parameter<'_>]) -> Result<()> {
     let sql = c_string(sql)?;
-    let mut types: Vec<pg_sys::Oid> = parameters.iter().map(|&(oid, _)| oid).collect();
-    let mut values: Vec<pg_sys::Datum> = parameters.iter().map(|&(_, value)| value).collect();
+    let mut types: Vec<Oid> = parameters.iter().map(Parameter::type_of).collect();
+    let mut values: Vec<pg_sys::Datum> = parameters.iter().map(Parameter::datum).collect();
     connected(|| {
         // SAFETY: connected; as many types as values, none of which is NULL.
         check(unsafe {
@@ -72,7 +120,7 @@ pub unsafe fn execute(sql: &[&[u8]], parameters: &[(pg_sys::Oid, pg_sys::Datum)]
 /// again when what it names has changed.
 pub struct Prepared {
     plan: pg_sys::SPIPlanPtr,
-    parameters: usize,
+    parameters: Vec<Oid>,
     /// Whether it is still to be planned, with an index for what it looks up.
     wants_index: Cell<bool>,
 }
@@ -133,7 +181,7 @@ impl Prepared {
                     return Err(failed(pg_sys::SPI_result));
                 }
                 check(pg_sys::SPI_keepplan(plan))?;
-                Ok(Prepared { plan, parameters: types.len(), wants_index: Cell::new(false) })
+                Ok(Prepared { plan, parameters: types.to_vec(), wants_index: Cell::new(false) })
             }
         })
     }
@@ -145,24 +193,28 @@ impl Prepared {
         self
     }
 
-    /// Executes it while connected, with these values, none of which is NULL, calls `each` with every row that it
-    /// returns, and returns how many rows it returned or changed.
+    /// Executes it while [`connected`], with these values, calls `each` with every row that it returns, and returns how
+    /// many rows it returned or changed.
     ///
     /// # Errors
     /// Those of the statement and of `each`.
     ///
-    /// # Safety
-    /// Each value must be of the type of its parameter.
-    pub unsafe fn execute(
+    /// # Panics
+    /// For values of other types than the parameters, and if the call isn't connected itself.
+    pub fn execute(
         &self,
-        values: &[pg_sys::Datum],
+        values: &[Parameter<'_>],
         sees: Sees,
         mut each: impl FnMut(&ResultRow) -> Result<()>,
     ) -> Result<u64> {
-        assert_eq!(values.len(), self.parameters, "a value for each parameter");
-        let mut values = values.to_vec();
-        // SAFETY: promised by the caller; as many values as the plan has parameters. Without a connection the code says
-        // so. The result is the connection's own, and whatever `each` executes has results of its own.
+        assert!(
+            values.iter().map(Parameter::type_of).eq(self.parameters.iter().copied()),
+            "a value for each parameter"
+        );
+        assert_eq!(CONNECTED.get(), current_call(), "a connection of this call's");
+        let mut values: Vec<pg_sys::Datum> = values.iter().map(Parameter::datum).collect();
+        // SAFETY: as many values as the plan has parameters, of their types. The result is that of this call's own
+        // connection, and whatever `each` executes has results of its own.
         unsafe {
             let snapshot = match sees {
                 Sees::CallingQuery | Sees::Now => None,
@@ -342,8 +394,7 @@ pub fn is_distributed_by_citus(table: pg_sys::Oid) -> Result<bool> {
         is_distributed = true;
         Ok(())
     };
-    // SAFETY: the parameter is an object identifier.
-    connected(|| unsafe { ask.execute(&[pg_sys::Datum::from(table)], Sees::CallingQuery, each) })?;
+    connected(|| ask.execute(&[Parameter::Oid(table)], Sees::CallingQuery, each))?;
     Ok(is_distributed)
 }
 
@@ -376,8 +427,7 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
             memory::push(&mut compressed, chunk);
             Ok(())
         };
-        // SAFETY: there are no parameters.
-        connected(|| unsafe { ask.execute(&[], Sees::CallingQuery, each) })?;
+        connected(|| ask.execute(&[], Sees::CallingQuery, each))?;
     }
     Ok(compressed)
 }

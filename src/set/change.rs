@@ -19,14 +19,13 @@
 
 use super::full::{self, Density};
 use super::items::{Item, check_often};
-use super::rows::{MOST_ROWS_AT_ONCE, buckets};
+use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::sql::{Sees, connected, in_subtransaction, with_new_snapshot};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, row, tree};
-use pgrx::pg_sys::Datum;
 
 /// The most elements in one part.
 const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
@@ -144,7 +143,7 @@ impl Change<'_> {
     /// can be locked at once.
     fn part(&mut self, work: &[Work]) -> Result<Option<Places>> {
         let set = self.set;
-        let mut rows = set.list(&set.changes()?.lock, leaves(work), Sees::Now)?;
+        let mut rows = set.list(&set.changes()?.lock, &leaves(work), Sees::Now)?;
         let mut work: Vec<Work> = memory::collect(work.iter().copied());
         rows.sort_unstable_by_key(first_hash);
         if rows.len() > 1 {
@@ -169,7 +168,7 @@ impl Change<'_> {
         }
         work.retain(|work| gone.binary_search(&work.item).is_err());
         let again = self.read(&gone)?;
-        rows.extend(self.set.list(&self.set.changes()?.lock_free, leaves(&again), Sees::Now)?);
+        rows.extend(self.set.list(&self.set.changes()?.lock_free, &leaves(&again), Sees::Now)?);
         rows.sort_unstable_by_key(first_hash);
         work.extend(again);
         work.sort_unstable_by_key(|work| work.item);
@@ -245,9 +244,9 @@ fn first_hash(row: &Row) -> u64 {
     tree::first_hash(row.bucket)
 }
 
-/// The leaves of some work, as an array.
-fn leaves(work: &[Work]) -> Datum {
-    buckets(work.chunk_by(|a, b| a.leaf == b.leaf).map(|work| work[0].leaf))
+/// The leaves of some work.
+fn leaves(work: &[Work]) -> Vec<u64> {
+    memory::collect(work.chunk_by(|a, b| a.leaf == b.leaf).map(|work| work[0].leaf))
 }
 
 /// The work whose leaves are not among rows, which are in the order of their hashes.

@@ -3,18 +3,17 @@
 use super::table::{kind_code, slice_of};
 use crate::element::ElementType;
 use crate::error::invalid_parameter;
+use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState};
-use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
-use crate::pg::sql::{NewName, execute, namespace};
-use crate::pg::value::array::array_of;
+use crate::pg::sql::{NewName, Parameter, execute, namespace};
 use crate::pg::value::time::Interval;
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::set::form::DEFAULT_CAPACITY;
 use pg_bloom_core::set::{Form, Row, tree};
 use pg_bloom_core::{Layout, memory, sizing};
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::Datum;
 
 /// Some of each page is free at first, for the next versions of its rows. With less, batches that change all rows
 /// double the size.
@@ -44,36 +43,27 @@ fn create(call: &Call) -> Outcome {
     );
     let new = NewName::parse(&name);
     let (table, own) = (new.qualified(), namespace(catalog::namespace_of_function(call.function()?)));
-    // SAFETY: each value is of the type that is said with it.
-    unsafe { execute(
+    execute(
         &[
             b"CREATE TABLE ", &table, b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, ",
             b"CONSTRAINT filter_set CHECK (", &own, b".bloom_set_check(bucket, hashes, ", arguments.as_bytes(), b"))) ",
             b"WITH (fillfactor = ", FILLFACTOR.as_bytes(), b")",
         ],
         &[],
-    ) }?;
-    // SAFETY: each value is of the type that is said with it.
-    unsafe { execute(
+    )?;
+    let (buckets, rows) = first_rows(form);
+    execute(
         &[b"INSERT INTO ", &table, b" (bucket, hashes) SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n"],
-        &first_rows(form),
-    ) }?;
+        &[Parameter::I64s(&buckets), Parameter::Byteas(&rows)],
+    )?;
     Ok(new.relation().map(Datum::from))
 }
 
-/// The rows that a set begins with, as parameters of a statement.
-fn first_rows(form: Form) -> [(pg_sys::Oid, Datum); 2] {
+/// The rows that a set begins with: their buckets, and their hashes.
+fn first_rows(form: Form) -> (Vec<u64>, Vec<PgBuffer>) {
     let first = || 1 << tree::FIRST_DEPTH..2 << tree::FIRST_DEPTH;
-    let bucket = |bucket: u64| Element { datum: Datum::from(bucket as i64) };
-    let row = |bucket: u64| Element { datum: Row::empty(bucket).write::<PgBuffer>(form).into_datum() };
-    // SAFETY: numbers, and values that were just made.
-    let (buckets, rows) = unsafe {
-        (
-            array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, memory::collect(first().map(bucket))),
-            array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, memory::collect(first().map(row))),
-        )
-    };
-    [(pg_sys::INT8ARRAYOID, buckets), (pg_sys::BYTEAARRAYOID, rows)]
+    let row = |bucket: u64| Row::empty(bucket).write::<PgBuffer>(form);
+    (memory::collect(first()), memory::collect(first().map(row)))
 }
 
 /// Checks that the time for which a set remembers can be cut into slices.

@@ -1,6 +1,6 @@
 //! `bloom_set_expire`: drops what a set has forgotten, and joins rows that became small.
 
-use super::rows::{MOST_ROWS_AT_ONCE, buckets};
+use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
@@ -53,7 +53,7 @@ fn improve(set: &Set, rows: Vec<Row>, forgotten: &mut usize) -> Result<usize> {
     if wanted.is_empty() {
         return Ok(0);
     }
-    let mut rows = set.list(&set.changes()?.lock_free, buckets(wanted.into_iter()), Sees::Now)?;
+    let mut rows = set.list(&set.changes()?.lock_free, &wanted, Sees::Now)?;
     rows.sort_unstable_by_key(|row| row.bucket);
     let Improved { forgotten: dropped, gone, updated, inserted } = Improved::of(set, rows);
     let joined = inserted.len();

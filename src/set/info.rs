@@ -5,11 +5,11 @@ use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::interrupt;
-use crate::pg::sql::{Prepared, ResultRow, Sees, connected};
+use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
 use crate::pg::value::row::{Column, row};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::tree::{self, Flaw};
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys;
 
 /// What all rows of a set hold.
 #[derive(Default)]
@@ -73,13 +73,12 @@ fn bytes(set: &Set) -> Result<i64> {
     const SIZE: &[u8] = b"SELECT COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)) \
         FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";
     let mut bytes = 0;
-    let size = Prepared::new(&[SIZE], &[pg_sys::REGCLASSOID])?;
+    let size = Prepared::new(&[SIZE], &[pg_sys::OIDOID])?;
     let each = |row: &ResultRow| {
         bytes = row.column(1, pg_sys::INT8OID)?.map_or(0, |datum| datum.value() as i64);
         Ok(())
     };
-    // SAFETY: the value is an object identifier.
-    connected(|| unsafe { size.execute(&[Datum::from(set.oid)], Sees::CallingQuery, each) })?;
+    connected(|| size.execute(&[Parameter::Oid(set.oid)], Sees::CallingQuery, each))?;
     Ok(bytes)
 }
 

@@ -4,10 +4,10 @@
 //! so the session remembers a depth as a hint where to look first; a wrong one costs another statement.
 
 use super::items::Item;
-use super::rows::{MOST_ROWS_AT_ONCE, buckets};
+use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
 use crate::pg::call::error::Result;
-use crate::pg::sql::Sees;
+use crate::pg::sql::{Parameter, Sees};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
 use std::ops::RangeInclusive;
@@ -74,7 +74,7 @@ impl Set {
                 }
             }
         }
-        self.rows(&self.known.read, &[buckets(wanted.iter().copied())], Sees::CallingQuery, |row| {
+        self.rows(&self.known.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, |row| {
             let start = items.partition_point(|item| item.hash < tree::first_hash(row.bucket));
             let end = start + items[start..].partition_point(|item| tree::covers(row.bucket, item.hash));
             for leaf in &mut leaves[start..end] {

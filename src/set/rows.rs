@@ -2,15 +2,13 @@
 
 use super::statements::Changes;
 use super::table::Set;
-use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::sql::{Prepared, ResultRow, Sees};
-use crate::pg::value::array;
+use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
 use crate::pg::value::time;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys;
 
 /// The most rows that a statement asks for: a few hundred kilobytes.
 pub const MOST_ROWS_AT_ONCE: usize = 1024;
@@ -23,7 +21,7 @@ impl Set {
     pub fn rows(
         &self,
         statement: &Prepared,
-        values: &[Datum],
+        values: &[Parameter<'_>],
         sees: Sees,
         mut each: impl FnMut(Row) -> Result<()>,
     ) -> Result<u64> {
@@ -39,17 +37,20 @@ impl Set {
             hashes.free();
             each(row)
         };
-        // SAFETY: the values are of the types that the statement was prepared with.
-        let count = unsafe { statement.execute(values, sees, each_row)? };
+        let count = statement.execute(values, sees, each_row)?;
         self.check_name()?;
         Ok(count)
     }
 
-    /// The rows that a statement returns, as they come.
+    /// The rows that a statement returns for buckets, as they come.
     ///
     /// # Errors
     /// As [`Set::rows`].
-    pub fn list(&self, statement: &Prepared, value: Datum, sees: Sees) -> Result<Vec<Row>> {
+    pub fn list(&self, statement: &Prepared, buckets: &[u64], sees: Sees) -> Result<Vec<Row>> {
+        self.listed(statement, Parameter::I64s(buckets), sees)
+    }
+
+    fn listed(&self, statement: &Prepared, value: Parameter<'_>, sees: Sees) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.rows(statement, &[value], sees, |row| {
             memory::push(&mut rows, row);
@@ -63,7 +64,7 @@ impl Set {
     /// # Errors
     /// As [`Set::rows`].
     pub fn page(&self, after: u64, sees: Sees) -> Result<Vec<Row>> {
-        self.list(&self.known.page, Datum::from(after as i64), sees)
+        self.listed(&self.known.page, Parameter::I64(after as i64), sees)
     }
 
     /// Replaces rows that the transaction has locked by others, while connected.
@@ -85,7 +86,7 @@ impl Set {
             self.write(&changes.replace, &moved, &places)?;
         }
         if !gone.is_empty() {
-            let deleted = self.rows(&changes.delete, &[buckets(gone.iter().copied())], Sees::Now, |_| Ok(()))?;
+            let deleted = self.rows(&changes.delete, &[Parameter::I64s(&gone)], Sees::Now, |_| Ok(()))?;
             if deleted != gone.len() as u64 {
                 return Err(self.changed_otherwise());
             }
@@ -100,26 +101,24 @@ impl Set {
             return Ok(());
         }
         let written: Vec<&Row> = memory::collect(updated.iter().chain(&inserted));
-        let all = written.iter().map(|row| row.bucket).chain(gone.iter().copied());
-        self.expect(&self.known.read, &[buckets(all)], &written)
+        let all: Vec<u64> = memory::collect(written.iter().map(|row| row.bucket).chain(gone.iter().copied()));
+        self.expect(&self.known.read, &[Parameter::I64s(&all)], &written)
     }
 
     /// Writes rows by a statement, in the places of others if it takes these.
     fn write(&self, statement: &Prepared, rows: &[Row], places: &[u64]) -> Result<()> {
         let mut hashes = memory::list(rows.len());
         for row in rows {
-            let datum = row.write::<PgBuffer>(self.known.form).into_datum();
-            memory::push(&mut hashes, Element { datum });
+            memory::push(&mut hashes, row.write::<PgBuffer>(self.known.form));
         }
-        // SAFETY: they are values of this type.
-        let hashes = unsafe { array::array_of(pg_sys::BYTEAARRAYOID, pg_sys::BYTEAOID, hashes) };
         let rows: Vec<&Row> = memory::collect(rows.iter());
-        let values = [buckets(rows.iter().map(|row| row.bucket)), hashes, buckets(places.iter().copied())];
+        let buckets: Vec<u64> = memory::collect(rows.iter().map(|row| row.bucket));
+        let values = [Parameter::I64s(&buckets), Parameter::Byteas(&hashes), Parameter::I64s(places)];
         self.expect(statement, if places.is_empty() { &values[..2] } else { &values }, &rows)
     }
 
     /// Executes a statement that must return exactly these rows.
-    fn expect(&self, statement: &Prepared, values: &[Datum], rows: &[&Row]) -> Result<()> {
+    fn expect(&self, statement: &Prepared, values: &[Parameter<'_>], rows: &[&Row]) -> Result<()> {
         let mut places: Vec<usize> = memory::collect(0..rows.len());
         places.sort_unstable_by_key(|&place| rows[place].bucket);
         let count = self.rows(statement, values, Sees::Now, |row| {
@@ -193,11 +192,4 @@ impl Set {
         .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
         .hint("Let it leave the columns of the filter set as they are.")
     }
-}
-
-/// An array of buckets.
-pub fn buckets(buckets: impl Iterator<Item = u64>) -> Datum {
-    let buckets = memory::collect(buckets.map(|bucket| Element { datum: Datum::from(bucket as i64) }));
-    // SAFETY: any number is of this type.
-    unsafe { array::array_of(pg_sys::INT8ARRAYOID, pg_sys::INT8OID, buckets) }
 }

@@ -4,7 +4,7 @@ use super::TableColumn;
 use crate::pg::call::error::Result;
 use crate::pg::call::nodes::items;
 use crate::pg::catalog;
-use crate::pg::sql::{Prepared, ResultRow, Sees, connected};
+use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -87,9 +87,8 @@ pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
         AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) ARRAY[$2] \
         AND i.indimmediate AND i.indisvalid";
     let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT2OID])?;
-    let values = [pg_sys::Datum::from(table), pg_sys::Datum::from(column)];
-    // SAFETY: an object identifier and a number.
-    Ok(connected(|| unsafe { primary_key.execute(&values, Sees::Catalogs, |_| Ok(())) })? == 1)
+    let values = [Parameter::Oid(table), Parameter::I16(column)];
+    Ok(connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1)
 }
 
 /// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the transactions that wrote them.
@@ -106,8 +105,7 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
         rows.push((number(1, pg_sys::OIDOID)?, number(2, pg_sys::XIDOID)?));
         Ok(())
     };
-    // SAFETY: an object identifier.
-    connected(|| unsafe { checks.execute(&[pg_sys::Datum::from(table)], sees, each) })?;
+    connected(|| checks.execute(&[Parameter::Oid(table)], sees, each))?;
     Ok(rows)
 }
 

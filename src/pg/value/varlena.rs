@@ -172,6 +172,12 @@ impl PgBuffer {
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)
     }
+
+    /// The value, for as long as this is there.
+    pub(in crate::pg) fn datum(&self) -> pg_sys::Datum {
+        self.held.check();
+        pg_sys::Datum::from(self.pointer)
+    }
 }
 
 impl Buffer for PgBuffer {
