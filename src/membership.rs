@@ -36,7 +36,8 @@ impl ArrayProbeSite {
         let site = call.remembered(|| {
             let (element, oid) = ElementType::of_array(call, 1)?;
             let array = catalog::base_type(call.argument_type(1)?);
-            Ok(ArrayProbeSite { element, array, oid, filters: FilterCache::default() })
+            // SAFETY: remembered by the site of this call, the only way to get one.
+            Ok(ArrayProbeSite { element, array, oid, filters: unsafe { FilterCache::new() } })
         })?;
         site.element.refresh(call)?;
         Ok(site)

@@ -41,12 +41,6 @@ pub struct FilterCache<S: FilterType> {
     last: usize,
 }
 
-impl<S: FilterType> Default for FilterCache<S> {
-    fn default() -> Self {
-        FilterCache { places: std::array::from_fn(|_| None), last: 0 }
-    }
-}
-
 /// A filter that is stored out of line.
 struct CachedFilter<S: FilterType> {
     identity: Identity,
@@ -149,6 +143,15 @@ impl<S: FilterType> Slices<'_, S> {
 }
 
 impl<S: FilterType> FilterCache<S> {
+    /// None yet.
+    ///
+    /// # Safety
+    /// A call site must remember it, by [`Call::remembered`], and only calls of that site ask it: what it has is in the
+    /// memory of the site.
+    pub unsafe fn new() -> Self {
+        FilterCache { places: std::array::from_fn(|_| None), last: 0 }
+    }
+
     /// Argument `i`, a filter that will be probed for `probes` elements; `None` when it is NULL.
     ///
     /// # Errors

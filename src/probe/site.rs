@@ -23,11 +23,15 @@ struct ProbeSite<S: FilterType> {
 }
 
 impl<S: FilterType> ProbeSite<S> {
-    fn new(call: &Call, element: usize) -> Result<ProbeSite<S>> {
+    /// # Safety
+    /// As for [`FilterCache::new`].
+    unsafe fn new(call: &Call, element: usize) -> Result<ProbeSite<S>> {
         let is_constant = expression::is_constant(call, element);
         let element = ElementType::of_argument(call, element)?;
         let is_plain = !is_constant && !element.is_alterable();
-        Ok(ProbeSite { element, filters: FilterCache::default(), is_constant, is_plain, constant: None })
+        // SAFETY: promised by the caller.
+        let filters = unsafe { FilterCache::new() };
+        Ok(ProbeSite { element, filters, is_constant, is_plain, constant: None })
     }
 }
 
@@ -37,7 +41,8 @@ impl<S: FilterType> ProbeSite<S> {
 /// 42804 for an element of another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
 #[inline(always)]
 pub fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>> {
-    let site = call.remembered(|| ProbeSite::<S>::new(call, element))?;
+    // SAFETY: remembered by the site of this call.
+    let site = call.remembered(|| unsafe { ProbeSite::<S>::new(call, element) })?;
     if site.is_plain
         && let Some((view, hasher)) = site.filters.last(call, filter)
         && let Some(element) = call.element(element)
@@ -93,7 +98,8 @@ pub unsafe fn probe_each<S: FilterType, const FILTER: usize>(
     elements: &[Element],
     answers: &mut [bool],
 ) -> Result<()> {
-    let site = call.remembered(|| ProbeSite::<S>::new(call, 1 - FILTER))?;
+    // SAFETY: remembered by the site of this call.
+    let site = call.remembered(|| unsafe { ProbeSite::<S>::new(call, 1 - FILTER) })?;
     let Some(mut filter) = site.filters.filter(call, FILTER, elements.len())? else {
         answers.fill(false);
         return Ok(());
