@@ -103,7 +103,7 @@ impl Prepared {
     /// Prepares condition `number`, which is this clause, in the memory of the execution.
     ///
     /// # Safety
-    /// The state must be that of the plan that has the clause.
+    /// The state must be that of the plan that has the clause, and nothing be done with this when that has ended.
     pub unsafe fn new(clause: *mut pg_sys::Node, number: usize, state: *mut pg_sys::PlanState) -> Prepared {
         // SAFETY: promised by the caller; the information of a call has room for two arguments.
         unsafe {

@@ -7,15 +7,18 @@ use crate::pg::call::nodes::{items, length, nth};
 use pgrx::pg_sys::{self, NodeTag};
 use std::ptr::null_mut;
 
-static PATH: Shared<pg_sys::CustomPathMethods> = Shared(pg_sys::CustomPathMethods {
-    CustomName: scan::NAME.as_ptr(),
-    PlanCustomPath: Some(plan),
-    ReparameterizeCustomPathByChild: None,
-});
+// SAFETY: functions and a name.
+static PATH: Shared<pg_sys::CustomPathMethods> = unsafe {
+    Shared::new(pg_sys::CustomPathMethods {
+        CustomName: scan::NAME.as_ptr(),
+        PlanCustomPath: Some(plan),
+        ReparameterizeCustomPathByChild: None,
+    })
+};
 
 /// Methods of paths.
 pub fn methods() -> *const pg_sys::CustomPathMethods {
-    &PATH.0
+    PATH.table()
 }
 
 /// The plan of a path; `clauses` are the restrictions in the order in which PostgreSQL evaluates them.

@@ -16,13 +16,28 @@ use std::ptr::null_mut;
 pub const NAME: &CStr = c"Bloom Scan";
 
 /// A table of function pointers and a name.
-pub struct Shared<T>(pub T);
+pub struct Shared<T>(T);
 
-// SAFETY: they are never written.
+// SAFETY: they are never written, as `new` was promised.
 unsafe impl<T> Sync for Shared<T> {}
 
-static SCAN: Shared<pg_sys::CustomScanMethods> =
-    Shared(pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) });
+impl<T> Shared<T> {
+    /// # Safety
+    /// All threads may read it.
+    pub const unsafe fn new(table: T) -> Shared<T> {
+        Shared(table)
+    }
+
+    /// What PostgreSQL is given.
+    pub fn table(&'static self) -> *const T {
+        &self.0
+    }
+}
+
+// SAFETY: functions and a name.
+static SCAN: Shared<pg_sys::CustomScanMethods> = unsafe {
+    Shared::new(pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) })
+};
 
 static EXECUTION: Shared<pg_sys::CustomExecMethods> = Shared(pg_sys::CustomExecMethods {
     CustomName: NAME.as_ptr(),
@@ -48,7 +63,7 @@ pub fn register() {
 
 /// Methods of plans.
 pub fn methods() -> *const pg_sys::CustomScanMethods {
-    &SCAN.0
+    SCAN.table()
 }
 
 /// The state of a scan in an execution: PostgreSQL's, and behind it ours, which it doesn't see. All of it may be zero
@@ -69,13 +84,16 @@ struct Scan {
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: memory for the state, which may be zero at first.
-    unsafe {
-        let state: *mut CustomScanState = pg_sys::palloc0(size_of::<Scan>()).cast();
-        (*state).ss.ps.type_ = NodeTag::T_CustomScanState;
-        (*state).methods = &EXECUTION.0;
-        state.cast()
-    }
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
+        // SAFETY: memory for the state, which may be zero at first.
+        unsafe {
+            let state: *mut CustomScanState = pg_sys::palloc0(size_of::<Scan>()).cast();
+            (*state).ss.ps.type_ = NodeTag::T_CustomScanState;
+            (*state).methods = EXECUTION.table();
+            state.cast()
+        }
+    })
 }
 
 /// Prepares the scan. PostgreSQL has prepared it for rows that it keeps otherwise than the table does: what depends on
@@ -221,8 +239,14 @@ unsafe extern "C-unwind" fn estimate_shared(
     state: *mut CustomScanState,
     _context: *mut pg_sys::ParallelContext,
 ) -> pg_sys::Size {
-    // SAFETY: the table is open.
-    unsafe { pg_sys::table_parallelscan_estimate((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot) }
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
+        // SAFETY: the table is open.
+        unsafe {
+            let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
+            pg_sys::table_parallelscan_estimate(table, snapshot)
+        }
+    })
 }
 
 #[pgrx::pg_guard]
