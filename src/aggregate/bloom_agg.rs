@@ -20,7 +20,7 @@ enum BloomAgg {}
 
 impl Aggregate for BloomAgg {
     const NAME: &'static str = "bloom_agg";
-    type State = BloomState;
+    type State<'c> = BloomState<'c>;
 
     fn requested(arguments: &Arguments) -> Result<Header<'static>> {
         Ok(request(arguments)?.header(settings::max_filter_bytes())?)
@@ -43,7 +43,8 @@ fn combine(call: &Call) -> Outcome {
         if let Some(first) = &first {
             same_parameters::<BloomAgg>(first.params(), second.params())?;
         }
-        let shared = call.remembered(|| Ok(SharedParams::new()))?;
+        // SAFETY: remembered by the site of this call.
+        let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
         BloomState::combine(call, shared, first, second)
     })
 }
@@ -60,6 +61,6 @@ pg_functions! {
     bloom_agg_transition => transition::<BloomAgg>, first unsafe another_row;
     bloom_agg_combine => combine;
     bloom_agg_serialise => serialise;
-    bloom_agg_deserialise => deserialise::<BloomState>;
-    bloom_agg_final => finish::<BloomState>;
+    bloom_agg_deserialise => |call| deserialise::<BloomState>(call);
+    bloom_agg_final => |call| finish::<BloomState>(call);
 }

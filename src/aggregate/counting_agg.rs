@@ -16,7 +16,7 @@ enum CountingBloomAgg {}
 
 impl Aggregate for CountingBloomAgg {
     const NAME: &'static str = "counting_bloom_agg";
-    type State = CountingState;
+    type State<'c> = CountingState<'c>;
 
     fn requested(arguments: &Arguments) -> Result<Header<'static>> {
         counting_header(arguments)
@@ -33,7 +33,8 @@ fn union_transition(call: &Call) -> Outcome {
     let Some(filter) = argument::<CountingBloom>(call, 1)? else {
         return Ok(state.map(CountingState::into_datum));
     };
-    let shared = call.remembered(|| Ok(SharedParams::new()))?;
+    // SAFETY: remembered by the site of this call.
+    let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
     let mut state = match state {
         Some(state) => state,
         None => CountingState::with_header(call, shared, &filter.header)?,
@@ -45,7 +46,8 @@ fn union_transition(call: &Call) -> Outcome {
 /// Adds two states, whose parameters must be the same if `same`.
 fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
     tag::combine(call, |first: Option<CountingState>, second: CountingState| {
-        let shared = call.remembered(|| Ok(SharedParams::new()))?;
+        // SAFETY: remembered by the site of this call.
+        let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
         let mut first = match first {
             Some(first) => {
                 if same {
@@ -71,8 +73,8 @@ pg_functions! {
     counting_bloom_agg_transition => transition::<CountingBloomAgg>;
     counting_bloom_agg_combine => |call| combine(call, "counting_bloom_agg", true);
     counting_bloom_agg_serialise => serialise;
-    counting_bloom_agg_deserialise => deserialise::<CountingState>;
-    counting_bloom_agg_final => finish::<CountingState>;
+    counting_bloom_agg_deserialise => |call| deserialise::<CountingState>(call);
+    counting_bloom_agg_final => |call| finish::<CountingState>(call);
     counting_bloom_union_agg_transition => union_transition;
     counting_bloom_union_agg_combine => |call| combine(call, "counting_bloom_union_agg", false);
 }

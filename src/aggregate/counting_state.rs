@@ -46,14 +46,13 @@ unsafe impl Head for CountingHead {
 }
 
 /// The state of one group.
-pub type CountingState = Group<CountingHead>;
+pub type CountingState<'c> = Group<'c, CountingHead>;
 
-impl ElementState for CountingState {
-    fn new(context: Context<'_>, params: Params) -> CountingState {
+impl<'c> ElementState<'c> for CountingState<'c> {
+    unsafe fn new(context: Context<'c>, params: Params) -> CountingState<'c> {
         let (tag, value) = (Tag::Counting, std::ptr::null_mut());
         let head = CountingHead { tag, is_borrowed: false, len: 0, params, value, batch: [0; BATCH] };
-        // SAFETY: a state is made in memory that is its group's, or outlives the call that reads it.
-        unsafe { Group::allocate(context, size_of::<CountingHead>(), head) }
+        Group::allocate(context, size_of::<CountingHead>(), head)
     }
 
     #[inline(always)]
@@ -70,20 +69,24 @@ impl ElementState for CountingState {
         let header = self.params();
         counters::prefetch(&self.value()[header.prefix_bytes()..], header.shape(), hash);
         let len = self.len as usize;
-        self.batch[len] = hash;
-        self.len += 1;
+        let head = self.head();
+        head.batch[len] = hash;
+        head.len += 1;
         if len + 1 == BATCH {
             self.flush();
         }
         Ok(())
     }
 
-    fn deserialised(call: &Call, value: Value<'_>) -> Result<CountingState> {
+    fn deserialised(call: &'c Call, value: Value<'c>) -> Result<CountingState<'c>> {
         let filter = Counting::parse(value.bytes())?;
         let context = call.context();
-        let mut state = CountingState::new(context, allocate(context, &filter.header));
-        if !filter.header.kind.is_none() {
-            (state.value, state.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        let has_elements = !filter.header.kind.is_none();
+        // SAFETY: the parameters are in the same memory.
+        let mut state = unsafe { CountingState::new(context, allocate(context, &filter.header)) };
+        if has_elements {
+            let head = state.head();
+            (head.value, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
         }
         Ok(state)
     }
@@ -102,7 +105,14 @@ impl ElementState for CountingState {
     }
 }
 
-impl CountingState {
+impl CountingState<'_> {
+    /// The head, which says what is there, to be changed.
+    #[inline(always)]
+    fn head(&mut self) -> &mut CountingHead {
+        // SAFETY: only this file has it, and sets nothing but what is there.
+        unsafe { self.head_mut() }
+    }
+
     fn is_empty(&self) -> bool {
         self.value.is_null()
     }
@@ -139,14 +149,14 @@ impl CountingState {
     #[inline(never)]
     fn make_counters(&mut self, context: Context<'_>) {
         let bytes = counting::stored_bytes(self.params()) as usize;
-        self.value = PgBuffer::zeroed_in(context, bytes).into_pointer();
+        self.head().value = PgBuffer::zeroed_in(context, bytes).into_pointer();
     }
 
     /// Counts the hashes of the batch.
     #[inline(never)]
     fn flush(&mut self) {
         let hashes = self.batch;
-        let len = std::mem::take(&mut self.len);
+        let len = std::mem::take(&mut self.head().len);
         if len > 0 {
             let header = *self.params();
             counting::add_all(&mut self.value_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
@@ -170,7 +180,7 @@ impl CountingState {
         let kind = if summed.kind.is_none() { self.params().kind } else { summed.kind };
         let header = Header { kind, ..summed };
         if *self.params() != header {
-            self.params = shared.params(call, &header)?;
+            self.head().params = shared.params(call, &header)?;
         }
         if has_elements {
             if self.is_empty() {
@@ -189,7 +199,7 @@ impl CountingState {
         &mut self,
         call: &Call,
         shared: &mut SharedParams,
-        mut other: CountingState,
+        mut other: CountingState<'_>,
         aggregate: &str,
     ) -> Result<()> {
         other.flush();

@@ -32,7 +32,10 @@ pub struct SharedParams {
 
 impl SharedParams {
     /// None yet.
-    pub fn new() -> Self {
+    ///
+    /// # Safety
+    /// A call site must remember it, by [`Call::remembered`], and only calls of that site use it.
+    pub unsafe fn new() -> Self {
         SharedParams { first: std::ptr::null() }
     }
 

@@ -30,14 +30,20 @@ pub struct Payload {
 
 impl Payload {
     /// `len` zero bytes.
-    pub fn zeroed_in(context: Context<'_>, len: usize) -> Payload {
+    ///
+    /// # Safety
+    /// It must be gone with the memory context.
+    pub unsafe fn zeroed_in(context: Context<'_>, len: usize) -> Payload {
         let mut payload = Payload::allocate_in(context, len);
         interrupt::zero(&mut payload);
         payload
     }
 
     /// A copy of these bytes.
-    pub fn copied_in(context: Context<'_>, bytes: &[u8]) -> Payload {
+    ///
+    /// # Safety
+    /// As for [`Payload::zeroed_in`].
+    pub unsafe fn copied_in(context: Context<'_>, bytes: &[u8]) -> Payload {
         let mut payload = Payload::allocate_in(context, bytes.len());
         interrupt::copy(&mut payload, bytes);
         payload

@@ -41,11 +41,13 @@ impl Memory for Merging {
     type List<T> = PgList<T>;
 
     fn zeroed(&mut self, len: usize) -> Payload {
-        Payload::zeroed_in(self.0, len)
+        // SAFETY: kept there.
+        unsafe { Payload::zeroed_in(self.0, len) }
     }
 
     fn copied(&mut self, bytes: &[u8]) -> Payload {
-        Payload::copied_in(self.0, bytes)
+        // SAFETY: kept there.
+        unsafe { Payload::copied_in(self.0, bytes) }
     }
 
     fn free(&mut self, bits: Payload) {
@@ -77,31 +79,30 @@ enum Merged {
 }
 
 /// The state of one group.
-pub type SetState = Group<SetHead>;
+pub type SetState<'c> = Group<'c, SetHead>;
 
-impl SetState {
+impl<'c> SetState<'c> {
     /// A state without filters.
     ///
     /// # Errors
     /// 55000 outside an aggregate.
-    pub fn new(call: &Call, operation: Operation) -> Result<SetState> {
+    pub fn new(call: &'c Call, operation: Operation) -> Result<SetState<'c>> {
         let mut memory = Merging::of(call)?;
         Ok(SetState::with(memory.0, Merged::Own(Set::new(&mut memory, operation))))
     }
 
-    /// A state that another process serialised, which is read in place: `value` must outlive it.
+    /// A state that another process serialised, which is read in place.
     ///
     /// # Errors
     /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    pub fn handed(call: &Call, value: Value<'_>) -> Result<SetState> {
+    pub fn handed(call: &'c Call, value: Value<'c>) -> Result<SetState<'c>> {
         call.require_aggregate()?;
         Parts::parse(&value)?;
         Ok(SetState::with(call.context(), Merged::Handed(value.into_datum().cast_mut_ptr())))
     }
 
-    fn with(context: Context<'_>, merged: Merged) -> SetState {
-        // SAFETY: a state is made in memory that is its group's, or outlives the call that reads it.
-        unsafe { Group::allocate(context, size_of::<SetHead>(), SetHead { tag: Tag::Set, merged }) }
+    fn with(context: Context<'c>, merged: Merged) -> SetState<'c> {
+        Group::allocate(context, size_of::<SetHead>(), SetHead { tag: Tag::Set, merged })
     }
 
     /// The filters of this state, and the memory for more. A state that was handed over is first copied.
@@ -112,7 +113,8 @@ impl SetState {
             set.take_parts(&mut memory, &parts).during(aggregate(parts.operation()))?;
             *self = SetState::with(memory.0, Merged::Own(set));
         }
-        match &mut self.merged {
+        // SAFETY: only the filters are changed.
+        match unsafe { &mut self.head_mut().merged } {
             Merged::Own(set) => Ok((set, memory)),
             Merged::Handed(_) => unreachable!("it has become this process's own"),
         }
@@ -143,7 +145,7 @@ impl SetState {
     ///
     /// # Errors
     /// As [`SetState::take`]; 22P03 for bytes that are not a state.
-    pub fn take_state(&mut self, call: &Call, mut other: SetState) -> Result<()> {
+    pub fn take_state(&mut self, call: &Call, mut other: SetState<'_>) -> Result<()> {
         let (set, mut memory) = self.set(call)?;
         let aggregate = aggregate(set.operation());
         match other.parts()? {

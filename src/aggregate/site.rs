@@ -20,7 +20,7 @@ pub trait Aggregate: 'static {
     /// Its name, for messages.
     const NAME: &'static str;
     /// What it keeps for a group.
-    type State: ElementState;
+    type State<'c>: ElementState<'c>;
 
     /// The header that its arguments ask for, without a kind.
     ///
@@ -30,16 +30,21 @@ pub trait Aggregate: 'static {
 }
 
 /// The state of an aggregate over elements.
-pub trait ElementState: State {
-    /// A state without elements in a memory context. The parameters must outlive it.
-    fn new(context: Context<'_>, params: Params) -> Self;
+pub trait ElementState<'c>: State<'c> {
+    /// A state without elements in a memory context.
+    ///
+    /// # Safety
+    /// The parameters must be there as long as the state.
+    unsafe fn new(context: Context<'c>, params: Params) -> Self;
 
     /// A state without elements, with this header.
     ///
     /// # Errors
     /// 55000 outside an aggregate.
-    fn with_header(call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Self> {
-        Ok(Self::new(call.require_aggregate()?, shared.params(call, header)?))
+    fn with_header(call: &'c Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Self> {
+        let (context, params) = (call.require_aggregate()?, shared.params(call, header)?);
+        // SAFETY: they are kept as long as the site, or as the aggregate.
+        Ok(unsafe { Self::new(context, params) })
     }
 
     /// The parameters.
@@ -51,12 +56,11 @@ pub trait ElementState: State {
     /// 54000 when there is no room for more; 55000 outside an aggregate.
     fn push(&mut self, call: &Call, hash: u64) -> Result<()>;
 
-    /// A state that another process serialised, in the memory of the call, which is read in place: `value` must outlive
-    /// it.
+    /// A state that another process serialised, in the memory of the call, which is read in place.
     ///
     /// # Errors
     /// 22P03 for bytes that are not a state.
-    fn deserialised(call: &Call, value: Value<'_>) -> Result<Self>;
+    fn deserialised(call: &'c Call, value: Value<'c>) -> Result<Self>;
 
     /// The finished filter. The state stays as it is, except that its hashes may be sorted.
     ///
@@ -74,17 +78,18 @@ pub trait ElementState: State {
 /// The transition function of an aggregate over elements: its arguments are a state, an element, and what [`Arguments`]
 /// reads.
 pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
-    let site = call.remembered(|| CallSite::<A>::new(call))?;
+    // SAFETY: remembered by the site of this call.
+    let site = call.remembered(|| unsafe { CallSite::<A>::new(call) })?;
     site.begin_row(call)?;
     // SAFETY: argument 0 is the state.
-    let mut state = match unsafe { A::State::argument(call, 0)? } {
+    let mut state = match unsafe { <A::State<'_> as State>::argument(call, 0)? } {
         Some(state) => {
             site.check(state.params())?;
             state
         }
         None => {
             let (shared, header) = site.for_new_state();
-            A::State::with_header(call, shared, &header)?
+            A::State::<'_>::with_header(call, shared, &header)?
         }
     };
     if let Some(hash) = site.hash(call, state.params())? {
@@ -94,7 +99,7 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
 }
 
 /// The function of an aggregate that reads what another process serialised: its first argument.
-pub fn deserialise<S: ElementState>(call: &Call) -> Outcome {
+pub fn deserialise<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
     let state = S::deserialised(call, bytes)?;
     call.require_aggregate()?;
@@ -102,7 +107,7 @@ pub fn deserialise<S: ElementState>(call: &Call) -> Outcome {
 }
 
 /// The final function of an aggregate.
-pub fn finish<S: ElementState>(call: &Call) -> Outcome {
+pub fn finish<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
     let filter = unsafe { S::argument(call, 0)? }.map_or_else(S::empty, |mut state| state.finish(call))?;
@@ -130,14 +135,18 @@ impl<A: Aggregate> CallSite<A> {
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element; 55000 outside an aggregate; those of [`Aggregate::requested`].
-    pub fn new(call: &Call) -> Result<CallSite<A>> {
+    ///
+    /// # Safety
+    /// As for [`SharedParams::new`].
+    unsafe fn new(call: &Call) -> Result<CallSite<A>> {
         call.require_aggregate()?;
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
         let header = A::requested(&arguments)?;
         let hasher = element.hasher(header.layout);
         let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| expression::is_fixed(call, i));
-        let (shared, seen) = (SharedParams::new(), std::ptr::null());
+        // SAFETY: promised by the caller.
+        let (shared, seen) = (unsafe { SharedParams::new() }, std::ptr::null());
         Ok(CallSite { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })
     }
 

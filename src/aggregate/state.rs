@@ -7,10 +7,14 @@
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
 //! ones take more bytes than the dense payload, it goes dense. From then on the hashes are a batch whose bits are to be
-//! set ([`super::batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of
+//! set ([`batch`]). Without a capacity there is no dense payload to compare with, and hashes beyond half of
 //! `work_mem` go to a temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
-//! This file is how a state grows; [`super::merge_state`] is how states merge and end.
+//! This file is how a state grows; [`merge`] is how states merge and end. What its head says, only these and
+//! [`batch`] change.
+
+mod batch;
+mod merge;
 
 use super::parameters::{Params, allocate};
 use super::payload::Payload;
@@ -43,20 +47,20 @@ const MANY: u32 = 8192;
 pub struct BloomHead {
     tag: Tag,
     /// Whether the parameters' kind is that of the filter even without an element.
-    pub has_kind: bool,
+    has_kind: bool,
     /// Whether the elements are someone else's: a value, dense or sparse, that is only read.
-    pub is_borrowed: bool,
+    is_borrowed: bool,
     /// Hashes there is room for.
-    pub room: u32,
-    pub params: Params,
+    room: u32,
+    params: Params,
     /// The payload being built, once dense; or someone else's value, of variable length.
-    pub dense: *mut u8,
+    dense: *mut u8,
     /// Further hashes of an unsized build, in a file.
-    pub spill: *mut Spill,
+    spill: *mut Spill,
     /// Hashes in memory.
-    pub len: u32,
+    len: u32,
     /// How many of them, from the first, ascend strictly.
-    pub sorted: u32,
+    sorted: u32,
 }
 
 // SAFETY: it begins with its tag.
@@ -65,10 +69,10 @@ unsafe impl Head for BloomHead {
 }
 
 /// The state of one group.
-pub type BloomState = Group<BloomHead>;
+pub type BloomState<'c> = Group<'c, BloomHead>;
 
-impl ElementState for BloomState {
-    fn new(context: Context<'_>, params: Params) -> BloomState {
+impl<'c> ElementState<'c> for BloomState<'c> {
+    unsafe fn new(context: Context<'c>, params: Params) -> BloomState<'c> {
         let head = BloomHead {
             tag: Tag::Bloom,
             params,
@@ -80,8 +84,7 @@ impl ElementState for BloomState {
             has_kind: false,
             is_borrowed: false,
         };
-        // SAFETY: a state is made in memory that is its group's, or outlives the call that reads it.
-        unsafe { Group::allocate(context, FIRST_BYTES, head) }
+        Group::allocate(context, FIRST_BYTES, head)
     }
 
     #[inline(always)]
@@ -95,15 +98,18 @@ impl ElementState for BloomState {
         if self.len == self.room {
             self.make_room(call)?;
         }
-        self.push_to_batch(hash);
+        // SAFETY: there is room now.
+        unsafe { self.push_to_batch(hash) };
         Ok(())
     }
 
-    fn deserialised(call: &Call, value: Value<'_>) -> Result<BloomState> {
+    fn deserialised(call: &'c Call, value: Value<'c>) -> Result<BloomState<'c>> {
         let partial = Partial::parse(&value)?;
         let context = call.context();
-        let mut state = BloomState::new(context, allocate(context, &partial.view().header));
-        (state.dense, state.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        // SAFETY: the parameters are in the same memory.
+        let mut state = unsafe { BloomState::new(context, allocate(context, &partial.view().header)) };
+        let head = state.head();
+        (head.dense, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
         Ok(state)
     }
 
@@ -116,24 +122,31 @@ impl ElementState for BloomState {
     }
 }
 
-impl BloomState {
-    pub fn hashes(&mut self) -> &mut [u64] {
+impl BloomState<'_> {
+    /// The head, which says what is there, to be changed.
+    #[inline(always)]
+    fn head(&mut self) -> &mut BloomHead {
+        // SAFETY: only this file and those below it have it, and set nothing but what is there.
+        unsafe { self.head_mut() }
+    }
+
+    fn hashes(&mut self) -> &mut [u64] {
         let len = self.len as usize;
         // SAFETY: `len` hashes were written after the head.
         unsafe { std::slice::from_raw_parts_mut(self.behind_head().cast(), len) }
     }
 
     /// Whether there are no elements yet, nor bits that may belong to one.
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.len == 0 && !self.is_dense() && self.spill.is_null()
     }
 
-    pub fn is_dense(&self) -> bool {
+    fn is_dense(&self) -> bool {
         !self.dense.is_null()
     }
 
     /// The hashes in a file, and those in memory, which ascend.
-    pub fn spilled(&mut self) -> Option<(&mut Spill, &[u64])> {
+    fn spilled(&mut self) -> Option<(&mut Spill, &[u64])> {
         if self.spill.is_null() {
             return None;
         }
@@ -144,14 +157,14 @@ impl BloomState {
     }
 
     /// The number of hashes of a state that is not dense, in memory and in the file, repetitions included.
-    pub fn count(&self) -> usize {
+    fn count(&self) -> usize {
         // SAFETY: null, or a file that lives as long as the aggregate.
         let in_file = unsafe { self.spill.as_ref() }.map_or(0, Spill::written);
         in_file + self.len as usize
     }
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
-    pub fn header(&self) -> Header<'static> {
+    fn header(&self) -> Header<'static> {
         let header = *self.params();
         let without_kind = self.is_empty() && !self.has_kind;
         if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
@@ -210,44 +223,53 @@ impl BloomState {
     }
 
     /// Moves the hashes to the file.
-    pub fn spill_hashes(&mut self, call: &Call) -> Result<()> {
+    fn spill_hashes(&mut self, call: &Call) -> Result<()> {
         if self.sorted < self.len {
             Spill::group(self.hashes());
         }
         let spill: *mut Spill = self.spill_to(call)?;
         // SAFETY: a file that lives as long as the aggregate; the hashes are no part of it.
         with_entries(self.hashes(), |entries| unsafe { &mut *spill }.write(entries))?;
-        (self.len, self.sorted) = (0, 0);
+        self.forget_hashes();
         Ok(())
     }
 
+    /// Forgets the hashes in memory, which are in the file or in bits.
+    fn forget_hashes(&mut self) {
+        let head = self.head();
+        (head.len, head.sorted) = (0, 0);
+    }
+
     /// The file for more hashes.
-    pub fn spill_to(&mut self, call: &Call) -> Result<&mut Spill> {
+    fn spill_to(&mut self, call: &Call) -> Result<&mut Spill> {
         if self.spill.is_null() {
-            self.spill = Spill::new(call)?;
+            self.head().spill = Spill::new(call)?;
         }
         // SAFETY: a file that lives as long as the aggregate, and of which the state has the only pointer.
         Ok(unsafe { &mut *self.spill })
     }
 
     /// Sorts the hashes and drops repeated ones.
-    pub fn sort(&mut self) {
+    fn sort(&mut self) {
         let sorted = self.sorted as usize;
         let distinct = sparse::sort_distinct(self.hashes(), sorted) as u32;
-        (self.len, self.sorted) = (distinct, distinct);
+        let head = self.head();
+        (head.len, head.sorted) = (distinct, distinct);
     }
 
-    pub fn resize(&mut self, bytes: usize) -> Result<()> {
+    fn resize(&mut self, bytes: usize) -> Result<()> {
         if bytes / 8 > u32::MAX as usize {
             return Err(too_many());
         }
-        self.reallocate(bytes);
-        self.room = room_of(bytes);
+        assert!(bytes >= bytes_of(self.len), "room for the hashes that are there");
+        // SAFETY: there is room for these.
+        unsafe { self.reallocate(bytes) };
+        self.head().room = room_of(bytes);
         Ok(())
     }
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
-    pub fn go_dense(&mut self, context: Context<'_>, blocks: u64) -> Result<()> {
+    fn go_dense(&mut self, context: Context<'_>, blocks: u64) -> Result<()> {
         let own = *self.params();
         if self.is_dense() && own.blocks == blocks {
             return Ok(());
@@ -255,16 +277,17 @@ impl BloomState {
         let header = Header { blocks, ..own };
         // What will be folded in the end may be larger until then.
         header.check_size(if own.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
-        let mut payload = Payload::zeroed_in(context, header.payload_bytes() as usize);
+        // SAFETY: kept with the state, in the aggregate's memory.
+        let mut payload = unsafe { Payload::zeroed_in(context, header.payload_bytes() as usize) };
         self.with_view(|view| or_into(&mut payload, blocks, view));
         self.become_dense(payload)
     }
 
     /// Takes a payload that has the bits of all elements.
-    pub fn become_dense(&mut self, payload: Payload) -> Result<()> {
+    fn become_dense(&mut self, payload: Payload) -> Result<()> {
         let was_dense = self.take_payload();
-        self.dense = payload.into_pointer();
-        (self.len, self.sorted) = (0, 0);
+        self.head().dense = payload.into_pointer();
+        self.forget_hashes();
         match was_dense {
             Some(old) => old.free(),
             None => self.resize(size_of::<BloomHead>())?,
@@ -273,7 +296,7 @@ impl BloomState {
     }
 
     /// Shows the state as a filter, which may have hashes without a size. Hashes in a file are not included.
-    pub fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
+    fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
         if self.is_borrowed {
             // SAFETY: a value of variable length, which outlives the state.
             let value = unsafe { Value::detoast(self.dense.into()) };
@@ -293,7 +316,7 @@ impl BloomState {
 
 /// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may use, but never so
 /// few that the file and its buffer of 8 kB would cost more than they save.
-pub fn most_in_memory() -> usize {
+fn most_in_memory() -> usize {
     // SAFETY: reading a setting of the process.
     (unsafe { pg_sys::work_mem as usize } * 1024 / 2).max(WORTH_A_FILE)
 }
@@ -307,7 +330,7 @@ fn bytes_of(room: u32) -> usize {
 }
 
 /// Refuses a state that would outgrow any filter.
-pub fn too_many() -> Error {
+fn too_many() -> Error {
     Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "too many elements for a bloom filter without a capacity")
         .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
 }

@@ -8,7 +8,8 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState, raise};
 use crate::pg::memory::{self, Context};
 use pgrx::pg_sys::{Datum, repalloc_huge};
-use std::ops::{Deref, DerefMut};
+use std::marker::PhantomData;
+use std::ops::Deref;
 
 /// The first byte of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,23 +32,31 @@ pub unsafe trait Head {
     const TAG: Tag;
 }
 
-/// The state of one group, in memory of PostgreSQL's. More may follow what it points to.
-pub struct Group<H> {
+/// The state of one group in a call, in memory of PostgreSQL's. More may follow what it points to.
+pub struct Group<'c, H> {
     head: *mut H,
+    call: PhantomData<&'c Call>,
 }
 
-impl<H> Group<H> {
+impl<'c, H> Group<'c, H> {
     /// A state of so many bytes in a memory context, which begins with this.
-    ///
-    /// # Safety
-    /// The memory context must outlive the state.
-    pub unsafe fn allocate(context: Context<'_>, bytes: usize, head: H) -> Group<H> {
+    pub fn allocate(context: Context<'c>, bytes: usize, head: H) -> Group<'c, H> {
         const { assert!(!std::mem::needs_drop::<H>()) };
         assert!(bytes >= size_of::<H>(), "a state has its head");
         let state: *mut H = memory::allocate(context, bytes).cast();
         // SAFETY: the allocation has room for the head, which is written whole.
         unsafe { state.write(head) };
-        Group { head: state }
+        Group { head: state, call: PhantomData }
+    }
+
+    /// The head, to be changed.
+    ///
+    /// # Safety
+    /// What it says of the memory that is there must stay true.
+    #[inline(always)]
+    pub unsafe fn head_mut(&mut self) -> &mut H {
+        // SAFETY: as for reading it, and borrowed for writing.
+        unsafe { &mut *self.head }
     }
 
     /// Where what follows the head is.
@@ -57,14 +66,17 @@ impl<H> Group<H> {
     }
 
     /// Moves the state to memory of so many bytes, in the same context.
-    pub fn reallocate(&mut self, bytes: usize) {
+    ///
+    /// # Safety
+    /// There must be room for all that the head says to be there.
+    pub unsafe fn reallocate(&mut self, bytes: usize) {
         assert!(bytes >= size_of::<H>(), "a state has its head");
         // SAFETY: the state came from palloc, which keeps its memory context.
         self.head = unsafe { repalloc_huge(self.head.cast(), bytes).cast() };
     }
 }
 
-impl<H> Deref for Group<H> {
+impl<H> Deref for Group<'_, H> {
     type Target = H;
 
     #[inline(always)]
@@ -74,39 +86,31 @@ impl<H> Deref for Group<H> {
     }
 }
 
-impl<H> DerefMut for Group<H> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut H {
-        // SAFETY: the state is there, as whoever made this promised, and borrowed for writing.
-        unsafe { &mut *self.head }
-    }
-}
-
 /// A state as argument and result of an aggregate's support functions.
-pub trait State: Sized {
+pub trait State<'c>: Sized {
     /// Argument `i`; `None` before the first row.
     ///
     /// # Errors
     /// 55000 for a state of another aggregate.
     ///
     /// # Safety
-    /// The function must declare the argument `internal`, as an aggregate's state. The state may be used until the call
-    /// ends or it is moved, and by one of these at a time.
-    unsafe fn argument(call: &Call, i: usize) -> Result<Option<Self>>;
+    /// The function must declare the argument `internal`, as an aggregate's state. The state may be used until it is
+    /// moved, and by one of these at a time.
+    unsafe fn argument(call: &'c Call, i: usize) -> Result<Option<Self>>;
 
     /// Argument `i`, if it is a state of this aggregate.
     ///
     /// # Safety
     /// As [`State::argument`].
-    unsafe fn argument_at_once(call: &Call, i: usize) -> Option<Self>;
+    unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Self>;
 
     /// The state as a result.
     fn into_datum(self) -> Datum;
 }
 
-impl<H: Head> State for Group<H> {
+impl<'c, H: Head> State<'c> for Group<'c, H> {
     #[inline(always)]
-    unsafe fn argument(call: &Call, i: usize) -> Result<Option<Group<H>>> {
+    unsafe fn argument(call: &'c Call, i: usize) -> Result<Option<Group<'c, H>>> {
         // SAFETY: promised by the caller.
         match unsafe { Group::argument_at_once(call, i) } {
             None if call.datum(i).is_some() => Err(foreign_state()),
@@ -115,10 +119,10 @@ impl<H: Head> State for Group<H> {
     }
 
     #[inline(always)]
-    unsafe fn argument_at_once(call: &Call, i: usize) -> Option<Group<H>> {
+    unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Group<'c, H>> {
         let head: *mut H = call.internal(i)?;
         // SAFETY: promised by the caller; a state is never empty, and its first byte says what it is.
-        (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head })
+        (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head, call: PhantomData })
     }
 
     #[inline(always)]
@@ -128,7 +132,7 @@ impl<H: Head> State for Group<H> {
 }
 
 /// The body of a combine function: the first state, or none, joined with the second.
-pub fn combine<S: State>(call: &Call, join: impl FnOnce(Option<S>, S) -> Result<S>) -> Outcome {
+pub fn combine<'c, S: State<'c>>(call: &'c Call, join: impl FnOnce(Option<S>, S) -> Result<S>) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: both arguments are states, not of one group.
     let (first, second) = unsafe { (S::argument(call, 0)?, S::argument(call, 1)?) };

@@ -8,12 +8,12 @@
 //! On an Intel Xeon a large filter would be built 12 % faster with a batch for each range of its blocks, on an AMD EPYC
 //! more slowly.
 
-use super::payload::Payload;
-use super::site::ElementState;
-use super::state::BloomState;
-use super::tag::nothing_of_its_own;
+use super::super::payload::Payload;
+use super::super::site::ElementState;
+use super::super::tag::nothing_of_its_own;
+use super::BloomState;
 
-impl BloomState {
+impl BloomState<'_> {
     /// Adds an element if nothing but memory that is there must be written: without PostgreSQL, and without a way to
     /// fail. Whether it did. That is so for nearly all elements of a large group, and the guard that every call of
     /// PostgreSQL needs would take as long as the rest.
@@ -21,21 +21,25 @@ impl BloomState {
     pub fn push_at_once(&mut self, hash: u64) -> bool {
         let has_room = self.room > self.len && !self.is_borrowed;
         if has_room {
-            self.push_to_batch(hash);
+            // SAFETY: as was just asked.
+            unsafe { self.push_to_batch(hash) };
         }
         has_room
     }
 
-    /// Adds an element to the hashes, for another one of which there is room.
+    /// Adds an element to the hashes.
+    ///
+    /// # Safety
+    /// There must be room for another one.
     #[inline(always)]
-    pub fn push_to_batch(&mut self, hash: u64) {
+    pub(super) unsafe fn push_to_batch(&mut self, hash: u64) {
         if self.is_dense() {
             self.prefetch(hash);
         }
         let len = self.len;
-        // SAFETY: there is room for another hash after `len` ones.
+        // SAFETY: promised by the caller: there is room for another hash after `len` ones.
         unsafe { self.behind_head().cast::<u64>().add(len as usize).write(hash) };
-        self.len = len + 1;
+        self.head().len = len + 1;
     }
 
     /// Where the payload is that a dense state builds.
@@ -49,25 +53,25 @@ impl BloomState {
 
     /// The payload that a dense state builds.
     #[inline(always)]
-    pub fn payload(&self) -> &[u8] {
+    pub(super) fn payload(&self) -> &[u8] {
         // SAFETY: the payload is this state's own, lives as long, and is borrowed with it.
         unsafe { &*Payload::bytes_of(self.own_payload()) }
     }
 
     /// The same, for writing.
     #[inline(always)]
-    pub fn payload_mut(&mut self) -> &mut [u8] {
+    pub(super) fn payload_mut(&mut self) -> &mut [u8] {
         // SAFETY: the payload is this state's own, lives as long, and is borrowed for writing with it.
         unsafe { &mut *Payload::bytes_of(self.own_payload()) }
     }
 
     /// Takes the payload away, if the state is dense.
-    pub fn take_payload(&mut self) -> Option<Payload> {
+    pub(super) fn take_payload(&mut self) -> Option<Payload> {
         if !self.is_dense() {
             return None;
         }
         let payload = self.own_payload();
-        self.dense = std::ptr::null_mut();
+        self.head().dense = std::ptr::null_mut();
         // SAFETY: the payload was this state's own, which no longer has it.
         Some(unsafe { Payload::from_pointer(payload) })
     }
@@ -75,17 +79,17 @@ impl BloomState {
     /// Prefetches the memory that setting the bits of a hash needs, long before they are set with the rest of the
     /// batch.
     #[inline(always)]
-    pub fn prefetch(&self, hash: u64) {
+    fn prefetch(&self, hash: u64) {
         let header = self.params();
         header.shape().prefetch(self.payload(), hash);
     }
 
     /// Sets the bits of the batch.
-    pub fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let (header, payload) = (*self.params(), self.own_payload());
         // SAFETY: the payload is this state's own, and the hashes are no part of it.
         let payload = unsafe { &mut *Payload::bytes_of(payload) };
         header.shape().insert_all(payload, self.hashes());
-        self.len = 0;
+        self.head().len = 0;
     }
 }

@@ -6,11 +6,11 @@
 //! be made. Whoever combines states keeps hashes until it is given bits; those are folded to the size that the elements
 //! need in the end. Folding is exact, so nothing is lost by the detour.
 
-use super::parameters::SharedParams;
-use super::payload::Payload;
-use super::site::ElementState;
-use super::spill::with_entries;
-use super::state::{BloomState, most_in_memory, too_many};
+use super::super::parameters::SharedParams;
+use super::super::payload::Payload;
+use super::super::site::ElementState;
+use super::super::spill::with_entries;
+use super::{BloomState, most_in_memory, too_many};
 use crate::error::During;
 use crate::filter_type::Bloom;
 use crate::overfull;
@@ -28,17 +28,17 @@ use pgrx::pg_sys;
 /// Hashes that are added between two checks for interrupts.
 const UNCANCELLED: usize = 1 << 16;
 
-impl BloomState {
+impl<'c> BloomState<'c> {
     /// Combines two states of the same parameters. The second must not be used afterwards.
     ///
     /// # Errors
     /// Those of a union.
     pub fn combine(
-        call: &Call,
+        call: &'c Call,
         shared: &mut SharedParams,
-        first: Option<BloomState>,
-        mut second: BloomState,
-    ) -> Result<BloomState> {
+        first: Option<BloomState<'c>>,
+        mut second: BloomState<'c>,
+    ) -> Result<BloomState<'c>> {
         let mut state = match first {
             Some(state) => state,
             None => BloomState::with_header(call, shared, &second.header())?,
@@ -82,7 +82,8 @@ impl BloomState {
             _ if own.is_unsized() && !nothing_yet || view.header.is_unsized() => Err(too_many()),
             Body::Dense(bits) if self.is_empty() && merged.blocks == view.header.blocks => {
                 self.set_header(call, shared, &merged)?;
-                self.become_dense(Payload::copied_in(call.require_aggregate()?, bits))
+                // SAFETY: kept with the state, in the aggregate's memory.
+                self.become_dense(unsafe { Payload::copied_in(call.require_aggregate()?, bits) })
             }
             _ => {
                 // A state without a size has no bits to keep: it takes the other's size.
@@ -103,11 +104,12 @@ impl BloomState {
         let header = if largest.blocks > header.blocks { &largest } else { header };
         header.check_size(MAX_STORED_BYTES)?;
         let context = call.require_aggregate()?;
-        let mut payload = Payload::zeroed_in(context, header.payload_bytes() as usize);
+        // SAFETY: kept with the state, in the aggregate's memory.
+        let mut payload = unsafe { Payload::zeroed_in(context, header.payload_bytes() as usize) };
         self.set_bits(header, &mut payload)?;
-        self.spill = std::ptr::null_mut();
-        self.params = shared.params(call, header)?;
-        self.has_kind = true;
+        let params = shared.params(call, header)?;
+        let head = self.head();
+        (head.spill, head.params, head.has_kind) = (std::ptr::null_mut(), params, true);
         self.become_dense(payload)
     }
 
@@ -154,11 +156,12 @@ impl BloomState {
     fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
         let own = *self.params();
         if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
-            self.has_kind |= !header.kind.is_none();
+            self.head().has_kind |= !header.kind.is_none();
             return Ok(());
         }
-        self.params = shared.params(call, header)?;
-        self.has_kind = !header.kind.is_none();
+        let params = shared.params(call, header)?;
+        let head = self.head();
+        (head.params, head.has_kind) = (params, !header.kind.is_none());
         Ok(())
     }
 
@@ -243,7 +246,7 @@ impl BloomState {
     ///
     /// # Errors
     /// As [`ElementState::finish`].
-    pub fn finished(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+    pub(super) fn finished(&mut self, call: &Call) -> Result<pg_sys::Datum> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
         let datum = if self.is_dense() && header.is_to_be_sized() {
