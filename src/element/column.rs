@@ -25,7 +25,7 @@ use pgrx::pg_sys::{OIDVECTOROID, Oid};
 #[derive(Clone)]
 pub struct Column {
     /// How its elements are hashed.
-    pub hasher: Hasher,
+    hasher: Hasher,
     tag: Tag,
     /// The name of the kind, for those that have one; for enums the type.
     name: String,
@@ -45,13 +45,20 @@ impl Column {
         // What never leaves its database is taken as it is.
         let Resolved { mut reader, mut tag, mut name, .. } = Resolver::new(function, whole, false).part(whole)?;
         if let Reader::Scalar(scalar) = &mut reader
-            && scalar.source == Source::Enum
-            && let Some(by_oid) = ScalarReader::new(Source::EnumOid, whole, false)
+            && scalar.source() == Source::Enum
+            // SAFETY: an enum is kept as the object identifier of its label.
+            && let Some(by_oid) = unsafe { ScalarReader::new(Source::EnumOid, whole, false) }
         {
             *scalar = by_oid;
             (tag, name) = (Tag::Other, catalog::qualified_name(whole));
         }
         Ok(Column { hasher: Hasher { reader, form: Form::General }, tag, name })
+    }
+
+    /// How its elements are hashed.
+    #[inline]
+    pub fn hasher(&self) -> &Hasher {
+        &self.hasher
     }
 
     /// Whether equal elements of both have the same hash.

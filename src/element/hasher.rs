@@ -21,9 +21,9 @@ pub enum Form {
 #[derive(Clone, PartialEq)]
 pub struct Hasher {
     /// How they are read.
-    pub reader: Reader,
+    pub(super) reader: Reader,
     /// The width of numbers.
-    pub form: Form,
+    pub(super) form: Form,
 }
 
 impl Hasher {
@@ -37,7 +37,7 @@ impl Hasher {
         // SAFETY: promised by the caller.
         unsafe {
             match &self.reader {
-                Reader::Scalar(reader) => match reader.source {
+                Reader::Scalar(reader) => match reader.source() {
                     Source::Text => Some(reader.with_text(element, |bytes| bytes, hash)),
                     Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
                     Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
@@ -58,7 +58,7 @@ impl Hasher {
         let Reader::Scalar(reader) = &self.reader else { return None };
         // SAFETY: promised by the caller.
         unsafe {
-            match reader.source {
+            match reader.source() {
                 Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
                 Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
                 _ if reader.reads_in_place(element) => self.hash(element),
@@ -78,7 +78,7 @@ impl Hasher {
                 Reader::Scalar(reader) => reader,
                 Reader::Composite(parts) => return Some(Stream::of(|stream| parts.write(element, stream))),
             };
-            match reader.source {
+            match reader.source() {
                 Source::Float4 => hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32))),
                 Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
                 _ if reader.is_long() => {

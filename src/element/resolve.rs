@@ -201,7 +201,9 @@ impl Resolver {
 
     /// A type that is not made of others, without a name of its kind.
     fn plain(&self, source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Result<Resolved> {
-        let reader = ScalarReader::new(source, oid, self.convert).ok_or_else(|| self.refuse_unhashable(oid))?;
+        // SAFETY: that of a built-in type, of an enum, or that which asks the type's own function.
+        let reader = unsafe { ScalarReader::new(source, oid, self.convert) };
+        let reader = reader.ok_or_else(|| self.refuse_unhashable(oid))?;
         Ok(Resolved { reader: Reader::Scalar(reader), tag, parquet, name: String::new() })
     }
 

@@ -65,7 +65,7 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScalarReader {
     /// What they are.
-    pub source: Source,
+    source: Source,
     /// Text must be converted to UTF-8.
     convert: bool,
     /// For [`Source::Other`].
@@ -73,14 +73,23 @@ pub struct ScalarReader {
 }
 
 impl ScalarReader {
-    /// A reader for elements of type `oid`, which `source` describes, with text converted to UTF-8 or as it is; `None`
-    /// when that is [`Source::Other`] and the type has no extended hash.
-    pub fn new(source: Source, oid: pg_sys::Oid, convert: bool) -> Option<ScalarReader> {
+    /// A reader for elements of type `oid`, with text converted to UTF-8 or as it is; `None` when `source` is
+    /// [`Source::Other`] and the type has no extended hash.
+    ///
+    /// # Safety
+    /// `source` must say how values of the type are kept.
+    pub unsafe fn new(source: Source, oid: pg_sys::Oid, convert: bool) -> Option<ScalarReader> {
         let extended_hash = match source {
             Source::Other => catalog::extended_hash(oid)?,
             _ => std::ptr::null_mut(),
         };
         Some(ScalarReader { source, convert, extended_hash })
+    }
+
+    /// What they are.
+    #[inline(always)]
+    pub fn source(&self) -> Source {
+        self.source
     }
 
     /// Whether the canonical bytes may be many more than those of the value: they are written piece by piece.

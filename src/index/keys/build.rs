@@ -52,7 +52,7 @@ struct Elements {
 impl Gather for Elements {
     unsafe fn add(&mut self, value: Datum) -> Result<usize> {
         // SAFETY: promised by the caller.
-        let hash = unsafe { self.column.hasher.hash(Element { datum: value }) }.ok_or_else(unhashed)?;
+        let hash = unsafe { self.column.hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)?;
         memory::push(&mut self.hashes, hash);
         Ok(1)
     }

@@ -31,7 +31,7 @@ pub fn check(named: &Named) -> Result<i64> {
         // One that is NULL is never looked for.
         let Some(datum) = row.value else { return Ok(()) };
         // SAFETY: the value is that of the index's column.
-        let hash = unsafe { index.column().hasher.hash(Element { datum }) }.ok_or_else(unhashed)?;
+        let hash = unsafe { index.column().hasher().hash(Element { datum }) }.ok_or_else(unhashed)?;
         let mut is_found = has(&index, &directory, RowId { page: row.page, line: row.line }, hash)?;
         if let Some(filter) = &filter {
             if page != Some(row.page) {

@@ -43,7 +43,7 @@ impl Index<'_> {
     pub fn hasher_of(&self, asked: Oid) -> Result<Hasher> {
         let (family, declared, collation) = self.relation.column_class();
         if asked == Oid::INVALID || asked == declared {
-            return Ok(self.column().hasher.clone());
+            return Ok(self.column().hasher().clone());
         }
         let others = &self.kind().others;
         if let Some(hasher) = others.borrow().get(&asked.to_u32()) {
@@ -53,8 +53,8 @@ impl Index<'_> {
         if !other.compares_with(self.column()) || !validate::is_usual_equality(family, declared, asked) {
             return Err(validate::refuse_comparison(declared, asked));
         }
-        others.borrow_mut().insert(asked.to_u32(), other.hasher.clone());
-        Ok(other.hasher)
+        others.borrow_mut().insert(asked.to_u32(), other.hasher().clone());
+        Ok(other.hasher().clone())
     }
 }
 

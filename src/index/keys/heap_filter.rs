@@ -45,7 +45,7 @@ impl<'r> HeapFilter<'r> {
             return None;
         }
         let column = RowColumn::of_index(index.relation, table)?;
-        Some(HeapFilter { column, hasher: index.column().hasher.clone() })
+        Some(HeapFilter { column, hasher: index.column().hasher().clone() })
     }
 
     /// Adds the rows of a page, which the table must have, that may have one of the hashes of each key. These ascend.

@@ -34,7 +34,7 @@ const AT_ONCE: usize = 4096;
 pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
     // SAFETY: promised by the caller.
-    let hash = unsafe { index.column().hasher.hash(Element { datum: value }) }.ok_or_else(unhashed)?;
+    let hash = unsafe { index.column().hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)?;
     add(&index, row, &[hash])
 }
 

@@ -82,7 +82,7 @@ impl PartsColumn {
     pub unsafe fn each_part(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
         if let Some(array) = &self.array {
             // SAFETY: promised by the caller.
-            visit(unsafe { array.whole.hasher.hash(Element { datum: value }) }.ok_or_else(unhashed)?);
+            visit(unsafe { array.whole.hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)?);
             // SAFETY: promised by the caller.
             return unsafe { array.each_member(value, |hash| hash.into_iter().for_each(&mut visit)) };
         }
@@ -179,7 +179,7 @@ impl ArrayColumn {
     /// The value must be an array of such members.
     unsafe fn each_member(&self, value: Datum, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
         let mut failed = false;
-        let hasher = &self.member.hasher;
+        let hasher = self.member.hasher();
         // SAFETY: promised by the caller.
         let hash = |datum| unsafe { hasher.hash(Element { datum }) };
         let member = |_: &mut (), member: Option<Datum>| match member.map(hash) {
@@ -200,7 +200,7 @@ impl ArrayColumn {
     fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
         if strategy == Strategy::Equal {
             // SAFETY: the other side of the operator is such an array.
-            return Ok(Condition::Has(unsafe { self.whole.hasher.hash(asked) }.ok_or_else(unhashed)?));
+            return Ok(Condition::Has(unsafe { self.whole.hasher().hash(asked) }.ok_or_else(unhashed)?));
         }
         let (mut hashes, mut has_null) = (Vec::new(), false);
         // SAFETY: both sides of the operators are arrays of one type.

@@ -3,15 +3,15 @@
 //! ```text
 //! fields of the metapage, after those of both indexes
 //! 40  rate               f64  0: it follows the size of the table
-//! 48  pages per range    u32
+//! 48  pages per range    u16
+//! 50  ranges per page    u8   where pages are split, else 0
+//! 51  lines per range    u8   the same
 //! 52  rows per range     u32  while none are seen
 //! 56  first covered tile u32  of level 0; FFFFFFFF: none
 //! 60  first covered tile u32  of level 1; FFFFFFFF: none
 //! 64  pages of the table u32  at the build
 //! 68  levels             u16  1, or 0: more when they are needed
 //! 70  keys per row       u16  in the mean, by the build; 0: one
-//! 72  lines per range    u16  where pages are split, else 0
-//! 74  ranges per page    u16  the same
 //! ```
 //!
 //! A record is a run of 20 bytes.
@@ -26,7 +26,7 @@ use crate::error;
 use crate::index::chain::{Chain, Form, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, require};
 
-const FORM: Form = Form { magic: *b"bfix", fields: 36 };
+const FORM: Form = Form { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
 /// Bytes of the heap that an element is expected for at least.
 const LEAST_BYTES: u64 = 20;
@@ -43,7 +43,8 @@ fn field(field: &'static str, found: impl Into<u64>) -> Damage {
 }
 
 /// The split of these numbers.
-fn split_of(lines: u16, ranges: u16) -> Result<Option<Split>, Damage> {
+fn split_of(lines: u8, ranges: u8) -> Result<Option<Split>, Damage> {
+    let (lines, ranges) = (u16::from(lines), u16::from(ranges));
     require(ranges == 0 || (2..=MAX_RANGES_PER_PAGE).contains(&ranges), || field("ranges per page", ranges))?;
     require((lines == 0) == (ranges == 0), || field("lines per range", lines))?;
     Ok((ranges > 0).then_some(Split { lines, ranges }))
@@ -104,9 +105,10 @@ impl Directory {
     fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
         let mut bytes = Reader(&stored.fields);
         let rate = f64::from_bits(bytes.u64());
-        let (pages_per_range, guess, covered) = (bytes.u32(), bytes.u32(), [bytes.u32(), bytes.u32()]);
+        let (pages_per_range, [ranges, lines]) = (u32::from(bytes.u16()), bytes.take());
+        let (guess, covered) = (bytes.u32(), [bytes.u32(), bytes.u32()]);
         let (table_pages, levels, keys_per_row) = (bytes.u32(), bytes.u16(), bytes.u16());
-        let split = split_of(bytes.u16(), bytes.u16())?;
+        let split = split_of(lines, ranges)?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
         require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
         let is_possible = (1..=MAX_PAGES_PER_RANGE).contains(&pages_per_range);
@@ -194,9 +196,11 @@ impl Directory {
         let Options { fpr, pages_per_range, split, guess, table_pages, is_flat, .. } = self.options;
         let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
         let [zero, one] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
-        fields.extend([pages_per_range, guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
         let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
-        fields.extend([u16::from(is_flat), self.keys_per_row, lines, ranges].into_iter().flat_map(u16::to_le_bytes));
+        fields.extend((pages_per_range as u16).to_le_bytes());
+        fields.extend([ranges as u8, lines as u8]);
+        fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
+        fields.extend([u16::from(is_flat), self.keys_per_row].into_iter().flat_map(u16::to_le_bytes));
         self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
     }
 
