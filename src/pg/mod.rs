@@ -9,11 +9,13 @@
 //!   references to it, and the process is ended.
 //! - A datum is a number. Only unsafe functions read what it points to: nothing but its type says what that is.
 //! - What a call site remembers, the options of an index, the columns of rows that are made or that a statement
-//!   returns, and whether a relation is a table, an index or one of the extension's are compared, in all builds.
+//!   returns, the parameters of a statement, and whether a relation is a table, an index or one of the extension's are
+//!   compared, in all builds.
 //! - The bytes of a page are those of an index of the extension's, and only `wal` and `bulk_write` change them, behind
 //!   the header. PostgreSQL doesn't lock pages of temporary indexes; who has them is noted here.
 //! - An error is raised again only by the call in whose memory it is, and only where an unsafe function says that
-//!   PostgreSQL made the call: it jumps from there. Other threads than the session's panic.
+//!   PostgreSQL made the call: it jumps from there. Other threads than the session's panic. Safe code may catch an
+//!   error; but its call then fails, since PostgreSQL has ended nothing of what was under way.
 //!
 //! This is promised elsewhere, and trusted:
 //!

@@ -118,25 +118,32 @@ pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -
     };
     // SAFETY: reads the catalog.
     let tuple = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(aggregate)) };
-    with_tuple(tuple, |tuple| FUNCTIONS.iter().any(|&column| is_one(tuple, column))).unwrap_or(false)
+    // SAFETY: null, or of this cache.
+    unsafe { with_tuple(tuple, |tuple| FUNCTIONS.iter().any(|&column| is_one(tuple, column))) }.unwrap_or(false)
 }
 
 /// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an unknown one.
 pub fn function_cost(function: pg_sys::Oid) -> f64 {
     // SAFETY: a tuple of this cache is a row of pg_proc.
     let read = |row: *const pg_sys::FormData_pg_proc| unsafe { f64::from((*row).procost) };
-    with_row(pg_sys::SysCacheIdentifier::PROCOID, function, read).unwrap_or(0.0)
+    // SAFETY: as above.
+    unsafe { with_row(pg_sys::SysCacheIdentifier::PROCOID, function, read) }.unwrap_or(0.0)
 }
 
 /// The table in which a table's values are out of line, if it has one.
 pub fn toast_table(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: a tuple of this cache is a row of pg_class.
     let read = |row: *const pg_sys::FormData_pg_class| unsafe { (*row).reltoastrelid };
-    with_row(pg_sys::SysCacheIdentifier::RELOID, table, read).filter(|&toast| toast != pg_sys::InvalidOid)
+    // SAFETY: as above.
+    let toast = unsafe { with_row(pg_sys::SysCacheIdentifier::RELOID, table, read) };
+    toast.filter(|&toast| toast != pg_sys::InvalidOid)
 }
 
-/// What `read` makes of the fixed columns of a catalog's row, whose type is that of the cache.
-fn with_row<Row, T>(
+/// What `read` makes of the fixed columns of a catalog's row.
+///
+/// # Safety
+/// `Row` must be what the rows of the cache are, and its key an object identifier.
+unsafe fn with_row<Row, T>(
     cache: pg_sys::SysCacheIdentifier::Type,
     key: pg_sys::Oid,
     read: impl FnOnce(*const Row) -> T,
@@ -149,12 +156,15 @@ fn with_row<Row, T>(
 }
 
 /// What `read` makes of a tuple of a cache, null for none, which is then given back.
-fn with_tuple<T>(tuple: pg_sys::HeapTuple, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
+///
+/// # Safety
+/// The caller must have got it from a cache, and not use it otherwise.
+unsafe fn with_tuple<T>(tuple: pg_sys::HeapTuple, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
     if tuple.is_null() {
         return None;
     }
     let result = read(tuple);
-    // SAFETY: the caller got it from a cache, and has no other use for it.
+    // SAFETY: promised by the caller.
     unsafe { pg_sys::ReleaseSysCache(tuple) };
     Some(result)
 }
@@ -264,7 +274,8 @@ pub fn qualified_name(oid: pg_sys::Oid) -> String {
     let read = |row: *const pg_sys::FormData_pg_type| unsafe {
         (utf8_of((*row).typname.data.as_ptr()).unwrap_or_default(), (*row).typnamespace)
     };
-    let Some((name, schema)) = with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, read) else {
+    // SAFETY: as above.
+    let Some((name, schema)) = (unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, read) }) else {
         return oid.to_u32().to_string();
     };
     // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.

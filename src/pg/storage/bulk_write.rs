@@ -17,7 +17,7 @@
 
 use super::buffer::Pin;
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
-use super::wal::{Layout, critical_section, fill};
+use super::wal::{Layout, check_special, critical_section, fill};
 use crate::pg::version;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
@@ -46,6 +46,7 @@ pub struct BulkWrite<'r> {
 impl<'r> BulkWrite<'r> {
     /// Begins, with a first page of zeros. The pages are to have special spaces of so many bytes.
     pub fn start(index: Relation<'r>, special_bytes: usize) -> BulkWrite<'r> {
+        check_special(special_bytes);
         // SAFETY: reads where the last checkpoint began.
         let redo = unsafe { pg_sys::GetRedoRecPtr() };
         let batch = memory::zeroed::<u8>(BATCH * PAGE_BYTES + ALIGNMENT);

@@ -157,7 +157,7 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
             }
             Change::Page(page, special_bytes) => {
                 assert_eq!(page.len(), PAGE_BYTES, "the size of a page");
-                assert!(special_bytes <= PAGE_BYTES - HEADER_BYTES, "a special space within the page");
+                check_special(special_bytes);
             }
         }
     }
@@ -176,6 +176,12 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
             finish(edits);
         }
     });
+}
+
+/// Panics for a special space that is larger than a page: before the critical section in which that would stop the
+/// server.
+pub(in crate::pg) fn check_special(bytes: usize) {
+    assert!(bytes <= PAGE_BYTES - HEADER_BYTES, "a special space within the page");
 }
 
 /// Makes the change of one page. Cannot fail: what it needs was checked before.
@@ -263,6 +269,7 @@ pub(in crate::pg) fn critical_section(work: impl FnOnce()) {
 /// Writes the only page of the fork that an unlogged relation is reset to. It goes into the WAL.
 pub fn write_init_page(relation: Relation, bytes: &[u8], special_bytes: usize) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
+    check_special(special_bytes);
     let mut page = Pin::add_to_init_fork(relation).exclusive();
     critical_section(|| {
         fill(page.bytes_mut(), bytes, special_bytes);
