@@ -45,7 +45,8 @@ impl Batch {
     /// For rows of a table that is being scanned.
     ///
     /// # Safety
-    /// The state must be that of the query, which has the table open, and nothing be done with this when that has ended.
+    /// The state must be that of the query, which has the table open, and nothing be done with this when that has
+    /// ended.
     pub unsafe fn new(state: *mut pg_sys::EState, table: pg_sys::Relation) -> Batch {
         // SAFETY: promised by the caller; the slots live as long as the query.
         unsafe {

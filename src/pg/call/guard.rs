@@ -199,11 +199,11 @@ pub(super) fn note_panic() {
     }
 }
 
-/// Refuses the end of a call that kept its memory, or one that goes on as if there had been no error: PostgreSQL has not
-/// ended what the error interrupted, as it does after one.
+/// Refuses the end of a call that kept its memory, or one that goes on as if there had been no error: PostgreSQL has
+/// not ended what the error interrupted, as it does after one.
 #[cold]
 fn refuse_end(held: usize, is_panicking: bool) {
-    if held % PANIC != 0 {
+    if !held.is_multiple_of(PANIC) {
         outlived();
     }
     if !is_panicking {

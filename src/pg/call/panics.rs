@@ -40,8 +40,8 @@ fn panic(_: &Call) -> Outcome {
     panic!("this is a test")
 }
 
-/// `pg_bloom_catch(integer)`, likewise: code that has no `unsafe`, and goes on after an error. With 0 the error is one of
-/// PostgreSQL's, with 1 one of the extension's, with 2 a panic.
+/// `pg_bloom_catch(integer)`, likewise: code that has no `unsafe`, and goes on after an error. With 0 the error is one
+/// of PostgreSQL's, with 1 one of the extension's, with 2 a panic.
 fn catch(call: &Call) -> Outcome {
     let fails = || match call.i32(0) {
         Some(0) => drop(catalog::argument_type(Oid::INVALID, 0)),
