@@ -36,6 +36,11 @@ fn values_and_bytes_from_outside_are_refused_by_exceptions() {
 }
 
 #[test]
+fn adapters_send_elements_and_read_filters() {
+    passes("adapters.py", &[]);
+}
+
+#[test]
 fn nothing_is_left_to_migrate() {
     passes("mappers.py", &[]);
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .sqlalchemy import Bloom
+from .sqlalchemy import Bloom, BloomArray
 
 __all__ = ["include_object", "options", "render_item"]
 
@@ -15,10 +15,11 @@ def include_object(object: Any, name: Any, type_: str, reflected: bool, compare_
 
 def render_item(type_: str, obj: Any, autogen_context: Any) -> Any:
     """Writes the type of filters, and its import, into a migration."""
-    if type_ != "type" or not isinstance(obj, Bloom):
+    if type_ != "type" or not isinstance(obj, (Bloom, BloomArray)):
         return False
-    autogen_context.imports.add("from pg_bloom.sqlalchemy import Bloom")
-    return "Bloom()"
+    name = type(obj).__name__
+    autogen_context.imports.add(f"from pg_bloom.sqlalchemy import {name}")
+    return f"{name}()"
 
 
 options = {"include_object": include_object, "render_item": render_item}

@@ -5,8 +5,11 @@ from typing import Any, Dict, Optional
 from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.db import models
+from django.db.migrations.serializer import BaseSerializer
+from django.db.migrations.writer import MigrationWriter
 
 from . import Filter
+from ._types import sql_type
 
 __all__ = ["BloomAgg", "BloomExtension", "BloomField", "BloomFilterIndex"]
 
@@ -20,7 +23,7 @@ class BloomField(models.Field):
         return "bloom"
 
     def get_prep_value(self, value: Any) -> Optional[str]:
-        value = super().get_prep_value(value)
+        value = self.to_python(super().get_prep_value(value))
         return None if value is None else "\\x" + bytes(value).hex()
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Optional[Filter]:
@@ -34,10 +37,24 @@ class BloomField(models.Field):
     def value_to_string(self, obj: Any) -> Any:
         return self.get_prep_value(self.value_from_object(obj))
 
+    def formfield(self, **kwargs: Any) -> None:
+        """Forms leave filters out."""
+
+
+class _FilterSerializer(BaseSerializer):
+    """Writes a filter, a field's default, into a migration."""
+
+    def serialize(self) -> Any:
+        return f"pg_bloom.Filter({bytes(self.value)!r})", {"import pg_bloom"}
+
+
+MigrationWriter.register_serializer(Filter, _FilterSerializer)
+
 
 @BloomField.register_lookup
 class MayContain(models.Lookup):
-    """`Model.objects.filter(seen__may_contain=x)`: rows whose filter may have the element, a value or an expression."""
+    """`Model.objects.filter(seen__may_contain=x)`: rows whose filter may have the element, an expression or a value, which
+    gets the type that its kind has in SQL. A list is an array, which is one element."""
 
     lookup_name = "may_contain"
     prepare_rhs = False
@@ -45,6 +62,10 @@ class MayContain(models.Lookup):
     def as_sql(self, compiler: Any, connection: Any) -> Any:
         filter, filter_params = self.process_lhs(compiler, connection)
         element, element_params = self.process_rhs(compiler, connection)
+        if self.rhs_is_direct_value():
+            hint = "Cast(Value(…), ArrayField(TextField())) with the right field, or Func(…, function='bloom_contains_any')"
+            name = sql_type(self.rhs, hint)
+            element = f"({element})::{name}" if name else element
         return f"{filter} @> {element}", [*filter_params, *element_params]
 
 
@@ -59,7 +80,8 @@ class BloomAgg(models.Aggregate):
         for name in ("capacity", "fpr", "layout"):
             if name in options:
                 raise TypeError(f"{name} of bloom_agg is given by its place: BloomAgg(column, capacity, fpr, layout)")
-        super().__init__(*expressions, **options)
+        literals = [models.Value(value) if isinstance(value, str) else value for value in expressions[1:]]
+        super().__init__(*expressions[:1], *literals, **options)
 
 
 class BloomFilterIndex(PostgresIndex):

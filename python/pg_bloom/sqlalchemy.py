@@ -5,14 +5,22 @@ Importing this module registers the type, so that tables with filters are reflec
 
 from typing import Any, Mapping, Optional
 
-from sqlalchemy import Boolean, ClauseElement, Index, LargeBinary, cast, literal, type_coerce
+from sqlalchemy import ARRAY, BigInteger, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Interval, LargeBinary
+from sqlalchemy import Numeric, Text, Time, Uuid, cast, event, literal, type_coerce
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
 from . import Filter
+from ._types import sql_type
 
-__all__ = ["Bloom", "bloom_agg", "bloom_index"]
+__all__ = ["Bloom", "BloomArray", "bloom_agg", "bloom_index"]
+
+_TYPES = {
+    "boolean": Boolean(), "bigint": BigInteger(), "double precision": Double(), "text": Text(), "numeric": Numeric(),
+    "uuid": Uuid(), "bytea": LargeBinary(), "timestamp": DateTime(), "timestamptz": DateTime(timezone=True), "date": Date(),
+    "time": Time(), "timetz": Time(timezone=True), "interval": Interval(),
+}  # fmt: skip
 
 
 class _Stored(TypeDecorator):
@@ -22,10 +30,21 @@ class _Stored(TypeDecorator):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Any) -> Optional[bytes]:
-        return None if value is None else bytes(value)
+        return None if value is None else bytes(value if isinstance(value, Filter) else Filter(value))
 
     def process_result_value(self, value: Any, dialect: Any) -> Optional[Filter]:
-        return None if value is None else Filter(value)
+        return _read(value)
+
+
+def _read(value: Any) -> Optional[Filter]:
+    """A filter as bytes, or as a driver has it."""
+    if value is None or isinstance(value, Filter):
+        return value
+    if isinstance(value, str):
+        if not value.startswith("\\x"):
+            raise TypeError("the driver reads an array of filters as text: write type_=BloomArray, or type_coerce(…, BloomArray)")
+        value = bytes.fromhex(value[2:])
+    return Filter(value)
 
 
 class Bloom(UserDefinedType):
@@ -35,9 +54,13 @@ class Bloom(UserDefinedType):
 
     class comparator_factory(UserDefinedType.Comparator):
         def may_contain(self, element: Any) -> Any:
-            """Whether the filter may have an element: a column, or a value of the type that SQLAlchemy has for it."""
-            element = element if isinstance(element, ClauseElement) else literal(element)
-            return self.op("@>", return_type=Boolean())(element)
+            """Whether the filter may have an element: a column, or a value, which gets the type that its kind has in SQL.
+            A list is an array, which is one element."""
+            if not isinstance(element, ClauseElement) and not hasattr(element, "__clause_element__"):
+                name = sql_type(element, "cast(…, ARRAY(Text)) with the right type, or func.bloom_contains_any(filter, …)")
+                type_ = _TYPES[name.removesuffix("[]")] if name else None
+                element = literal(element, ARRAY(type_) if isinstance(element, list) else type_)
+            return self.bool_op("@>")(element)
 
     def get_col_spec(self, **kwargs: Any) -> str:
         return "bloom"
@@ -48,9 +71,34 @@ class Bloom(UserDefinedType):
     def column_expression(self, column: Any) -> Any:
         return type_coerce(cast(column, LargeBinary), _Stored())
 
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return _read
+
     @property
     def python_type(self) -> type:
         return Filter
+
+
+class BloomArray(TypeDecorator):
+    """An array of filters, `bloom[]`: a list of Filter in Python. A column of type ARRAY(Bloom) gets this type."""
+
+    impl = ARRAY(Bloom)
+    cache_ok = True
+
+    def coerce_compared_value(self, op: Any, value: Any) -> Any:
+        return self if isinstance(value, (list, tuple)) else self.impl.coerce_compared_value(op, value)
+
+    def bind_expression(self, bindvalue: Any) -> Any:
+        return cast(type_coerce(bindvalue, ARRAY(_Stored)), ARRAY(Bloom))
+
+    def column_expression(self, column: Any) -> Any:
+        return type_coerce(cast(column, ARRAY(LargeBinary)), ARRAY(_Stored))
+
+
+@event.listens_for(Column, "before_parent_attach")
+def _array(column: Any, parent: Any) -> None:
+    if isinstance(column.type, ARRAY) and isinstance(column.type.item_type, Bloom):
+        column.type = BloomArray()
 
 
 class bloom_agg(GenericFunction):
@@ -58,6 +106,13 @@ class bloom_agg(GenericFunction):
 
     type = Bloom()
     inherit_cache = True
+
+
+for _name in (
+    "bloom_add", "bloom_add_all", "bloom_empty", "bloom_fold", "bloom_from_array", "bloom_intersection",
+    "bloom_intersection_agg", "bloom_resize", "bloom_union", "bloom_union_agg",
+):  # fmt: skip
+    type(_name, (GenericFunction,), {"type": Bloom(), "inherit_cache": True})
 
 
 def bloom_index(name: str, *columns: Any, ops: Optional[Mapping[str, str]] = None, **options: Any) -> Index:

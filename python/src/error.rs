@@ -43,3 +43,11 @@ pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         }
     })
 }
+
+/// Calls the core while other threads run.
+///
+/// # Errors
+/// As [`guarded`], and those of the core.
+pub fn outside<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    py.detach(|| guarded(|| work().map_err(refuse)))
+}

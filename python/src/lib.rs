@@ -3,7 +3,7 @@
 mod error;
 mod value;
 
-use error::{guarded, refuse};
+use error::{guarded, outside, refuse};
 use pg_bloom_core::{Builder, DEFAULT_FPR, Layout, Request};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -51,8 +51,12 @@ struct Filter(pg_bloom_core::Filter);
 
 impl Filter {
     /// A filter that was built, or merged, with a warning if it is overfull.
-    fn checked(py: Python<'_>, filter: pg_bloom_core::Filter) -> PyResult<Filter> {
-        if let Some(over) = filter.overfull() {
+    fn checked(
+        py: Python<'_>,
+        work: impl FnOnce() -> pg_bloom_core::Result<pg_bloom_core::Filter> + Send,
+    ) -> PyResult<Filter> {
+        let (overfull, filter) = outside(py, || work().map(|filter| (filter.overfull(), filter)))?;
+        if let Some(over) = overfull {
             let (has, capacity) = (over.cardinality.round(), over.capacity);
             let message = format!(
                 "bloom filter holds about {has} elements, but its capacity is {capacity}: its false positive rate is \
@@ -66,9 +70,9 @@ impl Filter {
 
     fn fill(py: Python<'_>, mut builder: Builder, elements: &Bound<'_, PyAny>) -> PyResult<Filter> {
         guarded(|| {
-            value::each(elements, |element| element.map_or(Ok(()), |element| builder.add(element)).map_err(refuse))?;
-            Filter::checked(py, builder.finish().map_err(refuse)?)
-        })
+            value::each(elements, |element| element.map_or(Ok(()), |element| builder.add(element)).map_err(refuse))
+        })?;
+        Filter::checked(py, || builder.finish())
     }
 }
 
@@ -76,11 +80,10 @@ impl Filter {
 impl Filter {
     #[new]
     fn new(bytes: &Bound<'_, PyAny>) -> PyResult<Filter> {
+        let py = bytes.py();
         let bytes = value::bytes(bytes)?;
-        guarded(|| {
-            let copy = pg_bloom_core::memory::copy(bytes.as_bytes());
-            pg_bloom_core::Filter::parse(copy).map(Filter).map_err(refuse)
-        })
+        let stored = bytes.as_bytes();
+        outside(py, || pg_bloom_core::Filter::parse(pg_bloom_core::memory::copy(stored)).map(Filter))
     }
 
     #[staticmethod]
@@ -100,7 +103,7 @@ impl Filter {
             ))
         })?;
         let request = Request { capacity, fpr: fpr.unwrap_or(DEFAULT_FPR), layout };
-        let builder = guarded(|| Builder::new(&request).map_err(refuse))?;
+        let builder = outside(py, || Builder::new(&request))?;
         Filter::fill(py, builder, elements)
     }
 
@@ -127,22 +130,24 @@ impl Filter {
     }
 
     fn add_all(&self, py: Python<'_>, elements: &Bound<'_, PyAny>) -> PyResult<Filter> {
-        let builder = guarded(|| Ok(Builder::from(&self.0)))?;
+        let builder = outside(py, || Ok(Builder::from(&self.0)))?;
         Filter::fill(py, builder, elements)
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Filter>) -> PyResult<Filter> {
-        guarded(|| Filter::checked(py, self.0.union(&other.get().0).map_err(refuse)?))
+        let other = other.get();
+        Filter::checked(py, || self.0.union(&other.0))
     }
 
-    fn __and__(&self, other: &Bound<'_, Filter>) -> PyResult<Filter> {
-        guarded(|| self.0.intersection(&other.get().0).map(Filter).map_err(refuse))
+    fn __and__(&self, py: Python<'_>, other: &Bound<'_, Filter>) -> PyResult<Filter> {
+        let other = other.get();
+        outside(py, || self.0.intersection(&other.0).map(Filter))
     }
 
     #[pyo3(signature = (capacity=None))]
     fn resize(&self, py: Python<'_>, capacity: Option<i64>) -> PyResult<Filter> {
         let capacity = capacity.map(pg_bloom_core::sizing::check_capacity).transpose().map_err(refuse)?;
-        guarded(|| Filter::checked(py, self.0.resize(capacity).map_err(refuse)?))
+        Filter::checked(py, || self.0.resize(capacity))
     }
 
     #[getter]
@@ -161,13 +166,13 @@ impl Filter {
     }
 
     #[getter]
-    fn cardinality(&self) -> PyResult<f64> {
-        guarded(|| Ok(self.0.cardinality()))
+    fn cardinality(&self, py: Python<'_>) -> PyResult<f64> {
+        outside(py, || Ok(self.0.cardinality()))
     }
 
     #[getter]
-    fn fpr(&self) -> PyResult<f64> {
-        guarded(|| Ok(self.0.current_fpr()))
+    fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
+        outside(py, || Ok(self.0.current_fpr()))
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

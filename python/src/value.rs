@@ -14,6 +14,8 @@
 //! | datetime.time without, with a zone | time, timetz |
 //! | datetime.timedelta | interval |
 //! | list | array; of lists: of several dimensions |
+//!
+//! A scalar of numpy is what Python has for it. What pandas has for a missing value is None.
 
 use crate::error::refuse;
 use pg_bloom_core::{Array, Element, Numeric};
@@ -29,6 +31,8 @@ use std::ffi::{c_char, c_int};
 /// Days from the first of January of year 1, which is day 1, to that of 2000.
 const DAYS_TO_2000: i32 = 730_120;
 const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
+/// Elements that are read until other threads may run.
+const CHUNK: usize = 1 << 14;
 /// The most dimensions of an array of PostgreSQL.
 const MOST_DIMENSIONS: usize = 6;
 
@@ -88,7 +92,7 @@ pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>>
     } else if value.is_none() {
         return Ok(None);
     } else {
-        other(value)?
+        return other(value);
     }))
 }
 
@@ -118,59 +122,67 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     error.map_or(Ok(integer), Err)
 }
 
-fn other<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Element<'a>> {
-    let py = value.py();
+fn other<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(utf8(text)?.into());
+        return Ok(Some(utf8(text)?.into()));
     }
     if let Ok(value) = value.cast::<PyBool>() {
-        return Ok(value.is_true().into());
+        return Ok(Some(value.is_true().into()));
     }
     if let Ok(value) = value.cast::<PyFloat>() {
-        return Ok(value.value().into());
+        return Ok(Some(value.value().into()));
     }
     if let Ok(value) = value.cast::<PyBytes>() {
-        return Ok(value.as_bytes().into());
+        return Ok(Some(value.as_bytes().into()));
     }
     if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
-        return Ok(bytes(value)?.as_bytes().to_vec().into());
+        return Ok(Some(bytes(value)?.as_bytes().to_vec().into()));
     }
     if let Ok(list) = value.cast::<PyList>() {
-        return array(list);
+        return array(list).map(Some);
     }
+    let class = value.get_type();
+    if class.name()? == "NaTType" || class.name()? == "NAType" {
+        return Ok(None);
+    }
+    if let Some(element) = imported(value)? {
+        return Ok(Some(element));
+    }
+    if let Some(value) = scalar_of_numpy(value)? {
+        return Ok(element(&value)?.map(Element::into_owned));
+    }
+    if value.hasattr("__index__")? && !is_of_numpy(value)? {
+        return Ok(Some(integer(&value.call_method0("__index__")?)?.into()));
+    }
+    Err(PyTypeError::new_err(format!("a value of type {} cannot be an element of a bloom filter", class.name()?)))
+}
+
+/// The element that a value of a type of Python's library is.
+fn imported<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
+    let py = value.py();
     let known = Imported::get(py)?;
     let is = |of: &Py<PyType>| value.is_instance(of.bind(py));
-    if is(&known.datetime)? {
-        return moment(value, known);
-    }
-    if is(&known.date)? {
-        return Ok(Element::Date(value.call_method0("toordinal")?.extract::<i32>()? - DAYS_TO_2000));
-    }
-    if is(&known.uuid)? {
-        return Ok(Element::Uuid(value.getattr("bytes")?.extract()?));
-    }
-    if is(&known.decimal)? {
+    Ok(Some(if is(&known.datetime)? {
+        moment(value, known)?
+    } else if is(&known.date)? {
+        let days = value.call_method0("toordinal")?.extract::<i32>()?.checked_sub(DAYS_TO_2000);
+        Element::Date(days.ok_or_else(|| PyOverflowError::new_err("date is out of range"))?)
+    } else if is(&known.uuid)? {
+        Element::Uuid(value.getattr("bytes")?.extract()?)
+    } else if is(&known.decimal)? {
         let text = value.str()?;
         let text = utf8(&text)?;
         // Signalling NaNs, and those with a sign and digits, are NaN.
         let number = Numeric::parse(if text.contains('N') { "NaN" } else { text });
-        let refused = || PyOverflowError::new_err("Decimal is out of range for kind numeric");
-        return Ok(number.ok_or_else(refused)?.into());
-    }
-    if is(&known.time)? {
-        return time(value);
-    }
-    if is(&known.timedelta)? {
+        number.ok_or_else(|| PyOverflowError::new_err("Decimal is out of range for kind numeric"))?.into()
+    } else if is(&known.time)? {
+        time(value)?
+    } else if is(&known.timedelta)? {
         let (days, microseconds) = days_and_microseconds(value)?;
-        return Ok(Element::Interval(0, days, microseconds));
-    }
-    if value.hasattr("__index__")? {
-        return Ok(integer(&value.call_method0("__index__")?)?.into());
-    }
-    Err(PyTypeError::new_err(format!(
-        "a value of type {} cannot be an element of a bloom filter",
-        value.get_type().name()?
-    )))
+        Element::Interval(0, days, microseconds)
+    } else {
+        return Ok(None);
+    }))
 }
 
 /// The bytes of an object that has some.
@@ -185,30 +197,57 @@ pub fn bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
 }
 
 /// Of a timedelta.
+///
+/// # Errors
+/// ValueError for one of pandas with nanoseconds.
 fn days_and_microseconds(value: &Bound<'_, PyAny>) -> PyResult<(i32, i64)> {
-    let seconds: i64 = value.getattr("seconds")?.extract()?;
-    let microseconds: i64 = value.getattr("microseconds")?.extract()?;
-    Ok((value.getattr("days")?.extract()?, seconds * 1_000_000 + microseconds))
+    let part = |name: &str| value.getattr(name)?.extract::<i32>();
+    if let Some(nanoseconds) = value.getattr_opt("nanoseconds")?
+        && nanoseconds.is_truthy()?
+    {
+        return Err(PyValueError::new_err("elements have microseconds, and this time has nanoseconds"));
+    }
+    Ok((part("days")?, i64::from(part("seconds")?) * 1_000_000 + i64::from(part("microseconds")?)))
+}
+
+/// The offset of a datetime or time from UTC, in seconds; `None` without a zone.
+///
+/// # Errors
+/// ValueError for a zone whose offset isn't known, or has less than seconds.
+fn offset(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if value.getattr("tzinfo")?.is_none() {
+        return Ok(None);
+    }
+    let offset = value.call_method0("utcoffset")?;
+    if offset.is_none() {
+        return Err(PyValueError::new_err(
+            "the offset of this time's zone depends on the date: give a time with a fixed offset, or a datetime",
+        ));
+    }
+    let (days, microseconds) = days_and_microseconds(&offset)?;
+    if microseconds % 1_000_000 != 0 {
+        return Err(PyValueError::new_err("the offset of a zone must be whole seconds"));
+    }
+    Ok(Some(i64::from(days) * 86_400 + microseconds / 1_000_000))
 }
 
 /// A datetime.
 fn moment<'a>(value: &Bound<'_, PyAny>, known: &Imported) -> PyResult<Element<'a>> {
-    let has_zone = !value.call_method0("utcoffset")?.is_none();
+    let has_zone = offset(value)?.is_some();
     let (days, microseconds) = days_and_microseconds(&value.sub(&known.epochs[usize::from(has_zone)])?)?;
-    let since = i64::from(days) * MICROSECONDS_OF_DAY + microseconds;
+    let since = i64::from(days).checked_mul(MICROSECONDS_OF_DAY).and_then(|since| since.checked_add(microseconds));
+    let since = since.ok_or_else(|| PyOverflowError::new_err("datetime is out of range"))?;
     Ok(if has_zone { Element::Timestamptz(since) } else { Element::Timestamp(since) })
 }
 
 fn time<'a>(value: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
-    let part = |name: &str| value.getattr(name)?.extract::<i64>();
+    let part = |name: &str| Ok::<_, PyErr>(i64::from(value.getattr(name)?.extract::<i32>()?));
     let seconds = (part("hour")? * 60 + part("minute")?) * 60 + part("second")?;
     let since = seconds * 1_000_000 + part("microsecond")?;
-    let offset = value.call_method0("utcoffset")?;
-    if offset.is_none() {
-        return Ok(Element::Time(since));
-    }
-    let (days, microseconds) = days_and_microseconds(&offset)?;
-    Ok(Element::Timetz(since, -(days * 86_400 + (microseconds / 1_000_000) as i32)))
+    Ok(match offset(value)? {
+        None => Element::Time(since),
+        Some(offset) => Element::Timetz(since, i32::try_from(-offset)?),
+    })
 }
 
 fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
@@ -261,13 +300,24 @@ pub fn each(values: &Bound<'_, PyAny>, mut work: impl FnMut(Option<&Element<'_>>
     }
     let values = listed(values)?;
     if let Ok(list) = values.cast::<PyList>() {
-        return list.iter().try_for_each(|value| work(element(&value)?.as_ref()));
+        return list.iter().enumerate().try_for_each(|(i, value)| {
+            pause(values.py(), i)?;
+            work(element(&value)?.as_ref())
+        });
     }
     for (i, value) in values.try_iter()?.enumerate() {
-        if i.is_multiple_of(1 << 14) {
-            values.py().check_signals()?;
-        }
+        pause(values.py(), i)?;
         work(element(&value?)?.as_ref())?;
+    }
+    Ok(())
+}
+
+/// Lets other threads run now and then, and handlers of signals.
+#[inline]
+fn pause(py: Python<'_>, done: usize) -> PyResult<()> {
+    if done % CHUNK == CHUNK - 1 {
+        py.detach(|| ());
+        return py.check_signals();
     }
     Ok(())
 }
@@ -277,7 +327,6 @@ fn each_of_numpy(
     values: &Bound<'_, PyAny>,
     work: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
 ) -> PyResult<bool> {
-    const CHUNK: usize = 1 << 14;
     let dtype = values.getattr("dtype")?;
     if values.getattr("ndim")?.extract::<usize>()? != 1 {
         return Err(PyValueError::new_err("an array of elements must have one dimension"));
@@ -290,6 +339,7 @@ fn each_of_numpy(
     };
     let mut text = String::new();
     for start in (0..values.len()?).step_by(CHUNK) {
+        pause(values.py(), start + CHUNK - 1)?;
         let chunk = values.get_item(PySlice::new(values.py(), start as isize, (start + CHUNK) as isize, 1))?;
         let chunk = chunk.call_method1("astype", (&as_type,))?.call_method0("tobytes")?;
         for item in bytes(&chunk)?.as_bytes().chunks_exact(width) {
@@ -330,6 +380,20 @@ fn decode(item: &[u8], text: &mut String) -> PyResult<()> {
 pub fn is_of_numpy(values: &Bound<'_, PyAny>) -> PyResult<bool> {
     let class = values.get_type();
     Ok(class.name()? == "ndarray" && class.module()? == "numpy")
+}
+
+/// A scalar of numpy as Python's value, if that is one.
+fn scalar_of_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if value.get_type().module()? != "numpy" || is_of_numpy(value)? || !value.hasattr("dtype")? {
+        return Ok(None);
+    }
+    let size: usize = value.getattr("itemsize")?.extract()?;
+    match kind_of(value)?.as_str() {
+        "M" | "m" if value.str()? == "NaT" => Ok(Some(value.py().None().into_bound(value.py()))),
+        "M" | "m" => times(&value.call_method1("reshape", (1,))?)?.get_item(0).map(Some),
+        "b" | "i" | "u" | "f" if size <= 8 => value.call_method0("item").map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is None there, except in a
@@ -375,7 +439,9 @@ fn times<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let as_type = match (is_date, unit.as_str()) {
         (true, "D" | "W" | "M" | "Y") => "<M8[D]",
         (true, _) => "<M8[us]",
-        (false, "M" | "Y") => return Err(PyTypeError::new_err(format!("a timedelta64[{unit}] has no fixed length"))),
+        (false, "M" | "Y" | "generic") => {
+            return Err(PyTypeError::new_err(format!("a timedelta64[{unit}] has no fixed length")));
+        }
         (false, _) => "<m8[us]",
     };
     let converted = values.call_method1("astype", (as_type,))?;

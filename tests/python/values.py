@@ -9,8 +9,11 @@ import resource
 import signal
 import sys
 import tarfile
+import threading
+import time as clock
 import uuid
 import warnings
+import zoneinfo
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import IntEnum
@@ -61,12 +64,24 @@ def equal_values():
         (Decimal("nan"), Decimal("snan")), (Decimal("-nan123"), Decimal("nan")), (1, IntEnum("One", "one").one),
         (b"a", bytearray(b"a")), (b"a", memoryview(b"a")), (7, numpy.int16(7)), (7.5, numpy.float64(7.5)),
         (time(tzinfo=timezone.utc), time(tzinfo=timezone(timedelta(0)))), ("a", numpy.str_("a")),
+        (0.5, numpy.float32(0.5)), (0.5, numpy.float16(0.5)), (True, numpy.bool_(True)), (7, numpy.uint64(7)),
+        (date(2020, 1, 1), numpy.datetime64("2020-01-01")), (timedelta(seconds=1), numpy.timedelta64(10**9, "ns")),
+        (datetime(2020, 1, 1), numpy.datetime64("2020-01-01", "ns")), (timedelta(1), pandas.Timedelta(1, "D")),
+        (datetime(2020, 1, 1, tzinfo=timezone.utc), pandas.Timestamp("2020-01-01 01:00+01")),
     ]:  # fmt: skip
         same = Filter.build([first])
         assert second in same and same == Filter.build([second]), (first, second)
+        assert same.contains_many([second, first]) == [True, True] and same.add_all([second]) == same
     integers = Filter.build([[1, 2]])
     assert [] not in integers and [None] not in integers and [[]] not in integers and [[1, 2]] not in integers
     assert integers.add_all([[]]).contains_many([[], [[]]]) == [True, True]
+    unknown = [[], [None], [[None, None]]]
+    for capacity in None, 100, 2:
+        expected = Filter.build([[1], *unknown], capacity, 0.1)
+        assert Filter.build([*unknown, [1]], capacity, 0.1) == expected
+        assert Filter.build([*unknown, [1], []], capacity, 0.1) == expected == Filter.build([[1]], capacity, 0.1).add_all(unknown)
+    many = [[None] * i for i in range(1000)] * 300 + [["a"]]
+    assert Filter.build(many, 2000) == Filter.build(many[::-1], 2000) and Filter.build(many) == Filter.build(many[::-1])
 
 
 def invalid_values():
@@ -81,7 +96,25 @@ def invalid_values():
     for value in [[1], [1, 2]], [1, [2]], [[1], 2], [[[[[[[1]]]]]]]:
         refused(ValueError, lambda: Filter.build([value]))
     refused(TypeError, lambda: Filter.build([[1, "a"]]), "integer", "text")
-    refused(ValueError, lambda: Filter.build([[]]), "without members")
+    for values in [[]], [[None]], [[]] * 600_000:
+        refused(ValueError, lambda: Filter.build(values), "without members")
+        refused(ValueError, lambda: Filter.build(values, 100), "without members")
+    refused(TypeError, lambda: Filter.build([[], 1]), "array", "integer")
+    refused(TypeError, lambda: Filter.build([[], [1], ["a"]]), "array of integer", "array of text")
+    # Zones with an offset that depends on the date, or that PostgreSQL doesn't have.
+    refused(ValueError, lambda: Filter.build([time(1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))]), "date", "offset")
+    refused(ValueError, lambda: time(1, tzinfo=timezone(timedelta(microseconds=1))) in integers, "offset", "second")
+    for value in pandas.Timestamp("2020-01-01T00:00:00.000000001"), pandas.Timedelta(1, "ns"):
+        refused(ValueError, lambda: Filter.build([value]), "microseconds")
+    assert Filter.build([True]).contains_many([numpy.datetime64("NaT"), numpy.timedelta64("NaT"), pandas.NaT]) == [False] * 3
+    for value, kind in (numpy.datetime64("2020-01-01T00"), "timestamp"), (numpy.timedelta64(1, "s"), "interval"), (numpy.bool_(1), "boolean"):
+        refused(TypeError, lambda: value in integers, "integer", kind)
+        refused(TypeError, lambda: integers.add_all([value]), "integer", kind)
+    refused(ValueError, lambda: Filter.build([numpy.datetime64("2020-01-01T00:00:00.000000001")]), "microseconds")
+    for values in [numpy.timedelta64(1, "M")], [numpy.timedelta64(1)], numpy.array([1], "m8"):
+        refused(TypeError, lambda: Filter.build(values), "no fixed length")
+    for value in numpy.longdouble(1), numpy.complex64(1), numpy.array([1]), numpy.array(1):
+        refused(TypeError, lambda: value in integers, "element")
     recursive = []
     recursive.append(recursive)
     refused(ValueError, lambda: recursive in integers)
@@ -124,6 +157,16 @@ def arrays():
     refused(TypeError, lambda: filter.contains_many(numpy.array(["a"])), "text", "integer")
     refused(ValueError, lambda: Filter.build(["a"]).contains_many(numpy.array(["\ud800"])))
     assert Filter.build([""]).contains_many(numpy.array(["", "a"])).tolist() == [True, False]
+    floats = numpy.array([0.5, 0.1, -0.0, math.nan], dtype="float32")
+    held = Filter.build([0.5, 0.0, math.nan])
+    assert held.contains_many(floats).tolist() == [True, False, True, True] == held.contains_many(list(floats))
+    assert Filter.build(floats) == Filter.build(floats.tolist()) == Filter.build(list(floats))
+    flags = numpy.array([True, False, True])
+    assert Filter.build([True]).contains_many(flags).tolist() == [True, False, True]
+    refused(TypeError, lambda: Filter.build([1]).contains_many(flags), "integer", "boolean")
+    refused(TypeError, lambda: Filter.build([1]).contains_many(floats), "integer", "float")
+    refused(TypeError, lambda: Filter.build([1]).contains_many(numpy.array(["2020-01-01"], "M8[D]")), "integer", "date")
+    refused(TypeError, lambda: Filter.build(numpy.array([1], dtype="longdouble")), "longdouble")
     days = numpy.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
     assert Filter.build([date(2020, 1, 1)]).contains_many(days).tolist() == [True, False]
     for unit in "h", "ms", "ns":
@@ -176,6 +219,71 @@ def endless():
     signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     refused(KeyboardInterrupt, lambda: Filter.build([1]).contains_many(itertools.count()))
+
+
+def interruptible():
+    """A signal ends what a long list feeds."""
+    values = [1] * 1000
+
+    class Stopping(int):
+        def __index__(self):
+            raise KeyboardInterrupt
+
+    refused(KeyboardInterrupt, lambda: Filter.build(values + [Stopping(1)]))
+
+    def stop(*_):
+        raise InterruptedError("by a signal")
+
+    signal.signal(signal.SIGALRM, stop)
+    values = list(range(3_000_000)) * 10
+    for work in Filter.build, Filter.build([1]).contains_many:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        refused(InterruptedError, lambda: work(values), "by a signal")
+
+
+def threads():
+    """Other threads go on while one works, even where Python itself would let none."""
+    filter = Filter.build(range(1_000_000), 1_000_000)
+    stored, zeros, passed, ended = bytes(filter), [0] * 500_000, [0], threading.Event()
+
+    class Passed:
+        """The element that tells how far the other thread is, without running code of Python."""
+
+        __index__ = staticmethod(passed.__len__)
+
+    def count():
+        while not ended.wait(0.001):
+            passed.append(0)
+
+    def until(condition):
+        deadline = clock.monotonic() + 60
+        while not condition():
+            assert clock.monotonic() < deadline
+
+    other = threading.Thread(target=count, daemon=True)
+    other.start()
+    until(lambda: Filter.build([Passed(), *zeros, Passed()]).cardinality == 3)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    for work in (
+        lambda: Filter(stored), lambda: filter | filter, lambda: filter & filter, lambda: filter.resize(2_000_000),
+        lambda: filter.fpr, lambda: filter.cardinality,
+    ):  # fmt: skip
+        before = len(passed)
+        until(lambda: work() is not None and len(passed) > before)
+    sys.setswitchinterval(interval)
+    ended.set()
+    other.join()
+    grown = [None] * 8
+
+    def grow(i):
+        grown[i] = Filter.build(range(i * 1000, (i + 9) * 1000), 100_000) | Filter.build(range(5), 100_000)
+
+    workers = [threading.Thread(target=grow, args=(i,)) for i in range(8)]
+    for work in [threading.Thread.start, threading.Thread.join]:
+        for worker in workers:
+            work(worker)
+    assert all(all(built.contains_many(range(i * 1000, (i + 9) * 1000))) for i, built in enumerate(grown))
 
 
 def objects():
@@ -239,7 +347,7 @@ def without_memory():
     assert 1 in Filter.build([1])
 
 
-for check in kinds, equal_values, invalid_values, arrays, times_of_numpy, series_of_pandas, endless, objects:
+for check in kinds, equal_values, invalid_values, arrays, times_of_numpy, series_of_pandas, endless, interruptible, threads, objects:
     check()
 hostile(sys.argv[1:])
 without_memory()

@@ -252,20 +252,19 @@ impl Builder {
         Builder { filter, layout, tag, name, hashes: Vec::new(), room }
     }
 
-    /// Adds one element. The first decides the kind of a filter that has none.
+    /// Adds one element. The first that tells its kind decides that of a filter that has none.
     ///
     /// # Errors
     /// [`crate::Class::KindMismatch`] for an element of another kind; [`crate::Class::InvalidParameter`] for a number
-    /// that the filter's kind doesn't have, and for an array whose members tell no kind, in a filter that has none.
+    /// that the filter's kind doesn't have.
     #[inline]
     pub fn add(&mut self, element: &Element<'_>) -> Result<()> {
         let layout = self.layout;
-        if self.tag == Tag::None {
+        if self.tag == Tag::None || self.is_unknown() {
             let kind = element.kind(layout);
-            if kind.tag.has_name() && kind.name.is_empty() {
-                return Err(InvalidParameter::UnknownMembers.into());
+            if self.tag == Tag::None || kind.tag == self.tag {
+                (self.tag, self.name) = (kind.tag, kind.name.to_owned());
             }
-            (self.tag, self.name) = (kind.tag, kind.name.to_owned());
         }
         let kind = Kind { tag: self.tag, name: &self.name };
         let hash = element.hash_in(kind, layout)?;
@@ -277,8 +276,12 @@ impl Builder {
     /// The filter of all that was added.
     ///
     /// # Errors
-    /// [`crate::Class::TooLarge`] for more than [`MAX_STORED_BYTES`].
+    /// [`crate::Class::TooLarge`] for more than [`MAX_STORED_BYTES`]; [`crate::Class::InvalidParameter`] for arrays of
+    /// which no member tells the kind.
     pub fn finish(mut self) -> Result<Filter> {
+        if self.is_unknown() {
+            return Err(InvalidParameter::UnknownMembers.into());
+        }
         if !self.hashes.is_empty() {
             self.add_hashes()?;
         }
@@ -290,9 +293,15 @@ impl Builder {
         self.finish()
     }
 
-    /// Adds the hashes to the filter; if that gets its size by their number, drops those that are there twice.
+    /// Whether there are only arrays so far that have no members, or only NULLs.
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        self.tag == Tag::Array && self.name.is_empty()
+    }
+
+    /// Adds the hashes to the filter; if that has no size or kind before it has all, drops those that are there twice.
     fn make_room(&mut self) -> Result<()> {
-        if !view(&self.filter).header.is_unsized() {
+        if !view(&self.filter).header.is_unsized() && !self.is_unknown() {
             return self.add_hashes();
         }
         let distinct = sort_distinct(&mut self.hashes, 0);
@@ -343,6 +352,26 @@ mod tests {
         for capacity in [None, Some(1000), Some(KEPT as u64)] {
             let filter = Filter::build(elements.clone(), &request(capacity)).expect("a possible filter");
             assert_eq!(filter.as_bytes(), built(request(capacity), Tag::Integer, &hashes), "{capacity:?}");
+        }
+    }
+
+    /// The kind of arrays is that of the first that tells it.
+    #[test]
+    fn arrays_without_members_wait_for_the_kind() {
+        let array = |members: Vec<Option<Element<'static>>>| -> Element<'static> {
+            crate::Array::new(vec![members.len() as i32], members).expect("an array").into()
+        };
+        let known = array(vec![Some(1i64.into())]);
+        let unknown = || vec![array(vec![]); KEPT + 1];
+        for capacity in [None, Some(1000)] {
+            let last = Filter::build(unknown().into_iter().chain([known.clone()]), &request(capacity)).expect("a kind");
+            let first = Filter::build([known.clone(), array(vec![])], &request(capacity)).expect("a kind");
+            assert_eq!((&last, last.header().kind.name), (&first, "array of integer"));
+            let class = |error: crate::Error| error.class();
+            let refused = Filter::build(unknown(), &request(capacity)).map_err(class);
+            assert_eq!(refused, Err(Class::InvalidParameter));
+            let refused = Filter::build([array(vec![]), 1i64.into()], &request(capacity)).map_err(class);
+            assert_eq!(refused, Err(Class::KindMismatch));
         }
     }
 
