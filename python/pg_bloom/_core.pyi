@@ -20,11 +20,11 @@ class Filter:
     Elements have one key kind: bool, int, str, bytes, float, Decimal, UUID, date, time, datetime (the last two with or
     without a zone), timedelta, or a list of these. Another kind is a TypeError, as it would never be found; a number
     that PostgreSQL's type cannot hold is an OverflowError. None, and what pandas has for a missing value except NaN in
-    a Series of float, is in no filter, and is not added. Times of numpy with less than microseconds are a ValueError.
+    a Series of float, is in no filter, and is not added. Times with less than microseconds are a ValueError.
     """
 
     def __init__(self, bytes: Any) -> None:
-        """Reads the stored bytes; ValueError for others."""
+        """Reads the stored bytes, or their text as psql shows it, \\x and hexadecimal digits; ValueError for others."""
     @staticmethod
     def build(
         elements: Iterable[Any], capacity: Optional[int] = None, fpr: Optional[float] = None, layout: Optional[str] = None

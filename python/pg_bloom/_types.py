@@ -34,7 +34,7 @@ def sql_type(element: Any, hint: str) -> Optional[str]:
         if isinstance(element, python):
             has_zone = name in ("timestamp", "time") and element.tzinfo is not None
             return f"{name}tz" if has_zone else name
-    return None
+    return "bigint" if hasattr(type(element), "__index__") else None
 
 
 ARRAYS = {"timestamptz", "timetz", *(name for _, name in _TYPES)}

@@ -32,7 +32,7 @@ class BloomField(models.Field):
     def to_python(self, value: Any) -> Optional[Filter]:
         if value is None or isinstance(value, Filter):
             return value
-        return Filter(bytes.fromhex(value[2:]) if isinstance(value, str) else value)
+        return Filter(value)
 
     def value_to_string(self, obj: Any) -> Any:
         return self.get_prep_value(self.value_from_object(obj))

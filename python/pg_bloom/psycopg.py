@@ -12,7 +12,7 @@ _SCHEMA = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extna
 
 class _TextLoader(Loader):
     def load(self, data: Buffer) -> Filter:
-        return Filter(bytes.fromhex(bytes(data)[2:].decode()))
+        return Filter(bytes(data).decode())
 
 
 class _BinaryLoader(Loader):

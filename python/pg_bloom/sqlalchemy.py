@@ -5,11 +5,13 @@ Importing this module registers the type, so that tables with filters are reflec
 
 from typing import Any, Mapping, Optional
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Interval, LargeBinary
+from sqlalchemy import ARRAY as BaseArray
+from sqlalchemy import BigInteger, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Interval, LargeBinary
 from sqlalchemy import Numeric, Text, Time, Uuid, cast, event, literal, type_coerce
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.sql.functions import GenericFunction
-from sqlalchemy.types import TypeDecorator, UserDefinedType
+from sqlalchemy.types import NullType, TypeDecorator, UserDefinedType
 
 from . import Filter
 from ._types import sql_type
@@ -32,6 +34,9 @@ class _Stored(TypeDecorator):
     def process_bind_param(self, value: Any, dialect: Any) -> Optional[bytes]:
         return None if value is None else bytes(value if isinstance(value, Filter) else Filter(value))
 
+    def literal_processor(self, dialect: Any) -> Any:
+        return lambda value: f"'\\x{bytes(value).hex()}'"
+
     def process_result_value(self, value: Any, dialect: Any) -> Optional[Filter]:
         return _read(value)
 
@@ -40,10 +45,8 @@ def _read(value: Any) -> Optional[Filter]:
     """A filter as bytes, or as a driver has it."""
     if value is None or isinstance(value, Filter):
         return value
-    if isinstance(value, str):
-        if not value.startswith("\\x"):
-            raise TypeError("the driver reads an array of filters as text: write type_=BloomArray, or type_coerce(…, BloomArray)")
-        value = bytes.fromhex(value[2:])
+    if value == "{":
+        raise TypeError("the driver reads an array of filters as text: write type_=BloomArray, or type_coerce(…, BloomArray)")
     return Filter(value)
 
 
@@ -58,7 +61,9 @@ class Bloom(UserDefinedType):
             A list is an array, which is one element."""
             if not isinstance(element, ClauseElement) and not hasattr(element, "__clause_element__"):
                 name = sql_type(element, "cast(…, ARRAY(Text)) with the right type, or func.bloom_contains_any(filter, …)")
-                type_ = _TYPES[name.removesuffix("[]")] if name else None
+                type_ = _TYPES[name.removesuffix("[]")] if name else literal(element).type
+                if isinstance(type_, NullType) and element is not None:
+                    raise TypeError(f"a value of type {type(element).__name__} has no type in SQL: write literal(value, TYPE)")
                 element = literal(element, ARRAY(type_) if isinstance(element, list) else type_)
             return self.bool_op("@>")(element)
 
@@ -79,14 +84,14 @@ class Bloom(UserDefinedType):
         return Filter
 
 
-class BloomArray(TypeDecorator):
+class BloomArray(ARRAY):
     """An array of filters, `bloom[]`: a list of Filter in Python. A column of type ARRAY(Bloom) gets this type."""
 
-    impl = ARRAY(Bloom)
-    cache_ok = True
+    def __init__(self) -> None:
+        super().__init__(Bloom())
 
-    def coerce_compared_value(self, op: Any, value: Any) -> Any:
-        return self if isinstance(value, (list, tuple)) else self.impl.coerce_compared_value(op, value)
+    def adapt(self, cls: Any, **kwargs: Any) -> Any:
+        return BloomArray()
 
     def bind_expression(self, bindvalue: Any) -> Any:
         return cast(type_coerce(bindvalue, ARRAY(_Stored)), ARRAY(Bloom))
@@ -97,7 +102,7 @@ class BloomArray(TypeDecorator):
 
 @event.listens_for(Column, "before_parent_attach")
 def _array(column: Any, parent: Any) -> None:
-    if isinstance(column.type, ARRAY) and isinstance(column.type.item_type, Bloom):
+    if isinstance(column.type, BaseArray) and isinstance(column.type.item_type, Bloom):
         column.type = BloomArray()
 
 

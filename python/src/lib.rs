@@ -7,7 +7,7 @@ use error::{guarded, outside, refuse};
 use pg_bloom_core::{Builder, DEFAULT_FPR, Layout, Request};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyString};
 use std::ffi::CString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -44,7 +44,8 @@ impl Header {
     }
 }
 
-/// A Bloom filter, as the type bloom of PostgreSQL has it. It never changes.
+/// A Bloom filter, as the type bloom of PostgreSQL has it, from its bytes or from its text, \x and hexadecimal digits.
+/// It never changes.
 #[pyclass(frozen, eq, module = "pg_bloom")]
 #[derive(PartialEq)]
 struct Filter(pg_bloom_core::Filter);
@@ -81,11 +82,16 @@ impl Filter {
     #[new]
     fn new(bytes: &Bound<'_, PyAny>) -> PyResult<Filter> {
         let py = bytes.py();
+        if let Ok(text) = bytes.cast::<PyString>() {
+            let text = value::utf8(text)?;
+            return outside(py, || pg_bloom_core::Filter::from_hex(text).map(Filter));
+        }
         let bytes = value::bytes(bytes)?;
         let stored = bytes.as_bytes();
         outside(py, || pg_bloom_core::Filter::parse(pg_bloom_core::memory::copy(stored)).map(Filter))
     }
 
+    /// The filter of these elements, the same bytes as SQL's bloom_agg makes.
     #[staticmethod]
     #[pyo3(signature = (elements, capacity=None, fpr=None, layout=None))]
     fn build(
@@ -111,6 +117,7 @@ impl Filter {
         guarded(|| value::element(element)?.map_or(Ok(false), |element| self.0.contains(&element)).map_err(refuse))
     }
 
+    /// Whether each of many elements may be in the filter, as a list of bool; for an array of numpy as such an array.
     fn contains_many<'py>(&self, elements: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = elements.py();
         let answers = guarded(|| {
@@ -129,6 +136,7 @@ impl Filter {
         Ok(PyList::new(py, answers)?.into_any())
     }
 
+    /// The filter with more elements.
     fn add_all(&self, py: Python<'_>, elements: &Bound<'_, PyAny>) -> PyResult<Filter> {
         let builder = outside(py, || Ok(Builder::from(&self.0)))?;
         Filter::fill(py, builder, elements)
@@ -144,12 +152,14 @@ impl Filter {
         outside(py, || self.0.intersection(&other.0).map(Filter))
     }
 
+    /// The filter as if built for another capacity; a sparse one can be sized for what it has.
     #[pyo3(signature = (capacity=None))]
     fn resize(&self, py: Python<'_>, capacity: Option<i64>) -> PyResult<Filter> {
         let capacity = capacity.map(pg_bloom_core::sizing::check_capacity).transpose().map_err(refuse)?;
         Filter::checked(py, || self.0.resize(capacity))
     }
 
+    /// What the filter is, apart from its elements.
     #[getter]
     fn header(&self) -> Header {
         let header = self.0.header();
@@ -165,11 +175,13 @@ impl Filter {
         }
     }
 
+    /// Estimated distinct elements.
     #[getter]
     fn cardinality(&self, py: Python<'_>) -> PyResult<f64> {
         outside(py, || Ok(self.0.cardinality()))
     }
 
+    /// The false positive rate that it has now.
     #[getter]
     fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
         outside(py, || Ok(self.0.current_fpr()))

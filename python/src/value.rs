@@ -98,7 +98,7 @@ pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>>
 
 /// The text of a str, which keeps it.
 #[inline]
-fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+pub fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     let mut size = 0;
     // SAFETY: a str; the bytes are the str's own for as long as it lives, are UTF-8, and never change.
     unsafe {
@@ -406,16 +406,37 @@ fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         return Err(PyValueError::new_err("elements in an array or a Series must have one dimension"));
     }
     if values.hasattr("notna")? && !is_float_of_numpy(values)? {
+        let values = values.py().import("pandas")?.call_method1("Series", (values,))?;
         let there = values.call_method0("notna")?;
+        if there.call_method0("all")?.is_truthy()? {
+            return values.call_method0("tolist");
+        }
         let values = values.call_method1("astype", ("object",))?.call_method1("where", (there, values.py().None()))?;
         return values.call_method0("tolist");
     }
+    refuse_nanoseconds_of_polars(values)?;
     for method in ["tolist", "to_list"] {
         if values.hasattr(method)? {
             return values.call_method0(method);
         }
     }
     Ok(values.clone())
+}
+
+/// A list of a Series of polars has microseconds.
+///
+/// # Errors
+/// ValueError for less.
+fn refuse_nanoseconds_of_polars<'py>(values: &Bound<'py, PyAny>) -> PyResult<()> {
+    let Some(dtype) = values.getattr_opt("dtype")? else { return Ok(()) };
+    if !dtype.getattr_opt("time_unit")?.is_some_and(|unit| unit.eq("ns").unwrap_or(false)) {
+        return Ok(());
+    }
+    let cast = |values: &Bound<'py, PyAny>, unit: &str| values.getattr("dt")?.call_method1("cast_time_unit", (unit,));
+    if values.call_method1("equals", (cast(&cast(values, "us")?, "ns")?,))?.is_truthy()? {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("elements have microseconds, and these times have nanoseconds"))
 }
 
 /// Whether a Series has floats as numpy has them: there, a missing value is NaN.

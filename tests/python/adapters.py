@@ -9,9 +9,10 @@ from decimal import Decimal
 from enum import IntEnum
 
 import asyncpg
+import numpy
 import psycopg
 from sqlalchemy import ARRAY, Boolean, Column, Index, Integer, MetaData, Table, Text, cast, create_engine, event, func
-from sqlalchemy import insert, literal, select, text, update
+from sqlalchemy import insert, literal, select, text, type_coerce, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Session, aliased, mapped_column
@@ -91,9 +92,17 @@ def sqlalchemy_asks(engine):
             conn.execute(update(readers).values(seen=Filter.build([element])))
             assert conn.scalar(asked(readers, element)) is True, element
         conn.execute(update(readers).values(seen=Filter.build([1])))
-        assert conn.scalar(asked(readers, One.one)) and conn.scalar(asked(readers, None)) is None
+        assert conn.scalar(asked(readers, One.one)) and conn.scalar(asked(readers, numpy.int16(1)))
+        for element in numpy.float32(1), (1,), A, object():
+            refused(TypeError, lambda: asked(readers, element), type(element).__name__)
+        assert conn.scalar(asked(readers, None)) is None
         for element in UNTYPED:
             refused(TypeError, lambda: asked(readers, element), "array", "write")
+        union = select(func.bloom_union_agg(readers.c.seen)).scalar_subquery()
+        assert conn.scalar(select(type_coerce(union, Bloom).may_contain(1))) is True
+        literals = update(readers).values(seen=A).compile(engine, compile_kwargs={"literal_binds": True})
+        conn.execute(text(str(literals).replace(":", "\\:")))
+        assert set(conn.scalars(select(readers.c.seen))) == {A}
         conn.execute(update(readers).values(seen=Filter.build([["a"]])))
         for typed in cast(["a"], ARRAY(Text)), postgresql.array(["a"]), func.array(select(literal("a")).scalar_subquery()):
             assert conn.scalar(asked(readers, typed))
@@ -115,6 +124,9 @@ def sqlalchemy_reads(engine):
             assert conn.scalar(select(table.c.id).where(table.c.days == [A, None, B])) == 1
             assert conn.scalar(select(table.c.days[1]).where(table.c.id == 1)) == A
             assert conn.scalar(select(table.c.id).where(table.c.days[1].may_contain("a"))) == 1
+            assert conn.scalars(select(func.unnest(table.c.days, type_=Bloom)).where(table.c.id == 1)).all() == [A, None, B]
+            assert conn.scalars(select(table.c.id).where(table.c.days.contains([B]))).all() == [1]
+            assert conn.scalar(select(table.c.days + [A]).where(table.c.id == 2)) == [A]
             where = update(table).where(table.c.id == 2)
             assert conn.execute(where.values(days=[B]).returning(table.c.days)).scalar() == [B]
             conn.execute(where.values(days=[]))
@@ -218,6 +230,9 @@ def django():
             visit = visits.create(seen=Filter.build([element]))
             assert visits.filter(seen__may_contain=element).count() == 1, element
             visit.delete()
+        visit = visits.create(seen=Filter.build([1]))
+        assert visits.filter(seen__may_contain=numpy.int16(1)).exists()
+        visit.delete()
         for element in UNTYPED:
             refused(TypeError, visits.filter(seen__may_contain=element).count, "array", "write")
         django_asks(locals())
