@@ -23,7 +23,7 @@ class Filter:
     a Series of float, is in no filter, and is not added. Times with less than microseconds are a ValueError.
     """
 
-    def __init__(self, bytes: Any) -> None:
+    def __new__(cls, bytes: Any) -> Filter:
         """Reads the stored bytes, or their text as psql shows it, \\x and hexadecimal digits; ValueError for others."""
     @staticmethod
     def build(
@@ -31,16 +31,16 @@ class Filter:
     ) -> Filter:
         """The filter of these elements, the same bytes as SQL's bloom_agg makes. Without a capacity it is sized for
         what it gets; OverfullWarning for many more elements than the capacity."""
-    def __contains__(self, element: Any) -> bool:
+    def __contains__(self, element: Any, /) -> bool:
         """Whether the element may be in the filter; False is certain."""
     def contains_many(self, elements: Iterable[Any]) -> Any:
         """The same for each of many elements, as a list of bool; for an array of numpy as such an array."""
     def add_all(self, elements: Iterable[Any]) -> Filter:
         """The filter with more elements."""
-    def __or__(self, other: Filter) -> Filter:
+    def __or__(self, other: Filter, /) -> Filter:
         """The filter of all elements of both; ValueError for filters that can't be merged, TypeError for
         those of different kinds."""
-    def __and__(self, other: Filter) -> Filter:
+    def __and__(self, other: Filter, /) -> Filter:
         """The filter of what may be in both."""
     def resize(self, capacity: Optional[int] = None) -> Filter:
         """The filter as if built for another capacity; a sparse one can be sized for what it has."""
@@ -54,7 +54,7 @@ class Filter:
         """The false positive rate that it has now."""
     def __bytes__(self) -> bytes:
         """The stored bytes."""
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 class OverfullWarning(UserWarning):

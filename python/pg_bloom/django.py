@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, Optional
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.db import models
@@ -11,7 +12,7 @@ from django.db.migrations.writer import MigrationWriter
 from . import Filter
 from ._types import sql_type
 
-__all__ = ["BloomAgg", "BloomExtension", "BloomField", "BloomFilterIndex"]
+__all__ = ["BloomAgg", "BloomArrayField", "BloomExtension", "BloomField", "BloomFilterIndex"]
 
 
 class BloomField(models.Field):
@@ -27,7 +28,13 @@ class BloomField(models.Field):
         return None if value is None else "\\x" + bytes(value).hex()
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Optional[Filter]:
+        if value == "{":
+            raise TypeError("the driver reads an array of filters as text: write BloomArrayField() for this field")
         return self.to_python(value)
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        # Others would compare the text of a filter.
+        return super().get_lookup(lookup_name) if lookup_name in ("exact", "in", "isnull", "may_contain") else None
 
     def to_python(self, value: Any) -> Optional[Filter]:
         if value is None or isinstance(value, Filter):
@@ -39,6 +46,16 @@ class BloomField(models.Field):
 
     def formfield(self, **kwargs: Any) -> None:
         """Forms leave filters out."""
+
+
+class BloomArrayField(ArrayField):
+    """An array of filters, `bloom[]`: a list of Filter in Python."""
+
+    def __init__(self, base_field: Any = None, **options: Any) -> None:
+        super().__init__(base_field or BloomField(), **options)
+
+    def select_format(self, compiler: Any, sql: Any, params: Any) -> Any:
+        return f"{sql}::bytea[]", params
 
 
 class _FilterSerializer(BaseSerializer):
@@ -65,7 +82,9 @@ class MayContain(models.Lookup):
         if self.rhs_is_direct_value():
             hint = "Cast(Value(…), ArrayField(TextField())) with the right field, or Func(…, function='bloom_contains_any')"
             name = sql_type(self.rhs, hint)
-            element = f"({element})::{name}" if name else element
+            if name is None:
+                raise TypeError(f"a value of type {type(self.rhs).__name__} has no type in SQL: write {hint}")
+            element = f"({element})::{name}"
         return f"{filter} @> {element}", [*filter_params, *element_params]
 
 

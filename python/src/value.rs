@@ -465,14 +465,17 @@ fn times<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         }
         (false, _) => "<m8[us]",
     };
-    let converted = values.call_method1("astype", (as_type,))?;
-    let back = converted.call_method1("astype", (&dtype,))?;
+    let refused = || PyValueError::new_err(format!("{dtype} has values out of range, or with less than microseconds"));
+    // Newer numpy raises this error itself.
+    let overflow = |error: PyErr| if error.is_instance_of::<PyOverflowError>(py) { refused() } else { error };
+    let converted = values.call_method1("astype", (as_type,)).map_err(overflow)?;
+    let back = converted.call_method1("astype", (&dtype,)).map_err(overflow)?;
     let arguments = [("equal_nan", true)].into_py_dict(py)?;
     let is_same: bool = numpy.call_method("array_equal", (values, back), Some(&arguments))?.extract()?;
     let list = converted.call_method0("tolist")?;
     // What Python has no date for is a number there.
     if !is_same || list.cast::<PyList>()?.iter().any(|value| value.is_instance_of::<PyInt>()) {
-        return Err(PyValueError::new_err(format!("{dtype} has values out of range, or with less than microseconds")));
+        return Err(refused());
     }
     Ok(list)
 }

@@ -204,6 +204,7 @@ def django():
     )
     import django
     from django.contrib.postgres.fields import ArrayField
+    from django.core.exceptions import FieldError
     from django.db import connection, models, transaction
     from django.db.models import Case, Exists, F, Func, OuterRef, Q, Subquery, Value, When
     from django.db.models.functions import Cast
@@ -235,6 +236,10 @@ def django():
         visit.delete()
         for element in UNTYPED:
             refused(TypeError, visits.filter(seen__may_contain=element).count, "array", "write")
+        for element in numpy.float32(1), (1,), {1}, A, object():
+            refused(TypeError, visits.filter(seen__may_contain=element).count, type(element).__name__)
+        for lookup in "contains", "icontains", "startswith", "gt":
+            refused(FieldError, lambda: visits.filter(**{f"seen__{lookup}": 1}), lookup)
         django_asks(locals())
         with connection.schema_editor() as editor:
             editor.delete_model(Visit)

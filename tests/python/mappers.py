@@ -52,7 +52,7 @@ DJANGO = """
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from pg_bloom import Filter
-from pg_bloom.django import BloomField, BloomFilterIndex
+from pg_bloom.django import BloomArrayField, BloomField, BloomFilterIndex
 
 def nothing():
     return Filter.build([])
@@ -63,6 +63,7 @@ class Reader(models.Model):
     seen = BloomField(null=True)
     fixed = BloomField(default=Filter.build(["'", "a"], 10))
     made = BloomField(default=nothing)
+    days = BloomArrayField(default=list)
 
     class Meta:
         indexes = [
@@ -78,6 +79,7 @@ SETTINGS = """
 import os
 DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql", "NAME": os.environ["PGDATABASE"]}}
 INSTALLED_APPS = ["shop"]
+USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 """
 
@@ -135,9 +137,12 @@ def django(folder):
     seen = Filter.build(["a"], 100)
     Reader.objects.create(url="a", tags=["x"], seen=seen)
     Reader.objects.create(url="b", tags=[], seen=None)
+    Reader.objects.filter(url="a").update(days=[seen, None])
+    assert [reader.days for reader in Reader.objects.order_by("url")] == [[seen, None], []]
+    assert Reader.objects.get(days__contains=[seen]).days == [seen, None] == Reader.objects.get(days__0=seen).days
     assert [reader.seen for reader in Reader.objects.order_by("url")] == [seen, None]
     reader = Reader.objects.get(url="b")
-    reader.full_clean(exclude=["tags", "seen"])
+    reader.full_clean(exclude=["tags", "seen", "days"])
     assert "'" in reader.fixed and reader.made == Filter.build([])
     assert "seen" not in modelform_factory(Reader, fields="__all__").base_fields
     for work in lambda: Reader(seen=5).save(), lambda: Reader.objects.filter(seen="\\x00"):

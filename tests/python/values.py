@@ -106,7 +106,7 @@ def invalid_values():
     refused(ValueError, lambda: time(1, tzinfo=timezone(timedelta(microseconds=1))) in integers, "offset", "second")
     for value in pandas.Timestamp("2020-01-01T00:00:00.000000001"), pandas.Timedelta(1, "ns"):
         refused(ValueError, lambda: Filter.build([value]), "microseconds")
-    assert Filter.build([True]).contains_many([numpy.datetime64("NaT"), numpy.array(["NaT"], "m8[s]")[0], pandas.NaT]) == [False] * 3
+    assert Filter.build([True]).contains_many([numpy.datetime64("NaT", "s"), numpy.array(["NaT"], "m8[s]")[0], pandas.NaT]) == [False] * 3
     for value, kind in (numpy.datetime64("2020-01-01T00"), "timestamp"), (numpy.timedelta64(1, "s"), "interval"), (numpy.bool_(1), "boolean"):
         refused(TypeError, lambda: value in integers, "integer", kind)
         refused(TypeError, lambda: integers.add_all([value]), "integer", kind)
