@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Indexes of one table, each damaged in another way.
 const INDEXES: usize = 40;
 const PAGE: usize = 8192;
-/// What the special space of directory pages, row pages and pages of tiles says: docs/format.md, section 16.
+/// What the special space of directory pages, row pages and pages of tiles says: core/src/index/pages.md.
 const DIRECTORY: u8 = 2;
 const ROWS: u8 = 6;
 const TILE: u8 = 5;

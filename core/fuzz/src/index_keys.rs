@@ -114,7 +114,7 @@ fn use_it(index: &mut Index) {
     }
     let few = (directory.always_probed() as usize) < MOST_TILES;
     for i in 0..8u64 {
-        // Positions by docs/format.md, from another page's words: any hash will do.
+        // Positions by core/src/index/pages.md, from another page's words: any hash will do.
         let hash = oracle::positions(Layout::Blocked, 1, u64::MAX >> 9, i << 60 | i)[0];
         if few {
             let _ = directory.search(&mut index.memory, hash, |range| {

@@ -7,7 +7,8 @@
 //! | [`keys`] | the index over the keys of a table: a filter for each range of its pages |
 //! | [`filters`] | the index over a column of filters |
 //!
-//! Neither of the two indexes uses the other.
+//! Neither of the two indexes uses the other. What their pages hold, byte by byte:
+#![doc = include_str!("pages.md")]
 
 pub mod chain;
 pub mod filters;

@@ -26,7 +26,7 @@
 //! | `search` | lookups |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
-//! docs/format.md has the bytes in its section 16.
+//! The [module above](super) has the bytes.
 //!
 //! # What is kept of a filter
 //!

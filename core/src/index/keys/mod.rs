@@ -35,7 +35,7 @@
 //! | `inspect` | what the index promises and holds, and what a lookup costs |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
-//! docs/format.md has the bytes in its section 13.
+//! The [module above](super) has the bytes.
 //!
 //! # For the access method
 //!

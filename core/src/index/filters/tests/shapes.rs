@@ -74,7 +74,7 @@ fn conditions_are_all_of_any() {
     }
 }
 
-/// Frozen: stored pages depend on it. The worked example of docs/format.md.
+/// Frozen: stored pages depend on it. The worked example of pages.md.
 #[test]
 fn the_worked_example() {
     let bytes = filter(Layout::Blocked, Tag::Text, Some(100), (0..1).map(|_| 0));

@@ -126,7 +126,7 @@ proptest! {
         assert_conditions_hold(&mut index, &oracle);
     }
 
-    /// The bits are those of docs/format.md, however they were set.
+    /// The bits are those of pages.md, however they were set.
     #[test]
     fn bits_are_where_the_format_says(
         width in 0usize..5, pages in 1u32..9, num_hashes in 1u8..=60, level in 0usize..3,
@@ -300,7 +300,7 @@ fn an_old_directory_stays_true() {
     }
 }
 
-/// Frozen: stored pages depend on it. The worked example of docs/format.md.
+/// Frozen: stored pages depend on it. The worked example of pages.md.
 #[test]
 fn the_worked_example() {
     let shape = TileShape { level: Level::Zero, width: Width::new(32).unwrap(), num_hashes: 9, pages: 4 };
