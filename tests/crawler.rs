@@ -1,4 +1,4 @@
-//! The queues of docs/crawler.md: four workers over real URLs, on a server that is killed in between. With a set, each
+//! The queues of docs/sets.md: four workers over real URLs, on a server that is killed in between. With a set, each
 //! page is visited once except for the promised share; exactly, each once.
 
 mod common;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const PAGE: &str = "docs/crawler.md";
+const PAGE: &str = "docs/sets.md";
 const WORKERS: usize = 4;
 /// Links of a page.
 const LINKS: usize = 8;
@@ -158,7 +158,7 @@ fn each_page_is_visited_once() {
     };
     define("FUNCTION push(");
     define("FUNCTION push_exactly(");
-    run(&mut client, "TRUNCATE queue, pages; DROP TABLE seen; SELECT bloom_set_create('seen', 'text', 4500, 0.01)");
+    run(&mut client, "TRUNCATE queue, pages; DROP TABLE crawled; SELECT bloom_set_create('crawled', 'text', 4500, 0.01)");
 
     let set = Queue { push: "push", pop: "pop", table: "frontier" };
     let (visits, distinct) = crawl(&server, &web, set);
@@ -167,7 +167,7 @@ fn each_page_is_visited_once() {
     let lost = (reachable - visits) as f64;
     assert!(lost >= 0.0 && lost <= reachable as f64 * FPR + bound(reachable as f64, FPR), "{lost} of {reachable} lost");
     let mut client = server.connect("crawl");
-    let overfull: bool = value(&mut client, "SELECT overfull FROM bloom_set_info('seen')");
+    let overfull: bool = value(&mut client, "SELECT overfull FROM bloom_set_info('crawled')");
     assert!(!overfull);
 
     let exact = Queue { push: "push_exactly", pop: "pop_exactly", table: "queue" };

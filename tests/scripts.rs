@@ -221,10 +221,10 @@ fn a_package_works_and_needs_its_minor_version() {
         refusal(script("check-deb").arg("--unpack").arg(to))
     };
     let documents = unpacked.join(format!("usr/share/doc/postgresql-{major}-pg-bloom"));
-    fs::rename(documents.join("docs/glossary.md"), directory.join("glossary.md")).expect("the glossary is there");
+    fs::rename(documents.join("docs/sizing.md"), directory.join("sizing.md")).expect("the page is there");
     let said = repack("broken.deb");
-    assert!(said.contains("lead nowhere") && said.contains("README.md: docs/glossary.md"), "{said}");
-    fs::rename(directory.join("glossary.md"), documents.join("docs/glossary.md")).expect("a file can be moved back");
+    assert!(said.contains("lead nowhere") && said.contains("README.md: docs/sizing.md"), "{said}");
+    fs::rename(directory.join("sizing.md"), documents.join("docs/sizing.md")).expect("a file can be moved back");
     let control = unpacked.join("DEBIAN/control");
     let fields = fs::read_to_string(&control).expect("a package has a control file");
     let newer = format!("(>= {major}.9999)");
