@@ -1,4 +1,4 @@
-"""Rows of filter sets: section 16 of docs/format.md in plain Python.
+"""Rows of filter sets: core/src/set/rows.md in plain Python.
 
 Reads lines of bucket, B and hexadecimal bytes, and prints for each the hashes with their slices."""
 

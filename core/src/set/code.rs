@@ -1,4 +1,4 @@
-//! The stored form of a row: docs/format.md describes it.
+//! The stored form of a row: rows.md describes it.
 //!
 //! ```text
 //! version, form | first slice | low bits | high bits | slices | zeros | count | checksum

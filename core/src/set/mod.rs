@@ -13,6 +13,9 @@
 //! | `code` | the stored form of a row, in Elias-Fano code; the one validating parser |
 //! | `memory` | a whole set in memory, for tests and fuzzing |
 //! | [`row`] | asking a row, and changing, splitting and joining rows |
+//!
+//! What a row holds, byte by byte:
+#![doc = include_str!("rows.md")]
 
 mod code;
 pub mod damage;

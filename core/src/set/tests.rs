@@ -217,7 +217,7 @@ fn halves_that_fit_are_joined() {
     assert_eq!(Row::join(&left, &right, form, 8), None);
 }
 
-/// Also written by a program of plain Python, from docs/format.md.
+/// Also written by a program of plain Python, from rows.md.
 const GOLDEN: [&str; 3] = [
     "01280000028445c3",
     "012844403e959bd5522801596ebbcc0d4afda8082e34dfef03fd04ca110b3ff358885e2c8fa0f19895c628f971ab624c5d35a066a76d162e40ad54b72c988721893242d0265c6900000014007997844e",
