@@ -1,18 +1,21 @@
 //! The core against the crates `fastbloom` and `parquet` (`Sbbf`): nanoseconds for one integer to be hashed and added,
 //! or asked for, with as many bits per element, in a filter larger than the cache and in one that fits it.
 
-use crate::{ROUNDS, Row};
+use crate::{ROUNDS, show};
 use fastbloom::BloomFilter;
 use parquet::bloom_filter::Sbbf;
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::layout::Shape;
+use pg_bloom_benches::median;
 use pg_bloom_core::{Layout, hash::hash, sizing};
+use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Elements hashed before their bits are set or read.
 const BATCH: usize = 512;
 const FPR: f64 = 0.01;
+const WORKS: [&str; 3] = ["insert", "contains, present", "contains, absent"];
 
 /// A filter to measure.
 trait Filter {
@@ -89,13 +92,8 @@ fn time(keys: &[i64], repeat: usize, mut work: impl FnMut(&[i64]) -> usize) -> f
     start.elapsed().as_secs_f64() / (keys.len() * repeat) as f64
 }
 
-/// Adds to, and asks, our filter and another, in turn.
-fn compare(
-    layout: Layout,
-    other: &str,
-    present: &[i64],
-    make: impl Fn() -> (Box<dyn Filter>, Box<dyn Filter>),
-) -> Vec<Row> {
+/// Adds to, and probes, our filter and another, in turn. Returns a cell of the table for each of [`WORKS`].
+fn compare(present: &[i64], make: impl Fn() -> (Box<dyn Filter>, Box<dyn Filter>)) -> [String; 3] {
     let absent: Vec<i64> = present.iter().map(|key| !key).collect();
     let repeat = (2_000_000 / present.len()).max(1);
     let mut times: [[Vec<f64>; 2]; 3] = Default::default();
@@ -116,31 +114,30 @@ fn compare(
             times[2][i].push(time(&absent, repeat, |keys| filter.count(keys)));
         }
     }
-    let elements = present.len();
-    let works = ["insert", "contains, present", "contains, absent"];
-    works
-        .iter()
-        .zip(&mut times)
-        .map(|(work, [ours, theirs])| {
-            Row::timed(format!("{work}, {} layout, {elements} elements", layout.name()), other, ours, theirs, 1.0)
-        })
-        .collect()
+    times.map(|[mut ours, mut theirs]| {
+        let (ours, theirs) = (median(&mut ours), median(&mut theirs));
+        let cell = format!("{} / {}", show(ours), show(theirs));
+        if ours > theirs { format!("**{cell}**") } else { cell }
+    })
 }
 
-/// All rows of the table.
-pub fn measure(rows: usize) -> Vec<Row> {
-    let mut table = Vec::new();
+/// The table: for each work the time of ours and of each of the others, which are measured in turn.
+pub fn table(rows: usize) -> String {
+    let mut table = String::from("| ours / theirs | `fastbloom` | `parquet` (`Sbbf`) |\n|---|---:|---:|\n");
     for elements in [100_000, rows] {
         let keys: Vec<i64> = (0..elements as i64).collect();
         for layout in [Layout::Blocked, Layout::Parquet] {
             let ours = || Box::new(Ours::new(layout, elements));
             let bytes = ours().payload.len();
-            table.extend(compare(layout, "`fastbloom`", &keys, || {
+            let fastbloom = compare(&keys, || {
                 (ours(), Box::new(BloomFilter::with_num_bits(bytes * 8).expected_items(elements)))
-            }));
-            table.extend(compare(layout, "`parquet` (`Sbbf`)", &keys, || {
-                (ours(), Box::new(Sbbf::new(&vec![0; bytes])))
-            }));
+            });
+            let sbbf = compare(&keys, || (ours(), Box::new(Sbbf::new(&vec![0; bytes]))));
+            for ((work, fastbloom), sbbf) in WORKS.iter().zip(fastbloom).zip(sbbf) {
+                let layout = layout.name();
+                writeln!(table, "| {work}, {layout}, {elements} elements | {fastbloom} | {sbbf} |")
+                    .expect("text can be written to");
+            }
         }
     }
     table

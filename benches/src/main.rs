@@ -114,7 +114,7 @@ const PARTS: [Part; 10] = [
         let machine = machine::describe();
         (format!("A set for {rows} elements, PostgreSQL {version}, {machine}. {comparison}\n"), measured)
     }),
-    ("core", "The core crate", |rows| (format!("{}.\n", machine::describe()), core::measure(rows))),
+    ("core", "The core crate", |rows| (format!("{}.\n\n{}", machine::describe(), core::table(rows)), Vec::new())),
     ("index", "The index", |rows| {
         // Six million rows of 120 bytes fit into the cache where ten million URLs do.
         let rows = rows / 10 * 6;

@@ -43,7 +43,6 @@ type Curve = Vec<(f64, [f64; 3])>;
 
 /// Measures all indexes on tables of up to so many rows, and draws the figure. Returns a table of it.
 pub fn by_rows(rows: usize) -> String {
-    let mut text = String::from("| index | rows | MB | present key µs | absent key µs |\n|---|---:|---:|---:|---:|\n");
     let mut curves: Vec<(Index, Curve)> = Index::ALL.map(|index| (index, Vec::new())).to_vec();
     for share in SHARES {
         let rows = rows / share;
@@ -56,15 +55,25 @@ pub fn by_rows(rows: usize) -> String {
         }
         bench.database.drop();
     }
-    for (index, curve) in &curves {
-        for (rows, [bytes, present, absent]) in curve {
-            let (mb, present, absent) = (bytes / 1e6, present * 1e6, absent * 1e6);
-            writeln!(text, "| {} | {rows} | {mb:.2} | {present:.1} | {absent:.1} |", index.title())
-                .expect("text can be written to");
-        }
-    }
+    let text = table(&curves, rows);
     std::fs::create_dir_all("docs/figures").expect("docs/figures can be made");
     std::fs::write(FIGURE, figure(&curves, rows as f64).svg()).expect("the figure can be written");
+    text
+}
+
+/// A line for each index, with its size and times for each number of rows.
+fn table(curves: &[(Index, Curve)], rows: usize) -> String {
+    let mut text = String::from("MB / present key µs / absent key µs:\n\n| index |");
+    SHARES.iter().for_each(|share| write!(text, " {} rows |", rows / share).expect("text can be written to"));
+    text += "\n|---|---:|---:|---:|---:|\n";
+    for (index, curve) in curves {
+        write!(text, "| {} |", index.title()).expect("text can be written to");
+        for (_, [bytes, present, absent]) in curve {
+            write!(text, " {:.2} / {:.1} / {:.1} |", bytes / 1e6, present * 1e6, absent * 1e6)
+                .expect("text can be written to");
+        }
+        text += "\n";
+    }
     text
 }
 
