@@ -158,7 +158,10 @@ fn each_page_is_visited_once() {
     };
     define("FUNCTION push(");
     define("FUNCTION push_exactly(");
-    run(&mut client, "TRUNCATE queue, pages; DROP TABLE crawled; SELECT bloom_set_create('crawled', 'text', 4500, 0.01)");
+    run(
+        &mut client,
+        "TRUNCATE queue, pages; DROP TABLE crawled; SELECT bloom_set_create('crawled', 'text', 4500, 0.01)",
+    );
 
     let set = Queue { push: "push", pop: "pop", table: "frontier" };
     let (visits, distinct) = crawl(&server, &web, set);

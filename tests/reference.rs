@@ -11,14 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The documents whose names of objects must be there.
-const DOCUMENTS: [&str; 6] = [
-    "README.md",
-    "docs/cookbook.md",
-    "docs/distributed.md",
-    "docs/faq.md",
-    "docs/reference.md",
-    "docs/sets.md",
-];
+const DOCUMENTS: [&str; 6] =
+    ["README.md", "docs/cookbook.md", "docs/distributed.md", "docs/faq.md", "docs/reference.md", "docs/sets.md"];
 
 /// Names that Parquet gives: where a filter is in a file.
 const PARQUET_FIELDS: [&str; 2] = ["bloom_filter_length", "bloom_filter_offset"];

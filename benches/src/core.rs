@@ -4,9 +4,9 @@
 use crate::{ROUNDS, show};
 use fastbloom::BloomFilter;
 use parquet::bloom_filter::Sbbf;
+use pg_bloom_benches::median;
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::layout::Shape;
-use pg_bloom_benches::median;
 use pg_bloom_core::{Layout, hash::hash, sizing};
 use std::fmt::Write;
 use std::hint::black_box;
@@ -129,9 +129,8 @@ pub fn table(rows: usize) -> String {
         for layout in [Layout::Blocked, Layout::Parquet] {
             let ours = || Box::new(Ours::new(layout, elements));
             let bytes = ours().payload.len();
-            let fastbloom = compare(&keys, || {
-                (ours(), Box::new(BloomFilter::with_num_bits(bytes * 8).expected_items(elements)))
-            });
+            let fastbloom =
+                compare(&keys, || (ours(), Box::new(BloomFilter::with_num_bits(bytes * 8).expected_items(elements))));
             let sbbf = compare(&keys, || (ours(), Box::new(Sbbf::new(&vec![0; bytes]))));
             for ((work, fastbloom), sbbf) in WORKS.iter().zip(fastbloom).zip(sbbf) {
                 let layout = layout.name();

@@ -53,14 +53,7 @@ impl Row {
 /// A row whose bar is a figure of its own.
 fn against_figure(work: impl Into<String>, ours: f64, bar: f64, show: impl Fn(f64) -> String) -> Row {
     let theirs = show(bar);
-    Row {
-        work: work.into(),
-        against: "the bar".into(),
-        ours: show(ours),
-        theirs,
-        ratio: ours / bar,
-        bar: 1.0,
-    }
+    Row { work: work.into(), against: "the bar".into(), ours: show(ours), theirs, ratio: ours / bar, bar: 1.0 }
 }
 
 /// A time with three digits.
@@ -82,8 +75,7 @@ fn digits(ratio: f64) -> String {
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut text =
-        String::from("| work | against | ours | theirs | ratio | bar |\n|---|---|---:|---:|---:|---:|\n");
+    let mut text = String::from("| work | against | ours | theirs | ratio | bar |\n|---|---|---:|---:|---:|---:|\n");
     for row in rows {
         let Row { work, against, ours, theirs, ratio, bar } = row;
         let bar = match bar.is_finite() {

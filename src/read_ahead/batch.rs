@@ -78,7 +78,7 @@ impl Batch {
     }
 
     /// Reads up to `most` rows that pass the conditions `before`, null for none, and that have an element. Chooses
-    /// those whose elements may be in the filter.
+    /// the rows that the filter may have.
     ///
     /// # Safety
     /// The scan must be one of the table, and the conditions prepared for it.

@@ -74,7 +74,7 @@ fn two_hundred_connections_that_each_call_once_keep_the_rate() {
     }
 }
 
-/// A set that is fuller than promised says so in every session, and refuses if it is told to; a set of any other size
+/// A set that is fuller than promised warns in every session, or fails if the setting says so; a set of any other size
 /// does neither, whichever elements come.
 #[test]
 fn an_overfull_set_is_noticed_by_a_session_that_calls_once() {

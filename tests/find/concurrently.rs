@@ -25,7 +25,7 @@ fn finds(client: &mut Client, rows: usize) {
     assert_same(client, "t", &format!("id = ANY ({keys})"), &format!("bloom_find_all(NULL::t, 'id', {keys})"));
 }
 
-/// Detaches a partition, which waits for `holder`. Meanwhile those find it whose snapshots are older. Then runs `end`.
+/// Detaches a partition, which waits for `holder`. Older snapshots still find it. Then runs `end`.
 /// Returns what the statement ended with.
 fn detach(server: &Server, holder: &mut Client, partition: &str, rows: usize, end: impl FnOnce(&mut Client)) -> String {
     let (mut reader, mut older) = (server.connect("detach"), server.connect("detach"));

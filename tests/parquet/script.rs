@@ -51,7 +51,7 @@ fn write(path: &Path) {
     writer.close().expect("the file is written");
 }
 
-/// Writes the footer of a file anew, without the lengths of the filters.
+/// Rewrites the footer of a file without the lengths of the filters.
 fn without_lengths(path: &Path) {
     let reader = SerializedFileReader::new(File::open(path).expect("the file is there")).expect("a Parquet file");
     let group = |group: &RowGroupMetaData| {

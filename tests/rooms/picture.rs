@@ -1,6 +1,6 @@
 //! The picture of ARCHITECTURE.md: which rooms use which, by the imports.
 //!
-//! An arrow that others lead along as well is left out. `ROOMS=write cargo test --test rooms` draws it anew.
+//! Arrows that follow from others are left out. `ROOMS=write cargo test --test rooms` redraws it.
 
 use super::{Crate, ROOMS, root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ fn the_picture_shows_the_imports() {
     if std::env::var("ROOMS").is_ok_and(|value| value == "write") {
         fs::write(path, drawn).expect("the page can be written");
     } else {
-        assert!(drawn == text, "ROOMS=write cargo test --test rooms draws the pictures of {PAGE} anew");
+        assert!(drawn == text, "ROOMS=write cargo test --test rooms redraws the pictures of {PAGE}");
     }
 }
 

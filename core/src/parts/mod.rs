@@ -74,7 +74,7 @@ impl Window {
         self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << Window::WIDE
     }
 
-    /// Its hashes: two of several characters of which one is wide, else one.
+    /// Its hashes: two for several characters with a wide one among them, else one.
     #[inline]
     pub fn hashes(self) -> impl Iterator<Item = u64> {
         let bytes = self.0.to_le_bytes();

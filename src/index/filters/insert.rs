@@ -164,7 +164,7 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
     let growth = directory.grow(group)?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
     if !index.pages().has(growth.page.0) {
-        // The pages of the tile may be before it, and many. The metapage is not locked meanwhile.
+        // Many pages may have to be added up to there. The metapage is not locked for that.
         drop(meta);
         index.pages().extend_to(growth.page.0, &growth.directory.chain)?;
         return Ok(directory);

@@ -145,7 +145,7 @@ fn grow<K: Kind<Directory = Directory>>(index: &session::Index<K>, range: u32, h
         checked.map_err(|failure| failure.of(relation))??;
     }
     if let Some((number, _)) = growth.closed.as_ref().filter(|(number, _)| !index.pages().has(*number)) {
-        // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked meanwhile.
+        // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked for that.
         drop(meta);
         index.pages().extend_to(*number, &growth.directory.chain)?;
         return Ok(directory);

@@ -65,7 +65,7 @@ pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T
 /// # Safety
 /// What `work` makes in the current memory must not be used afterwards.
 pub unsafe fn in_scratch<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: a context below the current one, which is the current one meanwhile; promised by the caller.
+    // SAFETY: the context is a child of the current one, which is restored; the caller promises the rest.
     unsafe {
         let own = pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,

@@ -5,8 +5,8 @@ use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// The elements of argument `i`, an array whose elements are kept as those of type `element_type` are; those that are
-/// NULL are left out. Empty if the argument is NULL.
+/// The elements of argument `i`, an array that stores its elements as `element_type` does, without NULLs. Empty if the
+/// argument is NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
     call.check_declared(i, catalog::is_array);
     // SAFETY: by declaration the argument is an array.

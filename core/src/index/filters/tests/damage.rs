@@ -81,7 +81,7 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
     }
 }
 
-/// Also where the checksum is right, no number makes the index larger than its tiles are, or lets two share a page.
+/// Even with a right checksum, no number makes the index larger than its tiles, or lets two of them share a page.
 #[test]
 fn each_number_of_the_directory_agrees_with_the_others() {
     let index = sample(1024);

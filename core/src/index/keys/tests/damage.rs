@@ -92,8 +92,7 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
     }
 }
 
-/// Also where the checksum is right, no number makes the index larger than its tiles are, or lets two tiles share a
-/// page.
+/// Even with a right checksum, no number makes the index larger than its tiles, or lets two of them share a page.
 #[test]
 fn each_number_of_the_directory_agrees_with_the_others() {
     let mut index = with_many_runs();
@@ -198,7 +197,7 @@ fn each_field_is_checked() {
     assert_eq!(defect(&none), Defect::WrongLength { found: 100, expected: 8192 });
 }
 
-/// Also where all other numbers agree with it, a run has no more pages than its slots can have been made for.
+/// A run with more pages than its slots can need is refused, even if all other numbers agree.
 #[test]
 fn more_pages_than_tiles_can_need_are_refused() {
     for of_table in [700, 8, 0] {
