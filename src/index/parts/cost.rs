@@ -54,12 +54,36 @@ pub fn estimate(planned: &Planned) -> Cost {
     let (given, pages_given) = (matches.min(rows_read), matches.min(pages_read));
     let (random, next) = planned.table_page_costs();
     let a_page = random - (random - next) * (pages_read / pages).sqrt();
-    let total = startup
-        + fetched.min(planned.index_pages) * planned.random_page_cost()
+    let total = fetched.min(planned.index_pages) * planned.random_page_cost()
         + lookups * OPERATORS_PER_PAGE * planned.operator_cost()
         + planned.table_pages_read(pages_read - pages_given) * a_page
         + (rows_read - given) * planned.row_cost();
-    cost_of_rows(planned, startup, total, given, pages_given)
+    let total = if mean_pages < 1.0 {
+        let texts = Texts { of_page: 1.0 / mean_pages, read: ranges };
+        texts.in_coin_of_scans(total, planned)
+    } else {
+        total
+    };
+    cost_of_rows(planned, startup, startup + total, given, pages_given)
+}
+
+/// Texts out of line, in pages. PostgreSQL charges nothing for reading them, so by its estimate a sequential scan of
+/// documents costs a small part of what it does.
+struct Texts {
+    /// Those that a page of the table stands for: each range has about one.
+    of_page: f64,
+    /// Those that are read.
+    read: f64,
+}
+
+impl Texts {
+    /// The cost of a scan that reads these, in the coin in which a sequential scan costs what PostgreSQL takes it for.
+    fn in_coin_of_scans(&self, cost: f64, planned: &Planned) -> f64 {
+        let (random, next) = planned.table_page_costs();
+        let scan = planned.table_pages * next + planned.table_rows * planned.row_cost();
+        let texts = planned.table_pages * self.of_page * next;
+        (cost + self.read * random) * scan / (scan + texts)
+    }
 }
 
 /// Pages that a range has, or a part of one, and what a lookup reads. A damaged index must not keep the table's queries from being planned: the
