@@ -13,6 +13,7 @@
 //! | `failures` | builds and checks that fail give back their memory |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `parts` | what is in values: random documents, random questions of each operator |
+//! | `many` | many values in one condition, after random histories |
 //! | `locales` | ILIKE in the locales that this machine has, with all characters that it folds to ASCII or from it |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
@@ -48,6 +49,8 @@ mod history;
 mod levels;
 #[path = "index/locales.rs"]
 mod locales;
+#[path = "index/many.rs"]
+mod many;
 #[path = "index/parts.rs"]
 mod parts;
 #[path = "index/plans.rs"]

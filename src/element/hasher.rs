@@ -49,6 +49,11 @@ impl Hasher {
         }
     }
 
+    /// Whether elements that are whole and uncompressed are hashed without calling PostgreSQL.
+    pub fn is_in_place(&self) -> bool {
+        matches!(&self.reader, Reader::Scalar(reader) if reader.is_in_place())
+    }
+
     /// The hash of an element, if that needs nothing of PostgreSQL.
     ///
     /// # Safety

@@ -17,6 +17,7 @@
 //! | `validate` | which operator classes an index may have |
 //! | `session` | what a session keeps of an index |
 //! | `page` | pages in buffers; damage |
+//! | `ranges` | pages of the table, by ranges, for scans that read their rows |
 
 mod filters;
 mod handler;
@@ -29,6 +30,7 @@ mod opened;
 mod options;
 mod page;
 mod parts;
+mod ranges;
 mod session;
 mod validate;
 

@@ -6,7 +6,7 @@ use crate::memory;
 pub const MAX_DEPTH: usize = 64;
 
 /// What the hashes of a row's parts must be, if the row can match. Where an index can't tell, it is unknown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// Any row may match. Only a whole condition is ever unknown, none within another.
     Unknown,
@@ -46,7 +46,13 @@ impl Condition {
         for condition in conditions {
             match condition {
                 Condition::Unknown => return Condition::Unknown,
-                Condition::Any(more) => more.into_iter().for_each(|condition| memory::push(&mut any, condition)),
+                Condition::Any(mut more) => {
+                    // Of many ORs in each other, the few are added to the many.
+                    if more.len() > any.len() {
+                        std::mem::swap(&mut any, &mut more);
+                    }
+                    more.into_iter().for_each(|condition| memory::push(&mut any, condition));
+                }
                 other => memory::push(&mut any, other),
             }
         }
@@ -65,6 +71,39 @@ impl Condition {
     /// Whether any row may match.
     pub fn is_unknown(&self) -> bool {
         *self == Condition::Unknown
+    }
+
+    /// Whether the condition holds for a row that has the hashes for which `has` is true.
+    pub fn holds(&self, has: &impl Fn(u64) -> bool) -> bool {
+        match self {
+            Condition::Unknown => true,
+            Condition::Has(hash) => has(*hash),
+            Condition::All(conditions) => conditions.iter().all(|condition| condition.holds(has)),
+            Condition::Any(conditions) => conditions.iter().any(|condition| condition.holds(has)),
+        }
+    }
+
+    /// The same condition on what `of` makes of the hashes.
+    #[must_use]
+    pub fn map(&self, of: &mut impl FnMut(u64) -> u64) -> Condition {
+        let mut each = |conditions: &[Condition]| memory::collect(conditions.iter().map(|condition| condition.map(of)));
+        match self {
+            Condition::Unknown => Condition::Unknown,
+            Condition::Has(hash) => Condition::Has(of(*hash)),
+            Condition::All(conditions) => Condition::All(each(conditions)),
+            Condition::Any(conditions) => Condition::Any(each(conditions)),
+        }
+    }
+
+    /// Calls `visit` with some hashes, of which a row must have one if the condition holds.
+    pub(super) fn watched(&self, visit: &mut impl FnMut(u64)) {
+        match self {
+            // Only a whole condition is unknown, and has no hashes.
+            Condition::Unknown => {}
+            Condition::Has(hash) => visit(*hash),
+            Condition::All(conditions) => conditions.iter().take(1).for_each(|condition| condition.watched(visit)),
+            Condition::Any(conditions) => conditions.iter().for_each(|condition| condition.watched(visit)),
+        }
     }
 
     /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that may have a hash. It

@@ -21,11 +21,14 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `condition` | a condition on the hashes of a row's parts |
+//! | `alternatives` | conditions with many alternatives, and which of these a row may match |
 //! | `text` | windows of a text, and of what it is compared with |
 
+mod alternatives;
 mod condition;
 pub mod text;
 
+pub use alternatives::{Alternatives, RowTest};
 pub use condition::{Condition, MAX_DEPTH};
 
 use crate::canonical::Sink;

@@ -19,9 +19,9 @@
 use super::column::Index;
 use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
+use crate::index::ranges::readable_column;
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::relation::Relation;
-use crate::settings;
 use pg_bloom_core::memory;
 
 /// What reads the rows of a table with an index.
@@ -41,10 +41,7 @@ pub struct HashedRow {
 impl<'r> HeapFilter<'r> {
     /// `None` where rows can't be read without PostgreSQL, or shall not be.
     pub fn new(index: &Index, table: Relation<'r>) -> Option<HeapFilter<'r>> {
-        if !settings::heap_filter() {
-            return None;
-        }
-        let column = RowColumn::of_index(index.relation, table)?;
+        let column = readable_column(index.relation, table)?;
         Some(HeapFilter { column, hasher: index.column().hasher().clone() })
     }
 
@@ -53,10 +50,7 @@ impl<'r> HeapFilter<'r> {
         let is_sought = |hash| keys.iter().all(|hashes| hashes.binary_search(&hash).is_ok());
         self.each_row(page, |heap_page, row, hash| {
             if hash.is_none_or(is_sought) {
-                let is_added = heap_page.root_of(row).is_some_and(|root| rows.add(page, root, true));
-                if !is_added {
-                    rows.add_page(page);
-                }
+                rows.add_again(page, heap_page.root_of(row));
             }
         });
     }

@@ -3,13 +3,13 @@
 use super::column::Index;
 use super::heap_filter::HeapFilter;
 use crate::index::page::{PinnedPages, unhashed};
+use crate::index::ranges::Ranges;
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
-use crate::pg::storage::buffer;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::keys::Directory;
 use pg_bloom_core::memory;
@@ -42,43 +42,15 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     // Absent keys never come here: the table needn't be opened for them.
     let table = table::of_index(relation);
     let table = table.relation();
-    let end = u64::from(table.pages());
-    let pages_of = |range: u32| {
-        let pages = directory.options.pages_of(range);
-        (pages.start..pages.end.min(end)).map(|page| page as u32)
-    };
+    let pages = Ranges::new(table, directory.options);
     match HeapFilter::new(&index, table) {
-        Some(filter) => add_rows(&filter, table, &ranges, pages_of, &hashes_of_keys, rows),
-        None => ranges.into_iter().flat_map(pages_of).for_each(|page| {
+        Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes_of_keys, rows)),
+        None => ranges.into_iter().flat_map(|range| pages.pages(range)).for_each(|page| {
             interrupt::check_for_interrupts();
             rows.add_page(page);
         }),
     }
     Ok(())
-}
-
-/// Adds what a filter finds in the pages of ranges, for keys of each of which a row must have one of these hashes,
-/// ascending.
-fn add_rows<P: Iterator<Item = u32>>(
-    filter: &HeapFilter,
-    table: Relation,
-    ranges: &[u32],
-    pages_of: impl Fn(u32) -> P,
-    hashes_of_keys: &[Vec<u64>],
-    rows: &mut RowBatch,
-) {
-    // The pages of a range follow each other: those of the others are read ahead, so many at a time.
-    let concurrency = buffer::io_concurrency(table) as usize;
-    let mut ahead = ranges.iter().copied().skip(1).flat_map(&pages_of);
-    let mut read_ahead = |pages| ahead.by_ref().take(pages).for_each(|page| buffer::prefetch(table, page));
-    read_ahead(concurrency);
-    for (i, &range) in ranges.iter().enumerate() {
-        for page in pages_of(range) {
-            interrupt::check_for_interrupts();
-            read_ahead(if i > 0 { concurrency.min(1) } else { 0 });
-            filter.add_rows(page, hashes_of_keys, rows);
-        }
-    }
 }
 
 /// Which of these keys, of a type that the column is compared with, a row may have.

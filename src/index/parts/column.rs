@@ -72,6 +72,11 @@ impl Kind for PartsColumn {
 }
 
 impl PartsColumn {
+    /// Whether the parts of a value in memory are hashed without calling PostgreSQL, which could fail.
+    pub fn is_hashed_in_place(&self) -> bool {
+        self.array.as_ref().is_none_or(|array| array.member.hasher().is_in_place())
+    }
+
     /// Calls `visit` with the hash of each part of a value, as often as the value has it.
     ///
     /// # Errors

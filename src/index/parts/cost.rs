@@ -7,15 +7,18 @@
 //! is a part of the index's cost.
 
 use super::column::Index;
-use super::scan;
+use super::scan::{self, FEW};
 use crate::index::keys::cost::{HANDFUL, OPERATORS_PER_PAGE, cost_of_rows};
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
+use crate::settings;
 use pg_bloom_core::index::keys::Level;
-use pg_bloom_core::parts::Condition;
+use pg_bloom_core::parts::{Alternatives, Condition};
 
 /// Tiles that are asked.
 const SAMPLE: u32 = 8;
+/// Comparisons of a row with one of many values that hashing its parts is worth.
+const COMPARISONS_PER_ROW: f64 = 4.0;
 /// The share of ranges that a typical lookup in text reads unnecessarily.
 const TYPICAL: f64 = 0.1;
 /// Hashes that a typical lookup asks a tile for which none of its ranges may have all of.
@@ -43,6 +46,7 @@ pub fn estimate(planned: &Planned) -> Cost {
     }
     let matches = planned.selectivity * rows;
     let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches) }.max(1.0);
+    let hashing = cost_of_hashing(planned, index.as_ref(), condition.as_ref());
     let (mean_pages, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
     // A range that is a part of a page is on one page.
     let pages_read = (ranges * mean_pages.max(1.0)).clamp(1.0, pages);
@@ -50,14 +54,16 @@ pub fn estimate(planned: &Planned) -> Cost {
     let fetched = planned.index_pages_read(lookups, planned.loops);
     let rows_read = rows_read.max(matches.min(rows));
     // PostgreSQL compares indexes for one condition by their own costs. What an exact one would not read is a part of
-    // these: pages without a match, at the price that PostgreSQL has for a page of so many, and their rows.
+    // these: pages without a match, at the price that PostgreSQL has for a page of so many, and their rows. Where the
+    // index looks at rows itself, it hashes all of them, and PostgreSQL compares those that match.
     let (given, pages_given) = (matches.min(rows_read), matches.min(pages_read));
     let (random, next) = planned.table_page_costs();
+    let rows_cost = hashing.map_or((rows_read - given) * planned.row_cost(), |hashing| rows_read * hashing);
     let a_page = random - (random - next) * (pages_read / pages).sqrt();
     let total = fetched.min(planned.index_pages) * planned.random_page_cost()
         + lookups * OPERATORS_PER_PAGE * planned.operator_cost()
         + planned.table_pages_read(pages_read - pages_given) * a_page
-        + (rows_read - given) * planned.row_cost();
+        + rows_cost;
     let total = if mean_pages < 1.0 {
         let texts = Texts { of_page: 1.0 / mean_pages, read: ranges };
         texts.in_coin_of_scans(total, planned)
@@ -86,8 +92,24 @@ impl Texts {
     }
 }
 
-/// Pages that a range has, or a part of one, and what a lookup reads. A damaged index must not keep the table's queries from being planned: the
-/// scan says what is wrong.
+/// What it costs to hash the parts of a row, if a scan does so. An operator that takes all of the values at once, such as
+/// `&&`, is one to PostgreSQL, however many there are: so the cost is a share of what that takes a comparison for.
+fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&Condition>) -> Option<f64> {
+    let alternatives = condition.map_or(planned.searches as usize, Alternatives::count);
+    let is_hashed = alternatives > FEW
+        && planned.is_on_column()
+        && settings::heap_filter()
+        && index.is_none_or(|index| index.kind().is_hashed_in_place() && !is_split(index));
+    is_hashed.then(|| planned.comparison_cost() * (COMPARISONS_PER_ROW / alternatives as f64).min(1.0))
+}
+
+/// Whether the texts of an index are out of line, which a scan doesn't hash.
+fn is_split(index: &Index) -> bool {
+    index.known_directory().options.split.is_some()
+}
+
+/// Pages that a range has, or a part of one, and what a lookup reads. A damaged index must not keep the table's queries
+/// from being planned: the scan says what is wrong.
 fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, matches: f64) -> (f64, Expected) {
     let directory = index.and_then(|index| index.directory().ok());
     let Some((index, directory)) = index.zip(directory) else {

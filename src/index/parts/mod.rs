@@ -1,7 +1,7 @@
 //! The index over the parts of rows: members of arrays, windows of text, words, what JSON says.
 //!
 //! A row has many keys: the hashes of its parts. A lookup is a condition on such hashes, and PostgreSQL compares
-//! every row of the ranges in which it may hold. Pages and tiles are those of the index over keys.
+//! every row of the ranges in which it may hold; of a condition with many alternatives only rows that may match. Pages and tiles are those of the index over keys.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -13,6 +13,7 @@
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY |
 //! | `scan` | lookups |
+//! | `heap_filter` | which rows of a range are worth a look, where a lookup has many alternatives |
 //! | `cost` | what the planner expects of a scan |
 //! | `check` | `bloom_index_check` |
 
@@ -22,6 +23,7 @@ mod class;
 mod column;
 mod cost;
 mod gather;
+mod heap_filter;
 mod insert;
 mod sample;
 mod scan;

@@ -1,7 +1,10 @@
 //! Bitmap scans: the pages of ranges in which a condition may hold, clamped to the pages that the table has. PostgreSQL
-//! compares all of their rows.
+//! compares all of their rows. Where a condition has many alternatives, it compares only those that may match.
 
 use super::column::Index;
+use super::heap_filter::{self, HeapFilter};
+use crate::heap::RowColumn;
+use crate::index::ranges::Ranges;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::in_scratch;
@@ -9,7 +12,10 @@ use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::memory;
-use pg_bloom_core::parts::Condition;
+use pg_bloom_core::parts::{Alternatives, Condition, RowTest};
+
+/// The most alternatives of a condition that PostgreSQL compares with each row of a range.
+pub const FEW: usize = 8;
 
 /// Adds the rows that may match all of these keys.
 ///
@@ -27,29 +33,98 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     }
     if condition.is_unknown() {
         // Rows without parts have no tile.
-        add_pages(0..u64::from(table::of_index(relation).relation().pages()), rows);
+        add_pages(0..table::of_index(relation).relation().pages(), rows);
         return Ok(());
     }
     let directory = index.directory()?;
-    let mut ranges = Vec::new();
-    let found = directory.search_for(&mut index.pages(), &condition, |range| memory::push(&mut ranges, range));
-    found.map_err(|failure| failure.of(relation))?;
-    if !ranges.is_empty() {
-        let end = u64::from(table::of_index(relation).relation().pages());
-        for range in ranges {
-            let pages = directory.options.pages_of(range);
+    // Where pages are split the texts are out of line: only PostgreSQL can read them.
+    if directory.options.split.is_none() && Alternatives::count(&condition) > FEW {
+        let table = table::of_index(relation);
+        if let Some(column) = heap_filter::column_of(index.kind(), relation, table.relation()) {
+            let ranges = Ranges::new(table.relation(), directory.options);
+            return add_rows(&index, &Alternatives::of(condition), column, &ranges, rows);
+        }
+    }
+    let mut found = Vec::new();
+    let searched = directory.search_for(&mut index.pages(), &condition, |range| memory::push(&mut found, range));
+    searched.map_err(|failure| failure.of(relation))?;
+    if !found.is_empty() {
+        let table = table::of_index(relation);
+        let ranges = Ranges::new(table.relation(), directory.options);
+        for range in found {
             match directory.options.lines_of(range) {
-                // A line without a row is skipped by PostgreSQL.
-                Some(lines) if pages.start < end => {
-                    lines.take_while(|&line| rows.add(pages.start as u32, line, true)).for_each(drop)
-                }
-                Some(_) => {}
-                None => add_pages(pages.start..pages.end.min(end), rows),
+                None => add_pages(ranges.pages(range), rows),
+                Some(lines) => add_lines(ranges.pages(range), lines, rows),
             }
-            interrupt::check_for_interrupts();
         }
     }
     Ok(())
+}
+
+/// Adds the rows of these lines of a page. Those of lines that the page doesn't have are skipped by PostgreSQL.
+fn add_lines(mut pages: impl Iterator<Item = u32>, lines: impl Iterator<Item = u16>, rows: &mut RowBatch) {
+    interrupt::check_for_interrupts();
+    if let Some(page) = pages.next() {
+        for line in lines {
+            if !rows.add(page, line, true) {
+                break;
+            }
+        }
+    }
+}
+
+/// Adds the rows for which one of many alternatives may hold.
+fn add_rows(
+    index: &Index,
+    alternatives: &Alternatives,
+    column: RowColumn,
+    ranges: &Ranges,
+    rows: &mut RowBatch,
+) -> Result<()> {
+    let mut filter = HeapFilter::new(column, index.kind(), RowTest::new(alternatives));
+    let mut read = |found: &FoundRanges| {
+        ranges.visit(&found.ranges, |i, page| filter.add_rows(page, found.numbers(i), rows));
+    };
+    let mut found = FoundRanges::default();
+    let search = index.directory()?.search_each(&mut index.pages(), alternatives, |range, numbers| {
+        found.add(range, numbers);
+        if found.is_full() {
+            read(&std::mem::take(&mut found));
+        }
+    });
+    search.map_err(|failure| failure.of(index.relation))?;
+    read(&found);
+    Ok(())
+}
+
+/// Ranges, and which alternatives each of them may have.
+#[derive(Default)]
+struct FoundRanges {
+    ranges: Vec<u32>,
+    /// Where the numbers of each begin.
+    starts: Vec<usize>,
+    numbers: Vec<u32>,
+}
+
+impl FoundRanges {
+    /// Whether there are so many that they are to be read before more are found.
+    fn is_full(&self) -> bool {
+        /// A megabyte.
+        const MOST: usize = 1 << 18;
+        self.numbers.len() >= MOST
+    }
+
+    fn add(&mut self, range: u32, numbers: &[u32]) {
+        memory::push(&mut self.ranges, range);
+        memory::push(&mut self.starts, self.numbers.len());
+        numbers.iter().for_each(|&number| memory::push(&mut self.numbers, number));
+    }
+
+    /// Those of a range by its place.
+    fn numbers(&self, i: usize) -> &[u32] {
+        let end = self.starts.get(i + 1).copied().unwrap_or(self.numbers.len());
+        &self.numbers[self.starts[i]..end]
+    }
 }
 
 /// What the parts of a row must be that matches all of these keys.
@@ -63,9 +138,9 @@ pub unsafe fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
     Ok(Condition::all(conditions))
 }
 
-fn add_pages(pages: std::ops::Range<u64>, rows: &mut RowBatch) {
+fn add_pages(pages: impl Iterator<Item = u32>, rows: &mut RowBatch) {
     for page in pages {
-        rows.add_page(page as u32);
+        rows.add_page(page);
         if page.is_multiple_of(1024) {
             interrupt::check_for_interrupts();
         }

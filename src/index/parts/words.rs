@@ -69,11 +69,18 @@ pub fn condition(tsquery: &[u8]) -> Condition {
             }
             [OPERATOR, operator @ (AND | OR | PHRASE), ..] => {
                 let (a, b) = open.pop().zip(open.pop()).unwrap_or_else(|| damaged("tsquery"));
-                let depth = a.1.max(b.1) + 1;
-                match operator {
+                let is_or = operator == OR;
+                // ORs of ORs are one condition, and so are ANDs of ANDs.
+                let depth_in = |(operand, depth): &(Condition, usize)| match operand {
+                    Condition::Any(_) if is_or => *depth,
+                    Condition::All(_) if !is_or => *depth,
+                    _ => depth + 1,
+                };
+                let depth = depth_in(&a).max(depth_in(&b));
+                match is_or {
                     _ if depth > MAX_DEPTH => (Condition::Unknown, 0),
-                    OR => (Condition::any([a.0, b.0]), depth),
-                    _ => (Condition::all([a.0, b.0]), depth),
+                    true => (Condition::any([a.0, b.0]), depth),
+                    false => (Condition::all([a.0, b.0]), depth),
                 }
             }
             _ => damaged("tsquery"),

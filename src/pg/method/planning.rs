@@ -203,12 +203,16 @@ impl Planned {
 
     /// What comparing a row with the keys costs, and looking at it.
     pub fn row_cost(&self) -> f64 {
+        // SAFETY: reads a setting.
+        self.comparison_cost() + unsafe { pg_sys::cpu_tuple_cost }
+    }
+
+    /// What comparing a row with the keys costs.
+    pub fn comparison_cost(&self) -> f64 {
         let mut cost = pg_sys::QualCost::default();
         // SAFETY: the clauses are those of the path.
-        unsafe {
-            pg_sys::cost_qual_eval(&mut cost, self.conditions(), self.root);
-            pg_sys::cpu_tuple_cost + cost.per_tuple
-        }
+        unsafe { pg_sys::cost_qual_eval(&mut cost, self.conditions(), self.root) };
+        cost.per_tuple
     }
 
     /// What an operator costs.

@@ -107,6 +107,13 @@ impl RowBatch {
         true
     }
 
+    /// Adds a row that will be compared; all rows of its page if none leads to it.
+    pub fn add_again(&mut self, page: u32, root: Option<u16>) {
+        if !root.is_some_and(|root| self.add(page, root, true)) {
+            self.add_page(page);
+        }
+    }
+
     /// Adds all rows of a page, which will be compared.
     pub fn add_page(&mut self, page: u32) {
         // SAFETY: as `new` was promised.

@@ -3,8 +3,10 @@
 use super::toast::fetch_large;
 use crate::pg::call::guard::Held;
 use crate::pg::memory::{self, Context};
-use pg_bloom_core::{Buffer, interrupt};
-use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any_exhdr};
+use pg_bloom_core::{Buffer, interrupt, memory as core_memory};
+use pgrx::{
+    pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any, varsize_any_exhdr,
+};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -63,6 +65,35 @@ impl<'a> Value<'a> {
             }
         };
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+    }
+
+    /// Appends a value to these words, as it is or with a length of four bytes before it. Returns at which word it
+    /// begins; `None` for a value out of line. Compressed it stays so. Doesn't call PostgreSQL if there is room.
+    ///
+    /// # Safety
+    /// As for [`Value::detoast`].
+    pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut Vec<u64>) -> Option<usize> {
+        let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller; the words have room for what is copied, a short length grown to four bytes.
+        unsafe {
+            let is_short = varatt_is_1b(pointer);
+            if is_short && varatt_is_1b_e(pointer) {
+                return None;
+            }
+            let (from, skipped, bytes): (*const u8, _, _) = match is_short {
+                true => (vardata_any(pointer).cast(), LENGTH_BYTES, varsize_any_exhdr(pointer)),
+                false => (pointer.cast(), 0, varsize_any(pointer)),
+            };
+            let (start, count) = (words.len(), (skipped + bytes).div_ceil(size_of::<u64>()));
+            core_memory::reserve(words, count);
+            words.resize(start + count, 0);
+            let value: *mut pg_sys::varlena = words.as_mut_ptr().add(start).cast();
+            from.copy_to_nonoverlapping(value.cast::<u8>().add(skipped), bytes);
+            if is_short {
+                set_varsize_4b(value, (skipped + bytes) as i32);
+            }
+            Some(start)
+        }
     }
 
     /// Where it is, with the length before it.

@@ -65,6 +65,40 @@ SELECT condition, finds(condition) FROM unnest(ARRAY[
     $$words @@ '4711 & (nobody | !u7)'$$, $$words @@ ''$$, $$words @@ '4711' AND words @@ 'u4711'$$,
     $$words @@ ANY ('{4711,4712}'::tsquery[])$$, $$words @@ to_tsquery('simple', '4711')$$]) AS condition;
 
+-- Many values in one condition: the scan looks at the rows of ranges itself. Rows that are compared unnecessarily, and pages of
+-- which all rows are.
+CREATE FUNCTION compares(condition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    SET LOCAL enable_seqscan = off;
+    EXECUTE 'EXPLAIN (FORMAT JSON, ANALYZE, TIMING OFF, COSTS OFF) SELECT FROM notes WHERE ' || condition INTO plan;
+    SET LOCAL enable_seqscan = on;
+    plan := plan #> '{0,Plan}';
+    RETURN format('%s rows, %s in vain, %s', round((plan ->> 'Actual Rows')::numeric), plan ->> 'Rows Removed by Index Recheck',
+        CASE plan ->> 'Lossy Heap Blocks' WHEN '0' THEN 'no whole pages' ELSE 'whole pages' END);
+END $$;
+CREATE TABLE many AS WITH numbers AS (SELECT i * 977 AS i FROM generate_series(0, 19) AS i)
+    SELECT 'LIKE ANY' AS name, format('body LIKE ANY (%L)', array_agg('%' || substr(md5(i::text), 5, 12) || '%')) AS condition FROM numbers
+    UNION ALL SELECT 'ILIKE ANY', format('body ILIKE ANY (%L)', array_agg('%' || upper(substr(md5(i::text), 5, 12)) || '%')) FROM numbers
+    UNION ALL SELECT '= ANY', format('body = ANY (%L)', array_agg('request ' || md5(i::text) || ' done')) FROM numbers
+    UNION ALL SELECT 'LIKE ANY, LIKE', format('body LIKE ANY (%L) AND body LIKE %L', array_agg('%' || substr(md5(i::text), 5, 12) || '%'),
+        'request%done') FROM numbers
+    UNION ALL SELECT '&&', format('tags && %L', array_agg(i)) FROM numbers
+    UNION ALL SELECT '&& of equal', format('tags && %L', array_agg(977 + i % 2)) FROM numbers
+    UNION ALL SELECT '@> ANY', format('tags @> ANY (ARRAY[%s])', string_agg(format('ARRAY[%s,%s]', i, i % 7), ',')) FROM numbers
+    UNION ALL SELECT 'jsonb @> ANY', format('attributes @> ANY (%L)', array_agg(jsonb_build_object('id', i))) FROM numbers
+    UNION ALL SELECT 'jsonb ?|', format('attributes ?| %L', array_agg('key' || i) || '{tag}') FROM numbers
+    UNION ALL SELECT '@@', format('words @@ %L', string_agg('u' || i, ' | ')) FROM numbers
+    UNION ALL SELECT '@@ with &', format('words @@ %L', '(' || string_agg('u' || i, ' | ') || ') & !977 & done') FROM numbers
+    UNION ALL SELECT '@@ of 200', format('words @@ %L', string_agg('u' || i, ' | ')) FROM generate_series(1, 200) AS i;
+SELECT name, compares(condition), finds(condition) FROM many;
+SET pg_bloom.heap_filter = off;
+SELECT name, substring(compares(condition) FROM '[a-z]+ [a-z]+$') AS compares, finds(condition) FROM many WHERE name IN ('LIKE ANY', '&&');
+RESET pg_bloom.heap_filter;
+DROP TABLE many;
+DROP FUNCTION compares;
+
 -- What can't be told by the index is not asked from it, also where the pattern is only known to a generic plan.
 SET enable_seqscan = on;
 PREPARE by_pattern(text) AS SELECT count(*) FROM notes WHERE body LIKE $1;

@@ -16,7 +16,7 @@ use super::level::Level;
 use super::tile::{Mark, Slots, TileAddress};
 use crate::index::page::Pages;
 use crate::memory;
-use crate::parts::Condition;
+use crate::parts::{Alternatives, Condition};
 
 /// Where the bits of one element belong for one range: at most a page of each level.
 ///
@@ -106,6 +106,44 @@ impl Directory {
         Ok(())
     }
 
+    /// Calls `found` with each range for which one of some alternatives may hold, in ascending order, and with the
+    /// numbers of these alternatives, which ascend.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search_for`].
+    pub fn search_each<P: Pages>(
+        &self,
+        pages: &mut P,
+        alternatives: &Alternatives,
+        mut found: impl FnMut(u32, &[u32]),
+    ) -> Result<(), P::Error> {
+        let all = memory::collect(0..alternatives.each.len() as u32);
+        let mut reported: Vec<(TileAddress, Vec<u32>)> = Vec::new();
+        for level in Level::ALL.into_iter().rev() {
+            let mut below = Vec::new();
+            let mut visit = |tile: &TileAddress, numbers: &[u32]| -> Result<(), P::Error> {
+                for (slot, numbers) in probe_each(pages, tile, alternatives, numbers)? {
+                    let slot = tile.first_slot.saturating_add(slot);
+                    match level.below().map(|level| self.tile(level, slot)) {
+                        None => found(slot, &numbers),
+                        Some(Some(tile)) => memory::push(&mut below, (tile, numbers)),
+                        // A tile that was added after this directory was read.
+                        Some(None) => {}
+                    }
+                }
+                Ok(())
+            };
+            for tile in self.tiles_from(level, 0).take(self.tiles_alone(level) as usize) {
+                visit(&tile, &all)?;
+            }
+            for (tile, numbers) in reported {
+                visit(&tile, &numbers)?;
+            }
+            reported = below;
+        }
+        Ok(())
+    }
+
     /// About how many ranges [`Directory::search_for`] would find: those of a sample.
     ///
     /// # Errors
@@ -162,9 +200,32 @@ fn evenly(count: u32, most: u32) -> impl Iterator<Item = (u32, f64)> {
 
 /// The slots of a tile for which a condition may hold.
 fn probe<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) -> Result<Slots, P::Error> {
-    let mut having = |hash| {
+    condition.slots(u128::MAX, &mut having(pages, tile)).map(Slots)
+}
+
+/// From a hash to the slots of a tile that may have it.
+fn having<P: Pages>(pages: &mut P, tile: &TileAddress) -> impl FnMut(u64) -> Result<u128, P::Error> {
+    |hash| {
         let probe = tile.probe(hash);
         Ok(pages.with(probe.page, |page| probe.slots(page))??.0)
-    };
-    condition.slots(u128::MAX, &mut having).map(Slots)
+    }
+}
+
+/// The slots of a tile for which one of the alternatives with these numbers may hold, and which of them.
+fn probe_each<P: Pages>(
+    pages: &mut P,
+    tile: &TileAddress,
+    alternatives: &Alternatives,
+    numbers: &[u32],
+) -> Result<Vec<(u32, Vec<u32>)>, P::Error> {
+    let mut having = having(pages, tile);
+    let possible = alternatives.every.slots(u128::MAX, &mut having)?;
+    let mut found = Vec::new();
+    for &number in numbers {
+        let slots = alternatives.each[number as usize].slots(possible, &mut having)?;
+        Slots(slots).for_each(|slot| memory::push(&mut found, (slot, number)));
+    }
+    found.sort_unstable();
+    let of_slot = |pairs: &[(u32, u32)]| (pairs[0].0, memory::collect(pairs.iter().map(|&(_, number)| number)));
+    Ok(memory::collect(found.chunk_by(|a, b| a.0 == b.0).map(of_slot)))
 }

@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! whole pages     range = page / pages per range
-//! split pages     range = page · ranges per page + min((line - 1) / lines per range, ranges per page - 1)
+//! split pages     range = page · ranges per page + (line - 1) / lines per range mod ranges per page
 //! ```
 //!
 //! Pages are split where a page stands for much text: that of rows out of line, of which a page has the pointers to a
-//! hundred and more. A row's line is that of the root of its HOT chain, by which indexes find it, so its range never
+//! hundred and more. A page with more lines than others has shorter texts: they begin again with its first range. A row's
+//! line is that of the root of its HOT chain, by which indexes find it, so its range never
 //! changes.
 
 use super::directory::Options;
 use crate::index::page::RowId;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 /// The most ranges of a page.
 pub const MAX_RANGES_PER_PAGE: u16 = 128;
@@ -25,7 +26,7 @@ const MOST_LINES: u16 = 2047;
 pub struct Split {
     /// Lines of a range, at least one.
     pub lines: u16,
-    /// Ranges of a page, at least two. The last one has all lines that are left.
+    /// Ranges of a page, at least two.
     pub ranges: u16,
 }
 
@@ -49,7 +50,7 @@ impl Options {
         match self.split {
             None => row.page / self.pages_per_range,
             Some(Split { lines, ranges }) => {
-                let within = (row.line.saturating_sub(1) / lines).min(ranges - 1);
+                let within = row.line.saturating_sub(1) / lines % ranges;
                 let range = u64::from(row.page) * u64::from(ranges) + u64::from(within);
                 u32::try_from(range).unwrap_or(u32::MAX)
             }
@@ -73,12 +74,12 @@ impl Options {
         }
     }
 
-    /// The lines of a range's page; `None` for all.
-    pub fn lines_of(&self, range: u32) -> Option<RangeInclusive<u16>> {
+    /// The lines of a range's page, in their order; `None` for all.
+    pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
         let Split { lines, ranges } = self.split?;
         let within = (range % u32::from(ranges)) as u16;
-        let first = within * lines + 1;
-        Some(first..=if within + 1 == ranges { MOST_LINES } else { first + lines - 1 })
+        let firsts = (within * lines + 1..=MOST_LINES).step_by(usize::from(lines) * usize::from(ranges));
+        Some(firsts.flat_map(move |first| first..first + lines))
     }
 
     /// Pages of a table that a range has, or a part of one.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hash::word;
-use crate::parts::Condition;
+use crate::parts::{Alternatives, Condition};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -39,6 +39,34 @@ fn assert_conditions_hold(index: &mut Index, oracle: &Oracle) {
         }
         let expected = index.directory.ranges_expected(&mut index.memory, &condition, u32::MAX).unwrap();
         assert!((expected - found.len() as f64).abs() < 0.01, "{expected} ranges, found {found:?}");
+    }
+}
+
+/// Every range is found with each of the alternatives that hold for it, and none that the condition as a whole excludes.
+fn assert_alternatives_hold(index: &mut Index, oracle: &Oracle) {
+    let all: BTreeSet<u64> = oracle.values().flatten().copied().collect();
+    let all: Vec<u64> = all.into_iter().collect();
+    for i in 0..all.len().min(10) as u64 {
+        let one = |j| Condition::Has(all[word(i, j) as usize % all.len()]);
+        let any = Condition::any((0..10).map(|j| if j < 5 { one(j) } else { Condition::all([one(j), one(j + 5)]) }));
+        let condition = if i % 2 == 0 { any } else { Condition::all([Condition::any([one(20), one(21)]), any]) };
+        let mut as_a_whole = Vec::new();
+        index.directory.search_for(&mut index.memory, &condition, |range| as_a_whole.push(range)).unwrap();
+        let alternatives = Alternatives::of(condition);
+        let mut found = BTreeMap::new();
+        let add = |range, numbers: &[u32]| assert!(found.insert(range, numbers.to_vec()).is_none(), "{range} again");
+        index.directory.search_each(&mut index.memory, &alternatives, add).unwrap();
+        for (range, numbers) in &found {
+            assert!(as_a_whole.contains(range) && !numbers.is_empty() && numbers.is_sorted_by(|a, b| a < b));
+        }
+        for (range, hashes) in oracle {
+            let has = |hash| hashes.contains(&hash);
+            for (number, one) in (0..).zip(&alternatives.each) {
+                if one.holds(&has) && alternatives.every.holds(&has) {
+                    assert!(found.get(range).is_some_and(|numbers| numbers.contains(&number)), "{range} has {number}");
+                }
+            }
+        }
     }
 }
 
@@ -124,6 +152,7 @@ proptest! {
         prop_assert!(!is_flat || index.directory.tiles(Level::One) == 0);
         assert_all_found(&mut index, &oracle);
         assert_conditions_hold(&mut index, &oracle);
+            assert_alternatives_hold(&mut index, &oracle);
     }
 
     /// The bits are those of pages.md, however they were set.

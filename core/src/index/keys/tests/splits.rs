@@ -11,7 +11,7 @@ fn each_row_is_in_the_lines_of_its_range() {
         for (page, line) in (0..40).flat_map(|page| (1..=291).map(move |line| (page, line))) {
             let range = options.range_of(RowId { page, line });
             assert!(options.pages_of(range).contains(&page.into()));
-            assert!(options.lines_of(range).is_none_or(|lines| lines.contains(&line)));
+            assert!(options.lines_of(range).is_none_or(|mut lines| lines.any(|of| of == line)));
             assert!(u64::from(range) < options.ranges_of(u64::from(page) + 1));
         }
     }
