@@ -4,7 +4,7 @@
 //! PostgreSQL knows that. Otherwise a typical lookup is assumed, which finds a handful of rows: PostgreSQL then expects
 //! a fixed share of the table, which would be rows in all ranges. A lookup that the index can't answer reads the whole
 //! table, and costs more than a sequential scan. As for an index over keys, reading and comparing what does not match
-//! is a part of the index's cost.
+//! is a part of the index's cost. Of a condition with many alternatives it is what hashing the rows of ranges costs.
 
 use super::column::Index;
 use super::scan::{self, FEW};
@@ -47,6 +47,9 @@ pub fn estimate(planned: &Planned) -> Cost {
     let matches = planned.selectivity * rows;
     let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches) }.max(1.0);
     let hashing = cost_of_hashing(planned, index.as_ref(), condition.as_ref());
+    let most = index.as_ref().zip(condition.as_ref()).filter(|_| hashing.is_some());
+    let most = most.and_then(|(index, condition)| most_matches(index, condition, pages)).unwrap_or(matches);
+    let matches = matches.min(most.max(1.0));
     let (mean_pages, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
     // A range that is a part of a page is on one page.
     let pages_read = (ranges * mean_pages.max(1.0)).clamp(1.0, pages);
@@ -106,6 +109,23 @@ fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&
 /// Whether the texts of an index are out of line, which a scan doesn't hash.
 fn is_split(index: &Index) -> bool {
     index.known_directory().options.split.is_some()
+}
+
+/// How many rows one of many alternatives matches at most, by a sample of them and of tiles. PostgreSQL takes a value that
+/// it doesn't know for one that many rows have. A handful for each time that one is in a range: several times, if it is
+/// in most ranges, and in all of them however many PostgreSQL says.
+fn most_matches(index: &Index, condition: &Condition, pages: f64) -> Option<f64> {
+    const ASKED: usize = 32;
+    let directory = index.directory().ok()?;
+    let ranges = (pages / directory.options.mean_pages()).ceil();
+    let alternatives = Alternatives::of(condition.clone()).each;
+    let stride = alternatives.len().div_ceil(ASKED).max(1);
+    let mut times = 0.0;
+    for alternative in alternatives.iter().step_by(stride) {
+        let having = directory.ranges_expected(&mut index.pages(), alternative, SAMPLE).ok()?;
+        times -= (1.0 - having / ranges).max(0.0).ln();
+    }
+    Some(HANDFUL * times * ranges * stride as f64)
 }
 
 /// Pages that a range has, or a part of one, and what a lookup reads. A damaged index must not keep the table's queries

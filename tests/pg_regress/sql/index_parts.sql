@@ -86,7 +86,6 @@ CREATE TABLE many AS WITH numbers AS (SELECT i * 977 AS i FROM generate_series(0
         'request%done') FROM numbers
     UNION ALL SELECT '&&', format('tags && %L', array_agg(i)) FROM numbers
     UNION ALL SELECT '&& of equal', format('tags && %L', array_agg(977 + i % 2)) FROM numbers
-    UNION ALL SELECT '@> ANY', format('tags @> ANY (ARRAY[%s])', string_agg(format('ARRAY[%s,%s]', i, i % 7), ',')) FROM numbers
     UNION ALL SELECT 'jsonb @> ANY', format('attributes @> ANY (%L)', array_agg(jsonb_build_object('id', i))) FROM numbers
     UNION ALL SELECT 'jsonb ?|', format('attributes ?| %L', array_agg('key' || i) || '{tag}') FROM numbers
     UNION ALL SELECT '@@', format('words @@ %L', string_agg('u' || i, ' | ')) FROM numbers
