@@ -12,7 +12,7 @@
 //! Where a row has the hash that is watched and the alternative doesn't hold all the same, one that the row lacks is
 //! watched from then on. So those are soon watched that few rows have.
 
-use super::Condition;
+use super::condition::Condition;
 use crate::memory;
 
 /// A condition as alternatives, and what must hold beside one of them.

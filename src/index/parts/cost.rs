@@ -95,8 +95,8 @@ impl Texts {
     }
 }
 
-/// What it costs to hash the parts of a row, if a scan does so. An operator that takes all of the values at once, such as
-/// `&&`, is one to PostgreSQL, however many there are: so the cost is a share of what that takes a comparison for.
+/// What it costs to hash the parts of a row, if a scan does so. An operator that takes all of the values at once, such
+/// as `&&`, is one to PostgreSQL, however many there are: so the cost is a share of what that takes a comparison for.
 fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&Condition>) -> Option<f64> {
     let alternatives = condition.map_or(planned.searches as usize, Alternatives::count);
     let is_hashed = alternatives > FEW
@@ -111,9 +111,9 @@ fn is_split(index: &Index) -> bool {
     index.known_directory().options.split.is_some()
 }
 
-/// How many rows one of many alternatives matches at most, by a sample of them and of tiles. PostgreSQL takes a value that
-/// it doesn't know for one that many rows have. A handful for each time that one is in a range: several times, if it is
-/// in most ranges, and in all of them however many PostgreSQL says.
+/// How many rows match one of many alternatives at most, by a sample of them and of tiles. PostgreSQL takes a value
+/// that it doesn't know for one that many rows have. Here it is a handful for each time that a value would be in a
+/// range, if rows had it at random: once where few ranges have it, and without limit where all have it.
 fn most_matches(index: &Index, condition: &Condition, pages: f64) -> Option<f64> {
     const ASKED: usize = 32;
     let directory = index.directory().ok()?;

@@ -1,7 +1,8 @@
 //! The index over the parts of rows: members of arrays, windows of text, words, what JSON says.
 //!
 //! A row has many keys: the hashes of its parts. A lookup is a condition on such hashes, and PostgreSQL compares
-//! every row of the ranges in which it may hold; of a condition with many alternatives only rows that may match. Pages and tiles are those of the index over keys.
+//! every row of the ranges in which it may hold; of a condition with many alternatives only rows that may match.
+//! Pages and tiles are those of the index over keys.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -42,7 +42,7 @@ fn assert_conditions_hold(index: &mut Index, oracle: &Oracle) {
     }
 }
 
-/// Every range is found with each of the alternatives that hold for it, and none that the condition as a whole excludes.
+/// Every range is found with each of the alternatives that hold for it, and none that the whole condition excludes.
 fn assert_alternatives_hold(index: &mut Index, oracle: &Oracle) {
     let all: BTreeSet<u64> = oracle.values().flatten().copied().collect();
     let all: Vec<u64> = all.into_iter().collect();
