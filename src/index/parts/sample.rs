@@ -9,7 +9,7 @@ use pg_bloom_core::index::keys::Split;
 /// Pages that are read.
 const PAGES: u32 = 64;
 /// Bytes of text that a range has where pages are split.
-const RANGE_BYTES: f64 = 8192.0;
+const RANGE_BYTES: f64 = 16384.0;
 
 /// How the pages of a table are split among ranges. `None` where a page stands for little text, where the index is on
 /// an expression, and for tables whose rows only PostgreSQL can read.
