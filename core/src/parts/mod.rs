@@ -22,9 +22,11 @@
 //! |---|---|
 //! | `condition` | a condition on the hashes of a row's parts |
 //! | `alternatives` | conditions with many alternatives, and which of these a row may match |
+//! | `automaton` | what a text must have in which an automaton finds a match, for regular expressions |
 //! | `text` | windows of a text, and of what it is compared with |
 
 mod alternatives;
+pub mod automaton;
 mod condition;
 pub mod text;
 

@@ -31,11 +31,9 @@
 //! taken for these, nor for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here,
 //! so it is left out.
 
-mod automaton;
-mod fold;
+pub(super) mod fold;
 mod stand_in;
 
-pub use automaton::Automaton;
 pub use stand_in::StandIns;
 
 use super::{Condition, Window};
@@ -43,9 +41,9 @@ use crate::interrupt;
 use crate::memory;
 
 /// The most hashes that are looked for.
-const MOST_HASHES: usize = 256;
+pub(super) const MOST_HASHES: usize = 256;
 /// What characters of a window weigh together, at least.
-const WEIGHT: u32 = 4;
+pub(super) const WEIGHT: u32 = 4;
 /// Characters from this one on weigh two.
 const WIDE: u32 = 0x2000;
 
@@ -99,17 +97,17 @@ fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<
 
 /// The last characters of a run, for the windows that end with the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Last {
+pub(super) struct Last {
     /// The last in the lowest 32 bits; 0 where there is none.
-    characters: u128,
+    pub(super) characters: u128,
     /// How many of them, up to four, are not wide, counted from the last.
-    narrow: u32,
+    pub(super) narrow: u32,
 }
 
 impl Last {
     /// Adds a character. Calls `visit` with the windows that it completes.
     #[inline(always)]
-    fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
+    pub(super) fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
         self.characters = self.characters << 32 | u128::from(c);
         if c < WIDE {
             self.narrow += 1;
@@ -144,7 +142,7 @@ impl Last {
     }
 }
 
-const fn weight(c: u32) -> u32 {
+pub(super) const fn weight(c: u32) -> u32 {
     if c < WIDE { 1 } else { 2 }
 }
 
@@ -242,7 +240,7 @@ fn windows_of<R: AsRef<[u8]>>(runs: &[R], encoding: Encoding, ignore_case: bool)
 }
 
 /// All of these windows: those that are characters last, since many ranges have them.
-fn all_windows(mut windows: Vec<Window>) -> Condition {
+pub(super) fn all_windows(mut windows: Vec<Window>) -> Condition {
     windows.sort_unstable_by_key(|window| (window.is_alone(), window.0));
     windows.dedup();
     let (long, alone) = windows.split_at(windows.partition_point(|window| !window.is_alone()));

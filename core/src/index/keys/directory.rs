@@ -22,7 +22,8 @@ use super::split::Split;
 use super::tile::{TileAddress, TileShape};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::Chain;
-use crate::index::page::{PageNumber, PageSize};
+use crate::index::page::{PageNumber, PageSize, RowId};
+use std::ops::Range;
 
 /// What was chosen when the index was created.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,6 +52,41 @@ impl Options {
             Level::One => TILES_ALONE,
             _ => u64::MAX,
         }
+    }
+}
+
+impl Options {
+    /// The range of a row.
+    #[inline(always)]
+    pub fn range_of(&self, row: RowId) -> u32 {
+        self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row))
+    }
+
+    /// How many ranges so many pages of a table are.
+    pub fn ranges_of(&self, table_pages: u64) -> u64 {
+        match self.split {
+            None => table_pages.div_ceil(self.pages_per_range.into()),
+            Some(Split { ranges, .. }) => table_pages * u64::from(ranges),
+        }
+    }
+
+    /// The pages of a table that a range has rows on.
+    pub fn pages_of(&self, range: u32) -> Range<u64> {
+        let range = u64::from(range);
+        match self.split {
+            None => range * u64::from(self.pages_per_range)..(range + 1) * u64::from(self.pages_per_range),
+            Some(Split { ranges, .. }) => range / u64::from(ranges)..range / u64::from(ranges) + 1,
+        }
+    }
+
+    /// The lines of a range's page, in their order; `None` for all.
+    pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
+        Some(self.split?.lines_of(range))
+    }
+
+    /// Pages of a table that a range has, or a part of one.
+    pub fn mean_pages(&self) -> f64 {
+        self.split.map_or(f64::from(self.pages_per_range), |split| 1.0 / f64::from(split.ranges))
     }
 }
 

@@ -6,13 +6,11 @@
 //! ```
 //!
 //! Pages are split where a page stands for much text: that of rows out of line, of which a page has the pointers to a
-//! hundred and more. A page with more lines than others has shorter texts: they begin again with its first range. A row's
-//! line is that of the root of its HOT chain, by which indexes find it, so its range never
-//! changes.
+//! hundred and more. A page with more lines than others has shorter texts: they begin again with its first range.
+//!
+//! A row's line is that of the root of its HOT chain, by which indexes find it, so its range never changes.
 
-use super::directory::Options;
 use crate::index::page::RowId;
-use std::ops::Range;
 
 /// The most ranges of a page.
 pub const MAX_RANGES_PER_PAGE: u16 = 128;
@@ -38,52 +36,24 @@ impl Split {
         let lines = (range_bytes * page_lines / page_bytes).floor().clamp(1.0, f64::from(MOST_LINES)).max(fewest);
         let ranges = (page_lines / lines).ceil();
         let is_worth_it = page_bytes > 2.0 * range_bytes && ranges >= 2.0;
-        let is_possible = f64::from(table_pages) * ranges <= MOST_RANGES as f64;
+        // A byte says how many lines.
+        let is_possible = f64::from(table_pages) * ranges <= MOST_RANGES as f64 && lines <= f64::from(u8::MAX);
         (is_worth_it && is_possible).then_some(Split { lines: lines as u16, ranges: ranges as u16 })
     }
-}
 
-impl Options {
     /// The range of a row. The last one there can be, for rows that no index can have.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
-        match self.split {
-            None => row.page / self.pages_per_range,
-            Some(Split { lines, ranges }) => {
-                let within = row.line.saturating_sub(1) / lines % ranges;
-                let range = u64::from(row.page) * u64::from(ranges) + u64::from(within);
-                u32::try_from(range).unwrap_or(u32::MAX)
-            }
-        }
+        let within = row.line.saturating_sub(1) / self.lines % self.ranges;
+        let range = u64::from(row.page) * u64::from(self.ranges) + u64::from(within);
+        u32::try_from(range).unwrap_or(u32::MAX)
     }
 
-    /// How many ranges so many pages of a table are.
-    pub fn ranges_of(&self, table_pages: u64) -> u64 {
-        match self.split {
-            None => table_pages.div_ceil(self.pages_per_range.into()),
-            Some(Split { ranges, .. }) => table_pages * u64::from(ranges),
-        }
-    }
-
-    /// The pages of a table that a range has rows on.
-    pub fn pages_of(&self, range: u32) -> Range<u64> {
-        let range = u64::from(range);
-        match self.split {
-            None => range * u64::from(self.pages_per_range)..(range + 1) * u64::from(self.pages_per_range),
-            Some(Split { ranges, .. }) => range / u64::from(ranges)..range / u64::from(ranges) + 1,
-        }
-    }
-
-    /// The lines of a range's page, in their order; `None` for all.
-    pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        let Split { lines, ranges } = self.split?;
+    /// The lines of a range's page, in their order.
+    pub fn lines_of(&self, range: u32) -> impl Iterator<Item = u16> + use<> {
+        let Split { lines, ranges } = *self;
         let within = (range % u32::from(ranges)) as u16;
         let firsts = (within * lines + 1..=MOST_LINES).step_by(usize::from(lines) * usize::from(ranges));
-        Some(firsts.flat_map(move |first| first..first + lines))
-    }
-
-    /// Pages of a table that a range has, or a part of one.
-    pub fn mean_pages(&self) -> f64 {
-        self.split.map_or(f64::from(self.pages_per_range), |split| 1.0 / f64::from(split.ranges))
+        firsts.flat_map(move |first| first..first + lines)
     }
 }

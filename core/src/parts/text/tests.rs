@@ -1,4 +1,5 @@
 use super::*;
+use crate::parts::automaton::Automaton;
 use std::collections::BTreeSet;
 
 fn windows(text: &str) -> BTreeSet<Window> {
@@ -219,13 +220,13 @@ fn texts_that_random_automata_match_are_found() {
         let mut colors: Vec<_> = CHARACTERS.iter().map(|of| Some(of.chars().map(u32::from).collect())).collect();
         colors.push(None);
         let mut arcs = vec![Vec::new(); states];
-        for state in 0..states - 1 {
+        for (state, arcs) in arcs.iter_mut().enumerate().take(states - 1) {
             for _ in 0..1 + below(&mut seed, 2) {
                 let to = if below(&mut seed, 3) > 0 { state + 1 } else { below(&mut seed, states) };
-                arcs[state].push((below(&mut seed, 15) % 8, to));
+                arcs.push((below(&mut seed, 15) % 8, to));
             }
             if below(&mut seed, 4) == 0 {
-                arcs[state].push((7, state));
+                arcs.push((7, state));
             }
         }
         let automaton = Automaton { arcs, colors, initial: 0, last: states - 1 };

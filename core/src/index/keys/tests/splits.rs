@@ -25,6 +25,7 @@ fn pages_are_split_where_they_stand_for_much_text() {
     assert_eq!(of(160.0, 160.0 * 20_000.0, 10), Some(Split { lines: 2, ranges: 80 }));
     assert_eq!(of(20.0, 20.0 * 4096.0, 10), Some(Split { lines: 2, ranges: 10 }));
     assert_eq!(of(1.0, 1e9, 10), None);
+    assert_eq!(of(2000.0, 40_000.0, 10), None);
     assert_eq!(of(100.0, 1e9, u32::MAX), None);
     for (lines, bytes) in [(3.4, 1e6), (11.0, 50_000.0), (140.0, 3e6), (291.0, 1e9)] {
         let Split { lines: of_range, ranges } = of(lines, bytes, 1000).expect("much text");

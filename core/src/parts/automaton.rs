@@ -9,14 +9,14 @@
 //!                     cut 1 │    cut 2 │    cut 3 │    cut 4
 //! ```
 //!
-//! A node's distance is how many steps with windows a path to it has at least. A step leads at most one further. So each
-//! path to a last state at distance `n` has, for each `i` below `n`, a step from distance `i` to `i + 1`: these steps are
-//! a **cut**, and a text that matches has the windows of one step of each cut.
+//! A node's distance is how many steps with windows a path to it has at least. A step leads at most one further. So
+//! each path to a last state at distance `n` has, for each `i` below `n`, a step from distance `i` to `i + 1`: these
+//! steps are a **cut**, and a text that matches has the windows of one step of each cut.
 //!
 //! Forgetting characters is always right: it leaves out windows. So a node whose characters end with those of another
 //! node of the same state, no further away, is that one: what loops over any character doesn't count them.
 
-use super::{Encoding, Last, MOST_HASHES, WEIGHT, all_windows, fold, hashes_of, weight};
+use super::text::{Encoding, Last, MOST_HASHES, WEIGHT, all_windows, fold, hashes_of, weight};
 use crate::interrupt;
 use crate::memory;
 use crate::parts::{Condition, Window};
