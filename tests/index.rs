@@ -14,6 +14,7 @@
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `parts` | what is in values: random documents, random questions of each operator |
 //! | `many` | many values in one condition, after random histories |
+//! | `splits` | pages that are split among ranges, after random histories |
 //! | `locales` | ILIKE in the locales that this machine has, with all characters that it folds to ASCII or from it |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
@@ -59,6 +60,8 @@ mod plans;
 mod refused;
 #[path = "index/sessions.rs"]
 mod sessions;
+#[path = "index/splits.rs"]
+mod splits;
 #[path = "index/standby.rs"]
 mod standby;
 #[path = "index/types.rs"]

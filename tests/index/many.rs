@@ -6,7 +6,7 @@ use crate::common::{Random, Server, run};
 use crate::{random, times};
 
 /// Steps of a history.
-const STEPS: usize = 60;
+const STEPS: usize = 40;
 /// Steps that an older snapshot is kept for.
 const KEPT: usize = 8;
 /// Different values of each column, and rows of the table at the start.

@@ -1,0 +1,112 @@
+//! Pages that are split among ranges, since their texts are out of line: in random histories, with an older snapshot.
+//! The oracle is the sequential scan.
+
+use crate::common::asking::{Answers, agree, check};
+use crate::common::{Random, Server, run, value};
+use crate::{random, times};
+
+/// Steps of a history.
+const STEPS: usize = 24;
+/// Steps that an older snapshot is kept for.
+const KEPT: usize = 6;
+/// Different texts, and rows of the table at the start.
+const TEXTS: usize = 90;
+const ROWS: usize = 200;
+
+const TABLE: &str = "
+    CREATE TABLE t (gone text, id serial PRIMARY KEY, n integer DEFAULT 0, body text)
+        WITH (fillfactor = 60, autovacuum_enabled = off);
+    ALTER TABLE t ALTER body SET STORAGE EXTERNAL;
+    CREATE INDEX t_n ON t (n)";
+
+/// The text of a row, from a number: mostly some kilobytes, but also NULL, empty, short and long.
+fn body(number: &str) -> String {
+    let n = format!("(({number}) % {TEXTS})");
+    format!(
+        "CASE {n} % 11 WHEN 3 THEN NULL WHEN 4 THEN '' WHEN 5 THEN 'Short ' || md5({n}::text)
+             ELSE (SELECT string_agg('Word ' || md5(({n} * 1000 + j)::text), ' ')
+                   FROM generate_series(1, CASE {n} % 7 WHEN 1 THEN 900 ELSE 60 + {n} END) AS j) END"
+    )
+}
+
+/// Something that happens to the table; statements that need the whole table to themselves begin with a capital of SQL.
+fn change(random: &mut Random) -> String {
+    let some = format!("id % {} = {}", 2 + random.below(20), random.below(2));
+    let update = format!("UPDATE t SET body = {} WHERE {some}", body(&format!("id + {}", random.below(TEXTS))));
+    let insert = format!(
+        "INSERT INTO t (body) SELECT {} FROM generate_series(1, {}) AS i",
+        body(&format!("i * 7 + {}", random.below(TEXTS))),
+        1 + random.below(80)
+    );
+    match random.below(18) {
+        // In its page, and not: of a column that an index is on.
+        0..3 => format!("UPDATE t SET gone = 'new' WHERE {some}"),
+        3 => format!("UPDATE t SET n = n + 1 WHERE {some}"),
+        4..7 => update,
+        7..9 => insert,
+        9 => format!("DELETE FROM t WHERE {some}"),
+        10 => format!("BEGIN; {update}; {insert}; ROLLBACK"),
+        11 => {
+            format!("BEGIN; {insert}; SAVEPOINT s; {update}; ROLLBACK TO s; UPDATE t SET n = -1 WHERE {some}; COMMIT")
+        }
+        12 => "ALTER TABLE t DROP gone; ALTER TABLE t ADD gone text DEFAULT 'there'".into(),
+        13 => (*random.pick(&["REINDEX INDEX t_body", "REINDEX INDEX CONCURRENTLY t_body"])).into(),
+        14 => (*random.pick(&["VACUUM FULL t", "CLUSTER t USING t_pkey"])).into(),
+        _ => "VACUUM t".into(),
+    }
+}
+
+/// Conditions on texts.
+fn conditions(random: &mut Random) -> Vec<String> {
+    let word = format!("md5(({} * 1000 + {})::text)", random.below(TEXTS), 1 + random.below(70));
+    vec![
+        format!("body LIKE '%' || substr({word}, 3, 12) || '%'"),
+        format!("body ILIKE '%word ' || upper(substr({word}, 1, 9)) || '%'"),
+        format!("body ~ ('Word ' || substr({word}, 1, 8) || '[0-9a-f]*( |$)')"),
+        format!(
+            "body LIKE ANY (ARRAY(SELECT '%' || substr(md5(k::text), 1, 12) || '%' FROM generate_series(1, 40) AS k))"
+        ),
+        format!("body = 'Short ' || md5('{}')", 5 + 11 * random.below(8)),
+    ]
+}
+
+#[test]
+fn documents_are_found_in_parts_of_pages_after_any_history() {
+    let server = Server::start("");
+    let mut client = server.database("splits");
+    let mut old = server.connect("splits");
+    let mut random = random(31);
+    run(&mut client, TABLE);
+    let insert =
+        |rows: usize| format!("INSERT INTO t (body) SELECT {} FROM generate_series(1, {rows}) AS i", body("i"));
+    run(&mut client, &insert(ROWS));
+    run(&mut client, "CREATE INDEX t_body ON t USING bloom_filter (body text_ngram_ops); ANALYZE t");
+    let ranges: i32 = value(&mut client, "SELECT (bloom_index_info('t_body')).ranges_per_page");
+    assert!(ranges > 5, "{ranges} ranges");
+    let mut found = 0;
+    for step in 0..times(STEPS) {
+        if step % KEPT == 0 {
+            run(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM t");
+        }
+        let change = change(&mut random);
+        println!("{step}: {change}");
+        let needs_all = ["ALTER", "REINDEX", "VACUUM FULL", "CLUSTER"].iter().any(|what| change.starts_with(what));
+        if needs_all {
+            run(&mut old, "COMMIT");
+        }
+        change.split("; ").for_each(|statement| run(&mut client, statement));
+        if needs_all {
+            run(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM t");
+        }
+        for condition in conditions(&mut random) {
+            let sql = format!("SELECT id::text || '/' || n FROM t WHERE {condition} ORDER BY id");
+            found += agree(&mut client, "t_body", &sql);
+            Answers::of_transaction(&mut old, &sql).expect("can be asked").assert_same(&sql);
+        }
+        if step % KEPT == KEPT - 1 {
+            run(&mut old, "COMMIT");
+        }
+    }
+    check(&mut client, "t_body");
+    assert!(found > 150, "{found} rows");
+}
