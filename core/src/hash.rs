@@ -41,17 +41,9 @@ pub fn hash_long(bytes: &[u8]) -> u64 {
 
 /// The same hash of bytes that are written piece by piece, which can be cancelled in between.
 pub struct Stream {
-    seed: u64,
-    /// What was written, while it has room: to hash few bytes at once takes half of the time.
-    few: [u8; FEW],
-    len: usize,
-    /// Of more bytes.
-    state: Option<Xxh64>,
+    state: Xxh64,
     meter: Meter,
 }
-
-/// Bytes that are hashed at once.
-const FEW: usize = 64;
 
 impl Stream {
     /// The hash of what `write` writes.
@@ -61,36 +53,17 @@ impl Stream {
 
     /// The same as [`seeded`].
     pub fn seeded(seed: u64, write: impl FnOnce(&mut Stream)) -> u64 {
-        let mut stream = Stream { seed, few: [0; FEW], len: 0, state: None, meter: Meter::default() };
+        let mut stream = Stream { state: Xxh64::new(seed), meter: Meter::default() };
         write(&mut stream);
-        match stream.state {
-            Some(state) => state.digest(),
-            None => xxh64(&stream.few[..stream.len], seed),
-        }
-    }
-
-    fn write_many(&mut self, bytes: &[u8]) {
-        let state = self.state.get_or_insert_with(|| {
-            let mut state = Xxh64::new(self.seed);
-            state.update(&self.few[..self.len]);
-            state
-        });
-        for stride in bytes.chunks(STRIDE) {
-            state.update(stride);
-            self.meter.add(stride.len());
-        }
+        stream.state.digest()
     }
 }
 
 impl Sink for Stream {
-    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        let end = self.len + bytes.len();
-        if self.state.is_none() && end <= FEW {
-            self.few[self.len..end].copy_from_slice(bytes);
-            self.len = end;
-        } else {
-            self.write_many(bytes);
+        for stride in bytes.chunks(STRIDE) {
+            self.state.update(stride);
+            self.meter.add(stride.len());
         }
     }
 }
@@ -152,17 +125,6 @@ mod tests {
             assert_eq!(hash_long(&bytes[..len]), hash(&bytes[..len]));
             let pieces = Stream::of(|stream| bytes[..len].chunks(4_099).for_each(|piece| stream.write(piece)));
             assert_eq!(pieces, hash(&bytes[..len]));
-        }
-    }
-
-    #[test]
-    fn few_bytes_hash_alike_in_pieces() {
-        let bytes: [u8; 3 * FEW] = std::array::from_fn(|i| (i * 7) as u8);
-        for len in 0..bytes.len() {
-            for piece in [1, 3, FEW - 1, FEW, FEW + 1] {
-                let write = |stream: &mut Stream| bytes[..len].chunks(piece).for_each(|piece| stream.write(piece));
-                assert_eq!(Stream::seeded(9, write), seeded(&bytes[..len], 9));
-            }
         }
     }
 
