@@ -90,10 +90,12 @@ matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from D
 	scripts/setup matrix
 	scripts/matrix $(VERSIONS)
 
-# What of the tests depends on PostgreSQL.
+# What of the tests depends on the version of PostgreSQL: not the pages, the sources, the scripts
+# and the Python package.
+OF_NO_VERSION = applications documentation links python releases rooms scripts versions
 server-tests: all
-	scripts/wheel
-	$(CARGO) test --no-fail-fast $(CARGO_FEATURES)
+	$(CARGO) test --no-fail-fast $(CARGO_FEATURES) \
+		$(patsubst %,--test %,$(filter-out $(OF_NO_VERSION),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs))))
 	scripts/server with $(MAKE) installcheck
 
 # From the PostgreSQL of PG_CONFIG to that of UPGRADE_TO, whose library is in UPGRADE_TARGET_DIR.

@@ -38,7 +38,6 @@
 
 #![deny(ffi_unwind_calls)]
 #![deny(unsafe_op_in_unsafe_fn)]
-#![deny(missing_docs)]
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("a panic must become a PostgreSQL error: build with panic = \"unwind\"");

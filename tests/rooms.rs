@@ -203,7 +203,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["sizing"],
             &["element"],
             &["filter"],
-            &["counting", "parquet", "set", "parts"],
+            &["counting", "parquet", "set", "conditions"],
             &["index"],
             &[""],
         ],

@@ -5,9 +5,9 @@
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::index::filters;
-use pg_bloom_core::index::keys::memory::Index;
-use pg_bloom_core::index::keys::{Options, PageSize};
 use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::ranges::memory::Index;
+use pg_bloom_core::index::ranges::{Options, PageSize};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::set::Form;
 use pg_bloom_core::set::memory::Set;

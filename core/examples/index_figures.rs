@@ -40,8 +40,8 @@
 
 use pg_bloom_core::error::Error;
 use pg_bloom_core::hash::{hash, word};
-use pg_bloom_core::index::keys::memory::Index;
-use pg_bloom_core::index::keys::{
+use pg_bloom_core::index::ranges::memory::Index;
+use pg_bloom_core::index::ranges::{
     Directory, Level, MAX_WIDTH, Options, PageSize, TileAddress, TileShape, Width, mean_rate, next_piece, pages_for,
     share, target,
 };

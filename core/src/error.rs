@@ -1,8 +1,9 @@
-//! Errors and the values that they are about. The caller writes the messages for users; those here are for tests and
-//! logs.
+//! Errors and the values that they are about. `words` has what is said of them: a message, and details. What the user can
+//! do about them depends on where the crate is used, so it is for the caller to say.
+
+mod words;
 
 use crate::layout::{Layout, Shape};
-use std::fmt;
 
 /// An error: one pointer, so that results are returned in registers.
 #[derive(Clone, Debug, PartialEq)]
@@ -253,101 +254,5 @@ macro_rules! problems {
 }
 
 problems!(InvalidBinary, KindMismatch, InvalidParameter, TooLarge);
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.problem() {
-            Problem::InvalidBinary(problem) => problem.fmt(f),
-            Problem::KindMismatch(problem) => problem.fmt(f),
-            Problem::InvalidParameter(problem) => problem.fmt(f),
-            Problem::TooLarge(problem) => problem.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for InvalidBinary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InvalidBinary::Damaged(what) => write!(f, "invalid bloom filter: {what}"),
-            InvalidBinary::Parquet(what) => write!(f, "invalid Parquet bloom filter: {what}"),
-            InvalidBinary::UnknownVersion { found, known } => {
-                write!(f, "bloom filter has format version {found}, which is unknown: this reads version {known}")
-            }
-            InvalidBinary::Counters(_) => write!(f, "value is a counting bloom filter, not a bloom filter"),
-            InvalidBinary::NoCounters(_) => write!(f, "value is a bloom filter, not a counting bloom filter"),
-        }
-    }
-}
-
-impl fmt::Display for KindMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KindMismatch::Element { filter, element } => {
-                write!(f, "cannot use a bloom filter of kind {filter} with an element of kind {element}")
-            }
-            KindMismatch::Filters { a, b } => {
-                write!(f, "cannot merge bloom filters of different key kinds {a} and {b}")
-            }
-            KindMismatch::Members { a, b } => write!(f, "array has members of different kinds {a} and {b}"),
-        }
-    }
-}
-
-impl fmt::Display for InvalidParameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InvalidParameter::Mismatch { a, b, .. } => {
-                write!(f, "cannot merge bloom filters of different parameters: {a} and {b}")
-            }
-            InvalidParameter::Rate { fpr, layout } => write!(
-                f,
-                "false positive rate in layout \"{}\" must be from {:e} to 0.5, not {fpr}",
-                layout.name(),
-                if *layout == Layout::Parquet { 1e-6 } else { 1e-9 }
-            ),
-            InvalidParameter::Capacity(capacity) => {
-                write!(f, "capacity of a bloom filter must be at least 1, not {capacity}")
-            }
-            InvalidParameter::TooFewBytes { bytes, least } => {
-                write!(f, "no bloom filter fits in {bytes} bytes: the smallest of this rate and layout has {least}")
-            }
-            InvalidParameter::ResizeNeedsCapacity => {
-                write!(f, "a dense bloom filter cannot be resized without a capacity")
-            }
-            InvalidParameter::ResizeDoesNotDivide { own, capacity, possible, .. } => {
-                write!(f, "cannot resize a dense bloom filter of {own} to capacity {capacity}")?;
-                possible.map_or(Ok(()), |possible| write!(f, "; capacity {possible} is possible"))
-            }
-            InvalidParameter::OutOfRange(kind) => {
-                write!(f, "element is out of range for a bloom filter of kind {kind}")
-            }
-            InvalidParameter::UnknownMembers => write!(f, "could not determine the kind of an array without members"),
-            InvalidParameter::Ragged => write!(f, "an array must have as many members as its lengths say"),
-            other => write!(f, "invalid parameter: {other:?}"),
-        }
-    }
-}
-
-impl fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TooLarge::Bytes { bytes, limit, .. } => {
-                write!(f, "bloom filter of {bytes} bytes exceeds the limit of {limit} bytes")
-            }
-            TooLarge::Bits { capacity, fpr } => {
-                write!(f, "bloom filter for {capacity} elements at a false positive rate of {fpr} is too large")
-            }
-            other => write!(f, "too large: {other:?}"),
-        }
-    }
-}
-
-impl fmt::Display for Parameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parameters { layout, num_hashes, blocks, capacity, fpr } = self;
-        let bits = blocks * layout.block_bits();
-        write!(f, "layout \"{}\", {num_hashes} hashes, {bits} bits (capacity {capacity}, rate {fpr})", layout.name())
-    }
-}
 
 impl std::error::Error for Error {}

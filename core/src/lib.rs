@@ -41,8 +41,8 @@
 //! | [`counting`] | the other kind of filter: counters instead of bits, so that elements can be removed |
 //! | [`mod@parquet`] | filters in the form of Parquet files |
 //! | [`set`] | sets that change: sorted hashes in rows that split |
-//! | [`parts`] | parts of a value that an index finds it by, and conditions on them |
-//! | [`index`] | the pages of an index over keys of a table, and of one over a column of filters |
+//! | [`conditions`] | what a value must have in it that an index is asked for: parts of texts, arrays, documents |
+//! | [`index`] | the pages of an index over ranges of a table, and of one over a column of filters |
 //!
 //! A module uses only those above it.
 //!
@@ -55,6 +55,8 @@
 
 #[doc(hidden)]
 pub mod canonical;
+#[doc(hidden)]
+pub mod conditions;
 #[doc(hidden)]
 pub mod counting;
 #[doc(hidden)]
@@ -77,8 +79,6 @@ pub mod layout;
 pub mod memory;
 #[doc(hidden)]
 pub mod parquet;
-#[doc(hidden)]
-pub mod parts;
 pub mod set;
 #[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
 #[doc(hidden)]

@@ -50,7 +50,7 @@ pub fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Res
 
 /// As which type an index takes the keys, if it can be asked for them: the planner's own conditions.
 fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid> {
-    let is_usable = index::is_over_keys(index)
+    let is_usable = index::is_over_elements(index)
         && index.column_number() == number
         && index.is_valid_index()
         && index.has_all_rows_of_snapshots()

@@ -1,6 +1,6 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
-use super::{kinds, options, parts, validate};
+use super::{dispatch, options, ranges};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::Entry;
@@ -34,8 +34,8 @@ const fn describe() -> pg_sys::IndexAmRoutine {
     // SAFETY: plain data, in which zero is false or nothing.
     let mut routine: pg_sys::IndexAmRoutine = unsafe { std::mem::zeroed() };
     routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-    routine.amstrategies = parts::MOST_STRATEGIES.cast_unsigned();
-    routine.amsupport = validate::PARTS.cast_unsigned();
+    routine.amstrategies = ranges::MOST_STRATEGIES.cast_unsigned();
+    routine.amsupport = ranges::PARTS.cast_unsigned();
     routine.amsearcharray = true;
     routine.ambuild = Some(ambuild);
     routine.ambuildempty = Some(ambuildempty);
@@ -66,7 +66,7 @@ unsafe extern "C-unwind" fn ambuild(
         // SAFETY: as above; the result is new memory.
         unsafe {
             let wanted = Wanted::new(table, index, info);
-            let built = or_raise((kinds::of(wanted.index).build)(&wanted));
+            let built = or_raise((dispatch::of(wanted.index).build)(&wanted));
             let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
             (*result).heap_tuples = built.table_rows;
             (*result).index_tuples = built.index_rows;
@@ -81,7 +81,7 @@ unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     unsafe { Entry::new() }.run(|| {
         // SAFETY: as above.
         let index = unsafe { Relation::new(index) };
-        or_raise((kinds::of(index).build_empty)(index));
+        or_raise((dispatch::of(index).build_empty)(index));
     })
 }
 
@@ -103,7 +103,7 @@ unsafe extern "C-unwind" fn aminsert(
         unsafe {
             if !*nulls {
                 let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
-                or_raise((kinds::of(index).insert)(index, *values, row));
+                or_raise((dispatch::of(index).insert)(index, *values, row));
             }
         }
         // This means nothing: it is about uniqueness.
@@ -123,7 +123,7 @@ unsafe extern "C-unwind" fn ambulkdelete(
         // SAFETY: as above.
         unsafe {
             let (index, dead) = (Relation::new((*info).index), DeadRows::new(is_dead, state));
-            or_raise((kinds::of(index).bulk_delete)(index, &dead)).write(known)
+            or_raise((dispatch::of(index).bulk_delete)(index, &dead)).write(known)
         }
     })
 }
@@ -141,7 +141,7 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
                 return known;
             }
             let vacuum = Vacuum::new(&*info);
-            let counts = (kinds::of(vacuum.index).cleanup)(&vacuum, !known.is_null());
+            let counts = (dispatch::of(vacuum.index).cleanup)(&vacuum, !known.is_null());
             counts.map_or(known, |counts| counts.write(known))
         }
     })
@@ -164,7 +164,7 @@ unsafe extern "C-unwind" fn amcostestimate(
         // SAFETY: as above; all results have a place.
         unsafe {
             let planned = Planned::new(root, path, loops);
-            let estimate = (kinds::of_planned(&planned).estimate)(&planned);
+            let estimate = (dispatch::of_planned(&planned).estimate)(&planned);
             *startup = estimate.startup;
             *total = estimate.total;
             *selectivity = estimate.selectivity;
@@ -184,7 +184,7 @@ unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| kinds::validate(class))
+    unsafe { Entry::new() }.run(|| dispatch::validate(class))
 }
 
 #[pgrx::pg_guard]
@@ -221,7 +221,7 @@ unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mu
             version::count_search(scan);
             let (index, mut rows) = (Relation::new((*scan).indexRelation), RowBatch::new(bitmap));
             index.count_scan();
-            or_raise((kinds::of(index).bitmap)(index, &keys(scan), &mut rows));
+            or_raise((dispatch::of(index).bitmap)(index, &keys(scan), &mut rows));
             rows.finish()
         }
     })

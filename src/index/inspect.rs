@@ -1,8 +1,8 @@
 //! `bloom_index_info` and `bloom_index_check`.
 
+use super::dispatch;
 use super::kind::Info;
-use super::kinds;
-use super::opened::Named;
+use super::named_index::NamedIndex;
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
 use crate::pg::value::row::{Column, row};
@@ -10,18 +10,18 @@ use pgrx::pg_sys::Datum;
 
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
-    let named = Named::argument(call)?;
-    let info = (kinds::of(named.index()).info)(&named)?;
+    let named = NamedIndex::argument(call)?;
+    let info = (dispatch::of(named.index()).info)(&named)?;
     Ok(Some(row(call, &columns(&named, &info))))
 }
 
 /// `bloom_index_check(index regclass) → bigint`
 fn check(call: &Call) -> Outcome {
-    let named = Named::argument(call)?;
-    Ok(Some(Datum::from((kinds::of(named.index()).check)(&named)?)))
+    let named = NamedIndex::argument(call)?;
+    Ok(Some(Datum::from((dispatch::of(named.index()).check)(&named)?)))
 }
 
-fn columns(named: &Named, info: &Info) -> [Column; 18] {
+fn columns(named: &NamedIndex, info: &Info) -> [Column; 18] {
     let count = |number: Option<u64>| number.map_or(Column::Null, |number| Column::I64(number.cast_signed()));
     let integer = |number: Option<i64>| number.map_or(Column::Null, Column::I64);
     let real = |number: Option<f64>| number.map_or(Column::Null, Column::F64);

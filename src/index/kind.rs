@@ -1,6 +1,6 @@
 //! The kinds of index as tables of functions: over the keys of rows, over what is in values, over a column of filters.
 
-use super::opened::Named;
+use super::named_index::NamedIndex;
 use crate::pg::call::error::Result;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{Key, RowBatch};
@@ -33,9 +33,9 @@ pub struct IndexKind {
     /// What a scan costs.
     pub estimate: fn(planned: &Planned) -> Cost,
     /// Looks for every row of the table. Returns how many there are. XX002 with the first one that is missed.
-    pub check: fn(named: &Named) -> Result<i64>,
+    pub check: fn(named: &NamedIndex) -> Result<i64>,
     /// What the index is made for, and what it holds.
-    pub info: fn(named: &Named) -> Result<Info>,
+    pub info: fn(named: &NamedIndex) -> Result<Info>,
 }
 
 /// What a scan costs, for the planner.

@@ -1,45 +1,42 @@
 //! The access method `bloom_filter`: an index that keeps a Bloom filter for each range of a table's pages.
 //!
-//! Tiles, pages and the directory as bytes are `pg_bloom_core::index::keys`, which also says what makes "no" certain.
+//! Tiles, pages and the directory as bytes are `pg_bloom_core::index::ranges` and `filters`, which also say what makes "no" certain.
 //! Here are PostgreSQL's verbs, a file for each.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | `handler` | what PostgreSQL calls, and the way from there |
-//! | `keys` | the index over the keys of rows: a filter for each range |
+//! | `ranges` | the index over ranges of a table's pages: of elements, and of what is in values |
 //! | `filters` | the index over a column of filters |
-//! | `parts` | the index over what is in values: members, windows of text, words, JSON |
-//! | `kind`, `kinds` | what each kind does for PostgreSQL's verbs; of which kind an index is |
+//! | `kind`, `dispatch` | what each kind does for PostgreSQL's verbs; of which kind an index is |
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `new_index` | the pages of an index that is being built |
 //! | `inspect` | `bloom_index_info`, `bloom_index_check` |
-//! | `opened` | an index that somebody names in SQL |
-//! | `validate` | which operator classes an index may have |
+//! | `named_index` | an index that somebody names in SQL |
 //! | `session` | what a session keeps of an index |
 //! | `page` | pages in buffers; damage |
-//! | `ranges` | pages of the table, by ranges, for scans that read their rows |
 
+mod dispatch;
 mod filters;
 mod handler;
 mod inspect;
-mod keys;
 mod kind;
-mod kinds;
+mod named_index;
 mod new_index;
-mod opened;
 mod options;
 mod page;
-mod parts;
 mod ranges;
 mod session;
-mod validate;
 
-pub use keys::may_have;
 pub use options::define;
+pub use ranges::may_have;
 
 use crate::pg::storage::relation::Relation;
+use pgrx::pg_sys::Oid;
 
-/// Whether an index is one over the keys of rows.
-pub fn is_over_keys(index: Relation) -> bool {
-    index.is_index_by(c"bloom_filter") && std::ptr::eq(kinds::of(index), &keys::KEYS)
+/// Whether an index is one over ranges, of elements.
+pub fn is_over_elements(index: Relation) -> bool {
+    index.is_index_by(c"bloom_filter")
+        && std::ptr::eq(dispatch::of(index), &ranges::RANGES)
+        && index.support_function(ranges::PARTS) == Oid::INVALID
 }

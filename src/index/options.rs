@@ -7,7 +7,7 @@ use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result};
 use crate::pg::method::reloptions::{self, Kind};
 use crate::pg::storage::relation::{Options, Relation};
-use pg_bloom_core::index::keys::{MAX_FPR, MAX_PAGES_PER_RANGE, MAX_PART_FPR, MIN_FPR};
+use pg_bloom_core::index::ranges::{MAX_FPR, MAX_PAGES_PER_RANGE, MAX_PART_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum, relopt_type};
 use std::mem::offset_of;
 use std::sync::OnceLock;

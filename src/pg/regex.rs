@@ -3,8 +3,8 @@
 
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt;
+use pg_bloom_core::conditions::automaton::Automaton;
 use pg_bloom_core::memory;
-use pg_bloom_core::parts::automaton::Automaton;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{c_int, c_void};
 

@@ -4,7 +4,7 @@
 use crate::common::asking::agree;
 use crate::common::{Server, column, run, value};
 use crate::times;
-use pg_bloom_core::parts::text::{Encoding, each_window, like};
+use pg_bloom_core::conditions::text::{Encoding, each_window, like};
 use postgres::Client;
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::lines::Random;
 use super::{Bench, TEXT, mean};
 use crate::{ROUNDS, Row, against_figure, show};
 use pg_bloom_benches::median;
-use pg_bloom_core::parts::text::{Encoding, Windows};
+use pg_bloom_core::conditions::text::{Encoding, Windows};
 use std::collections::{BTreeSet, HashMap};
 use std::hint::black_box;
 use std::time::Instant;

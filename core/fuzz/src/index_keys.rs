@@ -3,8 +3,8 @@
 use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
-use pg_bloom_core::index::keys::memory::{Failure, Index, Memory, set};
-use pg_bloom_core::index::keys::{Level, Options, PageSize, Places};
+use pg_bloom_core::index::ranges::memory::{Failure, Index, Memory, set};
+use pg_bloom_core::index::ranges::{Level, Options, PageSize, Places};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.

@@ -1,7 +1,7 @@
 //! Arbitrary texts and patterns of LIKE and ILIKE: no match without its windows, and never a panic.
 
-use pg_bloom_core::parts::Condition;
-use pg_bloom_core::parts::text::{Encoding, Windows, each_window, like};
+use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::conditions::text::{Encoding, Windows, each_window, like};
 use std::collections::BTreeSet;
 
 /// The most bytes of a text or a pattern: the oracle tries everything.

@@ -7,7 +7,8 @@ use crate::hash::HASH_ID;
 use crate::kind::{self, Kind, Tag};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
 use crate::sizing::density;
-use crate::sizing::limits::{self, MAX_STORED_BYTES, max_blocks};
+use crate::sizing::is_possible_fpr;
+use crate::sizing::limits::{MAX_STORED_BYTES, max_blocks};
 
 pub(crate) fn invalid(what: impl Into<String>) -> Error {
     InvalidBinary::Damaged(what.into()).into()
@@ -42,7 +43,7 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
     check(raw.representation)?;
     require(raw.hash_id == HASH_ID, || format!("hash function {} is unknown", raw.hash_id))?;
     require(raw.reserved == 0, || format!("reserved bytes are {}, not 0", raw.reserved))?;
-    require(limits::is_possible_fpr(layout, raw.fpr), || {
+    require(is_possible_fpr(layout, raw.fpr), || {
         format!("false positive rate is {} in layout \"{}\"", raw.fpr, layout.name())
     })?;
     let name = parse_name(tag, usize::from(raw.name_len), &bytes[HEADER_BYTES..])?;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`page`] | numbers, kinds and headers of pages; how they are read and written |
 //! | [`chain`] | the metapage and the directory pages, as far as both indexes have the same |
-//! | [`keys`] | the index over the keys of a table: a filter for each range of its pages |
+//! | [`ranges`] | the index over ranges of a table's pages: a filter for the keys of each |
 //! | [`filters`] | the index over a column of filters |
 //!
 //! Neither of the two indexes uses the other. What their pages hold, byte by byte:
@@ -12,5 +12,5 @@
 
 pub mod chain;
 pub mod filters;
-pub mod keys;
 pub mod page;
+pub mod ranges;

@@ -1,7 +1,7 @@
 //! Limits of rates, capacities and sizes.
 
 use crate::error::{InvalidParameter, Result};
-use crate::layout::Layout;
+use crate::layout::{Layout, is_possible_fpr};
 
 /// The false positive rate of a filter for which none is given.
 pub const DEFAULT_FPR: f64 = 0.01;
@@ -16,22 +16,6 @@ pub fn max_blocks(layout: Layout) -> u64 {
         Layout::Parquet => (1 << 31) - 1,
         _ => MAX_STORED_BYTES * 8 / layout.block_bits(),
     }
-}
-
-/// The smallest rate that a layout can keep at any size.
-pub fn least_fpr(layout: Layout) -> f64 {
-    match layout {
-        Layout::Parquet => 1e-6,
-        _ => 1e-9,
-    }
-}
-
-/// The greatest rate that a filter may promise: it finds half of the absent elements.
-pub const GREATEST_FPR: f64 = 0.5;
-
-/// Whether a filter of a layout may promise a rate.
-pub fn is_possible_fpr(layout: Layout, fpr: f64) -> bool {
-    (least_fpr(layout)..=GREATEST_FPR).contains(&fpr)
 }
 
 /// Checks whether a layout can keep a rate.

@@ -14,5 +14,6 @@ pub(crate) mod search;
 pub mod size;
 pub mod table;
 
-pub use limits::{DEFAULT_FPR, GREATEST_FPR, MAX_STORED_BYTES, check_capacity, check_fpr, is_possible_fpr, least_fpr};
+pub use crate::layout::{GREATEST_FPR, is_possible_fpr, least_fpr};
+pub use limits::{DEFAULT_FPR, MAX_STORED_BYTES, check_capacity, check_fpr};
 pub use size::{Density, Size, capacity_for_payload, capacity_of, density, power_of_two, size};

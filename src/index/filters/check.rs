@@ -2,7 +2,7 @@
 
 use super::column::{Index, can_be, end_of};
 use crate::heap::HeapPage;
-use crate::index::opened::Named;
+use crate::index::named_index::NamedIndex;
 use crate::index::page::{Failure, impossible, missed};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
@@ -22,7 +22,7 @@ type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
 ///
 /// # Errors
 /// XX002 with the first one that is missed, and for damage.
-pub fn check(named: &Named) -> Result<i64> {
+pub fn check(named: &NamedIndex) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.
     let snapshot = Latest::take(named.table());

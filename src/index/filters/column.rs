@@ -1,8 +1,9 @@
 //! The column of an index over filters: which columns are some, and what asks them.
 
+use crate::error::unsupported;
 use crate::index::session::{self, Kind};
-use crate::key_condition::ASKS;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::key_condition::{ASKS, KEY_OF_ARRAY};
+use crate::pg::call::error::{Error, Result, SqlState, info};
 use crate::pg::catalog;
 use crate::pg::catalog::operators;
 use crate::pg::method::scan::is_line;
@@ -78,4 +79,21 @@ pub fn key_type(relation: Relation) -> Result<Oid> {
     }
     let message = format!("index \"{}\" has an operator class that does not ask filters", relation.name());
     Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use the operator class bloom_ops."))
+}
+
+/// Whether an operator class over filters is one that an index can have. Who owns the operators' functions is checked
+/// when an index is opened.
+pub fn validate(family: Oid, declared: Oid) -> bool {
+    let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();
+    if !is_valid {
+        info(unsupported("the operator class has no support function 2", "See docs/index.md."));
+    }
+    for operator in &operators::family_operators(family) {
+        if operator.strategy != ASKS || !operator.is_for_search || operator.left != declared {
+            is_valid = false;
+            let message = format!("operator {} is not of strategy 2 for search", operators::display(operator));
+            info(unsupported(message, "See docs/index.md."));
+        }
+    }
+    is_valid
 }

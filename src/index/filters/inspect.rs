@@ -2,7 +2,7 @@
 
 use super::column::Index;
 use crate::index::kind::Info;
-use crate::index::opened::Named;
+use crate::index::named_index::NamedIndex;
 use crate::pg::call::error::Result;
 use pg_bloom_core::index::filters::{Holds, State};
 
@@ -10,7 +10,7 @@ use pg_bloom_core::index::filters::{Holds, State};
 ///
 /// # Errors
 /// XX002 for damage.
-pub fn info(named: &Named) -> Result<Info> {
+pub fn info(named: &NamedIndex) -> Result<Info> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let (mut filters, mut slots, mut always) = (0, 0, 0);

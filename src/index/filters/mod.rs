@@ -22,13 +22,12 @@
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY: a slot for a row |
 //! | `scan` | lookups: a bitmap of rows |
-//! | `ahead` | pages that a lookup will read |
+//! | `prefetch` | pages that a lookup will read |
 //! | `vacuum` | VACUUM: slots of rows that are gone |
 //! | `cost` | what the planner expects of a scan |
 //! | `inspect` | `bloom_index_info` |
 //! | `check` | `bloom_index_check` |
 
-mod ahead;
 mod build;
 mod check;
 mod column;
@@ -36,15 +35,15 @@ mod cost;
 mod insert;
 mod inspect;
 mod key;
+mod prefetch;
 mod scan;
 mod vacuum;
 
 use crate::index::kind::IndexKind;
-use crate::index::validate;
 
 /// The index over a column of filters.
 pub static FILTERS: IndexKind = IndexKind {
-    validate: validate::over_filters,
+    validate: column::validate,
     build: build::build,
     build_empty: build::build_empty,
     insert: insert::insert,

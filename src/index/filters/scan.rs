@@ -1,8 +1,8 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
-use super::ahead::Ahead;
 use super::column::{Index, can_be, end_of};
 use super::key::{conditions, keys};
+use super::prefetch::Ahead;
 use crate::index::page::impossible;
 use crate::pg::call::error::Result;
 use crate::pg::memory::in_scratch;

@@ -1,0 +1,229 @@
+//! What every text has in it in which an automaton finds a match: for regular expressions.
+//!
+//! The automaton reads characters. A path through it, from the initial to the last state, is a way to match, and the
+//! windows of the characters on the path are in the text. Two paths that meet in a state with other characters behind
+//! them are told apart: a node is a state and the characters that windows to come may begin with.
+//!
+//! ```text
+//! ab(cd|xy)ef      abc, abx │ bcd, bxy │ cde, xye │ def, yef     windows of three, for brevity
+//!                     cut 1 │    cut 2 │    cut 3 │    cut 4
+//! ```
+//!
+//! A node's distance is how many steps with windows a path to it has at least. A step leads at most one further. So
+//! each path to a last state at distance `n` has, for each `i` below `n`, a step from distance `i` to `i + 1`: these
+//! steps are a **cut**, and a text that matches has the windows of one step of each cut.
+//!
+//! Forgetting characters is always right: it leaves out windows. So a node whose characters end with those of another
+//! node of the same state, no further away, is that one: what loops over any character doesn't count them.
+
+use super::text::{Encoding, Last, MOST_HASHES, WEIGHT, all_windows, fold, hashes_of, weight};
+use crate::conditions::{Condition, Window};
+use crate::interrupt;
+use crate::memory;
+use std::collections::{HashMap, VecDeque};
+
+/// Nodes that are told apart; an automaton with more says nothing.
+const MOST_NODES: usize = 2000;
+/// Steps with windows, likewise.
+const MOST_STEPS: usize = 1 << 16;
+/// Steps of a cut; a larger one is left out.
+const MOST_OF_CUT: usize = 64;
+/// Characters that an arc's are told apart, tried in this order; an arc with more has any.
+const MOST_CHARACTERS: [usize; 2] = [16, 3];
+
+/// An automaton, which finds a match once it is in its last state.
+#[derive(Clone, Debug, Default)]
+pub struct Automaton {
+    /// The arcs of each state: a number in `colors`, and the state that the arc leads to.
+    pub arcs: Vec<Vec<(usize, usize)>>,
+    /// The characters of each color, one of which its arcs read. `None`: any, or none.
+    pub colors: Vec<Option<Vec<u32>>>,
+    /// The state before the first character.
+    pub initial: usize,
+    /// The state after a match.
+    pub last: usize,
+}
+
+/// A state, and the characters of windows to come.
+type Node = (usize, Last);
+
+/// A step that completes windows: the distance that it begins at, and the node that it leads to.
+struct Step {
+    from: usize,
+    to: usize,
+    windows: Vec<Window>,
+}
+
+/// The nodes as far as they are known.
+#[derive(Default)]
+struct Search {
+    numbers: HashMap<Node, usize>,
+    nodes: Vec<Node>,
+    distances: Vec<usize>,
+    queue: VecDeque<(usize, usize)>,
+    steps: Vec<Step>,
+}
+
+impl Automaton {
+    /// What a text must have in which there is a match.
+    pub fn condition(&self, encoding: Encoding) -> Condition {
+        let conditions = MOST_CHARACTERS.iter().map(|&most| self.condition_of(encoding, most));
+        conditions.into_iter().find(|condition| !condition.is_unknown()).unwrap_or(Condition::Unknown)
+    }
+
+    fn condition_of(&self, encoding: Encoding, most: usize) -> Condition {
+        let colors: Vec<Option<Vec<u32>>> =
+            memory::collect(self.colors.iter().map(|color| color.as_ref().and_then(|c| distinct(c, encoding, most))));
+        let Some((search, length)) = Search::run(self, &colors) else { return Condition::Unknown };
+        let mut cuts: Vec<Vec<Vec<Window>>> = memory::collect((0..length).map(|_| Vec::new()));
+        for step in search.steps {
+            if step.from < length && search.distances[step.to] == step.from + 1 {
+                memory::push(&mut cuts[step.from], step.windows);
+            }
+        }
+        condition_of_cuts(cuts)
+    }
+}
+
+/// The folded characters of a color, each one or two, or none; `None` if they are too many, or what they are isn't
+/// known.
+fn distinct(color: &[u32], encoding: Encoding, most: usize) -> Option<Vec<u32>> {
+    if color.len() > 4 * most || color.iter().any(|&c| c == 0 || (encoding == Encoding::Other && c >= 0x80)) {
+        return None;
+    }
+    // One of those that fold to the same stands for all.
+    let mut folded: Vec<([u32; 2], u32)> = memory::collect(color.iter().map(|&c| (folded(c), c)));
+    folded.sort_unstable();
+    folded.dedup_by_key(|(folded, _)| *folded);
+    (folded.len() <= most).then(|| memory::collect(folded.into_iter().map(|(_, c)| c)))
+}
+
+/// What a character folds to, 0 for nothing.
+fn folded(c: u32) -> [u32; 2] {
+    let (mut all, mut count) = ([0; 2], 0);
+    fold::fold(c, |c| {
+        all[count] = c;
+        count += 1;
+    });
+    all
+}
+
+impl Search {
+    /// All nodes that a path leads to, up to those of the last state, and how far that is. `None` if they are too many,
+    /// if no path has windows, or if none leads there.
+    fn run(automaton: &Automaton, colors: &[Option<Vec<u32>>]) -> Option<(Search, usize)> {
+        let mut search = Search::default();
+        search.reach((automaton.initial, Last::default()), 0);
+        let mut length: Option<usize> = None;
+        while let Some((number, distance)) = search.queue.pop_front() {
+            interrupt::check();
+            // It was reached by a shorter path since, or is beyond the end.
+            if search.distances[number] < distance || length.is_some_and(|length| distance > length) {
+                continue;
+            }
+            let (state, last) = search.nodes[number];
+            if state == automaton.last {
+                length = length.or(Some(distance));
+                continue;
+            }
+            let (any, known): (Vec<_>, Vec<_>) =
+                automaton.arcs[state].iter().partition(|(color, _)| colors[*color].is_none());
+            any.into_iter().for_each(|(_, to)| _ = search.reach((to, Last::default()), distance));
+            for (color, to) in known {
+                for &c in colors[color].iter().flatten() {
+                    search.step(distance, to, last, c);
+                }
+            }
+            if search.nodes.len() > MOST_NODES || search.steps.len() > MOST_STEPS {
+                return None;
+            }
+        }
+        length.filter(|&length| length > 0).map(|length| (search, length))
+    }
+
+    /// Follows an arc by a character.
+    fn step(&mut self, distance: usize, to: usize, mut last: Last, c: u32) {
+        let mut windows = Vec::new();
+        fold::fold(c, |c| last.add(c, &mut |window| memory::push(&mut windows, window)));
+        let further = distance + usize::from(!windows.is_empty());
+        let to = self.reach((to, last.kept()), further);
+        if !windows.is_empty() {
+            windows.sort_unstable();
+            windows.dedup();
+            memory::push(&mut self.steps, Step { from: distance, to, windows });
+        }
+    }
+
+    /// The number of a node that a path leads to, or of one that stands for it.
+    fn reach(&mut self, (state, last): Node, distance: usize) -> usize {
+        for shorter in last.endings() {
+            if let Some(&number) = self.numbers.get(&(state, shorter))
+                && self.distances[number] <= distance
+            {
+                return number;
+            }
+        }
+        let number = *self.numbers.entry((state, last)).or_insert(self.nodes.len());
+        if number == self.nodes.len() {
+            memory::push(&mut self.nodes, (state, last));
+            memory::push(&mut self.distances, distance);
+        }
+        self.distances[number] = distance;
+        // Steps without windows come before those with one.
+        match self.queue.back() {
+            Some((_, farthest)) if *farthest > distance => self.queue.push_front((number, distance)),
+            _ => self.queue.push_back((number, distance)),
+        }
+        number
+    }
+}
+
+impl Last {
+    /// The characters that a window to come may begin with: as many from the last one on as weigh less than a window.
+    fn kept(self) -> Last {
+        let (mut kept, mut weighs) = (Last::default(), 0);
+        for back in 0..WEIGHT {
+            let c = (self.characters >> (32 * back)) as u32;
+            weighs += weight(c);
+            if c == 0 || weighs >= WEIGHT {
+                break;
+            }
+            kept.characters |= u128::from(c) << (32 * back);
+            kept.narrow += u32::from(weight(c) == 1 && kept.narrow == back);
+        }
+        kept
+    }
+
+    /// All endings of these characters, from none to all of them.
+    fn endings(self) -> impl Iterator<Item = Last> {
+        (0..WEIGHT).filter(move |count| *count == 0 || self.characters >> (32 * (count - 1)) > 0).map(move |count| {
+            Last { characters: self.characters & ((1 << (32 * count)) - 1), narrow: self.narrow.min(count) }
+        })
+    }
+}
+
+/// A text must have one of the alternatives of each cut. Those with the fewest come first, and the last are left out.
+fn condition_of_cuts(mut cuts: Vec<Vec<Vec<Window>>>) -> Condition {
+    cuts.iter_mut().for_each(|cut| {
+        cut.sort_unstable();
+        cut.dedup();
+    });
+    cuts.retain(|cut| (1..=MOST_OF_CUT).contains(&cut.len()));
+    cuts.sort_by_key(Vec::len);
+    let mut left = MOST_HASHES;
+    let (mut alone, mut conditions) = (Vec::new(), Vec::new());
+    for mut cut in cuts {
+        let hashes = cut.iter().flatten().flat_map(|window| window.hashes()).count();
+        if hashes > left {
+            break;
+        }
+        left -= hashes;
+        if cut.len() == 1 {
+            cut.swap_remove(0).into_iter().for_each(|window| memory::push(&mut alone, window));
+            continue;
+        }
+        let of_step = |windows: Vec<Window>| Condition::all_of(hashes_of(windows.into_iter()), MOST_HASHES);
+        memory::push(&mut conditions, Condition::any(memory::collect(cut.into_iter().map(of_step))));
+    }
+    Condition::all([all_windows(alone)].into_iter().chain(conditions))
+}

@@ -1,0 +1,78 @@
+//! An index that a user names in a function.
+
+use crate::pg::call::Call;
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::catalog::owner::{self, AsOwner};
+use crate::pg::sql;
+use crate::pg::storage::relation::{self, Opened, Relation, table_of};
+use pgrx::pg_sys;
+
+/// An index of this access method and its table, opened for somebody who may, with functions run as the table's owner.
+pub struct NamedIndex<'c> {
+    _as_owner: AsOwner<'c>,
+    index: Opened<'c>,
+    table: Opened<'c>,
+}
+
+impl<'c> NamedIndex<'c> {
+    /// Argument 0 of a strict function, a regclass.
+    ///
+    /// # Errors
+    /// 42809 for anything but such an index; 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 if
+    /// Citus distributes its table; 55000 for one that can't be read or may not know all rows.
+    pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
+        let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
+        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        // The table first, as everybody else locks them.
+        let table = table_of(oid).ok_or_else(|| wrong(&relation::name_of(oid)))?;
+        owner::require_maintenance(table);
+        if sql::is_distributed_by_citus(table)? {
+            let message = format!("table \"{}\" has its rows in shards of Citus", relation::name_of(table));
+            return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
+                .detail("The index of the table itself is empty.")
+                .hint("Call the function for the index of each shard, by run_command_on_shards."));
+        }
+        let table = Opened::if_there(call, table, lock).ok_or_else(|| dropped(oid))?;
+        let as_owner = AsOwner::of(call, table.relation());
+        let index = Opened::if_there(call, oid, lock).ok_or_else(|| dropped(oid))?;
+        if !index.relation().is_index_by(c"bloom_filter") {
+            return Err(wrong(&index.relation().name()));
+        }
+        check_contents(index.relation())?;
+        Ok(NamedIndex { _as_owner: as_owner, index, table })
+    }
+
+    /// The index.
+    pub fn index(&self) -> Relation<'_> {
+        self.index.relation()
+    }
+
+    /// Its table.
+    pub fn table(&self) -> Relation<'_> {
+        self.table.relation()
+    }
+}
+
+/// Refuses an index whose build failed or goes on, and an unlogged one on a standby.
+fn check_contents(index: Relation) -> Result<()> {
+    let (problem, hint) = if !index.is_valid_index() {
+        ("is not valid", "REINDEX it, or wait until it is built.")
+    } else if index.is_unlogged() && relation::in_recovery() {
+        ("is unlogged, so a standby doesn't have it", "Call the function on the primary server.")
+    } else {
+        return Ok(());
+    };
+    let message = format!("index \"{}\" {problem}", index.name());
+    Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint))
+}
+
+/// The error for an index that was there a moment ago; on a standby also for one that REINDEX CONCURRENTLY replaced.
+fn dropped(index: pg_sys::Oid) -> Error {
+    let message = format!("index with OID {} does not exist any more", index.to_u32());
+    Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message).hint("Name the index that is there now.")
+}
+
+fn wrong(name: &str) -> Error {
+    Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, format!("\"{name}\" is not an index USING bloom_filter"))
+        .hint("Of a partitioned index, name those of the partitions.")
+}

@@ -1,0 +1,194 @@
+//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
+//!
+//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
+//! [`super::insert`], and so does what was inserted in the meantime, when PostgreSQL validates the index
+//! ([`super::built_rows`]).
+
+use super::built_rows::BuiltRows;
+use super::columns::RangesColumn;
+use super::columns::element::check_type_of_column;
+use super::gather::GatheredKeys;
+use super::sample;
+use crate::index::new_index::{NewIndex, meta_page, write_empty};
+use crate::index::options;
+use crate::index::page::PAGE_SIZE;
+use crate::index::session::Kind;
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::interrupt;
+use crate::pg::method::table::{self, Built, Row, Wanted};
+use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options};
+use pg_bloom_core::memory;
+
+/// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
+const ELEMENTS: (Option<f64>, u32) = (None, 8);
+/// Those of windows of texts. A lookup asks for several of them, and the rates of those multiply that a range doesn't
+/// have. So a hash gets 2.5 bits, of which it sets one: by a model fewer bits and smaller ranges, or more bits and
+/// larger ones, read more of the text at the same size.
+const WINDOWS: (Option<f64>, u32) = (Some(0.33), 1);
+/// Those of other parts.
+const OTHER_PARTS: (Option<f64>, u32) = (Some(0.003), 8);
+/// The bytes of a table that one distinct part is expected for, while there are none.
+const BYTES_PER_PART: u32 = 20;
+/// Bytes of a row beside its values: its header and its line pointer.
+const ROW_OVERHEAD: u32 = 28;
+
+/// A build under way.
+struct Building<'b> {
+    options: Options,
+    build: Build,
+    index: NewIndex<'b>,
+    /// The range that rows come from, and its keys.
+    range: u32,
+    gathered: GatheredKeys<'b>,
+    /// Where pages are split, the keys of the rows of a page with their ranges, in the order of their lines: those of
+    /// HOT chains come in that of their last ones.
+    of_page: (u32, Vec<(u32, Vec<u64>)>),
+    rows: u64,
+    /// Keys of all rows.
+    keys: u64,
+    /// The rows, if the index will be validated.
+    built_rows: Option<BuiltRows>,
+}
+
+/// Builds an index.
+///
+/// # Errors
+/// 0A000 for a column that can't be in an index; 22023 for options that it can't have; 54000 for too many pages.
+pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
+    let column = column_of_new(wanted.index)?;
+    let mut options = core_options(&column, wanted.index, wanted.table, wanted.table.pages())?;
+    if matches!(column, RangesColumn::Text(_)) && !options::are_pages_given(wanted.index) {
+        options.split = sample::split(wanted.index, wanted.table);
+    }
+    let mut building = Building {
+        options,
+        // Those of half of the memory, since tiles need memory too.
+        build: Build::new(options, table::maintenance_memory() / 2 / size_of::<u64>())?,
+        index: NewIndex::begin(wanted.index)?,
+        range: 0,
+        gathered: GatheredKeys::new(&column),
+        of_page: (0, Vec::new()),
+        rows: 0,
+        keys: 0,
+        built_rows: wanted.is_concurrent().then(BuiltRows::new),
+    };
+    let table_rows = wanted.scan(|row| building.add(row))?;
+    let built_rows = building.built_rows.take();
+    let rows = building.finish()?;
+    if let Some(built_rows) = built_rows {
+        built_rows.keep(wanted.index);
+    }
+    Ok(Built { table_rows, index_rows: rows as f64 })
+}
+
+impl Building<'_> {
+    fn add(&mut self, row: Row) -> Result<()> {
+        let Some(value) = row.value else { return Ok(()) };
+        let id = RowId { page: row.page, line: row.line };
+        let is_split = self.options.split.is_some();
+        let range = self.options.range_of(if is_split { RowId { line: 1, ..id } } else { id });
+        if range < self.range {
+            return Err(out_of_order());
+        }
+        if is_split && row.page != self.of_page.0 {
+            self.end_page()?;
+            self.of_page.0 = row.page;
+        }
+        self.end_ranges_before(range)?;
+        // SAFETY: the value is that of the index's column.
+        self.keys += unsafe { self.gathered.add(value)? } as u64;
+        if is_split {
+            memory::push(&mut self.of_page.1, (self.options.range_of(id), self.gathered.take()));
+        }
+        self.rows += 1;
+        if let Some(built_rows) = &mut self.built_rows {
+            built_rows.add(id);
+        }
+        interrupt::check_for_interrupts();
+        Ok(())
+    }
+
+    /// Writes the ranges of a page that is split, as far as they have rows.
+    fn end_page(&mut self) -> Result<()> {
+        let mut of_page = std::mem::take(&mut self.of_page.1);
+        of_page.sort_by_key(|(range, _)| *range);
+        for rows in of_page.chunk_by(|a, b| a.0 == b.0) {
+            self.end_ranges_before(rows[0].0)?;
+            let hashes: Vec<u64> = memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
+            self.build.range(&mut self.index, &hashes)?;
+            self.range += 1;
+        }
+        Ok(())
+    }
+
+    fn end_ranges_before(&mut self, range: u32) -> Result<()> {
+        while self.range < range {
+            self.end_range()?;
+        }
+        Ok(())
+    }
+
+    fn end_range(&mut self) -> Result<()> {
+        self.build.range(&mut self.index, &self.gathered.take())?;
+        self.range += 1;
+        Ok(())
+    }
+
+    /// Writes what is left. Returns how many rows the index has.
+    fn finish(mut self) -> Result<u64> {
+        self.end_page()?;
+        if !self.gathered.is_empty() {
+            self.end_range()?;
+        }
+        let mut directory = self.build.finish(&mut self.index, self.rows)?;
+        let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
+        directory.keys_per_row = u16::try_from(per_row).unwrap_or(u16::MAX);
+        self.index.finish(&meta_page(|page| directory.write_meta(page)));
+        Ok(self.rows)
+    }
+}
+
+/// The refusal of a table that a build can't read in order.
+fn out_of_order() -> Error {
+    let message = "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages";
+    Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use a table of the access method heap.")
+}
+
+/// The column of an index that is built. A text, or an element, of another type than the operator class's is refused if
+/// that can't be an element; the other columns are those of their own types in any case.
+fn column_of_new(index: Relation) -> Result<RangesColumn> {
+    let column = RangesColumn::of(index)?;
+    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_)) {
+        check_type_of_column(index)?;
+    }
+    Ok(column)
+}
+
+/// What an index is made with, on a table of so many pages.
+fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_pages: u32) -> Result<Options> {
+    let is_flat = matches!(column, RangesColumn::Text(_));
+    let (most_fpr, (fpr, pages_per_range), keys_per_page) = match column {
+        RangesColumn::Element(_) => (MAX_FPR, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)),
+        RangesColumn::Text(_) => (MAX_PART_FPR, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
+        _ => (MAX_PART_FPR, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
+    };
+    let options = options::of(index, most_fpr)?;
+    let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
+    let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
+    let fpr = options.fpr.or(fpr);
+    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, split: None, table_pages, guess, is_flat })
+}
+
+/// Writes what an unlogged index is after a crash: one without rows.
+///
+/// # Errors
+/// 0A000 for a column that can't be in an index; 22023 for options that it can't have.
+pub fn build_empty(index: Relation) -> Result<()> {
+    let column = column_of_new(index)?;
+    let table = table::of_index(index);
+    let directory = Directory::empty(core_options(&column, index, table.relation(), 0)?);
+    write_empty(index, &meta_page(|page| directory.write_meta(page)));
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! A column of arrays: an array has its own hash as a key, and one for each of its members.
+
+use super::class::{MOST_PARTS, Strategy};
+use crate::element::Column;
+use crate::error::unsupported;
+use crate::index::page::unhashed;
+use crate::pg::call::Element;
+use crate::pg::call::error::Result;
+use crate::pg::catalog::{self, Shape, Storage};
+use crate::pg::storage::relation::Relation;
+use crate::pg::value::array;
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::conditions::{self, Condition};
+use pg_bloom_core::memory;
+use pgrx::pg_sys::{Datum, Oid};
+
+/// How an array is hashed as a whole, and a member of it.
+pub struct ArrayColumn {
+    whole: Column,
+    member: Column,
+    storage: Storage,
+}
+
+impl ArrayColumn {
+    /// The column of an index.
+    ///
+    /// # Errors
+    /// 0A000 for arrays that can't be in an index.
+    pub fn of(relation: Relation) -> Result<ArrayColumn> {
+        let (_, _, collation) = relation.column_class();
+        let column_type = catalog::base_type(relation.column_type());
+        let column = |oid: Oid| Column::new(relation.handler(), oid, collation);
+        let whole = column(column_type)?;
+        let Shape::Array(member) = catalog::shape(column_type) else {
+            let message = format!("type {} has no members that an index can have", catalog::display_name(column_type));
+            return Err(unsupported(message, "Use an array."));
+        };
+        Ok(ArrayColumn { whole, member: column(member)?, storage: catalog::storage(member) })
+    }
+
+    pub fn is_hashed_in_place(&self) -> bool {
+        self.member.hasher().is_in_place()
+    }
+
+    /// Calls `visit` with each key of an array.
+    ///
+    /// # Errors
+    /// XX000 for a member without a hash, which none is.
+    ///
+    /// # Safety
+    /// The value must be such an array.
+    pub unsafe fn each_key(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
+        // SAFETY: promised by the caller.
+        visit(unsafe { self.whole.hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)?);
+        // SAFETY: promised by the caller.
+        unsafe { self.each_member(value, |hash| hash.into_iter().for_each(&mut visit)) }
+    }
+
+    /// Calls `visit` with the hash of each member of an array; `None` is NULL.
+    ///
+    /// # Safety
+    /// The value must be an array of such members.
+    unsafe fn each_member(&self, value: Datum, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
+        let mut failed = false;
+        let hasher = self.member.hasher();
+        // SAFETY: promised by the caller.
+        let hash = |datum| unsafe { hasher.hash(Element { datum }) };
+        let member = |_: &mut (), member: Option<Datum>| match member.map(hash) {
+            None => visit(None),
+            Some(Some(hash)) => visit(Some(conditions::member(hash))),
+            Some(None) => failed = true,
+        };
+        // SAFETY: promised by the caller.
+        unsafe {
+            let array = Value::detoast_aligned(value);
+            array::each_element(array.pointer().cast(), self.storage, &mut (), |(), _, _| (), member);
+            array.free();
+        }
+        if failed { Err(unhashed()) } else { Ok(()) }
+    }
+
+    /// What the parts of an array must be for which an operator holds with this one.
+    pub fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
+        if strategy == Strategy::Equal {
+            // SAFETY: the other side of the operator is such an array.
+            return Ok(Condition::Has(unsafe { self.whole.hasher().hash(asked) }.ok_or_else(unhashed)?));
+        }
+        let (mut hashes, mut has_null) = (Vec::new(), false);
+        // SAFETY: both sides of the operators are arrays of one type.
+        unsafe {
+            self.each_member(asked.datum, |hash| match hash {
+                Some(hash) => memory::push(&mut hashes, hash),
+                None => has_null = true,
+            })?;
+        }
+        Ok(match strategy {
+            Strategy::Contains if has_null => Condition::NONE,
+            Strategy::Contains => Condition::all_of(hashes, MOST_PARTS),
+            _ => Condition::any(hashes.into_iter().map(Condition::Has)),
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! A column of elements: which types it may have, how elements are hashed that it is compared with, and which
+//! operator classes an index may have.
+//!
+//! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the operator of the
+//! default operator class for sorting, or for hashing. An operator class with another operator would miss rows.
+
+use crate::element::{Column, Hasher};
+use crate::error::unsupported;
+use crate::index::page::unhashed;
+use crate::pg::call::Element;
+use crate::pg::call::error::{Error, Result, info};
+use crate::pg::catalog;
+use crate::pg::catalog::operators;
+use crate::pg::storage::relation::Relation;
+use pgrx::pg_sys::{Datum, Oid};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The strategy of equality, the only one over elements.
+const EQUAL: i16 = 1;
+
+/// How an element is hashed.
+pub struct ElementColumn {
+    column: Column,
+    /// How elements of other types are hashed that the column is compared with.
+    others: RefCell<HashMap<u32, Hasher>>,
+}
+
+impl ElementColumn {
+    /// The column of an index.
+    ///
+    /// # Errors
+    /// 0A000 for a type, a collation or an operator class that an index can't have.
+    pub fn of(relation: Relation) -> Result<ElementColumn> {
+        Ok(ElementColumn { column: column(relation)?, others: RefCell::default() })
+    }
+
+    /// How elements of the column are hashed.
+    pub fn hasher(&self) -> &Hasher {
+        self.column.hasher()
+    }
+
+    /// The hash of an element.
+    ///
+    /// # Errors
+    /// XX000 if it has none, which none is.
+    ///
+    /// # Safety
+    /// The value must be of the column's type.
+    #[inline]
+    pub unsafe fn hash(&self, value: Datum) -> Result<u64> {
+        // SAFETY: promised by the caller.
+        unsafe { self.hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)
+    }
+
+    /// How what the column of this index is compared with is hashed: elements of this type, or of the operator class's
+    /// own if it is invalid.
+    ///
+    /// # Errors
+    /// 0A000 for a comparison whose equality the hash does not follow.
+    pub fn hasher_of(&self, index: Relation, asked: Oid) -> Result<Hasher> {
+        let (family, declared, collation) = index.column_class();
+        if asked == Oid::INVALID || asked == declared {
+            return Ok(self.hasher().clone());
+        }
+        if let Some(hasher) = self.others.borrow().get(&asked.to_u32()) {
+            return Ok(hasher.clone());
+        }
+        let other = Column::new(index.handler(), asked, collation)?;
+        if !other.compares_with(&self.column) || !is_usual_equality(family, declared, asked) {
+            return Err(refuse_comparison(declared, asked));
+        }
+        self.others.borrow_mut().insert(asked.to_u32(), other.hasher().clone());
+        Ok(other.hasher().clone())
+    }
+}
+
+/// The column of an index, hashed as its operator class compares it: `char(n)` without trailing blanks where the class
+/// is that of `char(n)`, whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with
+/// the same bytes and keep the index.
+fn column(relation: Relation) -> Result<Column> {
+    let (family, declared, collation) = relation.column_class();
+    let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };
+    let column = Column::new(relation.handler(), compared, collation)?;
+    if !is_usual_equality(family, declared, declared) {
+        return Err(refuse_comparison(declared, declared));
+    }
+    Ok(column)
+}
+
+/// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
+/// index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt. Fails by 0A000.
+pub fn check_type_of_column(relation: Relation) -> Result<()> {
+    if relation.is_being_reindexed() {
+        return Ok(());
+    }
+    let (_, _, collation) = relation.column_class();
+    Column::new(relation.handler(), relation.column_type(), collation).map(drop)
+}
+
+/// Whether a family's operator for comparing these types is the equality of the left one.
+fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
+    let own = operators::family_member(family, left, right, EQUAL);
+    own.is_some() && operators::equality(left, right) == own
+}
+
+/// The refusal of an operator class whose equality is another.
+fn refuse_comparison(left: Oid, right: Oid) -> Error {
+    unsupported(
+        format!(
+            "the operator for types {} and {} of an operator class for access method bloom_filter is not their usual equality",
+            catalog::display_name(left),
+            catalog::display_name(right)
+        ),
+        "Use an operator class whose operator is the = of the default operator class for btree or hash.",
+    )
+}
+
+/// Whether an operator class of elements is one that an index can have; says what is wrong with it.
+pub fn validate(family: Oid, declared: Oid) -> bool {
+    let mut is_valid = true;
+    let mut complain = |message: String| {
+        is_valid = false;
+        info(unsupported(message, "See docs/index.md."));
+    };
+    for operator in &operators::family_operators(family) {
+        let name = operators::display(operator);
+        if operator.strategy != EQUAL || !operator.is_for_search {
+            complain(format!("operator {name} is not of strategy 1 for search"));
+        } else if !is_usual_equality(family, operator.left, operator.right) {
+            complain(format!("operator {name} is not the usual equality of these types"));
+        }
+    }
+    if operators::family_member(family, declared, declared, EQUAL).is_none() {
+        complain(format!("the operator class has no equality of {}", catalog::display_name(declared)));
+    }
+    is_valid
+}

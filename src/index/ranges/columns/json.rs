@@ -1,0 +1,61 @@
+//! A column of JSON documents: the keys of one are the hashes of its values by their paths, and of its own keys.
+
+use super::class::{MOST_PARTS, Strategy};
+use crate::element::jsonb::{self, Scalar, each_scalar};
+use crate::element::numeric;
+use crate::pg::call::Element;
+use crate::pg::value::array;
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::canonical::Sink;
+use pg_bloom_core::conditions::{self, Condition, JsonPath, Leaf};
+use pg_bloom_core::memory;
+use pgrx::pg_sys::Datum;
+
+/// Calls `visit` with the hash of each value of a document, and of each of its keys.
+pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
+    each_leaf(document, visit);
+    jsonb::each_key(document, |key| visit(conditions::key(key)));
+}
+
+/// What a document must have in it for which an operator holds with this value.
+pub fn condition(strategy: Strategy, asked: Element) -> Condition {
+    match strategy {
+        Strategy::HasKey => condition_of_key(asked.datum),
+        Strategy::HasAnyKey | Strategy::HasAllKeys => {
+            // SAFETY: the other side of these operators is an array of texts.
+            let keys = unsafe { array::elements_of(asked.datum) };
+            let keys = memory::collect(keys.into_iter().map(|key| condition_of_key(key.datum)));
+            if strategy == Strategy::HasAnyKey { Condition::any(keys) } else { Condition::all(keys) }
+        }
+        _ => {
+            // SAFETY: the other side of all others is a document.
+            let value = unsafe { Value::detoast(asked.datum) };
+            // What is equal has the same leaves.
+            let mut hashes = Vec::new();
+            each_leaf(&value, &mut |hash| memory::push(&mut hashes, hash));
+            value.free();
+            Condition::all_of(hashes, MOST_PARTS)
+        }
+    }
+}
+
+/// Calls `visit` with the hash of each value of a document.
+fn each_leaf(jsonb: &[u8], visit: &mut impl FnMut(u64)) {
+    each_scalar(jsonb, JsonPath::ROOT, JsonPath::key, |path, scalar| {
+        visit(match scalar {
+            Scalar::Null => path.leaf(Leaf::Null, |_| ()),
+            Scalar::Bool(is_true) => path.leaf(if is_true { Leaf::True } else { Leaf::False }, |_| ()),
+            Scalar::Number(number) => path.leaf(Leaf::Number, |stream| numeric::write(number, stream)),
+            Scalar::String(string) => path.leaf(Leaf::String, |stream| stream.write(string)),
+        });
+    });
+}
+
+/// What a document must have in which there is this key, a text.
+fn condition_of_key(key: Datum) -> Condition {
+    // SAFETY: a text is of variable length.
+    let key = unsafe { Value::detoast(key) };
+    let condition = Condition::Has(conditions::key(&key));
+    key.free();
+    condition
+}

@@ -1,0 +1,149 @@
+//! The column of an index over ranges: the keys of its values, and the conditions that lookups have on them.
+//!
+//! A value of elements has one key, the hash of the element. Other values have many: the hashes of their parts.
+//!
+//! | module | the keys of a value |
+//! |---|---|
+//! | `element` | the element: a lookup has hashes, one of which a row must have |
+//! | `array` | the array as a whole, and its members |
+//! | `text` | the windows of a text |
+//! | `json` | the values of a document by their paths, and its keys |
+//! | `words` | the words of a tsvector |
+//! | `class` | the operator classes over parts, and what their operators are |
+
+mod array;
+pub mod class;
+pub mod element;
+mod json;
+mod text;
+mod words;
+
+use array::ArrayColumn;
+use class::{Class, PARTS};
+use element::ElementColumn;
+use text::TextColumn;
+
+use crate::element::Column;
+use crate::index::session::{self, Kind};
+use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::catalog;
+use crate::pg::method::scan::Key;
+use crate::pg::storage::relation::Relation;
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::index::ranges::Directory;
+use pg_bloom_core::memory;
+use pgrx::pg_sys::{Datum, Oid};
+
+/// An index over ranges in use.
+pub type Index<'r> = session::Index<'r, RangesColumn>;
+
+/// A column of such an index.
+pub enum RangesColumn {
+    Element(ElementColumn),
+    Array(Box<ArrayColumn>),
+    Text(TextColumn),
+    Json,
+    Words,
+}
+
+impl Kind for RangesColumn {
+    type Directory = Directory;
+
+    fn of(relation: Relation) -> Result<RangesColumn> {
+        let support = relation.support_function(PARTS);
+        if support == Oid::INVALID {
+            return Ok(RangesColumn::Element(ElementColumn::of(relation)?));
+        }
+        let (family, _, collation) = relation.column_class();
+        Ok(match Class::checked(family, support)? {
+            Class::Array => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
+            Class::Text => RangesColumn::Text(TextColumn::of(relation)?),
+            Class::Json => {
+                // It refuses what can't be in an index.
+                Column::new(relation.handler(), catalog::base_type(relation.column_type()), collation)?;
+                RangesColumn::Json
+            }
+            Class::Words => RangesColumn::Words,
+        })
+    }
+}
+
+impl RangesColumn {
+    /// The operator class; `None` for that of an element's type.
+    fn class(&self) -> Option<Class> {
+        match self {
+            RangesColumn::Element(_) => None,
+            RangesColumn::Array(_) => Some(Class::Array),
+            RangesColumn::Text(_) => Some(Class::Text),
+            RangesColumn::Json => Some(Class::Json),
+            RangesColumn::Words => Some(Class::Words),
+        }
+    }
+
+    /// Whether the keys of a value in memory are hashed without calling PostgreSQL, which could fail.
+    pub fn is_hashed_in_place(&self) -> bool {
+        match self {
+            RangesColumn::Element(elements) => elements.hasher().is_in_place(),
+            RangesColumn::Array(arrays) => arrays.is_hashed_in_place(),
+            RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Words => true,
+        }
+    }
+
+    /// Calls `visit` with each key of a value, as often as the value has it.
+    ///
+    /// # Errors
+    /// XX000 for an element without a hash, which none is.
+    ///
+    /// # Safety
+    /// The value must be of the column's type.
+    #[inline]
+    pub unsafe fn each_key(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
+        match self {
+            RangesColumn::Element(elements) => {
+                // SAFETY: promised by the caller.
+                visit(unsafe { elements.hash(value)? });
+                Ok(())
+            }
+            // SAFETY: promised by the caller.
+            RangesColumn::Array(arrays) => unsafe { arrays.each_key(value, visit) },
+            // SAFETY: promised by the caller: values of the other columns are of variable length.
+            _ => unsafe { self.each_key_of_bytes(value, visit) },
+        }
+    }
+
+    unsafe fn each_key_of_bytes(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
+        // SAFETY: promised by the caller.
+        let value = unsafe { Value::detoast(value) };
+        match self {
+            RangesColumn::Element(_) | RangesColumn::Array(_) => {}
+            RangesColumn::Text(texts) => texts.each_window(&value, &mut visit),
+            RangesColumn::Json => json::each_key(&value, &mut visit),
+            RangesColumn::Words => words::each_word(&value, visit),
+        }
+        value.free();
+        Ok(())
+    }
+
+    /// What the keys of a row must be that matches a key of a scan.
+    ///
+    /// # Errors
+    /// As [`RangesColumn::each_key`]; XX000 for a strategy that the operator class doesn't have.
+    ///
+    /// # Safety
+    /// The key must be one of a scan of the index.
+    pub unsafe fn condition(&self, key: &Key) -> Result<Condition> {
+        let strategy = self.class().and_then(|class| class.strategy(key.strategy)).ok_or_else(|| {
+            let message = format!("strategy {} is none of the operator class", key.strategy);
+            Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
+        })?;
+        let conditions = key.sought().into_iter().map(|asked| match self {
+            RangesColumn::Element(_) => Ok(Condition::Unknown),
+            RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
+            RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
+            RangesColumn::Json => Ok(json::condition(strategy, asked)),
+            RangesColumn::Words => Ok(words::condition_of(asked)),
+        });
+        Ok(Condition::any(memory::try_collect(conditions)?))
+    }
+}

@@ -1,0 +1,78 @@
+//! A column of texts: the keys of one are the hashes of its windows.
+
+use super::class::Strategy;
+use crate::element::Column;
+use crate::pg::call::Element;
+use crate::pg::call::error::Result;
+use crate::pg::regex;
+use crate::pg::storage::relation::Relation;
+use crate::pg::value::encoding;
+use crate::pg::value::varlena::{PgBuffer, Value};
+use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::conditions::text::{self, Encoding, StandIns, Windows};
+use pgrx::pg_sys::{self, Oid};
+
+/// What decides the windows of texts, and what a pattern means.
+pub struct TextColumn {
+    /// What their bytes are.
+    encoding: Encoding,
+    /// That of the column, under which the operators of the query compare.
+    collation: Oid,
+}
+
+impl TextColumn {
+    /// The column of an index. Its type may have been altered to one with the same bytes, such as citext: it is read as
+    /// text.
+    ///
+    /// # Errors
+    /// 0A000 for a collation that can't be in an index.
+    pub fn of(relation: Relation) -> Result<TextColumn> {
+        let (_, _, collation) = relation.column_class();
+        Column::new(relation.handler(), pg_sys::TEXTOID, collation)?;
+        let encoding = if encoding::is_utf8() { Encoding::Utf8 } else { Encoding::Other };
+        Ok(TextColumn { encoding, collation })
+    }
+
+    /// Adds the windows of a text. Returns how many it has.
+    pub fn add_to(&self, windows: &mut Windows, value: &[u8]) -> usize {
+        windows.add(value, self.encoding)
+    }
+
+    /// Calls `visit` with each key of a text.
+    pub fn each_window(&self, value: &[u8], visit: &mut impl FnMut(u64)) {
+        text::each_window(value, self.encoding, |window| window.hashes().for_each(&mut *visit));
+    }
+
+    /// What the windows of a text must be for which an operator holds with this value.
+    pub fn condition(&self, strategy: Strategy, asked: Element) -> Condition {
+        // SAFETY: the other side of all operators is a text.
+        let value = unsafe { Value::detoast(asked.datum) };
+        let condition = match strategy {
+            Strategy::Like => text::like(&value, self.encoding, false),
+            Strategy::LikeIgnoringCase => text::like(&value, self.encoding, true),
+            Strategy::Regex => self.matching(&value, false),
+            Strategy::RegexIgnoringCase => self.matching(&value, true),
+            _ => text::having(&value, self.encoding),
+        };
+        value.free();
+        condition
+    }
+
+    /// What the windows of a text must be in which a regular expression has a match.
+    fn matching(&self, expression: &Value, ignore_case: bool) -> Condition {
+        let stand_ins = match self.encoding {
+            Encoding::Utf8 => StandIns::new(expression, ignore_case),
+            Encoding::Other => None,
+        };
+        let replaced = stand_ins.as_ref().map(|stand_ins| PgBuffer::copy_of(&stand_ins.pattern).into_datum());
+        let pointer = replaced.map_or(expression.pointer(), |datum| datum.cast_mut_ptr());
+        // SAFETY: either is a text in the memory of the call.
+        let Some(mut automaton) = (unsafe { regex::automaton(pointer, ignore_case, self.collation) }) else {
+            return Condition::Unknown;
+        };
+        if let Some(stand_ins) = &stand_ins {
+            automaton.colors.iter_mut().flatten().flatten().for_each(|c| *c = stand_ins.original(*c));
+        }
+        automaton.condition(self.encoding)
+    }
+}

@@ -1,0 +1,188 @@
+//! What a lookup of parts costs.
+//!
+//! Where the planner knows what is asked, a sample of tiles is asked how many ranges may match: no statistics of
+//! PostgreSQL knows that. Otherwise a typical lookup is assumed, which finds a handful of rows: PostgreSQL then expects
+//! a fixed share of the table, which would be rows in all ranges. A lookup that the index can't answer reads the whole
+//! table, and costs more than a sequential scan. As for elements, reading and comparing what does not match
+//! is a part of the index's cost. Of a condition with many alternatives it is what hashing the rows of ranges costs.
+
+use super::rows::{HANDFUL, OPERATORS_PER_PAGE, cost_of_rows};
+use crate::index::kind::Cost;
+use crate::index::ranges::columns::Index;
+use crate::index::ranges::scan::by_condition::{FEW, condition as condition_of};
+use crate::pg::method::planning::Planned;
+use crate::settings;
+use pg_bloom_core::conditions::{Alternatives, Condition};
+use pg_bloom_core::index::ranges::Level;
+
+/// Tiles that are asked.
+const SAMPLE: u32 = 8;
+/// Comparisons of a row with one of many values that hashing its parts is worth.
+const COMPARISONS_PER_ROW: f64 = 4.0;
+/// The share of ranges that a typical lookup in text reads unnecessarily.
+const TYPICAL: f64 = 0.1;
+/// Hashes that a typical lookup asks a tile for which none of its ranges may have all of.
+const TYPICAL_HASHES: f64 = 4.0;
+
+/// What a lookup is expected to read.
+struct Expected {
+    /// Ranges of the table.
+    ranges: f64,
+    /// Pages of the index.
+    pages: f64,
+}
+
+/// What a scan costs.
+pub fn estimate(planned: &Planned) -> Cost {
+    let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
+    let opened = planned.index();
+    let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
+    // SAFETY: the keys are those of a scan of this index.
+    let condition = index.as_ref().and_then(|index| unsafe { condition_of(index, &planned.known_keys()?) }.ok());
+    let startup = planned.keys_cost();
+    if condition.as_ref().is_some_and(Condition::is_unknown) {
+        let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();
+        return Cost { startup, total, selectivity: 1.0 };
+    }
+    let matches = planned.selectivity * rows;
+    let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches) }.max(1.0);
+    let hashing = cost_of_hashing(planned, index.as_ref(), condition.as_ref());
+    let most = index.as_ref().zip(condition.as_ref()).filter(|_| hashing.is_some());
+    let most = most.and_then(|(index, condition)| most_matches(index, condition, pages)).unwrap_or(matches);
+    let matches = matches.min(most.max(1.0));
+    let (mean_pages, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
+    // A range that is a part of a page is on one page.
+    let pages_read = (ranges * mean_pages.max(1.0)).clamp(1.0, pages);
+    let rows_read = (ranges * mean_pages).clamp(mean_pages.min(1.0), pages) * rows / pages;
+    let fetched = planned.index_pages_read(lookups, planned.loops);
+    let rows_read = rows_read.max(matches.min(rows));
+    // PostgreSQL compares indexes for one condition by their own costs. What an exact one would not read is a part of
+    // these: pages without a match, at the price that PostgreSQL has for a page of so many, and their rows. Where the
+    // index looks at rows itself, it hashes all of them, and PostgreSQL compares those that match.
+    let (given, pages_given) = (matches.min(rows_read), matches.min(pages_read));
+    let (random, next) = planned.table_page_costs();
+    let rows_cost = hashing.map_or((rows_read - given) * planned.row_cost(), |hashing| rows_read * hashing);
+    let a_page = random - (random - next) * (pages_read / pages).sqrt();
+    let total = fetched.min(planned.index_pages) * planned.random_page_cost()
+        + lookups * OPERATORS_PER_PAGE * planned.operator_cost()
+        + planned.table_pages_read(pages_read - pages_given) * a_page
+        + rows_cost;
+    let total = if mean_pages < 1.0 {
+        let texts = Texts { of_page: 1.0 / mean_pages, read: ranges };
+        texts.in_coin_of_scans(total, planned)
+    } else {
+        total
+    };
+    cost_of_rows(planned, startup, startup + total, given, pages_given)
+}
+
+/// Texts out of line, in pages. PostgreSQL charges nothing for reading them, so by its estimate a sequential scan of
+/// documents costs a small part of what it does.
+struct Texts {
+    /// Those that a page of the table stands for: each range has about one.
+    of_page: f64,
+    /// Those that are read.
+    read: f64,
+}
+
+impl Texts {
+    /// The cost of a scan that reads these, in the coin in which a sequential scan costs what PostgreSQL takes it for.
+    fn in_coin_of_scans(&self, cost: f64, planned: &Planned) -> f64 {
+        let (random, next) = planned.table_page_costs();
+        let scan = planned.table_pages * next + planned.table_rows * planned.row_cost();
+        let texts = planned.table_pages * self.of_page * next;
+        (cost + self.read * random) * scan / (scan + texts)
+    }
+}
+
+/// What it costs to hash the parts of a row, if a scan does so. An operator that takes all of the values at once, such
+/// as `&&`, is one to PostgreSQL, however many there are: so the cost is a share of what that takes a comparison for.
+fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&Condition>) -> Option<f64> {
+    let alternatives = condition.map_or(planned.searches as usize, Alternatives::count);
+    let is_hashed = alternatives > FEW
+        && planned.is_on_column()
+        && settings::heap_filter()
+        && index.is_none_or(|index| index.kind().is_hashed_in_place() && !is_split(index));
+    is_hashed.then(|| planned.comparison_cost() * (COMPARISONS_PER_ROW / alternatives as f64).min(1.0))
+}
+
+/// Whether the texts of an index are out of line, which a scan doesn't hash.
+fn is_split(index: &Index) -> bool {
+    index.known_directory().options.split.is_some()
+}
+
+/// How many rows match one of many alternatives at most, by a sample of them and of tiles. PostgreSQL takes a value
+/// that it doesn't know for one that many rows have. Here it is a handful for each time that a value would be in a
+/// range, if rows had it at random: once where few ranges have it, and without limit where all have it.
+fn most_matches(index: &Index, condition: &Condition, pages: f64) -> Option<f64> {
+    const ASKED: usize = 32;
+    let directory = index.directory().ok()?;
+    let ranges = (pages / directory.options.mean_pages()).ceil();
+    let alternatives = Alternatives::of(condition.clone()).each;
+    let stride = alternatives.len().div_ceil(ASKED).max(1);
+    let mut times = 0.0;
+    for alternative in alternatives.iter().step_by(stride) {
+        let having = directory.ranges_expected(&mut index.pages(), alternative, SAMPLE).ok()?;
+        times -= (1.0 - having / ranges).max(0.0).ln();
+    }
+    Some(HANDFUL * times * ranges * stride as f64)
+}
+
+/// Pages that a range has, or a part of one, and what a lookup reads. A damaged index must not keep the table's queries
+/// from being planned: the scan says what is wrong.
+fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, matches: f64) -> (f64, Expected) {
+    let directory = index.and_then(|index| index.directory().ok());
+    let Some((index, directory)) = index.zip(directory) else {
+        return (8.0, Expected { ranges: pages / 8.0 * TYPICAL + matches, pages: TYPICAL_HASHES });
+    };
+    let mean_pages = directory.options.mean_pages();
+    let all = (pages / mean_pages).ceil();
+    let tiles = f64::from(directory.always_probed());
+    let sampled = condition.and_then(|condition| {
+        let ranges = directory.ranges_expected(&mut index.pages(), &condition, SAMPLE).ok()?;
+        Some((Probes::of(&condition), ranges))
+    });
+    let (probes, ranges) = match sampled {
+        Some((probes, ranges)) if directory.tiles(Level::Zero) <= SAMPLE => (probes, ranges),
+        // There is at least what is looked for.
+        Some((probes, ranges)) => (probes, ranges.max(1.0)),
+        None => {
+            let in_vain = if directory.options.is_flat { TYPICAL } else { directory.options.promised(0) };
+            (Probes { in_vain: TYPICAL_HASHES, more: 0.0 }, matches + all * in_vain)
+        }
+    };
+    (mean_pages, Expected { ranges: ranges.min(all), pages: tiles * probes.in_vain + ranges * probes.more })
+}
+
+/// Pages of a tile that are probed for a condition.
+#[derive(Clone, Copy, Default)]
+struct Probes {
+    /// Those of a tile that has no range for which it may hold. Where all of many hashes must be there, it isn't
+    /// probed for more than some of them: nothing is left by then.
+    in_vain: f64,
+    /// Those that a range for which it may hold adds: all of the hashes are probed for it.
+    more: f64,
+}
+
+impl Probes {
+    fn of(condition: &Condition) -> Probes {
+        let each = |conditions: &[Condition]| {
+            let add =
+                |sum: Probes, own: Probes| Probes { in_vain: sum.in_vain + own.in_vain, more: sum.more + own.more };
+            conditions.iter().map(Probes::of).fold(Probes::default(), add)
+        };
+        match condition {
+            Condition::Unknown => Probes::default(),
+            Condition::Has(_) => Probes { in_vain: 1.0, more: 0.0 },
+            Condition::All(conditions) => {
+                let Probes { in_vain, more } = each(conditions);
+                let some = in_vain.min(TYPICAL_HASHES);
+                Probes { in_vain: some, more: more + in_vain - some }
+            }
+            Condition::Any(conditions) => {
+                let Probes { in_vain, more } = each(conditions);
+                Probes { in_vain, more: more / conditions.len().max(1) as f64 }
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The keys of many rows, in memory that depends on how many of them are distinct.
+
+use super::columns::RangesColumn;
+use crate::pg::call::error::Result;
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::conditions::text::Windows;
+use pg_bloom_core::memory;
+use pgrx::pg_sys::Datum;
+
+/// Hashes that are gathered before those are looked for that are there several times.
+const FEW: usize = 1 << 16;
+
+/// Keys of rows.
+pub struct GatheredKeys<'c> {
+    column: &'c RangesColumn,
+    /// Those of texts.
+    windows: Windows,
+    /// Those of others.
+    hashes: Vec<u64>,
+    /// How many hashes were left when those were removed that were there several times.
+    distinct: usize,
+}
+
+impl<'c> GatheredKeys<'c> {
+    /// None yet.
+    pub fn new(column: &'c RangesColumn) -> GatheredKeys<'c> {
+        GatheredKeys { column, windows: Windows::default(), hashes: Vec::new(), distinct: 0 }
+    }
+
+    /// Adds those of a row. Returns how many it has.
+    ///
+    /// # Errors
+    /// Those of hashing.
+    ///
+    /// # Safety
+    /// The value must be of the type of the index's column.
+    pub unsafe fn add(&mut self, value: Datum) -> Result<usize> {
+        if let RangesColumn::Text(texts) = self.column {
+            // SAFETY: a text is of variable length.
+            let text = unsafe { Value::detoast(value) };
+            let count = texts.add_to(&mut self.windows, &text);
+            text.free();
+            return Ok(count);
+        }
+        let hashes = &mut self.hashes;
+        let before = hashes.len();
+        // SAFETY: promised by the caller.
+        unsafe { self.column.each_key(value, |hash| memory::push(hashes, hash))? };
+        let count = hashes.len() - before;
+        if hashes.len() > FEW.max(2 * self.distinct) {
+            self.keep_distinct();
+        }
+        Ok(count)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty() && self.windows.is_empty()
+    }
+
+    /// Their hashes; those of elements may repeat. After them there are none.
+    pub fn take(&mut self) -> Vec<u64> {
+        match self.column {
+            RangesColumn::Text(_) => return self.windows.take(),
+            RangesColumn::Element(_) => {}
+            _ => self.keep_distinct(),
+        }
+        self.distinct = 0;
+        std::mem::take(&mut self.hashes)
+    }
+
+    fn keep_distinct(&mut self) {
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+        self.distinct = self.hashes.len();
+    }
+}

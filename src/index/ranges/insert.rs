@@ -1,0 +1,165 @@
+//! INSERT, and UPDATE to another page: the bits of the new row's keys. Of parts these are many.
+//!
+//! Most of them are in the rows beside it, and most of those are remembered. The bits of the others are set under
+//! exclusive locks, with a record for up to four pages, which are locked in the order of their numbers; more bytes of
+//! one page than a record takes have several records. Looking under a share lock first gained nothing: two sessions
+//! added 0.96 times as many rows of the same keys, and 0.89 times as many of different ones.
+
+use super::columns::{Index, RangesColumn};
+use super::gather::GatheredKeys;
+use super::recent_keys::{RECENT, RecentKey};
+use crate::index::new_index::meta_page;
+use crate::index::page::{BelowMeta, check_written, damaged, prepare};
+use crate::pg::call::error::Result;
+use crate::pg::call::interrupt;
+use crate::pg::storage::buffer::Exclusive;
+use crate::pg::storage::relation::Relation;
+use crate::pg::storage::wal::{self, Change, Edit};
+use pg_bloom_core::index::page::{Pages, RowId};
+use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, SPECIAL_BYTES, changes};
+use pg_bloom_core::memory;
+use pgrx::pg_sys::Datum;
+use std::rc::Rc;
+
+/// Hashes whose places are computed at once.
+const AT_ONCE: usize = 4096;
+
+/// Adds the keys of a row with this value.
+///
+/// # Errors
+/// XX002 for damage; 54000 if there are no numbers left for pages or ranges.
+///
+/// # Safety
+/// The value must be of the type of the index's column.
+pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
+    let index = Index::of(relation)?;
+    if let RangesColumn::Element(elements) = index.kind() {
+        // SAFETY: promised by the caller.
+        return add(&index, row, &[unsafe { elements.hash(value)? }]);
+    }
+    let mut keys = GatheredKeys::new(index.kind());
+    // SAFETY: promised by the caller.
+    unsafe { keys.add(value)? };
+    add(&index, row, &keys.take())
+}
+
+/// Adds the keys of a row.
+///
+/// # Errors
+/// As [`insert`].
+fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
+    let mut directory = index.known_directory();
+    let range = directory.options.range_of(row);
+    let key = |hash| RecentKey { index: index.number(), range, hash };
+    let new =
+        RECENT.with_borrow(|recent| memory::collect(hashes.iter().copied().filter(|&hash| !recent.has(&key(hash)))));
+    for hashes in new.chunks(AT_ONCE) {
+        let mut marks = memory::list(hashes.len() * Places::MOST);
+        for &hash in hashes {
+            let places = places(index, &mut directory, range, hash)?;
+            places.marks().for_each(|&mark| memory::push(&mut marks, mark));
+        }
+        set(index, &directory, &marks)?;
+        RECENT.with_borrow_mut(|recent| hashes.iter().for_each(|&hash| recent.add(key(hash))));
+    }
+    Ok(())
+}
+
+/// Where an element of a range belongs. Adds tiles if the range has none, which needs a newer directory. Those may be
+/// many, one after the other, so that the user can cancel it: what was added until then is as good as more.
+fn places(index: &Index, directory: &mut Rc<Directory>, range: u32, hash: u64) -> Result<Places> {
+    loop {
+        match directory.places(range, hash) {
+            Some(places) => return Ok(places),
+            None => {
+                interrupt::check_for_interrupts();
+                *directory = grow(index, range, hash)?;
+            }
+        }
+    }
+}
+
+/// A page that is locked, and what is to change in it.
+type Changed<'r> = (Exclusive<'r>, Vec<(u16, u8)>);
+
+/// Sets the bits of these marks that are not set yet.
+fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
+    let (relation, pages) = (index.relation, index.pages());
+    let mut in_order = memory::collect(marks.iter());
+    in_order.sort_unstable_by_key(|mark| mark.page());
+    if let Some(last) = in_order.last() {
+        // Before any page is locked.
+        pages.extend_to(last.page(), &directory.chain)?;
+    }
+    let mut changed: Vec<Changed> = memory::list(wal::MAX_PAGES);
+    for of_page in in_order.chunk_by(|a, b| a.page() == b.page()) {
+        interrupt::check_for_interrupts();
+        let at = of_page[0].page();
+        let mut page = pages.existing(at, &directory.chain)?.exclusive();
+        prepare(relation, of_page[0].special(), at, &mut page)?;
+        let changes = changes(of_page, &page).map_err(|damage| damaged(relation, &damage))?;
+        if !changes.is_empty() {
+            changed.push((page, changes));
+        }
+        if changed.len() == wal::MAX_PAGES {
+            write(relation, &mut changed);
+            changed.clear();
+        }
+    }
+    write(relation, &mut changed);
+    Ok(())
+}
+
+/// Writes changes of at most four pages, with one record if that has room for them.
+fn write(relation: Relation, changed: &mut [Changed]) {
+    if changed.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
+        let edits = changed.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
+        let mut edits = memory::collect(edits);
+        if !edits.is_empty() {
+            wal::change(relation, &mut edits);
+        }
+        return;
+    }
+    for (page, changes) in changed {
+        for changes in changes.chunks(wal::MAX_PIECES) {
+            wal::change(relation, &mut [Edit::new(page, Change::Bytes(changes))]);
+        }
+    }
+}
+
+/// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime. Nothing is written
+/// unless the pages of the new tiles have no contents, and those that an element of the range belongs to are sound.
+#[cold]
+fn grow(index: &Index, range: u32, hash: u64) -> Result<Rc<Directory>> {
+    let relation = index.relation;
+    let mut meta = index.meta()?.exclusive();
+    let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
+    if directory.tile_of(Level::Zero, range).is_some() {
+        return Ok(directory);
+    }
+    let mut pages = BelowMeta { meta: &meta, pages: index.pages() };
+    let growth = directory.grow(&mut pages, range).map_err(|failure| failure.of(relation))?;
+    pages.pages.check_new(&directory.chain, &growth.directory.chain)?;
+    for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
+        let (at, special) = (mark.page(), mark.special());
+        let checked = pages.with(at, |page| page.map_or(Ok(true), |page| check_written(relation, special, at, page)));
+        checked.map_err(|failure| failure.of(relation))??;
+    }
+    if let Some((number, _)) = growth.closed.as_ref().filter(|(number, _)| !index.pages().has(*number)) {
+        // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked for that.
+        drop(meta);
+        index.pages().extend_to(*number, &growth.directory.chain)?;
+        return Ok(directory);
+    }
+    let bytes = meta_page(|page| growth.directory.write_meta(page));
+    let change = Change::Page(&bytes, SPECIAL_BYTES);
+    match &growth.closed {
+        Some((number, closed)) => {
+            let mut page = index.pages().existing(*number, &growth.directory.chain)?.exclusive();
+            let closed = Edit::new(&mut page, Change::Page(closed, SPECIAL_BYTES));
+            wal::change(relation, &mut [Edit::new(&mut meta, change), closed]);
+        }
+        None => wal::change(relation, &mut [Edit::new(&mut meta, change)]),
+    }
+    Ok(index.remember(growth.directory))
+}

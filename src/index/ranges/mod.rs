@@ -1,0 +1,61 @@
+//! The index over ranges of a table's pages: a Bloom filter for the keys of each range's rows.
+//!
+//! A row has one key, the hash of its element, or many: those of the parts of its value. A lookup of elements has
+//! hashes, one of which a row must have; a lookup of parts is a condition on them. What differs between the two is in
+//! `columns`, and in a file each of `scan` and `cost`.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `columns` | the indexed column: the keys of a value, the condition of a lookup, operator classes |
+//! | `build`, `gather` | CREATE INDEX, REINDEX; unlogged indexes after a crash; the keys of a range |
+//! | `sample` | how much text the pages of a table stand for |
+//! | `built_rows` | rows that CREATE INDEX CONCURRENTLY need not give again |
+//! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
+//! | `recent_keys` | keys that INSERT need not add again |
+//! | `scan` | lookups: a bitmap of rows in the ranges that may match |
+//! | `pages` | the pages of ranges, for scans that read their rows |
+//! | `vacuum` | VACUUM, which finds nothing to remove |
+//! | `cost` | what the planner expects of a scan |
+//! | `inspect`, `check` | `bloom_index_info`, `bloom_index_check` |
+
+mod build;
+mod built_rows;
+mod check;
+mod columns;
+mod cost;
+mod gather;
+mod insert;
+mod inspect;
+mod pages;
+mod recent_keys;
+mod sample;
+mod scan;
+mod vacuum;
+
+pub use columns::class::{MOST_STRATEGIES, PARTS};
+pub use scan::by_hash::may_have;
+
+use crate::index::kind::IndexKind;
+use crate::pg::catalog::operators;
+use pgrx::pg_sys::Oid;
+
+/// The index over ranges.
+pub static RANGES: IndexKind = IndexKind {
+    validate,
+    build: build::build,
+    build_empty: build::build_empty,
+    insert: insert::insert,
+    bitmap: scan::bitmap,
+    bulk_delete: vacuum::bulk_delete,
+    cleanup: vacuum::cleanup,
+    estimate: cost::estimate,
+    check: check::check,
+    info: inspect::info,
+};
+
+fn validate(family: Oid, declared: Oid) -> bool {
+    match operators::family_function(family, declared, PARTS) {
+        Some(support) => columns::class::validate(family, support),
+        None => columns::element::validate(family, declared),
+    }
+}

@@ -1,0 +1,35 @@
+//! Bitmap scans: the rows of ranges that may match, clamped to the pages that the table has.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `by_hash` | lookups of elements: ranges that may have one of some hashes |
+//! | `hash_filter` | which rows of such a range are worth a look |
+//! | `by_condition` | lookups of parts: ranges in which a condition may hold |
+//! | `row_filter` | which rows of such a range are worth a look, where a lookup has many alternatives |
+
+pub mod by_condition;
+pub mod by_hash;
+pub mod hash_filter;
+mod row_filter;
+
+use super::columns::{Index, RangesColumn};
+use crate::pg::call::error::Result;
+use crate::pg::method::scan::{Key, RowBatch};
+use crate::pg::storage::relation::Relation;
+
+/// Adds the rows that may match all of these keys.
+///
+/// # Errors
+/// XX002 for damage; 0A000 for a comparison that the index can't answer.
+///
+/// # Safety
+/// The keys must be those of a scan of the index.
+pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+    let index = Index::of(relation)?;
+    match index.kind() {
+        // SAFETY: promised by the caller.
+        RangesColumn::Element(elements) => unsafe { by_hash::add_rows(&index, elements, keys, rows) },
+        // SAFETY: promised by the caller.
+        _ => unsafe { by_condition::add_rows(&index, keys, rows) },
+    }
+}
