@@ -120,6 +120,7 @@ bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=100
 	$(if $(filter server,$(or $(ONLY),server)),scripts/setup hll)
 	$(if $(filter index,$(or $(ONLY),index)),scripts/setup locale)
 	$(if $(filter sets,$(or $(ONLY),sets)),scripts/setup redisbloom)
+	$(if $(filter text,$(ONLY)),scripts/setup texts)
 	$(MAKE) all
 	scripts/bench
 
