@@ -16,6 +16,7 @@ mod page;
 mod redis_bloom;
 mod server;
 mod sets;
+mod texts;
 
 use pg_bloom_benches::{machine, median};
 use std::fmt::Write;
@@ -92,7 +93,7 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::new(rows);
         let version = server.database.version();
@@ -142,6 +143,9 @@ const PARTS: [Part; 10] = [
         let version = bench.database.version();
         let (lines, measured) = bench.measure();
         (format!("{rows} log lines, PostgreSQL {version}, {}. {lines}\n", machine::describe()), measured)
+    }),
+    ("text", "The index over texts of several scripts", |_| {
+        (format!("{}.\n\n{}", machine::describe(), texts::by_kind()), Vec::new())
     }),
     ("parts", "The index over what is in values by rows", |rows| {
         let machine = machine::describe();

@@ -41,6 +41,13 @@ impl Random {
         &all[self.below(all.len())]
     }
 
+    /// Puts these in any order.
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
+        for i in (1..all.len()).rev() {
+            all.swap(i, self.below(i + 1));
+        }
+    }
+
     /// One of these, the first ones more often than the last; far more often if the skew is 2.
     fn mostly_first<'a, T>(&mut self, all: &'a [T], skew: usize) -> &'a T {
         let end = (0..skew).fold(all.len(), |end, _| self.below(end) + 1);

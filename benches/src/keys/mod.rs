@@ -16,7 +16,7 @@
 mod builds;
 pub mod growth;
 mod inserts;
-mod lines;
+pub mod lines;
 mod patterns;
 mod rare;
 
