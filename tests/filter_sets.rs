@@ -191,6 +191,23 @@ fn random_histories_agree_with_a_set() {
     assert!(oracle.now.len() > 500);
 }
 
+/// In an array, elements with equal bits are as in calls one by one: the first is new, and the others are there. So who
+/// removes only what was new to him removes nobody else's.
+#[test]
+fn of_elements_that_the_set_cannot_tell_apart_one_is_new() {
+    let mut client = server().database("apart");
+    run(&mut client, "SELECT bloom_set_create('s', 'integer', 1000, 0.1)");
+    let all: Vec<i32> = (0..3000).collect();
+    let new = add_all(&mut client, "s", &all);
+    let elements: f64 = value(&mut client, "SELECT elements FROM bloom_set_info('s')");
+    assert!(new.len() < all.len() && new.len() as f64 == elements, "{} of {elements}", new.len());
+    let (gone, kept) = new.split_at(new.len() / 2);
+    let row = client.query_one("SELECT bloom_set_remove_all('s', $1::integer[])", &[&gone]).expect("they are removed");
+    assert_eq!(row.get::<_, Vec<i32>>(0), gone);
+    let absent = client.query_one("SELECT bloom_set_absent('s', $1::integer[])", &[&kept]).expect("a set can be asked");
+    assert!(absent.get::<_, Vec<i32>>(0).is_empty());
+}
+
 /// At its capacity a set has its rate, as measured with elements that are not in it, and says so.
 #[test]
 fn the_rate_is_as_promised() {

@@ -46,16 +46,12 @@ pub enum Verb {
 struct Work {
     leaf: u64,
     item: Item,
-    /// Whether it was there when the call first looked. It stays so, whatever happens before its leaf is locked.
-    was_there: bool,
 }
 
 /// A call.
 struct Change<'a> {
     set: &'a Set,
     verb: Verb,
-    /// By places.
-    was_there: Vec<bool>,
     /// The leaf that was gone last, and how often in turn.
     gone: (u64, u32),
     /// How many elements were new so far.
@@ -71,9 +67,7 @@ type Places = Vec<usize>;
 /// # Errors
 /// Those of the statements; 22023 for an overfull set if `pg_bloom.overfill` is `error`.
 pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
-    let places = items.iter().map(|item| item.place + 1).max().unwrap_or(0);
-    let was_there = memory::collect((0..places).map(|_| false));
-    let mut change = Change { set, verb, was_there, gone: (0, 0), added: 0 };
+    let mut change = Change { set, verb, gone: (0, 0), added: 0 };
     connected(|| {
         let mut work = change.read(items)?;
         while !work.is_empty() {
@@ -110,26 +104,22 @@ fn first_part(work: &[Work]) -> (usize, usize) {
 }
 
 impl Change<'_> {
-    /// The items whose leaves must be locked, in the order of their hashes.
-    fn read(&mut self, items: &[Item]) -> Result<Vec<Work>> {
+    /// The items whose leaves must be locked, in the order of their hashes. One that is there needs no change, and so
+    /// stays there for this call, unless it is to be renewed.
+    fn read(&self, items: &[Item]) -> Result<Vec<Work>> {
         let (set, verb, renews) = (self.set, self.verb, self.set.parameters().renews);
         let (form, now) = (set.known.form, set.now());
-        let was_there = &mut self.was_there;
         let mut work = Vec::new();
         let note = |row: &Row, items: &[Item]| {
             for (i, &item) in items.iter().enumerate() {
                 check_often(i);
                 let slice = row.slice_of(form.prefix(item.hash)).filter(|&slice| form.remembers(slice, now));
-                let is_wanted = match (verb, slice) {
-                    (Verb::Remove, _) => slice.is_some(),
-                    (Verb::Add, None) => renews || !was_there[item.place],
-                    (Verb::Add, Some(slice)) => {
-                        was_there[item.place] = true;
-                        renews && slice < now
-                    }
+                let is_wanted = match verb {
+                    Verb::Add => slice.is_none_or(|slice| renews && slice < now),
+                    Verb::Remove => slice.is_some(),
                 };
                 if is_wanted {
-                    memory::push(&mut work, Work { leaf: row.bucket, item, was_there: was_there[item.place] });
+                    memory::push(&mut work, Work { leaf: row.bucket, item });
                 }
             }
             Ok(())
@@ -161,7 +151,7 @@ impl Change<'_> {
 
     /// Locks what has replaced the leaves of work that are gone, as far as that is free: waiting for it, after leaves
     /// that come later in the order, would not be safe. So nearly always a split makes nobody start over.
-    fn follow(&mut self, work: &mut Vec<Work>, rows: &mut Vec<Row>) -> Result<()> {
+    fn follow(&self, work: &mut Vec<Work>, rows: &mut Vec<Row>) -> Result<()> {
         let gone: Vec<Item> = memory::collect(without_row(work, rows).map(|work| work.item));
         if gone.is_empty() {
             return Ok(());
@@ -215,23 +205,23 @@ impl Change<'_> {
     fn apply(&self, row: &mut Row, work: &[Work], now: i64, places: &mut Places) -> bool {
         let (form, renews) = (self.set.known.form, self.set.parameters().renews);
         let mut hashes: Vec<u64> = memory::list(work.len());
-        for (i, work) in work.iter().enumerate() {
+        // Of elements with the same first bits the first is new, or removed: then the others are there, or gone.
+        let are_same = |a: &Work, b: &Work| form.prefix(a.item.hash) == form.prefix(b.item.hash);
+        for (i, same) in work.chunk_by(are_same).enumerate() {
             check_often(i);
-            let hash = form.prefix(work.item.hash);
+            let hash = form.prefix(same[0].item.hash);
             let slice = row.slice_of(hash);
             let is_affected = match self.verb {
-                Verb::Add => slice.is_none() && !work.was_there,
+                Verb::Add => slice.is_none(),
                 Verb::Remove => slice.is_some(),
             };
             if is_affected {
-                memory::push(places, work.item.place);
+                same.iter().map(|work| work.item.place).min().into_iter().for_each(|place| memory::push(places, place));
             }
-            if is_affected || self.verb == Verb::Add && renews && slice.is_none_or(|slice| slice < now) {
+            if is_affected || self.verb == Verb::Add && slice.is_some_and(|slice| renews && slice < now) {
                 memory::push(&mut hashes, hash);
             }
         }
-        // Two elements may have the same first bits.
-        hashes.dedup();
         match self.verb {
             Verb::Add => row.put(&hashes, now),
             Verb::Remove => row.remove(&hashes),

@@ -140,3 +140,24 @@ fn elements_do_not_vanish_with_others() {
         pass(&mut client, 1);
     }
 }
+
+/// A call waits to renew an element, and another session removes it meanwhile: then it is new to the one that waited.
+#[test]
+fn what_was_removed_before_it_could_be_renewed_is_new() {
+    let mut client = server().database("removed_meanwhile");
+    run(&mut client, &format!("SELECT bloom_set_create('s', 'integer', {MADE_FOR}, true)"));
+    assert_eq!(add_all(&mut client, "s", &[5]), [5]);
+    pass(&mut client, 1);
+    let (mut second, mut observer) = (named("removed_meanwhile", "second"), named("removed_meanwhile", "observer"));
+    let mut removing = client.transaction().expect("a transaction");
+    let removed: bool = removing.query_one("SELECT bloom_set_remove('s', 5)", &[]).expect("it is removed").get(0);
+    assert!(removed);
+    let added = thread::scope(|scope| {
+        let waiting = scope.spawn(move || add_all(&mut second, "s", &[5]));
+        wait_for_waiter(&mut observer, "second");
+        removing.commit().expect("it ends");
+        waiting.join().expect("the second session adds")
+    });
+    assert_eq!(added, [5]);
+    assert_eq!(present(&mut client, &[5]), BTreeSet::from([5]));
+}
