@@ -28,7 +28,6 @@ impl Arguments {
         Arguments { capacity: None, fpr: call.f64(first), layout: call.word(first + 1) }
     }
 
-    /// Whether a call has these arguments.
     pub fn are_those_of(&self, call: &Call, first: usize) -> bool {
         self.capacity == call.i64(first)
             && self.fpr.map(f64::to_bits) == call.f64(first + 1).map(f64::to_bits)
@@ -52,8 +51,6 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
     function(call)
 }
 
-/// The layout with this name.
-///
 /// # Errors
 /// 22023 for any other name.
 pub fn layout(name: &str) -> Result<Layout> {
@@ -94,7 +91,6 @@ pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
     Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
 }
 
-/// The filter without elements and without a size: what aggregates give for no rows.
 pub fn empty_counting() -> Result<Datum> {
     Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::default_fpr())?).into_datum())
 }

@@ -16,9 +16,7 @@ pub trait FilterType: 'static {
     const NAME: &'static CStr;
     /// The function that asks it, for messages.
     const CONTAINS: &'static str;
-    /// A whole value.
     type Whole<'a>: Copy;
-    /// The start of a value.
     type Start<'a>: Copy;
 
     /// Checks that bytes from outside are a value.
@@ -42,10 +40,8 @@ pub trait FilterType: 'static {
     /// A value without a lifetime, for as long as it is borrowed: so that no copy of it can outlive it.
     fn shorter<'a>(whole: &'a Self::Whole<'static>) -> &'a Self::Whole<'a>;
 
-    /// What a whole value is.
     fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
 
-    /// What a value is by its start.
     fn start_header<'v>(start: &'v Self::Start<'_>) -> &'v Header<'v>;
 
     /// Whether the element with this hash may be in a whole value.
@@ -71,7 +67,6 @@ pub trait FilterType: 'static {
     fn most_of(whole: &Self::Whole<'_>, distinct: f64) -> f64;
 }
 
-/// Values of type `bloom`.
 pub enum Bloom {}
 
 impl FilterType for Bloom {
@@ -133,7 +128,6 @@ impl FilterType for Bloom {
     }
 }
 
-/// Values of type `counting_bloom`.
 pub enum CountingBloom {}
 
 impl FilterType for CountingBloom {

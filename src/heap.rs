@@ -72,7 +72,6 @@ struct Place {
 
 /// What a row has in the column.
 pub enum Found {
-    /// NULL.
     Null,
     /// A value, which may be compressed or out of line.
     Value(Element),
@@ -116,7 +115,6 @@ impl<'r> RowColumn<'r> {
         TablePage::read(self.table, page)
     }
 
-    /// What a row has.
     fn of(&self, row: &Row<'_>) -> Found {
         if row.columns <= self.before.len() {
             return if self.has_default_for_older { Found::Unknown } else { Found::Null };
@@ -135,7 +133,6 @@ impl<'r> RowColumn<'r> {
         self.read(&row.data[start..end])
     }
 
-    /// The value that these bytes are.
     fn read(&self, bytes: &[u8]) -> Found {
         let datum = match *bytes {
             _ if !self.by_value => pg_sys::Datum::from(bytes.as_ptr()),
@@ -187,7 +184,6 @@ fn length_of_value(bytes: &[u8]) -> Option<usize> {
 
 /// A row, except for its header.
 struct Row<'p> {
-    /// How many columns it has.
     columns: usize,
     /// A bit for each column that is not NULL; empty if there is no NULL.
     present: &'p [u8],
@@ -208,7 +204,6 @@ pub struct HeapPage<'p> {
 }
 
 impl<'p> HeapPage<'p> {
-    /// The page in this buffer.
     pub fn lock(page: &'p TablePage<'_>) -> HeapPage<'p> {
         HeapPage { page: page.shared(), roots: OnceCell::new() }
     }
@@ -227,7 +222,6 @@ impl<'p> HeapPage<'p> {
         unsafe { self.start().add(at).cast::<T>().read_volatile() }
     }
 
-    /// How many lines there are.
     fn lines(&self) -> usize {
         let end = usize::from(self.field::<u16>(LOWER)).min(PAGE_BYTES);
         end.saturating_sub(PAGE_HEADER) / LINE
@@ -242,7 +236,7 @@ impl<'p> HeapPage<'p> {
         }
     }
 
-    /// Lets the processor fetch the start of a line's row from memory, if there is such a line.
+    /// Prefetches the start of a line's row, if there is such a line.
     #[inline(always)]
     fn approach(&self, line: usize) {
         let at = PAGE_HEADER + line * LINE;
@@ -252,8 +246,8 @@ impl<'p> HeapPage<'p> {
         }
     }
 
-    /// Where the row of a line, counted from 0, begins and ends; nothing for a line without one, `None` in it for a
-    /// damaged one.
+    /// Where the row of a line, counted from 0, begins and ends: `None` for a line without a row, `Some(None)` for a
+    /// damaged row.
     #[inline(always)]
     fn place_of_row(&self, line: usize) -> Option<Option<(usize, usize)>> {
         let (start, flags, len) = parts_of_line(self.field(PAGE_HEADER + line * LINE));

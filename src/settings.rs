@@ -9,10 +9,8 @@ pub enum Overfill {
     /// A warning with both counts and the rate.
     #[name = c"warn"]
     Warn,
-    /// An error.
     #[name = c"error"]
     Error,
-    /// Nothing.
     #[name = c"ignore"]
     Ignore,
 }
@@ -23,7 +21,6 @@ static READ_AHEAD: GucSetting<bool> = GucSetting::<bool>::new(true);
 static HEAP_FILTER: GucSetting<bool> = GucSetting::<bool>::new(true);
 static OVERFILL: GucSetting<Overfill> = GucSetting::<Overfill>::new(Overfill::Warn);
 
-/// Makes the settings known to PostgreSQL.
 pub fn define() {
     GucRegistry::define_float_guc(
         c"pg_bloom.default_fpr",
@@ -83,7 +80,6 @@ pub fn max_filter_bytes() -> u64 {
     MAX_FILTER_SIZE.get() as u64 * 1024
 }
 
-/// What is done about an overfull filter.
 pub fn overfill() -> Overfill {
     OVERFILL.get()
 }

@@ -13,7 +13,6 @@ use pg_bloom_core::sizing::{rate, table};
 use pg_bloom_core::{Header, Layout, sizing};
 use pgrx::pg_sys::Datum;
 
-/// Argument `i`, a layout.
 fn layout(call: &Call, i: usize) -> Result<Layout> {
     arguments::layout(&call.word(i).unwrap_or_default())
 }

@@ -173,7 +173,6 @@ impl Element<'_> {
         }
     }
 
-    /// Writes its canonical bytes.
     fn write(&self, into: &mut impl Sink) {
         match self {
             Element::Integer(value) => into.write(&scalar::integer(*value)),

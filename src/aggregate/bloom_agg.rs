@@ -15,7 +15,6 @@ use crate::settings;
 use pg_bloom_core::Header;
 use pgrx::pg_sys::Datum;
 
-/// The aggregate `bloom_agg`.
 enum BloomAgg {}
 
 impl Aggregate for BloomAgg {
@@ -37,7 +36,6 @@ fn another_row(call: &Call) -> Option<Datum> {
     state.push_at_once(hash).then(|| state.into_datum())
 }
 
-/// `bloom_agg_combine(state, state)`.
 fn combine(call: &Call) -> Outcome {
     tag::combine(call, |first: Option<BloomState>, second: BloomState| {
         if let Some(first) = &first {
@@ -49,7 +47,6 @@ fn combine(call: &Call) -> Outcome {
     })
 }
 
-/// `bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.

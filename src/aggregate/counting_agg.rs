@@ -11,7 +11,6 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use pg_bloom_core::Header;
 
-/// The aggregate `counting_bloom_agg`.
 enum CountingBloomAgg {}
 
 impl Aggregate for CountingBloomAgg {
@@ -62,7 +61,6 @@ fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
     })
 }
 
-/// `counting_bloom_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.

@@ -25,7 +25,6 @@ use pgrx::pg_sys;
 /// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
 const BATCH: usize = 32;
 
-/// What is kept for a group.
 #[repr(C)]
 pub struct CountingHead {
     tag: Tag,
@@ -45,7 +44,6 @@ unsafe impl Head for CountingHead {
     const TAG: Tag = Tag::Counting;
 }
 
-/// The state of one group.
 pub type CountingState<'c> = Group<'c, CountingHead>;
 
 impl<'c> ElementState<'c> for CountingState<'c> {
@@ -106,7 +104,6 @@ impl<'c> ElementState<'c> for CountingState<'c> {
 }
 
 impl CountingState<'_> {
-    /// The head, which says what is there, to be changed.
     #[inline(always)]
     fn head(&mut self) -> &mut CountingHead {
         // SAFETY: only this file has it, and sets nothing but what is there.
@@ -129,14 +126,12 @@ impl CountingState<'_> {
         unsafe { &*PgBuffer::bytes_of(self.own_value()) }
     }
 
-    /// The same, for writing.
     #[inline(always)]
     fn value_mut(&mut self) -> &mut [u8] {
         // SAFETY: the buffer is this state's own, lives as long, and is borrowed for writing with it.
         unsafe { &mut *PgBuffer::bytes_of(self.own_value()) }
     }
 
-    /// Where the value being built is.
     #[inline(always)]
     fn own_value(&self) -> *mut pg_sys::varlena {
         if self.value.is_null() || self.is_borrowed {
@@ -145,7 +140,6 @@ impl CountingState<'_> {
         self.value
     }
 
-    /// Makes counters for the first elements.
     #[inline(never)]
     fn make_counters(&mut self, context: Context<'_>) {
         let bytes = counting::stored_bytes(self.params()) as usize;
@@ -163,8 +157,6 @@ impl CountingState<'_> {
         }
     }
 
-    /// Adds a filter.
-    ///
     /// # Errors
     /// Those of a sum.
     pub fn absorb(
@@ -191,8 +183,6 @@ impl CountingState<'_> {
         Ok(())
     }
 
-    /// Adds another state.
-    ///
     /// # Errors
     /// Those of a sum.
     pub fn absorb_state(

@@ -30,20 +30,17 @@ fn combine(call: &Call, operation: Operation) -> Outcome {
     })
 }
 
-/// `bloom_merge_agg_serialise(state)`.
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
     unsafe { SetState::argument(call, 0)? }.map(|mut state| state.serialise(call)).transpose()
 }
 
-/// `bloom_merge_agg_deserialise(bytes, internal)`.
 fn deserialise(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
     Ok(Some(SetState::handed(call, bytes)?.into_datum()))
 }
 
-/// `bloom_union_agg_final(state)`.
 fn finish_union(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
@@ -53,7 +50,6 @@ fn finish_union(call: &Call) -> Outcome {
     }
 }
 
-/// `bloom_intersection_agg_final(state)`.
 fn finish_intersection(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.

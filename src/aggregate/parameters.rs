@@ -31,16 +31,12 @@ pub struct SharedParams {
 }
 
 impl SharedParams {
-    /// None yet.
-    ///
     /// # Safety
     /// A call site must remember it, by [`Call::remembered`], and only calls of that site use it.
     pub unsafe fn new() -> Self {
         SharedParams { first: std::ptr::null() }
     }
 
-    /// Parameters with this header.
-    ///
     /// # Errors
     /// 55000 outside an aggregate.
     pub fn params(&mut self, call: &Call, header: &Header<'_>) -> Result<Params> {

@@ -13,7 +13,6 @@ use pg_bloom_core::interrupt;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
 
-/// What lies before the payload.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Prefix {
@@ -29,8 +28,6 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// `len` zero bytes.
-    ///
     /// # Safety
     /// It must be gone with the memory context.
     pub unsafe fn zeroed_in(context: Context<'_>, len: usize) -> Payload {
@@ -39,8 +36,6 @@ impl Payload {
         payload
     }
 
-    /// A copy of these bytes.
-    ///
     /// # Safety
     /// As for [`Payload::zeroed_in`].
     pub unsafe fn copied_in(context: Context<'_>, bytes: &[u8]) -> Payload {
@@ -70,8 +65,6 @@ impl Payload {
         self.first
     }
 
-    /// The bytes of a payload.
-    ///
     /// # Safety
     /// The pointer must come from [`Payload::into_pointer`], and the payload be there.
     #[inline(always)]
@@ -80,8 +73,6 @@ impl Payload {
         unsafe { std::ptr::slice_from_raw_parts_mut(first, Payload::prefix(first).len) }
     }
 
-    /// What lies before a payload.
-    ///
     /// # Safety
     /// As for [`Payload::bytes_of`].
     #[inline(always)]
@@ -90,7 +81,6 @@ impl Payload {
         unsafe { *first.sub(size_of::<Prefix>()).cast() }
     }
 
-    /// Gives the memory back before its context is.
     pub fn free(self) {
         // SAFETY: what `allocate_in` got from palloc, and this was its only owner.
         unsafe { pg_sys::pfree(Payload::prefix(self.first).memory.cast()) };

@@ -14,7 +14,6 @@ use pg_bloom_core::filter::set::{Memory, Operation, Parts, Set};
 use pg_bloom_core::{Buffer, View};
 use pgrx::pg_sys;
 
-/// The aggregate that merges filters like this.
 fn aggregate(operation: Operation) -> &'static str {
     match operation {
         Operation::Union => "bloom_union_agg",
@@ -26,8 +25,6 @@ fn aggregate(operation: Operation) -> &'static str {
 struct Merging(Context<'static>);
 
 impl Merging {
-    /// That of this call.
-    ///
     /// # Errors
     /// 55000 outside an aggregate.
     fn of(call: &Call) -> Result<Merging> {
@@ -59,7 +56,6 @@ impl Memory for Merging {
     }
 }
 
-/// What is kept for a group.
 #[repr(C)]
 pub struct SetHead {
     tag: Tag,
@@ -78,12 +74,9 @@ enum Merged {
     Handed(*mut pg_sys::varlena),
 }
 
-/// The state of one group.
 pub type SetState<'c> = Group<'c, SetHead>;
 
 impl<'c> SetState<'c> {
-    /// A state without filters.
-    ///
     /// # Errors
     /// 55000 outside an aggregate.
     pub fn new(call: &'c Call, operation: Operation) -> Result<SetState<'c>> {
@@ -120,7 +113,7 @@ impl<'c> SetState<'c> {
         }
     }
 
-    /// What another process handed over, if it was handed over.
+    /// What another process handed over; `None` for a state of this process's own filters.
     fn parts(&self) -> Result<Option<Parts<'_>>> {
         match &self.merged {
             Merged::Own(_) => Ok(None),
@@ -132,8 +125,6 @@ impl<'c> SetState<'c> {
         }
     }
 
-    /// Takes a filter.
-    ///
     /// # Errors
     /// Those of a union. Sizes that don't divide each other are no error yet: a later filter may be a multiple of both.
     pub fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {

@@ -19,7 +19,6 @@ use std::marker::PhantomData;
 pub trait Aggregate: 'static {
     /// Its name, for messages.
     const NAME: &'static str;
-    /// What it keeps for a group.
     type State<'c>: ElementState<'c>;
 
     /// The header that its arguments ask for, without a kind.
@@ -29,16 +28,11 @@ pub trait Aggregate: 'static {
     fn requested(arguments: &Arguments) -> Result<Header<'static>>;
 }
 
-/// The state of an aggregate over elements.
 pub trait ElementState<'c>: State<'c> {
-    /// A state without elements in a memory context.
-    ///
     /// # Safety
     /// The parameters must be there as long as the state.
     unsafe fn new(context: Context<'c>, params: Params) -> Self;
 
-    /// A state without elements, with this header.
-    ///
     /// # Errors
     /// 55000 outside an aggregate.
     fn with_header(call: &'c Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Self> {
@@ -47,11 +41,8 @@ pub trait ElementState<'c>: State<'c> {
         Ok(unsafe { Self::new(context, params) })
     }
 
-    /// The parameters.
     fn params(&self) -> &Header<'static>;
 
-    /// Adds an element.
-    ///
     /// # Errors
     /// 54000 when there is no room for more; 55000 outside an aggregate.
     fn push(&mut self, call: &Call, hash: u64) -> Result<()>;
@@ -121,7 +112,6 @@ pub struct CallSite<A: Aggregate> {
     /// The header that the arguments ask for, without a kind.
     header: Header<'static>,
     shared: SharedParams,
-    /// How elements are hashed for that layout.
     hasher: Hasher,
     /// Whether no row can have other arguments than the first, or elements of a type that was altered.
     is_fixed: bool,

@@ -25,7 +25,6 @@ const BATCH_BYTES: usize = 512 << 10;
 /// A file is not searched for repetitions before it has this many hashes.
 const LOOK_FROM: usize = 1 << 14;
 
-/// Hashes that were written at once.
 struct Run {
     /// The first, counted from the start of the file.
     first: u64,
@@ -138,7 +137,6 @@ impl Spill {
         Ok(())
     }
 
-    /// Reads the hashes of some ranges.
     fn read(&mut self, ranges: std::ops::Range<usize>, own: &[u64], hashes: &mut Vec<u64>) -> Result<()> {
         let before = |range| own.partition_point(|&hash| range_of(hash) < range);
         let own = &own[before(ranges.start)..before(ranges.end)];

@@ -32,7 +32,6 @@ use pg_bloom_core::filter::sparse;
 use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
 use pgrx::pg_sys;
 
-/// Bytes of a new state.
 const FIRST_BYTES: usize = 64;
 /// Bytes of a dense state, without its bits: few enough hashes that what was prefetched for them is in the fastest
 /// cache still.
@@ -42,7 +41,6 @@ const WORTH_A_FILE: usize = 128 << 10;
 /// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
 const MANY: u32 = 8192;
 
-/// What is kept for a group.
 #[repr(C)]
 pub struct BloomHead {
     tag: Tag,
@@ -68,7 +66,6 @@ unsafe impl Head for BloomHead {
     const TAG: Tag = Tag::Bloom;
 }
 
-/// The state of one group.
 pub type BloomState<'c> = Group<'c, BloomHead>;
 
 impl<'c> ElementState<'c> for BloomState<'c> {
@@ -123,7 +120,6 @@ impl<'c> ElementState<'c> for BloomState<'c> {
 }
 
 impl BloomState<'_> {
-    /// The head, which says what is there, to be changed.
     #[inline(always)]
     fn head(&mut self) -> &mut BloomHead {
         // SAFETY: only this file and those below it have it, and set nothing but what is there.
@@ -222,7 +218,6 @@ impl BloomState<'_> {
         self.len > room / 2
     }
 
-    /// Moves the hashes to the file.
     fn spill_hashes(&mut self, call: &Call) -> Result<()> {
         if self.sorted < self.len {
             Spill::group(self.hashes());
@@ -240,7 +235,6 @@ impl BloomState<'_> {
         (head.len, head.sorted) = (0, 0);
     }
 
-    /// The file for more hashes.
     fn spill_to(&mut self, call: &Call) -> Result<&mut Spill> {
         if self.spill.is_null() {
             self.head().spill = Spill::new(call)?;

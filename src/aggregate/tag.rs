@@ -28,7 +28,6 @@ pub enum Tag {
 /// # Safety
 /// It must be `repr(C)`, and begin with a [`Tag`] that is always `TAG`.
 pub unsafe trait Head {
-    /// Whose it is.
     const TAG: Tag;
 }
 
@@ -39,7 +38,6 @@ pub struct Group<'c, H> {
 }
 
 impl<'c, H> Group<'c, H> {
-    /// A state of so many bytes in a memory context, which begins with this.
     pub fn allocate(context: Context<'c>, bytes: usize, head: H) -> Group<'c, H> {
         const { assert!(!std::mem::needs_drop::<H>()) };
         assert!(bytes >= size_of::<H>(), "a state has its head");
@@ -49,8 +47,6 @@ impl<'c, H> Group<'c, H> {
         Group { head: state, call: PhantomData }
     }
 
-    /// The head, to be changed.
-    ///
     /// # Safety
     /// What it says of the memory that is there must stay true.
     #[inline(always)]
@@ -59,7 +55,6 @@ impl<'c, H> Group<'c, H> {
         unsafe { &mut *self.head }
     }
 
-    /// Where what follows the head is.
     #[inline(always)]
     pub fn behind_head(&self) -> *mut u8 {
         self.head.wrapping_add(1).cast()
@@ -104,7 +99,6 @@ pub trait State<'c>: Sized {
     /// As [`State::argument`].
     unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Self>;
 
-    /// The state as a result.
     fn into_datum(self) -> Datum;
 }
 

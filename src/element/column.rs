@@ -24,7 +24,6 @@ use pgrx::pg_sys::{OIDVECTOROID, Oid};
 /// A column of an index, or what it is compared with.
 #[derive(Clone)]
 pub struct Column {
-    /// How its elements are hashed.
     hasher: Hasher,
     tag: Tag,
     /// The name of the kind, for those that have one; for enums the type.
@@ -55,7 +54,6 @@ impl Column {
         Ok(Column { hasher: Hasher { reader, form: Form::General }, tag, name })
     }
 
-    /// How its elements are hashed.
     #[inline]
     pub fn hasher(&self) -> &Hasher {
         &self.hasher

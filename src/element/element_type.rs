@@ -34,7 +34,6 @@ pub struct ElementType {
 pub struct Key<'a> {
     /// The kind that the filter has, or gets.
     pub kind: Kind<'a>,
-    /// How the elements are hashed.
     pub hasher: Hasher,
 }
 
@@ -158,7 +157,7 @@ impl ElementType {
         Hasher { reader: self.resolved.reader.clone(), form }
     }
 
-    /// This type, of what a key of an index scan is compared by.
+    /// The type `oid`, of keys of an index scan.
     ///
     /// # Errors
     /// 0A000 for a type that can't be an element, and for a collation that does not compare bytes.

@@ -11,18 +11,14 @@ use pg_bloom_core::hash::{Stream, hash};
 pub enum Form {
     /// The canonical bytes of the key kind.
     General,
-    /// INT32.
     Int32,
-    /// FLOAT.
     Float32,
 }
 
 /// How elements of one type are hashed for one key kind.
 #[derive(Clone, PartialEq)]
 pub struct Hasher {
-    /// How they are read.
     pub(super) reader: Reader,
-    /// The width of numbers.
     pub(super) form: Form,
 }
 

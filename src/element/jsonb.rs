@@ -120,7 +120,6 @@ fn members(container: &[u8]) -> (Option<Entries<'_>>, Entries<'_>) {
     (Some(keys), Entries { until: 2 * count, ..passed })
 }
 
-/// Opens a container.
 fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into: &mut impl Sink) {
     let (opening, closing, members): (&[u8], &[u8], _) = match members(container) {
         (Some(keys), values) => (b"{", b"}", Members::of_object(keys, values, convert)),

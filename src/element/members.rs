@@ -14,12 +14,9 @@ use pg_bloom_core::hash::Stream;
 use pgrx::pg_sys;
 use std::rc::Rc;
 
-/// How the elements of one type are read.
 #[derive(Clone)]
 pub enum Reader {
-    /// They are not made of others.
     Scalar(ScalarReader),
-    /// They are made of these parts.
     Composite(Rc<Parts>),
 }
 
@@ -34,8 +31,6 @@ impl PartialEq for Reader {
 }
 
 impl Reader {
-    /// Writes an element that is a member of another.
-    ///
     /// # Safety
     /// It must be a value of the type that the reader was made for.
     unsafe fn write_member(&self, element: Element, into: &mut Stream) {
@@ -58,29 +53,20 @@ impl Reader {
 
 /// What the values of a type are made of.
 pub enum Parts {
-    /// An array of these elements.
     Array(Member),
     /// A row of these columns, as many as its type has; there is none for a column that was dropped.
     Row(RowType, Vec<Option<Member>>),
-    /// A range.
     Range(RangeType),
-    /// A multirange of these ranges.
     Multirange(RangeType),
 }
 
-/// Members of one type.
 pub struct Member {
-    /// How they are read.
     pub reader: Reader,
-    /// How they are kept.
     pub storage: Storage,
 }
 
-/// A type of ranges.
 pub struct RangeType {
-    /// The type.
     pub entry: RangeEntry,
-    /// Its bounds.
     pub bound: Member,
 }
 
@@ -129,8 +115,6 @@ impl Member {
     }
 }
 
-/// Writes the canonical bytes of an array.
-///
 /// # Safety
 /// `array` must be a whole, aligned array of such members.
 unsafe fn write_array(array: *const pg_sys::ArrayType, member: &Member, into: &mut Stream) {
@@ -142,8 +126,6 @@ unsafe fn write_array(array: *const pg_sys::ArrayType, member: &Member, into: &m
 }
 
 impl RangeType {
-    /// Writes the canonical bytes of a range.
-    ///
     /// # Safety
     /// `range` must be a whole, aligned one of this type.
     unsafe fn write(&self, range: *const pg_sys::RangeType, into: &mut Stream) {
@@ -156,8 +138,6 @@ impl RangeType {
         }
     }
 
-    /// Writes the canonical bytes of a multirange.
-    ///
     /// # Safety
     /// `multirange` must be a whole, aligned one of ranges of this type.
     unsafe fn write_many(&self, multirange: *const Multirange, into: &mut Stream) {

@@ -49,8 +49,8 @@ impl ProbeKey {
         }
     }
 
-    /// The hash that filters of a kind, which is not that of none, have for the element: `Some(None)` if they can't
-    /// have it; `None` if asking them is an error.
+    /// The hash that filters of a kind other than [`Kind::NONE`] have for the element: `Some(None)` if they can't have
+    /// it; `None` if probing them is an error.
     pub fn hash_of_kind(&self, kind: Kind<'_>) -> Option<Option<u64>> {
         if let Some(form) = other_form(self.tag, kind.tag) {
             return Some(self.in_form(form));
@@ -76,7 +76,6 @@ impl ProbeKey {
         Ok(None)
     }
 
-    /// The key as a value.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         let there = (0..3).filter(|&i| self.hashes[i].is_some()).fold(0, |bits, i| bits | 1 << i);
@@ -89,8 +88,6 @@ impl ProbeKey {
         bytes
     }
 
-    /// Reads a value.
-    ///
     /// # Errors
     /// 22P03 for what is no key.
     pub fn parse(bytes: &[u8]) -> Result<ProbeKey> {

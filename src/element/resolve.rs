@@ -56,7 +56,6 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Of a type that is made of others.
     fn composite(parts: Parts, tag: Tag, name: String) -> Resolved {
         Resolved { reader: Reader::Composite(Rc::new(parts)), tag, parquet: tag, name: fit(name) }
     }
@@ -88,8 +87,6 @@ impl Resolver {
         Resolver { function, whole, convert, known: HashMap::new(), rows: Vec::new() }
     }
 
-    /// What a type is.
-    ///
     /// # Errors
     /// 0A000 for one that can't be an element, or a part of one; 54001 for one that is too complex.
     pub fn part(&mut self, oid: Oid) -> Result<Resolved> {

@@ -13,17 +13,11 @@ use std::ffi::CStr;
 /// How the values of a type are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// smallint.
     Int2,
-    /// integer.
     Int4,
-    /// bigint.
     Int8,
-    /// real.
     Float4,
-    /// double precision.
     Float8,
-    /// numeric.
     Numeric,
     /// text, varchar.
     Text,
@@ -31,40 +25,29 @@ pub enum Source {
     Bpchar,
     /// "char".
     Char,
-    /// name.
     Name,
     /// An enum, by its label.
     Enum,
     /// An enum in an index, by its object identifier: labels can be renamed, and indexes stay in their database.
     EnumOid,
-    /// bytea.
     Bytea,
-    /// uuid.
     Uuid,
-    /// date.
     Date,
     /// timestamp with or without time zone.
     Timestamp,
-    /// boolean.
     Bool,
-    /// time without time zone.
     Time,
-    /// time with time zone.
     Timetz,
-    /// interval.
     Interval,
     /// pg_lsn, xid8.
     Unsigned,
-    /// jsonb.
     Jsonb,
     /// Another type, by its own extended hash.
     Other,
 }
 
-/// How the elements of one such type are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScalarReader {
-    /// What they are.
     source: Source,
     /// Text must be converted to UTF-8.
     convert: bool,
@@ -86,7 +69,6 @@ impl ScalarReader {
         Some(ScalarReader { source, convert, extended_hash })
     }
 
-    /// What they are.
     #[inline(always)]
     pub fn source(&self) -> Source {
         self.source
@@ -243,8 +225,6 @@ impl ScalarReader {
     }
 }
 
-/// What `work` makes of the bytes of an element.
-///
 /// # Safety
 /// The element must be of a type of variable length.
 #[inline(always)]

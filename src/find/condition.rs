@@ -17,7 +17,6 @@ use std::ptr::null_mut;
 
 /// A condition over the columns of the parent, which is table 1 of its query.
 pub struct Condition<'c> {
-    /// The expression.
     node: *mut Node,
     asked: Option<Asked>,
     call: PhantomData<&'c Call>,
@@ -27,7 +26,6 @@ pub struct Condition<'c> {
 pub struct Asked {
     /// The equality.
     pub operator: Oid,
-    /// Its collation.
     pub collation: Oid,
     /// The keys, without NULLs, of the type that the operator takes.
     pub keys: Vec<Element>,

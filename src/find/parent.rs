@@ -12,7 +12,6 @@ use std::ffi::CString;
 /// The parent, opened for a caller who may read all its columns.
 pub struct Parent<'c>(Opened<'c>);
 
-/// A column of the parent.
 pub struct Column {
     /// Its name, as the catalogs have it.
     pub name: CString,
@@ -50,7 +49,6 @@ impl<'c> Parent<'c> {
         Ok(Parent(opened))
     }
 
-    /// The parent itself.
     pub fn table(&self) -> Relation<'_> {
         self.0.relation()
     }

@@ -9,13 +9,11 @@ use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys::Oid;
 
-/// The kind of an index.
 #[inline]
 pub fn of(index: Relation) -> &'static IndexKind {
     with_support(|number| index.support_function(number) != Oid::INVALID)
 }
 
-/// The kind of an index that the planner considers.
 pub fn of_planned(planned: &Planned) -> &'static IndexKind {
     with_support(|number| planned.support_function(number).1.is_some())
 }

@@ -13,7 +13,6 @@ use crate::pg::version;
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::{self, Datum};
 
-/// A result, or its error raised.
 fn or_raise<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| raise(error))
 }
@@ -27,9 +26,9 @@ fn handler(_: &Call) -> Outcome {
 
 static ROUTINE: pg_sys::IndexAmRoutine = describe();
 
-/// What the access method can do. What it can't is false: several columns, order, uniqueness, columns beside, NULLs,
-/// parallel scans, CLUSTER. Predicate locks are of the whole index. One without keys can't be asked, since it doesn't
-/// know all rows.
+/// What the access method can do. Unsupported features are `false`: several columns, order, uniqueness, INCLUDE
+/// columns, NULLs, parallel scans, CLUSTER. Predicate locks cover the whole index. A scan must have a key, since the
+/// index doesn't know all rows.
 const fn describe() -> pg_sys::IndexAmRoutine {
     // SAFETY: plain data, in which zero is false or nothing.
     let mut routine: pg_sys::IndexAmRoutine = unsafe { std::mem::zeroed() };

@@ -30,20 +30,15 @@ pub struct IndexKind {
     pub bulk_delete: fn(index: Relation, dead: &DeadRows) -> Result<Counts>,
     /// What is said of the index at the end of VACUUM; `None` leaves what a pass has said.
     pub cleanup: fn(vacuum: &Vacuum, had_pass: bool) -> Option<Counts>,
-    /// What a scan costs.
     pub estimate: fn(planned: &Planned) -> Cost,
     /// Looks for every row of the table. Returns how many there are. XX002 with the first one that is missed.
     pub check: fn(named: &NamedIndex) -> Result<i64>,
-    /// What the index is made for, and what it holds.
     pub info: fn(named: &NamedIndex) -> Result<Info>,
 }
 
-/// What a scan costs, for the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Before the first result.
     pub startup: f64,
-    /// All of it.
     pub total: f64,
     /// The share of the table's rows whose pages are as many as are read.
     pub selectivity: f64,
@@ -60,17 +55,13 @@ pub struct Info {
     pub ranges_per_page: Option<u16>,
     /// Ranges that have elements.
     pub ranges: Option<u64>,
-    /// Levels of filters.
     pub levels: i32,
     /// Rows that the index was built from.
     pub rows_built: u64,
     /// Elements, each counted in every range that has it.
     pub elements: Option<f64>,
-    /// Bits per element.
     pub bits_per_element: Option<f64>,
-    /// The rate that the index was made for.
     pub target_fpr: Option<f64>,
-    /// The rate that it has now.
     pub current_fpr: Option<f64>,
     /// Ranges whose filters say "maybe" far more often than promised.
     pub overfull_ranges: Option<u64>,

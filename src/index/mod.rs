@@ -1,7 +1,7 @@
 //! The access method `bloom_filter`: an index that keeps a Bloom filter for each range of a table's pages.
 //!
-//! Tiles, pages and the directory as bytes are `pg_bloom_core::index::ranges` and `filters`, which also say what makes "no" certain.
-//! Here are PostgreSQL's verbs, a file for each.
+//! Tiles, pages and the directory as bytes are `pg_bloom_core::index::ranges` and `filters`, which also say what makes
+//! "no" certain. Here are PostgreSQL's verbs, a file for each.
 //!
 //! | module | what it does |
 //! |---|---|

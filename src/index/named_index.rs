@@ -42,12 +42,10 @@ impl<'c> NamedIndex<'c> {
         Ok(NamedIndex { _as_owner: as_owner, index, table })
     }
 
-    /// The index.
     pub fn index(&self) -> Relation<'_> {
         self.index.relation()
     }
 
-    /// Its table.
     pub fn table(&self) -> Relation<'_> {
         self.table.relation()
     }

@@ -39,7 +39,6 @@ pub struct IndexOptions {
 
 static KIND: OnceLock<Kind> = OnceLock::new();
 
-/// Makes the options known to PostgreSQL.
 pub fn define() {
     let kind = Kind::new();
     kind.real(c"fpr", c"Share of all ranges that are read unnecessarily for an absent key", NO_FPR);
@@ -96,12 +95,10 @@ fn decimal(number: f64) -> String {
     format!("{number:.7}").trim_end_matches('0').to_owned()
 }
 
-/// Whether an index was given options.
 pub fn are_given(index: Relation) -> bool {
     index.options::<Stored>().is_some()
 }
 
-/// Whether it is said how many pages of a table the ranges of an index have.
 pub fn are_pages_given(index: Relation) -> bool {
     index.options::<Stored>().is_some_and(|stored| stored.pages_per_range != NO_PAGES)
 }

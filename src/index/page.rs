@@ -10,7 +10,6 @@ use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 
-/// The size of the server's pages.
 pub const PAGE_SIZE: PageSize = match PageSize::new(PAGE_BYTES) {
     Some(size) => size,
     None => panic!("PostgreSQL has no such pages"),
@@ -18,9 +17,7 @@ pub const PAGE_SIZE: PageSize = match PageSize::new(PAGE_BYTES) {
 
 /// What reading an index can fail with.
 pub enum Failure {
-    /// A damaged page.
     Damage(Damage),
-    /// Anything else.
     Error(Error),
 }
 
@@ -49,7 +46,6 @@ impl Failure {
     }
 }
 
-/// The error for a damaged page.
 #[cold]
 pub fn damaged(index: Relation, Damage { page, defect }: &Damage) -> Error {
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
@@ -73,12 +69,10 @@ pub struct IndexPages<'a> {
 }
 
 impl<'a> IndexPages<'a> {
-    /// The pages of a relation, of which so many are known to be there.
     pub fn new(relation: Relation<'a>, known: &'a Cell<u32>) -> IndexPages<'a> {
         IndexPages { relation, known, prefetched: 0 }
     }
 
-    /// Whether the file has this page.
     pub fn has(&self, page: u32) -> bool {
         page < self.known.get() || {
             self.known.set(self.relation.pages());
@@ -162,7 +156,6 @@ pub struct PinnedPages<'a> {
 }
 
 impl<'a> PinnedPages<'a> {
-    /// None is pinned yet.
     pub fn new(pages: IndexPages<'a>) -> PinnedPages<'a> {
         PinnedPages { pages, pinned: [const { None }; 8] }
     }
@@ -188,9 +181,7 @@ impl Pages for PinnedPages<'_> {
 
 /// The pages of an index whose metapage is locked by the caller.
 pub struct BelowMeta<'a> {
-    /// The metapage.
     pub meta: &'a [u8],
-    /// The others.
     pub pages: IndexPages<'a>,
 }
 

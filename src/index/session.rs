@@ -18,7 +18,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The most indexes that are remembered; then all are forgotten.
+/// Indexes that a session remembers; when there are more, all are forgotten.
 const MAX_REMEMBERED: usize = 4096;
 
 thread_local! {
@@ -28,7 +28,6 @@ thread_local! {
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What is kept of one of the indexes.
 struct Entry {
     /// What its entry of the relation cache must have.
     number: u64,
@@ -38,17 +37,13 @@ struct Entry {
 
 /// A kind of index: what is known of the column of one.
 pub trait Kind: Sized + 'static {
-    /// Where the tiles of such an index are.
     type Directory: Tiles + 'static;
 
-    /// Looks at the column.
-    ///
     /// # Errors
     /// 0A000 for a column that can't be in such an index, or can't any more.
     fn of(relation: Relation) -> Result<Self>;
 }
 
-/// What is kept of an index.
 struct Kept<K: Kind> {
     file: File,
     /// The number in its entry of the relation cache, which nothing else that was kept ever had.
@@ -59,16 +54,12 @@ struct Kept<K: Kind> {
     pages: Cell<u32>,
 }
 
-/// An index in use.
 pub struct Index<'r, K: Kind> {
-    /// The relation.
     pub relation: Relation<'r>,
     kept: Rc<Kept<K>>,
 }
 
 impl<'r, K: Kind> Index<'r, K> {
-    /// An index that PostgreSQL opened.
-    ///
     /// # Errors
     /// XX002 for damage; those of [`Kind::of`].
     pub fn of(relation: Relation<'r>) -> Result<Index<'r, K>> {
@@ -117,7 +108,6 @@ impl<'r, K: Kind> Index<'r, K> {
         self.kept.number
     }
 
-    /// Its pages.
     pub fn pages(&self) -> IndexPages<'_> {
         IndexPages::new(self.relation, &self.kept.pages)
     }
@@ -161,8 +151,6 @@ impl<'r, K: Kind> Index<'r, K> {
         directory
     }
 
-    /// The metapage.
-    ///
     /// # Errors
     /// XX002 if there is none.
     pub fn meta(&self) -> Result<Pin<'r>> {
@@ -170,7 +158,6 @@ impl<'r, K: Kind> Index<'r, K> {
     }
 }
 
-/// The metapage of an index that is known to have so many pages.
 fn meta<'r>(relation: Relation<'r>, known: &Cell<u32>) -> Result<Pin<'r>> {
     if known.get() == 0 && relation.pages() == 0 {
         let damage = Damage { page: META_PAGE, defect: Defect::NewPage };
@@ -179,7 +166,6 @@ fn meta<'r>(relation: Relation<'r>, known: &Cell<u32>) -> Result<Pin<'r>> {
     Ok(Pin::read(relation, META_PAGE))
 }
 
-/// Reads where the tiles are.
 fn read_directory<D: Tiles>(relation: Relation, known: &Cell<u32>) -> Result<D> {
     let pin = meta(relation, known)?;
     let meta = pin.shared();

@@ -1,4 +1,4 @@
-//! The planner's question what a call costs, and what a filter from a column means for that.
+//! The planner's request for the cost of a call, and what a filter from a column means for that.
 
 use super::statistics;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
@@ -7,7 +7,6 @@ use crate::pg::call::nodes::argument;
 use crate::pg::catalog;
 use pgrx::pg_sys;
 
-/// A column of filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredColumn {
     /// Pages of the TOAST table for a row, on average.
@@ -16,8 +15,8 @@ pub struct StoredColumn {
     pub function: f64,
 }
 
-/// Answers the planner's question what a call costs, if argument 0 of a support function is that and the filter comes
-/// from a column of a table whose filters are out of line: as `per_call` says.
+/// Answers the planner's request for the cost of a call, if argument 0 of a support function is one and the filter
+/// comes from a column of a table whose filters are out of line: as `per_call` says.
 pub fn answer(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option<pg_sys::Datum> {
     let request = call.internal::<pg_sys::SupportRequestCost>(0)?;
     // SAFETY: the planner passes a node, which is read as what its tag says, with the query's root, null outside of

@@ -24,7 +24,6 @@ const MOST_OF_ALL: usize = 4;
 /// What a call asks a filter for.
 #[derive(Clone, Copy, PartialEq)]
 enum Asks {
-    /// One element.
     Element,
     /// Any element of an array.
     Any,
@@ -40,7 +39,7 @@ const ASKING: [(&CStr, i32, Asks); 4] = [
     (c"bloom_contains_all", 0, Asks::All),
 ];
 
-/// The answer, if argument 0 of a support function is this question; no condition where there is none.
+/// Answers the planner's request, if argument 0 of a support function is one; without a condition if there is none.
 pub fn index_condition(call: &Call) -> Option<Datum> {
     let request = call.internal::<pg_sys::SupportRequestIndexCondition>(0)?;
     // SAFETY: the planner passes a node, which is read as what its tag says.

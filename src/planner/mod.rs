@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `functions` | the SQL functions: selectivity and cost |
 //! | `statistics` | what the statistics of a column say about a filter |
-//! | `cost` | the planner's question what a call costs |
-//! | `rows` | the planner's question how many rows a call returns |
-//! | `index_condition` | the planner's question which condition on an index a call is worth |
+//! | `cost` | the planner's request for the cost of a call |
+//! | `rows` | the planner's request for the number of rows that a call returns |
+//! | `index_condition` | the planner's request for a condition on an index that a call is equivalent to |
 
 mod cost;
 mod functions;

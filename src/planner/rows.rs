@@ -1,4 +1,4 @@
-//! The planner's question how many rows `bloom_find_all` returns.
+//! The planner's request for the number of rows that `bloom_find_all` returns.
 
 use crate::pg::call::Call;
 use crate::pg::call::nodes::argument;
@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, Datum};
 /// Rows to expect of a key, as the script declares for `bloom_find`.
 const ROWS_OF_KEY: f64 = 3.0;
 
-/// Answers the question, if argument 0 of a support function is that and the keys are argument 2 of a known call.
+/// Answers the request, if argument 0 of a support function is one and the keys are argument 2 of a known call.
 pub fn answer(call: &Call) -> Option<Datum> {
     let request = call.internal::<pg_sys::SupportRequestRows>(0)?;
     // SAFETY: as for the question what a call costs: a node, which is read as what its tag says.

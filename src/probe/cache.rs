@@ -34,7 +34,6 @@ const AHEAD: usize = 16;
 /// Elements between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
-/// The filters of one call site.
 pub struct FilterCache<S: FilterType> {
     places: [Option<CachedFilter<S>>; PLACES],
     /// The place probed last.
@@ -61,11 +60,9 @@ struct CachedFilter<S: FilterType> {
     hasher: Option<Hasher>,
 }
 
-/// A filter to ask.
 pub enum Filter<'a, S: FilterType> {
     /// All of it, and whether the call site remembers it.
     Whole(S::Whole<'a>, bool),
-    /// Read in slices.
     Slices(Slices<'a, S>),
 }
 
@@ -77,7 +74,6 @@ pub struct Slices<'a, S: FilterType> {
 }
 
 impl<'a, S: FilterType> Filter<'a, S> {
-    /// What the filter is.
     #[inline(always)]
     pub fn header(&self) -> &Header<'_> {
         match self {
@@ -143,8 +139,6 @@ impl<S: FilterType> Slices<'_, S> {
 }
 
 impl<S: FilterType> FilterCache<S> {
-    /// None yet.
-    ///
     /// # Safety
     /// A call site must remember it, by [`Call::remembered`], and only calls of that site ask it: what it has is in the
     /// memory of the site.

@@ -14,7 +14,6 @@ pub const MOST_AT_ONCE: usize = 32;
 struct ProbeSite<S: FilterType> {
     element: ElementType,
     filters: FilterCache<S>,
-    /// Whether the element is a constant.
     is_constant: bool,
     /// Whether the element is not a constant, and of a type that can't be altered: then it is always read the same way.
     is_plain: bool,

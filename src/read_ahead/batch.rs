@@ -42,8 +42,6 @@ pub struct Read {
 }
 
 impl Batch {
-    /// For rows of a table that is being scanned.
-    ///
     /// # Safety
     /// The state must be that of the query, which has the table open, and nothing be done with this when that has
     /// ended.
@@ -69,7 +67,6 @@ impl Batch {
         }
     }
 
-    /// The next row to hand out.
     #[inline(always)]
     pub fn next(&mut self) -> Option<*mut pg_sys::TupleTableSlot> {
         let slot = *self.chosen[..self.chosen_len.min(MOST_AT_ONCE)].get(self.next)?;

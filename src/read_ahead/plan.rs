@@ -16,7 +16,6 @@ static PATH: Shared<pg_sys::CustomPathMethods> = unsafe {
     })
 };
 
-/// Methods of paths.
 pub fn methods() -> *const pg_sys::CustomPathMethods {
     PATH.table()
 }

@@ -28,7 +28,6 @@ impl<T> Shared<T> {
         Shared(table)
     }
 
-    /// What PostgreSQL is given.
     pub fn table(&'static self) -> *const T {
         &self.0
     }
@@ -61,7 +60,6 @@ pub fn register() {
     unsafe { pg_sys::RegisterCustomScanMethods(methods()) };
 }
 
-/// Methods of plans.
 pub fn methods() -> *const pg_sys::CustomScanMethods {
     SCAN.table()
 }

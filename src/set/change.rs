@@ -32,12 +32,9 @@ const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
 /// How often the same leaf may be visible and then gone before that can't be chance.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// What is done to the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// They are added.
     Add,
-    /// They are removed.
     Remove,
 }
 
@@ -48,13 +45,11 @@ struct Work {
     item: Item,
 }
 
-/// A call.
 struct Change<'a> {
     set: &'a Set,
     verb: Verb,
     /// The leaf that was gone last, and how often in turn.
     gone: (u64, u32),
-    /// How many elements were new so far.
     added: usize,
 }
 
@@ -234,7 +229,6 @@ fn first_hash(row: &Row) -> u64 {
     tree::first_hash(row.bucket)
 }
 
-/// The leaves of some work.
 fn leaves(work: &[Work]) -> Vec<u64> {
     memory::collect(work.chunk_by(|a, b| a.leaf == b.leaf).map(|work| work[0].leaf))
 }

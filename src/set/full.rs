@@ -17,7 +17,6 @@ pub struct Density {
 }
 
 impl Density {
-    /// Adds a row.
     pub fn add(&mut self, row: &Row) {
         self.hashes += row.entries.len() as f64;
         self.share += tree::share(row.bucket);

@@ -11,7 +11,6 @@ use pg_bloom_core::memory;
 use pg_bloom_core::set::tree::{self, Flaw};
 use pgrx::pg_sys;
 
-/// What all rows of a set hold.
 #[derive(Default)]
 struct Contents {
     buckets: Vec<u64>,

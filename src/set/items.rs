@@ -9,10 +9,8 @@ use crate::pg::value::array::{array_of, elements};
 use pg_bloom_core::{Layout, memory};
 use pgrx::pg_sys::Datum;
 
-/// An element of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
-    /// Its hash.
     pub hash: u64,
     /// Its place in the array.
     pub place: usize,

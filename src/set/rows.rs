@@ -128,8 +128,6 @@ impl Set {
         if count == rows.len() as u64 { Ok(()) } else { Err(self.changed_otherwise()) }
     }
 
-    /// The statements that change rows.
-    ///
     /// # Errors
     /// Those of preparing them.
     pub fn changes(&self) -> Result<&Changes> {

@@ -68,19 +68,14 @@ pub struct Changes {
     pub lock: Prepared,
     /// The same of those that no other transaction has locked.
     pub lock_free: Prepared,
-    /// Changes the hashes of buckets.
     pub update: Prepared,
     /// Puts buckets with their hashes in the place of others.
     pub replace: Prepared,
-    /// Deletes buckets.
     pub delete: Prepared,
-    /// Inserts buckets with their hashes.
     pub insert: Prepared,
 }
 
 impl Changes {
-    /// Prepares them for a set.
-    ///
     /// # Errors
     /// Those of preparing them.
     pub fn new(table: &[u8]) -> Result<Changes> {

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-/// The most sets that a session remembers; then all are forgotten.
+/// Sets that a session remembers; when there are more, all are forgotten.
 const MOST_REMEMBERED: usize = 256;
 
 /// What a set was made for.
@@ -66,18 +66,14 @@ pub fn kind_code(element: &ElementType) -> i64 {
     hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
 }
 
-/// A set that is open.
 pub struct Set {
     /// Its table.
     pub oid: Oid,
-    /// What the session remembers of it.
     pub known: Rc<Known>,
 }
 
-/// What a set is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To read it.
     Ask,
     /// To change it. The table is locked as for UPDATE from the start: a session that first read an index, and then
     /// waited for REINDEX to release the table, would hold what REINDEX waits for.
@@ -88,21 +84,16 @@ pub enum Purpose {
 pub struct Known {
     /// The name of the table in the statements, qualified.
     pub table: Vec<u8>,
-    /// What it was made for.
     pub parameters: Parameters,
-    /// The type of its elements.
     element: RefCell<ElementType>,
-    /// The form of its rows.
     pub form: Form,
     /// The slices in which it forgets, in microseconds.
     pub slice: Option<Timestamp>,
     /// Whether the table may have other values after an UPDATE than that returned.
     pub is_changed_after: bool,
-    /// The statement that reads rows.
     pub read: Prepared,
     /// The statement that reads rows in their order.
     pub page: Prepared,
-    /// The statements that lock rows and change them.
     pub changes: OnceCell<Changes>,
     /// The depth of the leaf that was found last: a hint where to look first.
     pub depth: Cell<Option<u32>>,
@@ -121,8 +112,6 @@ thread_local! {
 }
 
 impl Set {
-    /// Opens the set whose table is `oid`.
-    ///
     /// # Errors
     /// 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is no set,
     /// 40001 for one that was renamed while the call waited for it.
@@ -183,7 +172,6 @@ impl Set {
         Ok(())
     }
 
-    /// What it was made for.
     pub fn parameters(&self) -> &Parameters {
         &self.known.parameters
     }

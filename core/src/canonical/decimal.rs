@@ -66,7 +66,6 @@ fn significant(groups: impl Iterator<Item = u16>) -> (usize, usize) {
     range.unwrap_or((0, 0))
 }
 
-/// The four digits of a group.
 fn text(group: u16) -> [u8; GROUP] {
     [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8)
 }

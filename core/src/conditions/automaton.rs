@@ -2,7 +2,7 @@
 //!
 //! The automaton reads characters. A path through it, from the initial to the last state, is a way to match, and the
 //! windows of the characters on the path are in the text. Two paths that meet in a state with other characters behind
-//! them are told apart: a node is a state and the characters that windows to come may begin with.
+//! them are distinct: a node is a state and the characters that windows to come may begin with.
 //!
 //! ```text
 //! ab(cd|xy)ef      abc, abx │ bcd, bxy │ cde, xye │ def, yef     windows of three, for brevity
@@ -22,13 +22,13 @@ use crate::interrupt;
 use crate::memory;
 use std::collections::{HashMap, VecDeque};
 
-/// Nodes that are told apart; an automaton with more says nothing.
+/// Nodes of a search; an automaton with more says nothing.
 const MOST_NODES: usize = 2000;
 /// Steps with windows, likewise.
 const MOST_STEPS: usize = 1 << 16;
 /// Steps of a cut; a larger one is left out.
 const MOST_OF_CUT: usize = 64;
-/// Characters that an arc's are told apart, tried in this order; an arc with more has any.
+/// Characters of an arc that are followed one by one, tried in this order; an arc with more has any.
 const MOST_CHARACTERS: [usize; 2] = [16, 3];
 
 /// An automaton, which finds a match once it is in its last state.

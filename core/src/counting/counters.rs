@@ -32,7 +32,6 @@ const CACHE_LINE: usize = 64;
 /// Bytes of counters that are processed between two checks for interrupts; whole blocks.
 const STRIDE: usize = interrupt::STRIDE;
 
-/// The block of an element.
 #[inline(always)]
 fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTES] {
     &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize]

@@ -65,7 +65,6 @@ pub struct Info {
     pub current_fpr: f64,
 }
 
-/// Bytes of a payload of this many blocks.
 fn payload_bytes(blocks: u64) -> u64 {
     blocks.saturating_mul(BLOCK_BYTES as u64)
 }
@@ -109,7 +108,6 @@ pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
     zeroed(&Header { kind: Kind::NONE, ..*header })
 }
 
-/// A value with this header whose counters are zero.
 fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(COUNTERS, payload_bytes(header.blocks) as usize)
 }

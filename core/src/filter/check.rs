@@ -112,7 +112,6 @@ pub(super) fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.num_hashes == num_hashes, || format!("{} hashes at a rate that has {num_hashes}", h.num_hashes))
 }
 
-/// Checks the length of a dense payload.
 fn check_dense_length(header: &Header<'_>, length: usize) -> Result<()> {
     require(!header.is_unsized(), || "a filter of no size is dense".into())?;
     require(length as u64 == header.payload_bytes(), || {

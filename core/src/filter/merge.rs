@@ -66,7 +66,7 @@ pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger })
 }
 
-/// Why two filters of any size can't be merged, if so.
+/// `Some(reason)` if two filters can't be merged whatever their sizes.
 pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
     if a.layout != b.layout {
         Some(Mismatch::Layouts)

@@ -114,7 +114,6 @@ pub(super) struct Stored {
 }
 
 impl Chain {
-    /// That of an index without tiles.
     pub(super) const fn empty() -> Chain {
         Chain { rows_built: 0, generation: 0, allocated: 1, pages: Vec::new() }
     }

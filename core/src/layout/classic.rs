@@ -15,7 +15,6 @@ use crate::simd::prefetch;
 /// The `classic` layout.
 pub struct Classic;
 
-/// The bits of an element.
 #[inline(always)]
 pub(super) fn bits(shape: Shape, hash: u64) -> impl Iterator<Item = u64> {
     (0..shape.num_hashes).map(move |j| reduce(word(hash, j), shape.blocks))

@@ -84,7 +84,7 @@ impl Layout {
         }
     }
 
-    /// ORs a payload into one with a `q`-th of its blocks.
+    /// ORs a payload into one with 1/q of its blocks.
     pub fn fold(self, large: &[u8], small: &mut [u8], q: u64) {
         if q == 1 {
             or_bytes(small, large);

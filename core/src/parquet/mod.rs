@@ -40,7 +40,6 @@ use crate::sizing::limits::DEFAULT_FPR;
 use crate::{interrupt, sizing};
 use thrift::{Field, I32, Malformed, Read, Reader, STOP, STRUCT, UNION_OF_FIRST, write_i32};
 
-/// Bytes of a block.
 const BLOCK_BYTES: usize = 32;
 /// The longest header that is read. Without unknown fields a header has at most 20 bytes.
 const MAX_HEADER_BYTES: usize = 64 << 10;

@@ -21,7 +21,6 @@ const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const BYTE: u8 = 3;
 const I16: u8 = 4;
-/// The type of an i32.
 pub const I32: u8 = 5;
 const I64: u8 = 6;
 const DOUBLE: u8 = 7;
@@ -29,7 +28,6 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const SET: u8 = 10;
 const MAP: u8 = 11;
-/// The type of a struct.
 pub const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
@@ -42,19 +40,15 @@ pub enum Malformed {
     Invalid(String),
 }
 
-/// A result of reading.
 pub type Read<T> = Result<T, Malformed>;
 
 pub(super) fn invalid<T>(detail: impl Into<String>) -> Read<T> {
     Err(Malformed::Invalid(detail.into()))
 }
 
-/// A field of a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its number.
     pub id: i16,
-    /// The code of its type.
     pub wire_type: u8,
 }
 
@@ -93,7 +87,6 @@ impl<'a> Reader<'a> {
         self.varint().map(|value| (value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// An i32.
     pub fn i32(&mut self) -> Read<i32> {
         let value = self.zigzag()?;
         i32::try_from(value).or_else(|_| invalid(format!("{value} is no 32-bit number")))

@@ -14,7 +14,6 @@ use super::tree;
 use crate::filter::Buffer;
 use crate::{hash, memory};
 
-/// The version of the stored form.
 const VERSION: u8 = 1;
 /// Bytes before the hashes: version and form.
 const HEAD: usize = 2;
@@ -82,7 +81,6 @@ pub fn bytes(form: Form, bucket: u64, count: usize) -> Option<usize> {
     Shape::new(form, bucket, count).map(|shape| shape.bytes())
 }
 
-/// The code of a form.
 fn form_code(form: Form) -> u8 {
     form.bits as u8 | if form.keeps { 0x80 } else { 0 }
 }

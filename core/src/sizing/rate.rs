@@ -214,7 +214,6 @@ impl Chain {
         (self.hit.len() - 1) as f64
     }
 
-    /// One more throw.
     fn throw(&mut self) {
         let a_cell = 1.0 / self.cells();
         self.last = (self.last + 1).min(self.hit.len() - 1);

@@ -27,8 +27,6 @@ impl BloomState<'_> {
         has_room
     }
 
-    /// Adds an element to the hashes.
-    ///
     /// # Safety
     /// There must be room for another one.
     #[inline(always)]
@@ -42,7 +40,6 @@ impl BloomState<'_> {
         self.head().len = len + 1;
     }
 
-    /// Where the payload is that a dense state builds.
     #[inline(always)]
     fn own_payload(&self) -> *mut u8 {
         if self.dense.is_null() || self.is_borrowed {
@@ -58,7 +55,6 @@ impl BloomState<'_> {
         unsafe { &*Payload::bytes_of(self.own_payload()) }
     }
 
-    /// The same, for writing.
     #[inline(always)]
     pub(super) fn payload_mut(&mut self) -> &mut [u8] {
         // SAFETY: the payload is this state's own, lives as long, and is borrowed for writing with it.
@@ -76,8 +72,6 @@ impl BloomState<'_> {
         Some(unsafe { Payload::from_pointer(payload) })
     }
 
-    /// Prefetches the memory that setting the bits of a hash needs, long before they are set with the rest of the
-    /// batch.
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
         let header = self.params();

@@ -152,7 +152,6 @@ impl<'c> BloomState<'c> {
         self.push_all(call, entries)
     }
 
-    /// Changes the header.
     fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
         let own = *self.params();
         if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
@@ -236,14 +235,11 @@ impl<'c> BloomState<'c> {
         Ok(value)
     }
 
-    /// The value of a dense state.
     fn dense_datum(&mut self) -> pg_sys::Datum {
         self.flush();
         View { header: self.header(), body: Body::Dense(self.payload()) }.to_buffer::<PgBuffer>().into_datum()
     }
 
-    /// The finished filter, as [`ElementState::finish`] says.
-    ///
     /// # Errors
     /// As [`ElementState::finish`].
     pub(super) fn finished(&mut self, call: &Call) -> Result<pg_sys::Datum> {
@@ -286,8 +282,8 @@ impl<'c> BloomState<'c> {
     }
 }
 
-/// The number of elements that a dense filter is as full as, by its estimate and four standard errors. What fits its
-/// size by the estimate alone is not held to be more: it is as large as a filter may be.
+/// The most elements that a dense filter may hold: its estimate plus four standard errors, but no more than its
+/// capacity if the estimate is within that, since it is as large as a filter may be.
 fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds.
     const MOST: f64 = 1e12;

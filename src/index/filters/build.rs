@@ -14,8 +14,6 @@ use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Build, Directory};
 use pg_bloom_core::index::page::RowId;
 
-/// Builds an index.
-///
 /// # Errors
 /// 0A000 for an operator class of somebody else's; 22023 for options, which are those of the other kind of index; 22P03
 /// for a damaged filter; 54000 for too many pages.

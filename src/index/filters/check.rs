@@ -15,7 +15,6 @@ use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot
 use pg_bloom_core::index::page::{Pages, RowId};
 use std::collections::HashMap;
 
-/// The slots of all rows.
 type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
 
 /// Looks for every row. Returns how many there are.
@@ -48,7 +47,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     Ok(rows)
 }
 
-/// The slots of all rows, which are possible.
+/// The slots of all rows. Fails for a row that the table can't have.
 fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
     let mut slots = Slots::new();
     for (number, _) in directory.groups() {
@@ -95,8 +94,8 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     Ok(())
 }
 
-/// How many of these slots, which are a row's, must at least have the bits of its filter, and how many have: none if it
-/// needs no slot, or has no filter.
+/// How many of a row's slots, which are given, must at least have the bits of its filter, and how many have them. None
+/// must if the row needs no slot, or has no filter.
 fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], row: Row) -> Result<(usize, usize)> {
     let Some(value) = row.value else { return Ok((0, 0)) };
     // SAFETY: the column is one of filters, as its operator class says.

@@ -14,10 +14,8 @@ use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 
-/// An index over filters in use.
 pub type Index<'r> = session::Index<'r, Filters>;
 
-/// A column of filters.
 pub struct Filters {
     /// The type `bloom_key`.
     pub key: Oid,

@@ -26,7 +26,6 @@ use pg_bloom_core::index::filters::Directory;
 /// Operators that asking a page of 127 filters is worth.
 const OPERATORS_PER_PAGE: f64 = 60.0;
 
-/// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
     // A damaged index must not keep the table's queries from being planned: the scan says what is wrong.
     let opened = planned.index();
@@ -42,7 +41,6 @@ pub fn estimate(planned: &Planned) -> Cost {
     Cost { startup, total, selectivity: planned.selectivity }
 }
 
-/// Pages that a lookup reads.
 fn pages_asked(directory: &Directory) -> f64 {
     1.0 + f64::from(directory.all_tiles()) + directory.all_row_pages() as f64
 }

@@ -25,8 +25,6 @@ use pg_bloom_core::index::page::{Pages, RowId, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
-/// Adds a row with its filter.
-///
 /// # Errors
 /// 22P03 for a damaged filter; XX002 for damage; 54000 if there are no numbers left for pages.
 ///
@@ -115,7 +113,6 @@ fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) 
     Ok(())
 }
 
-/// Writes the blocks of a slot.
 fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
     let relation = index.relation;
     let pages = index.pages();

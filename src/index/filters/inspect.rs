@@ -6,8 +6,6 @@ use crate::index::named_index::NamedIndex;
 use crate::pg::call::error::Result;
 use pg_bloom_core::index::filters::{Holds, State};
 
-/// What it holds.
-///
 /// # Errors
 /// XX002 for damage.
 pub fn info(named: &NamedIndex) -> Result<Info> {

@@ -42,7 +42,6 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
     Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
 }
 
-/// What is asked of a group.
 pub fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<Condition> {
     let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
         _ if group.kind().is_none() => Some(Sought::OtherKind),

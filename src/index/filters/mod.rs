@@ -41,7 +41,6 @@ mod vacuum;
 
 use crate::index::kind::IndexKind;
 
-/// The index over a column of filters.
 pub static FILTERS: IndexKind = IndexKind {
     validate: column::validate,
     build: build::build,

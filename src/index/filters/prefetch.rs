@@ -28,12 +28,10 @@ pub struct Ahead<'a> {
     near: VecDeque<(u32, Pin<'a>)>,
     /// Reads that are started after a page that was on disk.
     started: u32,
-    /// Reads that are still to be started.
     to_start: u32,
 }
 
 impl<'a> Ahead<'a> {
-    /// The pages of an index.
     pub fn new(relation: Relation<'a>, pages: IndexPages<'a>) -> Ahead<'a> {
         let end = relation.pages();
         let started = buffer::io_concurrency(relation);

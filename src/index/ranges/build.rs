@@ -34,7 +34,6 @@ const BYTES_PER_PART: u32 = 20;
 /// Bytes of a row beside its values: its header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
 
-/// A build under way.
 struct Building<'b> {
     options: Options,
     build: Build,
@@ -52,8 +51,6 @@ struct Building<'b> {
     built_rows: Option<BuiltRows>,
 }
 
-/// Builds an index.
-///
 /// # Errors
 /// 0A000 for a column that can't be in an index; 22023 for options that it can't have; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
@@ -150,7 +147,6 @@ impl Building<'_> {
     }
 }
 
-/// The refusal of a table that a build can't read in order.
 fn out_of_order() -> Error {
     let message = "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages";
     Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use a table of the access method heap.")

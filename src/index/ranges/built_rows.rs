@@ -18,7 +18,7 @@ thread_local! {
     /// What is known of indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it validates
     /// the first.
     static WAITING: RefCell<Vec<(File, RowSet)>> = const { RefCell::new(Vec::new()) };
-    /// Whether the end of a transaction is heard of.
+    /// Whether the session is notified of the end of a transaction.
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -29,7 +29,6 @@ pub struct BuiltRows {
 }
 
 impl BuiltRows {
-    /// None yet.
     pub fn new() -> BuiltRows {
         let taken: usize = WAITING.with_borrow(|waiting| waiting.iter().map(|(_, rows)| rows.bytes()).sum());
         let most_bytes = (table::maintenance_memory() / SHARE).saturating_sub(taken);

@@ -69,7 +69,6 @@ impl<'r> FilterCheck<'r> {
         Some(FilterCheck { filter, page: None, rows: Vec::new() })
     }
 
-    /// Whether a row with this hash is found.
     fn finds(&mut self, row: &Row, hash: u64) -> bool {
         if self.page != Some(row.page) {
             (self.page, self.rows) = (Some(row.page), self.filter.rows_of(row.page));

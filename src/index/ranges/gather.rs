@@ -10,7 +10,6 @@ use pgrx::pg_sys::Datum;
 /// Hashes that are gathered before those are looked for that are there several times.
 const FEW: usize = 1 << 16;
 
-/// Keys of rows.
 pub struct GatheredKeys<'c> {
     column: &'c RangesColumn,
     /// Those of texts.
@@ -22,7 +21,6 @@ pub struct GatheredKeys<'c> {
 }
 
 impl<'c> GatheredKeys<'c> {
-    /// None yet.
     pub fn new(column: &'c RangesColumn) -> GatheredKeys<'c> {
         GatheredKeys { column, windows: Windows::default(), hashes: Vec::new(), distinct: 0 }
     }
@@ -53,7 +51,6 @@ impl<'c> GatheredKeys<'c> {
         Ok(count)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty() && self.windows.is_empty()
     }

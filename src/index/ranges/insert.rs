@@ -24,8 +24,6 @@ use std::rc::Rc;
 /// Hashes whose places are computed at once.
 const AT_ONCE: usize = 4096;
 
-/// Adds the keys of a row with this value.
-///
 /// # Errors
 /// XX002 for damage; 54000 if there are no numbers left for pages or ranges.
 ///
@@ -43,8 +41,6 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
     add(&index, row, &keys.take())
 }
 
-/// Adds the keys of a row.
-///
 /// # Errors
 /// As [`insert`].
 fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {

@@ -39,7 +39,6 @@ use crate::index::kind::IndexKind;
 use crate::pg::catalog::operators;
 use pgrx::pg_sys::Oid;
 
-/// The index over ranges.
 pub static RANGES: IndexKind = IndexKind {
     validate,
     build: build::build,

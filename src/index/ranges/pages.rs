@@ -21,12 +21,10 @@ pub struct RangePages<'r> {
 }
 
 impl<'r> RangePages<'r> {
-    /// Of a table, divided as an index on it says.
     pub fn new(table: Relation<'r>, options: Options) -> RangePages<'r> {
         RangePages { table, end: table.pages().into(), options }
     }
 
-    /// The pages of a range.
     pub fn pages(&self, range: u32) -> impl Iterator<Item = u32> + use<> {
         let pages = self.options.pages_of(range);
         (pages.start..pages.end.min(self.end)).map(|page| page as u32)

@@ -10,14 +10,11 @@ use std::cell::RefCell;
 /// Keys that a session remembers, of all indexes: 192 kB. A range of log lines has some 6,000.
 const REMEMBERED: usize = 1 << 13;
 
-/// A key of a row in a range of an index.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct RecentKey {
     /// The number of the index.
     pub index: u64,
-    /// The range.
     pub range: u32,
-    /// The hash.
     pub hash: u64,
 }
 
@@ -26,7 +23,6 @@ pub struct RecentKey {
 pub struct RecentKeys(Vec<RecentKey>);
 
 impl RecentKeys {
-    /// Whether a key is remembered.
     pub fn has(&self, key: &RecentKey) -> bool {
         self.0.get(key.hash as usize % REMEMBERED) == Some(key)
     }
@@ -41,6 +37,5 @@ impl RecentKeys {
 }
 
 thread_local! {
-    /// Those of this session.
     pub static RECENT: RefCell<RecentKeys> = const { RefCell::new(RecentKeys(Vec::new())) };
 }

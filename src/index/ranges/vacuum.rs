@@ -12,7 +12,6 @@ pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     Ok(Counts::default())
 }
 
-/// What is said of the index at the end.
 pub fn cleanup(vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
     Some(Counts {
         pages: vacuum.index.pages(),

@@ -10,7 +10,6 @@ use crate::kind::Kind;
 use crate::layout::{Shape, and_bytes};
 use std::cmp::Ordering;
 
-/// The result for the filters of one size.
 pub(super) enum Held<M: Memory> {
     Bits(M::Bits),
     /// Hashes, and how many of them, from the first, ascend strictly.
@@ -30,7 +29,6 @@ pub(super) fn without_kind(header: &Header<'_>) -> Header<'static> {
     Header { kind: Kind::NONE, ..*header }
 }
 
-/// Hashes as a list.
 pub(super) fn list<M: Memory>(memory: &mut M, hashes: impl ExactSizeIterator<Item = u64>) -> M::List<u64> {
     let mut list = memory.list(hashes.len());
     append(&mut list, hashes);

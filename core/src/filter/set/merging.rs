@@ -18,7 +18,6 @@ use std::cmp::Ordering;
 /// The filters so far.
 pub struct Set<M: Memory> {
     pub(super) operation: Operation,
-    /// The kind of the elements.
     pub(super) tag: Tag,
     pub(super) name: M::List<u8>,
     /// Ascending by block count.
@@ -56,7 +55,6 @@ impl<M: Memory> Set<M> {
         self.operation
     }
 
-    /// The kind of the elements.
     pub(super) fn kind(&self) -> Kind<'_> {
         Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
     }

@@ -53,7 +53,6 @@ impl<M: Memory> Set<M> {
     }
 }
 
-/// The payload of a filter to write.
 enum Payload<'a> {
     Bits(&'a [u8]),
     Hashes(&'a [u64]),

@@ -23,7 +23,6 @@ pub struct Directory {
     groups: Vec<Member>,
 }
 
-/// A group and its tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
     group: Group,
@@ -108,7 +107,6 @@ impl Directory {
         if group.shape.blocks == 0 { room } else { room.min(widest(self.size, group.block_bytes()) as u16) }
     }
 
-    /// Pages of a tile of a group.
     pub(super) fn pages_of(&self, group: &Group, width: u16) -> u64 {
         Grid::new(self.size, group, width).map_or(0, |grid| grid.pages())
     }

@@ -34,7 +34,6 @@ pub(super) const TILE_BYTES: usize = 24;
 const GROUP: u8 = 1;
 const TILE: u8 = 2;
 
-/// The record of a group.
 pub(super) fn group_record(group: &Group) -> Vec<u8> {
     let (kind, shape) = (group.kind(), group.shape);
     let mut record = vec![0; GROUP_BYTES + kind.name.len().next_multiple_of(8)];
@@ -46,7 +45,6 @@ pub(super) fn group_record(group: &Group) -> Vec<u8> {
     record
 }
 
-/// The record of a tile.
 pub(super) fn tile_record(tile: &Tile) -> Vec<u8> {
     let mut record = vec![0; TILE_BYTES];
     record[0] = TILE;

@@ -72,7 +72,6 @@ impl Directory {
 }
 
 impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
-    /// Prefetches the next pages.
     fn prefetch(&mut self, pages: usize) {
         self.coming.by_ref().take(pages).for_each(|page| self.pages.prefetch(page));
     }

@@ -63,7 +63,6 @@ impl Grid {
         Some(Grid { block_bytes, blocks, per_page })
     }
 
-    /// Pages of the tile.
     pub fn pages(&self) -> u64 {
         self.blocks.div_ceil(self.per_page)
     }
@@ -130,7 +129,6 @@ impl Slot {
 
 /// The block of an element, and the bits that it must have there.
 pub(super) struct Mask {
-    /// The block.
     pub block: u64,
     bits: [u8; 64],
 }

@@ -14,7 +14,6 @@ const FOLDS: u32 = 6;
 
 /// What a slot is kept as.
 pub(super) enum Kept {
-    /// Hashes of its elements.
     Hashes(Vec<u64>),
     /// Its bits, block by block in whole words.
     Bits(Vec<u64>),
@@ -77,7 +76,6 @@ impl Above {
         TileShape { level: self.level, width: Width::MIN, num_hashes: target.num_hashes, pages }
     }
 
-    /// Keeps a slot.
     pub fn keep(&mut self, size: PageSize, target: Target, slot: Kept, load: f64) {
         memory::push(&mut self.loads, load);
         self.held += match &slot {
@@ -161,19 +159,16 @@ pub(super) fn words_per_block(size: PageSize) -> usize {
     size.block_bits().div_ceil(64) as usize
 }
 
-/// A slot without elements.
 fn no_bits(blocks: u64, size: PageSize) -> Vec<u64> {
     memory::zeroed(blocks as usize * words_per_block(size))
 }
 
-/// A slot with the bits of hashes.
 fn bits_of(hashes: &[u64], level: Level, num_hashes: u8, blocks: u64, size: PageSize) -> Vec<u64> {
     let mut bits = no_bits(blocks, size);
     set(&mut bits, level, num_hashes, size, hashes);
     bits
 }
 
-/// Sets the bits of hashes in a slot.
 fn set(bits: &mut [u64], level: Level, num_hashes: u8, size: PageSize, hashes: &[u64]) {
     let words = words_per_block(size);
     let blocks = (bits.len() / words) as u64;

@@ -12,12 +12,10 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// How many ranges.
     pub fn ranges(&self) -> usize {
         self.ends.len()
     }
 
-    /// The hashes of one of them.
     pub fn range(&self, range: usize) -> &[u64] {
         let start = range.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.hashes[start..self.ends[range]]

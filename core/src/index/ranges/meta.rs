@@ -42,7 +42,6 @@ fn field(field: &'static str, found: impl Into<u64>) -> Damage {
     Damage::field(META_PAGE, field, found)
 }
 
-/// The split of these numbers.
 fn split_of(lines: u8, ranges: u8) -> Result<Option<Split>, Damage> {
     let (lines, ranges) = (u16::from(lines), u16::from(ranges));
     require(ranges == 0 || (2..=MAX_RANGES_PER_PAGE).contains(&ranges), || field("ranges per page", ranges))?;
@@ -71,7 +70,6 @@ fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     Ok(Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page })
 }
 
-/// The records of runs.
 fn records(runs: &[Run]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(runs.len() * RUN_BYTES);
     for Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page } in runs {
@@ -81,7 +79,6 @@ fn records(runs: &[Run]) -> Vec<u8> {
     bytes
 }
 
-/// The runs of a page.
 fn parse_runs(records: &[u8], page: PageNumber) -> Result<Vec<Run>, Damage> {
     let is_whole = records.len().is_multiple_of(RUN_BYTES);
     require(is_whole, || Damage::field(page, "bytes of records", records.len() as u64))?;

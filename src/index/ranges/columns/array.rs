@@ -22,8 +22,6 @@ pub struct ArrayColumn {
 }
 
 impl ArrayColumn {
-    /// The column of an index.
-    ///
     /// # Errors
     /// 0A000 for arrays that can't be in an index.
     pub fn of(relation: Relation) -> Result<ArrayColumn> {
@@ -42,10 +40,8 @@ impl ArrayColumn {
         self.member.hasher().is_in_place()
     }
 
-    /// Calls `visit` with each key of an array.
-    ///
     /// # Errors
-    /// XX000 for a member without a hash, which none is.
+    /// XX000 for a member without a hash, which can't happen.
     ///
     /// # Safety
     /// The value must be such an array.

@@ -54,13 +54,11 @@ pub enum Strategy {
     RegexIgnoringCase = 13,
 }
 
-/// The largest number of a strategy.
 pub const MOST_STRATEGIES: i16 = Strategy::RegexIgnoringCase as i16;
 
 impl Class {
     const ALL: [Class; 4] = [Class::Array, Class::Json, Class::Words, Class::Text];
 
-    /// The class with this support function.
     fn of(support: Oid) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.support() == support.to_u32())
     }
@@ -101,7 +99,6 @@ impl Class {
         }
     }
 
-    /// What an operator with a strategy of this number asks.
     pub fn strategy(self, number: i16) -> Option<Strategy> {
         self.operators().iter().map(|&(strategy, _)| strategy).find(|&strategy| strategy as i16 == number)
     }

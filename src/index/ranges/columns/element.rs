@@ -19,7 +19,6 @@ use std::collections::HashMap;
 /// The strategy of equality, the only one over elements.
 const EQUAL: i16 = 1;
 
-/// How an element is hashed.
 pub struct ElementColumn {
     column: Column,
     /// How elements of other types are hashed that the column is compared with.
@@ -27,23 +26,18 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// The column of an index.
-    ///
     /// # Errors
     /// 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
         Ok(ElementColumn { column: column(relation)?, others: RefCell::default() })
     }
 
-    /// How elements of the column are hashed.
     pub fn hasher(&self) -> &Hasher {
         self.column.hasher()
     }
 
-    /// The hash of an element.
-    ///
     /// # Errors
-    /// XX000 if it has none, which none is.
+    /// XX000 for an element without a hash, which can't happen.
     ///
     /// # Safety
     /// The value must be of the column's type.

@@ -35,10 +35,8 @@ use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
 
-/// An index over ranges in use.
 pub type Index<'r> = session::Index<'r, RangesColumn>;
 
-/// A column of such an index.
 pub enum RangesColumn {
     Element(ElementColumn),
     Array(Box<ArrayColumn>),
@@ -93,7 +91,7 @@ impl RangesColumn {
     /// Calls `visit` with each key of a value, as often as the value has it.
     ///
     /// # Errors
-    /// XX000 for an element without a hash, which none is.
+    /// XX000 for an element without a hash, which can't happen.
     ///
     /// # Safety
     /// The value must be of the column's type.

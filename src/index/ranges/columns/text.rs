@@ -14,7 +14,6 @@ use pgrx::pg_sys::{self, Oid};
 
 /// What decides the windows of texts, and what a pattern means.
 pub struct TextColumn {
-    /// What their bytes are.
     encoding: Encoding,
     /// That of the column, under which the operators of the query compare.
     collation: Oid,
@@ -38,7 +37,6 @@ impl TextColumn {
         windows.add(value, self.encoding)
     }
 
-    /// Calls `visit` with each key of a text.
     pub fn each_window(&self, value: &[u8], visit: &mut impl FnMut(u64)) {
         text::each_window(value, self.encoding, |window| window.hashes().for_each(&mut *visit));
     }

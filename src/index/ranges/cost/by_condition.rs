@@ -32,7 +32,6 @@ struct Expected {
     pages: f64,
 }
 
-/// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let opened = planned.index();

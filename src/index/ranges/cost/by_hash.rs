@@ -40,7 +40,6 @@ const TILES_ASKED: u32 = 8;
 /// So many keys are worth that in any case.
 const MANY_KEYS: f64 = 100.0;
 
-/// What is known of the index.
 #[derive(Clone, Copy, Debug)]
 struct IndexShape {
     pages_per_range: f64,
@@ -52,7 +51,6 @@ struct IndexShape {
     found: Option<f64>,
 }
 
-/// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let searches = planned.searches;

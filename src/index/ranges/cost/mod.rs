@@ -14,7 +14,6 @@ use super::columns::class::PARTS;
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
 
-/// What a scan costs.
 pub fn estimate(planned: &Planned) -> Cost {
     let has_parts = planned.support_function(PARTS).1.is_some();
     if has_parts { by_condition::estimate(planned) } else { by_hash::estimate(planned) }

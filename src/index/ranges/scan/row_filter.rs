@@ -43,7 +43,6 @@ pub fn column_of<'r>(kind: &RangesColumn, index: Relation, table: Relation<'r>) 
 }
 
 impl<'r> RowFilter<'r> {
-    /// For rows that pass this test.
     pub fn new(column: RowColumn<'r>, kind: &'r RangesColumn, test: RowTest) -> RowFilter<'r> {
         // So much that nothing is allocated under the lock of a page.
         let values = memory::list(2 * PAGE_BYTES / size_of::<u64>());
@@ -85,7 +84,7 @@ impl<'r> RowFilter<'r> {
     }
 }
 
-/// Whether a row with this value passes the test. One that can't be hashed, which there is none of, would.
+/// Whether a row with this value passes the test. A value that can't be hashed, which can't happen, would.
 ///
 /// # Safety
 /// The value must be of the column's type.
