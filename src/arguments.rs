@@ -52,7 +52,7 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
 }
 
 /// # Errors
-/// 22023 for any other name.
+/// 22023 for a name that no layout has.
 pub fn layout(name: &str) -> Result<Layout> {
     Layout::named(name).ok_or_else(|| {
         invalid_parameter(format!("unknown bloom filter layout \"{name}\""))

@@ -1,4 +1,4 @@
-//! The rows of a table's page, one column of which is read: all that are there, whoever sees them.
+//! The rows of a table's page, one column of which is read: all that are there, visible or not.
 //!
 //! This is the one room below the table access method. It relies on the layout of pages and rows of PostgreSQL's own
 //! access method `heap`, which any table of another one, and the setting `pg_bloom.heap_filter`, keep it away from. It
@@ -59,7 +59,7 @@ pub struct RowColumn<'r> {
     before: Vec<Place>,
     own: Place,
     by_value: bool,
-    /// Whether rows that are older than the column have a value all the same: the default that it was added with.
+    /// Whether rows that are older than the column have a value: the default that it was added with.
     has_default_for_older: bool,
 }
 

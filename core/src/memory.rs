@@ -1,4 +1,4 @@
-//! Memory that operations need besides their results.
+//! Memory that operations need in addition to their results.
 //!
 //! All memory whose size depends on a filter is allocated here. Without enough memory the installed hook raises an
 //! error and the process goes on; Rust's own collections would abort it.

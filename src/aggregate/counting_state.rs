@@ -28,7 +28,7 @@ const BATCH: usize = 32;
 #[repr(C)]
 pub struct CountingHead {
     tag: Tag,
-    /// Whether the value is someone else's and only read.
+    /// Whether the value is borrowed, and only read.
     is_borrowed: bool,
     /// Hashes in the batch.
     len: u32,

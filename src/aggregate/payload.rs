@@ -29,7 +29,7 @@ pub struct Payload {
 
 impl Payload {
     /// # Safety
-    /// It must be gone with the memory context.
+    /// The payload must be gone with the memory context.
     pub unsafe fn zeroed_in(context: Context<'_>, len: usize) -> Payload {
         let mut payload = Payload::allocate_in(context, len);
         interrupt::zero(&mut payload);

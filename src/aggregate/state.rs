@@ -46,12 +46,12 @@ pub struct BloomHead {
     tag: Tag,
     /// Whether the parameters' kind is that of the filter even without an element.
     has_kind: bool,
-    /// Whether the elements are someone else's: a value, dense or sparse, that is only read.
+    /// Whether the elements are borrowed: a value, dense or sparse, that is only read.
     is_borrowed: bool,
     /// Hashes there is room for.
     room: u32,
     params: Params,
-    /// The payload being built, once dense; or someone else's value, of variable length.
+    /// The payload being built, once dense; or a borrowed value, of variable length.
     dense: *mut u8,
     /// Further hashes of an unsized build, in a file.
     spill: *mut Spill,

@@ -48,7 +48,7 @@ impl<'c, H> Group<'c, H> {
     }
 
     /// # Safety
-    /// What it says of the memory that is there must stay true.
+    /// What the head says of the memory that is there must stay true.
     #[inline(always)]
     pub unsafe fn head_mut(&mut self) -> &mut H {
         // SAFETY: as for reading it, and borrowed for writing.

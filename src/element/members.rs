@@ -32,7 +32,7 @@ impl PartialEq for Reader {
 
 impl Reader {
     /// # Safety
-    /// It must be a value of the type that the reader was made for.
+    /// The element must be a value of the type that the reader was made for.
     unsafe fn write_member(&self, element: Element, into: &mut Stream) {
         // SAFETY: promised by the caller.
         unsafe {

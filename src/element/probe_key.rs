@@ -89,7 +89,7 @@ impl ProbeKey {
     }
 
     /// # Errors
-    /// 22P03 for what is no key.
+    /// 22P03 for other bytes.
     pub fn parse(bytes: &[u8]) -> Result<ProbeKey> {
         ProbeKey::read(bytes).ok_or_else(|| {
             Error::new(SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, "malformed bloom_key")

@@ -88,7 +88,7 @@ impl Resolver {
     }
 
     /// # Errors
-    /// 0A000 for one that can't be an element, or a part of one; 54001 for one that is too complex.
+    /// 0A000 for a type that can't be an element, or a part of one; 54001 for a type that is too complex.
     pub fn part(&mut self, oid: Oid) -> Result<Resolved> {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);

@@ -33,7 +33,7 @@ pub struct Asked {
 
 impl<'c> Condition<'c> {
     /// The condition for argument 2, a key or an array of keys; `None` for NULL. Raises PostgreSQL's own errors for
-    /// types that can't be compared, and for text that is no value of the column's type.
+    /// types that can't be compared, and for text that is not a value of the column's type.
     ///
     /// # Errors
     /// 42P18 for a key of an unknown type, 42P21 for one that a query would compare under another collation.

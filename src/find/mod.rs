@@ -2,7 +2,7 @@
 //!
 //! A query on the parent locks, plans and starts a scan of every partition. This asks the indexes of the partitions
 //! first, and plans a query only on those that may have the key. That query is what the planner makes of the query on
-//! the parent for a partition: it checks no rights of its own, since the parent's were checked.
+//! the parent for a partition: it checks no rights, since the parent's were checked.
 //!
 //! | module | what it does |
 //! |---|---|

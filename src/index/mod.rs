@@ -12,7 +12,7 @@
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `new_index` | the pages of an index that is being built |
 //! | `inspect` | `bloom_index_info`, `bloom_index_check` |
-//! | `named_index` | an index that somebody names in SQL |
+//! | `named_index` | an index that a user names in SQL |
 //! | `session` | what a session keeps of an index |
 //! | `page` | pages in buffers; damage |
 

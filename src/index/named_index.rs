@@ -7,7 +7,7 @@ use crate::pg::sql;
 use crate::pg::storage::relation::{self, Opened, Relation, table_of};
 use pgrx::pg_sys;
 
-/// An index of this access method and its table, opened for somebody who may, with functions run as the table's owner.
+/// An index of this access method and its table, opened for a user who may, with functions run as the table's owner.
 pub struct NamedIndex<'c> {
     _as_owner: AsOwner<'c>,
     index: Opened<'c>,

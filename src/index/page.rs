@@ -111,7 +111,7 @@ impl<'a> IndexPages<'a> {
     /// Checks that nobody has written to the pages that will be allocated.
     ///
     /// # Errors
-    /// XX002 if somebody has.
+    /// XX002 if some session has.
     pub fn check_new(&mut self, before: &Chain, after: &Chain) -> Result<()> {
         for at in before.allocated()..after.allocated() {
             if !self.has(at) {

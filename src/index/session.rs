@@ -4,8 +4,8 @@
 //! index changes: then what was kept is no longer found. What is kept stays true while it is used: tiles never move. A
 //! directory may lack tiles that were added since, which is found out by comparing four bytes of the metapage.
 //!
-//! Nobody changes a page of the directory without the lock of the metapage, of all locks the first; so it is read under
-//! that lock.
+//! A page of the directory is changed only under the lock of the metapage, which comes before all others; so it is read
+//! under that lock.
 
 use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -152,7 +152,7 @@ impl<'r, K: Kind> Index<'r, K> {
     }
 
     /// # Errors
-    /// XX002 if there is none.
+    /// XX002 if there is no metapage.
     pub fn meta(&self) -> Result<Pin<'r>> {
         meta(self.relation, &self.kept.pages)
     }

@@ -11,7 +11,7 @@ const ROWS_OF_KEY: f64 = 3.0;
 /// Answers the request, if argument 0 of a support function is one and the keys are argument 2 of a known call.
 pub fn answer(call: &Call) -> Option<Datum> {
     let request = call.internal::<pg_sys::SupportRequestRows>(0)?;
-    // SAFETY: as for the question what a call costs: a node, which is read as what its tag says.
+    // SAFETY: as for the request for the cost of a call: a node, which is read as what its tag says.
     unsafe {
         let is_asked = (*request).type_ == pg_sys::NodeTag::T_SupportRequestRows;
         if !is_asked || (*request).root.is_null() || (*request).node.is_null() {

@@ -140,7 +140,7 @@ impl<S: FilterType> Slices<'_, S> {
 
 impl<S: FilterType> FilterCache<S> {
     /// # Safety
-    /// A call site must remember it, by [`Call::remembered`], and only calls of that site ask it: what it has is in the
+    /// A call site must remember it, by [`Call::remembered`], and only calls of that site use it: what it has is in the
     /// memory of the site.
     pub unsafe fn new() -> Self {
         FilterCache { places: std::array::from_fn(|_| None), last: 0 }

@@ -10,7 +10,7 @@
 //! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add an element at the
 //! same time one gets it as new, and the others wait, and look again. Locking and writing share a subtransaction. If
 //! a leaf is gone, since another session split or joined it, what is there now is locked if that needs no waiting; else
-//! all is undone, which releases the locks, and the elements are read again. So nobody waits but in one order, and
+//! all is undone, which releases the locks, and the elements are read again. So sessions wait in one order only, and
 //! calls don't deadlock.
 //!
 //! Many leaves are locked and written part by part. What replaces a leaf covers the same hashes, or those of its other
@@ -145,7 +145,7 @@ impl Change<'_> {
     }
 
     /// Locks what has replaced the leaves of work that are gone, as far as that is free: waiting for it, after leaves
-    /// that come later in the order, would not be safe. So nearly always a split makes nobody start over.
+    /// that come later in the order, would not be safe. So after a split sessions hardly ever start over.
     fn follow(&self, work: &mut Vec<Work>, rows: &mut Vec<Row>) -> Result<()> {
         let gone: Vec<Item> = memory::collect(without_row(work, rows).map(|work| work.item));
         if gone.is_empty() {

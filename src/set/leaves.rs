@@ -1,6 +1,6 @@
 //! Finding the leaves of elements.
 //!
-//! How deep a leaf is nobody knows before it is found. Nearly all leaves of a set have one of two neighbouring depths,
+//! The depth of a leaf isn't known before it is found. Nearly all leaves of a set have one of two neighbouring depths,
 //! so the session remembers a depth as a hint where to look first; a wrong one costs another statement.
 
 use super::items::Item;

@@ -71,7 +71,7 @@ impl Set {
     ///
     /// In a plain table, a row that begins with the same hash as one that goes is an UPDATE of it: PostgreSQL stores it
     /// in the same page. What a DELETE frees it uses only after VACUUM, so a set that doubles would leave all its pages
-    /// empty. But whoever waits for a row that moves to another partition fails.
+    /// empty. But a session that waits for a row that moves to another partition fails.
     ///
     /// # Errors
     /// 27000 if a trigger, a rule or a policy skipped a row or stored something else; those of the statements.
@@ -129,7 +129,7 @@ impl Set {
     }
 
     /// # Errors
-    /// Those of preparing them.
+    /// Those of preparing the statements.
     pub fn changes(&self) -> Result<&Changes> {
         if let Some(changes) = self.known.changes.get() {
             return Ok(changes);

@@ -113,7 +113,7 @@ thread_local! {
 
 impl Set {
     /// # Errors
-    /// 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is no set,
+    /// 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is not a set,
     /// 40001 for one that was renamed while the call waited for it.
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Set> {
         let lock = match purpose {

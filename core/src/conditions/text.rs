@@ -14,7 +14,7 @@
 //! run: which window begins at a character follows from it and at most three after it.
 //!
 //! A window with a wide character has two hashes, others one: a pattern has few of the first and many of the others.
-//! Each Han character and each syllable of Hangul is a window of its own besides, with one hash, since people look for
+//! Each Han character and each syllable of Hangul is also a window by itself, with one hash, since people look for
 //! two of them, or for one.
 //!
 //! By a model with real filters on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones
@@ -27,9 +27,9 @@
 //! pattern of ILIKE; in a text they make windows for LIKE.
 //!
 //! Bytes that make no character end a run, and no window of a text has them. In encodings other than UTF-8 each byte is
-//! taken for a character of its own and weighs one, and only `A` to `Z` are folded. No byte of another character can be
-//! taken for these, nor for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here,
-//! so it is left out.
+//! taken for a character and weighs one, and only `A` to `Z` are folded. No byte of another character can be taken for
+//! these, nor for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here, so it is
+//! left out.
 
 pub(super) mod fold;
 mod stand_in;

@@ -110,7 +110,7 @@ impl Row {
     }
 
     /// The row of the parent of two halves; `None` if these are not the halves of one bucket, or if it would have more
-    /// than three quarters of the bytes at which it is split: the next insertions shall not do that.
+    /// than three quarters of the bytes at which it is split: the next insertions must not split it again.
     pub fn join(left: &Row, right: &Row, form: Form, most_bytes: usize) -> Option<Row> {
         let are_halves = left.bucket ^ 1 == right.bucket && left.bucket < right.bucket && left.bucket > 1;
         if !are_halves || left.entries.len() + right.entries.len() > MOST_HASHES {

@@ -28,7 +28,7 @@ impl BloomState<'_> {
     }
 
     /// # Safety
-    /// There must be room for another one.
+    /// There must be room for another hash.
     #[inline(always)]
     pub(super) unsafe fn push_to_batch(&mut self, hash: u64) {
         if self.is_dense() {

@@ -3,8 +3,8 @@
 //! Nobody knows how many processes an unsized build has, or how many elements they have in total: workers that were
 //! planned may not start, and one process may hand over many states. So what a process hands over is exact, regardless
 //! of what the others have: its hashes, or, where they would take more bytes, the bits of the largest filter that may
-//! be made. Whoever combines states keeps hashes until it is given bits; those are folded to the size that the elements
-//! need in the end. Folding is exact, so nothing is lost by the detour.
+//! be made. The process that combines states keeps hashes until it is given bits; those are folded to the size that the
+//! elements need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::super::parameters::SharedParams;
 use super::super::payload::Payload;

@@ -15,7 +15,7 @@ use pg_bloom_core::index::filters::{Build, Directory};
 use pg_bloom_core::index::page::RowId;
 
 /// # Errors
-/// 0A000 for an operator class of somebody else's; 22023 for options, which are those of the other kind of index; 22P03
+/// 0A000 for another operator class; 22023 for options, which are those of the other kind of index; 22P03
 /// for a damaged filter; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     check(wanted.index)?;

@@ -60,7 +60,7 @@ pub fn is_of_text(group: &Group) -> bool {
 /// The type `bloom_key`, given that the operator class of the index asks filters as they should be asked.
 ///
 /// # Errors
-/// 0A000 for an operator class of somebody else's.
+/// 0A000 for an operator class that asks filters otherwise.
 pub fn key_type(relation: Relation) -> Result<Oid> {
     let (family, declared, _) = relation.column_class();
     let handler = relation.handler();

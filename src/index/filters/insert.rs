@@ -7,8 +7,8 @@
 //! ```
 //!
 //! No lock is held from one record to the next. An error or a crash in between leaves a slot that is claimed by a row
-//! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so whoever can
-//! see the row finds it.
+//! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so a
+//! session that can see the row finds it.
 
 use super::column::{Index, is_of_text};
 use crate::index::new_index::meta_page;
@@ -49,7 +49,7 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
     Ok(())
 }
 
-/// Finds a slot that nobody has, and makes it the row's.
+/// Finds a free slot, and makes it the row's.
 fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, RowPage, Slot)> {
     let mut directory = index.known_directory();
     loop {
@@ -95,7 +95,7 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
 }
 
 /// Checks the pages of a tile, once for the rows that a session adds to it one after the other: a row that is refused
-/// shall not have taken a slot.
+/// must not have taken a slot.
 fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) -> Result<()> {
     let (relation, checked) = (index.relation, &index.kind().checked);
     if checked.get() == Some(tile.ordinal) {

@@ -48,14 +48,14 @@ impl BuiltRows {
         }
         let file = index.file();
         WAITING.with_borrow_mut(|waiting| {
-            // Nobody must ever be told of the rows of an older file of that number.
+            // The rows of an older file of that number must never be reported.
             waiting.retain(|(of, _)| *of != file);
             waiting.push((file, self.rows));
         });
     }
 }
 
-/// Tells PostgreSQL which rows an index was made with, if nobody asked before.
+/// Tells PostgreSQL which rows an index was made with, at its first request.
 pub fn tell(index: Relation, asking: &DeadRows) {
     let file = index.file();
     let built = WAITING.with_borrow_mut(|waiting| {

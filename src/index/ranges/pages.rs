@@ -7,8 +7,7 @@ use crate::pg::storage::relation::Relation;
 use crate::settings;
 use pg_bloom_core::index::ranges::Options;
 
-/// The column of an index in the rows of its table; `None` where rows can't be read without PostgreSQL, or shall not
-/// be.
+/// The column of an index in the rows of its table; `None` if rows can't, or must not, be read without PostgreSQL.
 pub fn readable_column<'r>(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
     if settings::heap_filter() { RowColumn::of_index(index, table) } else { None }
 }

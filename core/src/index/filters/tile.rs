@@ -95,7 +95,7 @@ impl Tile {
 ///
 /// # Giving a row its slot
 ///
-/// Each step is a WAL record of its own, and releases its locks.
+/// Each step is a separate WAL record, and releases its locks.
 ///
 /// 1. [`super::RowPage::claim`], under the exclusive lock of a row page that has a free slot. After this other sessions
 ///    won't take the slot, and lookups don't find it yet.

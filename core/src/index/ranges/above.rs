@@ -61,7 +61,7 @@ impl Above {
         self.slots.len() == self.width.slots() as usize || is_too_large
     }
 
-    /// Whether the next slot, which has so many elements, had better begin another tile.
+    /// Whether the next slot, which has so many elements, should begin another tile.
     pub fn is_other(&self, size: PageSize, target: Target, load: f64) -> bool {
         let Some(blocks) = self.blocks else { return false };
         if self.slots.is_empty() || !self.slots.len().is_multiple_of(Width::MIN.slots() as usize) {

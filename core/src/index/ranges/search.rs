@@ -28,7 +28,7 @@ use crate::memory;
 /// until it had inserted the WAL record, which therefore precedes our commit.
 ///
 /// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
-/// comes first, with a record of its own: of the metapage and at most one directory page.
+/// comes first, with a separate record: of the metapage and at most one directory page.
 #[derive(Clone, Copy, Debug)]
 pub struct Places([Option<Mark>; Places::MOST]);
 

@@ -106,7 +106,7 @@ impl Class {
     /// The class of an operator family with this support function, each of whose operators asks what its strategy says.
     ///
     /// # Errors
-    /// 0A000 for an operator class of somebody else's that asks other things.
+    /// 0A000 for an operator class whose operators ask other things.
     pub fn checked(family: Oid, support: Oid) -> Result<Class, Error> {
         let class = Class::of(support).ok_or_else(|| {
             unsupported("support function 3 of the operator class is none that an index can have", HINT)

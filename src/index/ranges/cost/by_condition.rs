@@ -21,7 +21,7 @@ const SAMPLE: u32 = 8;
 const COMPARISONS_PER_ROW: f64 = 4.0;
 /// The share of ranges that a typical lookup in text reads unnecessarily.
 const TYPICAL: f64 = 0.1;
-/// Hashes that a typical lookup asks a tile for which none of its ranges may have all of.
+/// Hashes that a typical lookup probes in a tile of which no range has all.
 const TYPICAL_HASHES: f64 = 4.0;
 
 /// What a lookup is expected to read.

@@ -39,7 +39,7 @@ pub struct HashedRow {
 }
 
 impl<'r> HashFilter<'r> {
-    /// `None` where rows can't be read without PostgreSQL, or shall not be.
+    /// `None` if rows can't, or must not, be read without PostgreSQL.
     pub fn new(elements: &ElementColumn, index: Relation, table: Relation<'r>) -> Option<HashFilter<'r>> {
         let column = readable_column(index, table)?;
         Some(HashFilter { column, hasher: elements.hasher().clone() })
