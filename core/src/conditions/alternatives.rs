@@ -9,7 +9,7 @@
 //! rows     . . 7  . 4  7  . . .     the last row that had it: row 7 has h1 and h3
 //! ```
 //!
-//! Where a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is watched from then on.
+//! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is watched from then on.
 //! So the watched hashes are soon those that few rows have.
 
 use super::condition::Condition;
