@@ -1,5 +1,5 @@
-//! Errors and the values that they are about. `words` has what is said of them: a message, and details. What the user can
-//! do about them depends on where the crate is used, so it is for the caller to say.
+//! Errors and the values that they are about. `words` has what is said of them: a message, and details. What the user
+//! can do about them depends on where the crate is used, so it is for the caller to say.
 
 mod words;
 

@@ -7,8 +7,8 @@
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
 //! [`Shape`] (in `shape`) has layout, number of hashes and number of blocks; its methods (in `dispatch`) are the
-//! operations of its layout; `scheme` has the trait that `blocked`, `classic` and `parquet` implement; `rates` the rates
-//! that each can keep.
+//! operations of its layout; `scheme` has the trait that `blocked`, `classic` and `parquet` implement; `rates` the
+//! rates that each can keep.
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
 //! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks has exactly the elements of blocks
