@@ -76,7 +76,7 @@ fn a_call_that_catches_an_error_fails() {
          BEGIN PERFORM catches($1); RETURN 'caught'; END $$",
     );
     const REFUSED: &str = "an error was caught and not raised again";
-    for kind in 0..3 {
+    for kind in 0..4 {
         for _ in 0..3 {
             assert_eq!(value::<String>(&mut client, &format!("SELECT around({kind})")), REFUSED);
             assert_eq!(error(&mut client, &format!("SELECT without({kind})")).message(), REFUSED);
@@ -96,4 +96,15 @@ fn a_call_that_catches_an_error_fails() {
     );
     assert!(value::<bool>(&mut client, "SELECT bloom_set_add('s', 'x'::text)"));
     assert!(value::<bool>(&mut client, "SELECT bloom_set_contains('s', 'x'::text)"));
+    // One that was connected itself is no longer: the call around it goes on.
+    run(
+        &mut client,
+        "CREATE OR REPLACE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             BEGIN PERFORM catches(2); EXCEPTION WHEN internal_error THEN NULL; END;
+             RETURN NEW;
+         END $$",
+    );
+    assert!(value::<bool>(&mut client, "SELECT bloom_set_add('s', 'y'::text)"));
+    assert!(value::<i64>(&mut client, "SELECT count(*) FROM unnest(bloom_set_add_all('s', ARRAY['v', 'w', 'z']))") == 3);
 }

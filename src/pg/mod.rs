@@ -15,13 +15,15 @@
 //!   the header. PostgreSQL doesn't lock pages of temporary indexes; who has them is noted here.
 //! - An error is raised again only by the call in whose memory it is, and only where an unsafe function says that
 //!   PostgreSQL made the call: it jumps from there. Other threads than the session's panic. Safe code may catch an
-//!   error; but its call then fails, since PostgreSQL has ended nothing of what was under way.
+//!   error, or a panic of its own that leaves something open here; but its call then fails, since PostgreSQL has ended
+//!   nothing of what was under way.
 //!
 //! This is promised elsewhere, and trusted:
 //!
 //! - `sql/pg_bloom.sql` declares the arguments of each function as its Rust code reads them. Builds for debugging,
 //!   which the tests run, compare them.
 //! - It declares the result of each as its Rust code makes it: a function returns a datum, and PostgreSQL reads that.
+//! - The hook of panics stays that of [`call::panics`], which notes errors: `clippy.toml` refuses others.
 //! - What may run outside of a transaction uses nothing that needs one, though much of `catalog` and `sql` takes no
 //!   `Call`: `_PG_init`, what [`method::hooks::watch_aborts`] and [`catalog::invalidation::watch_relations`] are given,
 //!   and `drop` of what a call site remembers.

@@ -8,7 +8,7 @@
 
 use super::call::Element;
 use super::call::error::{Error, Result, SqlState, raise};
-use super::call::guard::{current_call, guard, raw};
+use super::call::guard::{ToUndo, current_call, guard, is_unwinding, raw};
 use super::catalog;
 use super::value::array::array_of;
 use super::value::varlena::{PgBuffer, Value};
@@ -17,6 +17,7 @@ use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
+use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Runs `work` while connected to the interface.
@@ -26,17 +27,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running.
     check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
-    let before = CONNECTED.replace(current_call());
+    let connection = Connection { before: CONNECTED.replace(current_call()) };
     let result = work();
-    CONNECTED.set(before);
+    drop(connection);
     // SAFETY: connected above.
     check(unsafe { pg_sys::SPI_finish() })?;
     result
 }
 
+/// While [`connected`].
+struct Connection {
+    /// The call that was connected before.
+    before: u64,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        CONNECTED.set(self.before);
+        // PostgreSQL ends the connection after an error.
+        is_unwinding();
+    }
+}
+
 thread_local! {
     /// The call that connected last, of those that are connected: one that is called by another's statement has results
-    /// of its own only once it has a connection of its own. After an error no call with this number goes on.
+    /// of its own only once it has a connection of its own.
     static CONNECTED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -200,7 +215,8 @@ impl Prepared {
     /// Those of the statement and of `each`.
     ///
     /// # Panics
-    /// For values of other types than the parameters, and if the call isn't connected itself.
+    /// For values of other types than the parameters, if the call isn't connected itself, and outside of a query for
+    /// the snapshot of that.
     pub fn execute(
         &self,
         values: &[Parameter<'_>],
@@ -212,6 +228,7 @@ impl Prepared {
             "a value for each parameter"
         );
         assert_eq!(CONNECTED.get(), current_call(), "a connection of this call's");
+        assert!(sees != Sees::CallingQuery || snapshot().is_some(), "a query has a snapshot");
         let mut values: Vec<pg_sys::Datum> = values.iter().map(Parameter::datum).collect();
         // SAFETY: as many values as the plan has parameters, of their types. The result is that of this call's own
         // connection, and whatever `each` executes has results of its own.
@@ -259,7 +276,9 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     unsafe {
         pg_sys::CommandCounterIncrement();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let pushed = ToUndo;
         let result = work();
+        forget(pushed);
         pg_sys::PopActiveSnapshot();
         result
     }
@@ -328,7 +347,7 @@ pub fn precedes(a: u32, b: u32) -> bool {
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if !is_unwinding() {
             // SAFETY: kept by `new`, and freed once.
             unsafe { pg_sys::SPI_freeplan(self.plan) };
         }

@@ -145,10 +145,10 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Where PostgreSQL's errors went when it began.
 static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// How many [`Held`] the call has made that are still there; in the upper half, how many panics there were in it. One
-/// number, so that a call looks at both at once.
+/// How many [`Held`] the call has made that are still there, and whether there was a panic in it. One number, so that a
+/// call looks at both at once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
-/// One panic.
+/// There was one.
 const PANIC: usize = 1 << 32;
 /// The last number given.
 static LAST: AtomicU64 = AtomicU64::new(0);
@@ -195,7 +195,27 @@ impl Drop for Held {
 #[cold]
 pub(super) fn note_panic() {
     if IS_SESSION.get() && NOW.load(Ordering::Relaxed) != 0 {
-        HELD.store(HELD.load(Ordering::Relaxed).wrapping_add(PANIC), Ordering::Relaxed);
+        HELD.store(HELD.load(Ordering::Relaxed) | PANIC, Ordering::Relaxed);
+    }
+}
+
+/// Whether a panic is under way, so that what PostgreSQL gave is left to it to end. The call then fails: nobody but
+/// whoever asks this hears of a panic that safe code began by `resume_unwind`, and may have caught.
+pub(in crate::pg) fn is_unwinding() -> bool {
+    let is_unwinding = std::thread::panicking();
+    if is_unwinding {
+        note_panic();
+    }
+    is_unwinding
+}
+
+/// What is to be undone when a closure has returned, which then forgets this. If a panic leaves the closure, it isn't
+/// undone, and the call fails.
+pub(in crate::pg) struct ToUndo;
+
+impl Drop for ToUndo {
+    fn drop(&mut self) {
+        note_panic();
     }
 }
 

@@ -12,9 +12,10 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 
 /// Takes the place of the hook that pgrx installs when PostgreSQL loads the library.
+#[allow(clippy::disallowed_methods, reason = "this is the hook that is to stay")]
 pub fn install_hook() {
     std::panic::set_hook(Box::new(log));
 }
@@ -41,12 +42,13 @@ fn panic(_: &Call) -> Outcome {
 }
 
 /// `pg_bloom_catch(integer)`, likewise: code that has no `unsafe`, and goes on after an error. With 0 the error is one
-/// of PostgreSQL's, with 1 one of the extension's, with 2 a panic.
+/// of PostgreSQL's, with 1 one of the extension's, with 2 a panic, with 3 a panic that no hook is told of.
 fn catch(call: &Call) -> Outcome {
     let fails = || match call.i32(0) {
         Some(0) => drop(catalog::argument_type(Oid::INVALID, 0)),
         Some(1) => raise(Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "this is a test")),
-        _ => drop(sql::connected(|| -> Result<()> { panic!("this is a test") })),
+        Some(2) => drop(sql::connected(|| -> Result<()> { panic!("this is a test") })),
+        _ => drop(sql::connected(|| -> Result<()> { resume_unwind(Box::new("this is a test")) })),
     };
     catch_unwind(AssertUnwindSafe(fails)).expect_err("it fails");
     Ok(None)

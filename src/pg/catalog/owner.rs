@@ -1,6 +1,7 @@
 //! Rights, and running a table's expressions as its owner.
 
 use crate::pg::call::Call;
+use crate::pg::call::guard::is_unwinding;
 use crate::pg::storage::relation::Relation;
 use crate::pg::version;
 use pgrx::pg_sys::{self, Oid};
@@ -74,7 +75,7 @@ impl<'c> AsOwner<'c> {
 impl Drop for AsOwner<'_> {
     fn drop(&mut self) {
         // After an error PostgreSQL does this itself.
-        if !std::thread::panicking() {
+        if !is_unwinding() {
             // SAFETY: gives back what `of` has set.
             unsafe {
                 pg_sys::AtEOXact_GUC(false, self.level);

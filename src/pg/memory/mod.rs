@@ -10,8 +10,10 @@ pub mod allocator;
 pub mod reserve;
 pub mod temporary_file;
 
+use crate::pg::call::guard::ToUndo;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
+use std::mem::forget;
 
 /// A memory context that is there for `'c`.
 #[derive(Clone, Copy)]
@@ -54,7 +56,9 @@ pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T
     // SAFETY: the context is there. After an error PostgreSQL sets the context itself.
     unsafe {
         let before = pg_sys::MemoryContextSwitchTo(context.raw());
+        let entered = ToUndo;
         let result = work();
+        forget(entered);
         pg_sys::MemoryContextSwitchTo(before);
         result
     }

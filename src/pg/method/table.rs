@@ -1,7 +1,7 @@
 //! Scans of tables.
 
 use crate::pg::call::error::{Result, raise};
-use crate::pg::call::guard::Entry;
+use crate::pg::call::guard::{Entry, is_unwinding};
 use crate::pg::storage::relation::{Opened, Relation};
 use pgrx::pg_sys;
 use std::ffi::c_void;
@@ -76,7 +76,7 @@ impl<'r> Latest<'r> {
 impl Drop for Latest<'_> {
     fn drop(&mut self) {
         // After an error PostgreSQL gives it back itself.
-        if !std::thread::panicking() {
+        if !is_unwinding() {
             // SAFETY: registered by `take`, once.
             unsafe { pg_sys::UnregisterSnapshot(self.0) };
         }

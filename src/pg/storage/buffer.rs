@@ -13,6 +13,7 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
+use crate::pg::call::guard::is_unwinding;
 use crate::pg::call::interrupt;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
@@ -21,7 +22,6 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::thread::panicking;
 
 /// A page of one of the extension's indexes that is kept in its buffer, while the index is open. Like the locks, it
 /// stays in its thread.
@@ -144,7 +144,7 @@ impl<'r> Pin<'r> {
                 last.map(|last| locked.swap_remove(last));
             });
         }
-        if !panicking() {
+        if !is_unwinding() {
             // SAFETY: the guard that calls this holds the lock.
             unsafe { version::unlock(self.0) };
         }
@@ -153,7 +153,7 @@ impl<'r> Pin<'r> {
 
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        if !panicking() {
+        if !is_unwinding() {
             // SAFETY: pinned by `of_fork`, once.
             unsafe { pg_sys::ReleaseBuffer(self.0) };
         }
@@ -217,7 +217,7 @@ impl<'r> ExtensionLock<'r> {
 
 impl Drop for ExtensionLock<'_> {
     fn drop(&mut self) {
-        if !panicking() {
+        if !is_unwinding() {
             // SAFETY: taken by `take`, once.
             unsafe { pg_sys::UnlockRelationForExtension(self.0.raw(), pg_sys::ExclusiveLock as _) };
         }

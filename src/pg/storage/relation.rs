@@ -1,5 +1,6 @@
 //! Relations: indexes and tables that PostgreSQL opened, and those that are opened here.
 
+use crate::pg::call::guard::is_unwinding;
 use crate::pg::call::{Call, nodes};
 use crate::pg::catalog::lookup;
 use crate::pg::sql;
@@ -420,7 +421,7 @@ impl<'s> Opened<'s> {
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
         // After an error PostgreSQL closes it itself.
-        if !std::thread::panicking() {
+        if !is_unwinding() {
             // SAFETY: opened here, and closed once.
             unsafe { pg_sys::relation_close(self.0.0, pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
