@@ -37,9 +37,6 @@ pub trait FilterType: 'static {
     /// 22P03 for a damaged one.
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Self::Start<'_>>;
 
-    /// A value without a lifetime, for as long as it is borrowed: so that no copy of it can outlive it.
-    fn shorter<'a>(whole: &'a Self::Whole<'static>) -> &'a Self::Whole<'a>;
-
     fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
 
     fn start_header<'v>(start: &'v Self::Start<'_>) -> &'v Header<'v>;
@@ -85,11 +82,6 @@ impl FilterType for Bloom {
 
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Start<'_>> {
         Start::parse(bytes, length)
-    }
-
-    #[inline(always)]
-    fn shorter<'a>(whole: &'a View<'static>) -> &'a View<'a> {
-        whole
     }
 
     #[inline(always)]
@@ -146,10 +138,6 @@ impl FilterType for CountingBloom {
 
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Header<'_>> {
         counting::parse_start(bytes, length)
-    }
-
-    fn shorter<'a>(whole: &'a Counting<'static>) -> &'a Counting<'a> {
-        whole
     }
 
     fn header<'v>(whole: &'v Counting<'_>) -> &'v Header<'v> {

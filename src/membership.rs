@@ -15,8 +15,8 @@ use pgrx::pg_sys::{Datum, Oid};
 
 /// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a `counting_bloom`. Which
 /// arguments filter and element are.
-fn contains<S: FilterType>(call: &Call, filter: usize, element: usize) -> Outcome {
-    Ok(probe::<S>(call, filter, element)?.map(Datum::from))
+fn contains<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Call) -> Outcome {
+    Ok(probe::<S, FILTER, ELEMENT>(call)?.map(Datum::from))
 }
 
 /// What a call site that probes for the elements of an array remembers.
@@ -78,17 +78,17 @@ fn elements_answered(call: &Call, wanted: bool) -> Outcome {
 
 /// `bloom_query(filter, element)`.
 fn query(call: &Call) -> Outcome {
-    let Some(yes) = probe::<Bloom>(call, 0, 1)? else { return Ok(None) };
+    let Some(yes) = probe::<Bloom, 0, 1>(call)? else { return Ok(None) };
     let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
     Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
 }
 
 pg_functions! {
-    bloom_contains => |call| contains::<Bloom>(call, 0, 1);
-    bloom_contained => |call| contains::<Bloom>(call, 1, 0);
-    counting_bloom_contains => |call| contains::<CountingBloom>(call, 0, 1);
-    counting_bloom_contained => |call| contains::<CountingBloom>(call, 1, 0);
+    bloom_contains => contains::<Bloom, 0, 1>;
+    bloom_contained => contains::<Bloom, 1, 0>;
+    counting_bloom_contains => contains::<CountingBloom, 0, 1>;
+    counting_bloom_contained => contains::<CountingBloom, 1, 0>;
     bloom_contains_any => |call| decided_by(call, true);
     bloom_contains_all => |call| decided_by(call, false);
     bloom_present => |call| elements_answered(call, true);

@@ -106,5 +106,7 @@ fn a_call_that_catches_an_error_fails() {
          END $$",
     );
     assert!(value::<bool>(&mut client, "SELECT bloom_set_add('s', 'y'::text)"));
-    assert!(value::<i64>(&mut client, "SELECT count(*) FROM unnest(bloom_set_add_all('s', ARRAY['v', 'w', 'z']))") == 3);
+    assert!(
+        value::<i64>(&mut client, "SELECT count(*) FROM unnest(bloom_set_add_all('s', ARRAY['v', 'w', 'z']))") == 3
+    );
 }

@@ -10,8 +10,8 @@ use crate::pg::call::{Call, Element};
 /// Elements that are probed for at once at most.
 pub const MOST_AT_ONCE: usize = 32;
 
-/// What a call site that probes for one element remembers.
-struct ProbeSite<S: FilterType> {
+/// What a call site remembers that probes for one element, argument `ELEMENT`.
+struct ProbeSite<S: FilterType, const ELEMENT: usize> {
     element: ElementType,
     filters: FilterCache<S>,
     is_constant: bool,
@@ -21,12 +21,12 @@ struct ProbeSite<S: FilterType> {
     constant: Option<(Hasher, Option<u64>)>,
 }
 
-impl<S: FilterType> ProbeSite<S> {
+impl<S: FilterType, const ELEMENT: usize> ProbeSite<S, ELEMENT> {
     /// # Safety
     /// As for [`FilterCache::new`].
-    unsafe fn new(call: &Call, element: usize) -> Result<ProbeSite<S>> {
-        let is_constant = expression::is_constant(call, element);
-        let element = ElementType::of_argument(call, element)?;
+    unsafe fn new(call: &Call) -> Result<ProbeSite<S, ELEMENT>> {
+        let is_constant = expression::is_constant(call, ELEMENT);
+        let element = ElementType::of_argument(call, ELEMENT)?;
         let is_plain = !is_constant && !element.is_alterable();
         // SAFETY: promised by the caller.
         let filters = unsafe { FilterCache::new() };
@@ -34,35 +34,34 @@ impl<S: FilterType> ProbeSite<S> {
     }
 }
 
-/// Whether argument `element` may be in the filter that argument `filter` is.
+/// Whether argument `ELEMENT` may be in the filter that argument `FILTER` is.
 ///
 /// # Errors
 /// 42804 for an element of another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
 #[inline(always)]
-pub fn probe<S: FilterType>(call: &Call, filter: usize, element: usize) -> Result<Option<bool>> {
+pub fn probe<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Call) -> Result<Option<bool>> {
     // SAFETY: remembered by the site of this call.
-    let site = call.remembered(|| unsafe { ProbeSite::<S>::new(call, element) })?;
+    let site = call.remembered(|| unsafe { ProbeSite::<S, ELEMENT>::new(call) })?;
     if site.is_plain
-        && let Some((view, hasher)) = site.filters.last(call, filter)
-        && let Some(element) = call.element(element)
+        && let Some((view, hasher)) = site.filters.last(call, FILTER)
+        && let Some(element) = call.element(ELEMENT)
     {
         // SAFETY: the type is that of the argument.
         let hash = unsafe { hasher.hash(element) };
         return Ok(Some(hash.is_some_and(|hash| S::contains(view, hash))));
     }
-    probe_any(call, site, filter, element)
+    probe_any(call, site, FILTER)
 }
 
 /// The same for a filter other than the last one probed, or one that is passed whole.
 #[inline(never)]
-fn probe_any<S: FilterType>(
+fn probe_any<S: FilterType, const ELEMENT: usize>(
     call: &Call,
-    site: &mut ProbeSite<S>,
+    site: &mut ProbeSite<S, ELEMENT>,
     filter: usize,
-    element: usize,
 ) -> Result<Option<bool>> {
     let ProbeSite { element: type_of_element, filters, is_constant, constant, .. } = site;
-    let Some(element) = call.element(element) else { return Ok(None) };
+    let Some(element) = call.element(ELEMENT) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
     type_of_element.refresh(call)?;
     let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher;
@@ -84,7 +83,7 @@ fn probe_any<S: FilterType>(
     Ok(Some(found))
 }
 
-/// Whether each of these elements may be in the filter that argument `FILTER` is, where the other argument is the
+/// Whether each of these elements may be in the filter that argument `FILTER` is, where argument `ELEMENT` is the
 /// element of a row. All of the memory that their answers need is prefetched before any of it is read.
 ///
 /// # Errors
@@ -92,13 +91,13 @@ fn probe_any<S: FilterType>(
 ///
 /// # Safety
 /// The elements must be of the type of that argument.
-pub unsafe fn probe_each<S: FilterType, const FILTER: usize>(
+pub unsafe fn probe_each<S: FilterType, const FILTER: usize, const ELEMENT: usize>(
     call: &Call,
     elements: &[Element],
     answers: &mut [bool],
 ) -> Result<()> {
     // SAFETY: remembered by the site of this call.
-    let site = call.remembered(|| unsafe { ProbeSite::<S>::new(call, 1 - FILTER) })?;
+    let site = call.remembered(|| unsafe { ProbeSite::<S, ELEMENT>::new(call) })?;
     let Some(mut filter) = site.filters.filter(call, FILTER, elements.len())? else {
         answers.fill(false);
         return Ok(());

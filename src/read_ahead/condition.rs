@@ -21,10 +21,10 @@ pub struct Condition {
 
 /// All of them. A plan has the number of its own.
 static CONDITIONS: [Condition; 4] = [
-    Condition { function: symbols::bloom_contains, filter: 0, probe: probe_each::<Bloom, 0> },
-    Condition { function: symbols::bloom_contained, filter: 1, probe: probe_each::<Bloom, 1> },
-    Condition { function: symbols::counting_bloom_contains, filter: 0, probe: probe_each::<CountingBloom, 0> },
-    Condition { function: symbols::counting_bloom_contained, filter: 1, probe: probe_each::<CountingBloom, 1> },
+    Condition { function: symbols::bloom_contains, filter: 0, probe: probe_each::<Bloom, 0, 1> },
+    Condition { function: symbols::bloom_contained, filter: 1, probe: probe_each::<Bloom, 1, 0> },
+    Condition { function: symbols::counting_bloom_contains, filter: 0, probe: probe_each::<CountingBloom, 0, 1> },
+    Condition { function: symbols::counting_bloom_contained, filter: 1, probe: probe_each::<CountingBloom, 1, 0> },
 ];
 
 /// The function that a node calls by an operator or by its name.
