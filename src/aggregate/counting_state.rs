@@ -54,9 +54,8 @@ impl<'c> ElementState<'c> for CountingState<'c> {
     }
 
     #[inline(always)]
-    fn params(&self) -> &Header<'static> {
-        // SAFETY: parameters live at least as long as the states that have them.
-        unsafe { &*self.params }
+    fn params(&self) -> &Header<'_> {
+        self.own_params()
     }
 
     #[inline(always)]
@@ -64,7 +63,7 @@ impl<'c> ElementState<'c> for CountingState<'c> {
         if self.is_empty() {
             self.make_counters(call.require_aggregate()?);
         }
-        let header = self.params();
+        let header = self.own_params();
         counters::prefetch(&self.value()[header.prefix_bytes()..], header.shape(), hash);
         let len = self.len as usize;
         let head = self.head();
@@ -104,6 +103,13 @@ impl<'c> ElementState<'c> for CountingState<'c> {
 }
 
 impl CountingState<'_> {
+    /// The parameters, which live at least as long as the state, and are not shown to others without its lifetime.
+    #[inline(always)]
+    fn own_params(&self) -> &Header<'static> {
+        // SAFETY: as was promised when they became those of the state.
+        unsafe { &*self.params }
+    }
+
     #[inline(always)]
     fn head(&mut self) -> &mut CountingHead {
         // SAFETY: only this file has it, and sets nothing but what is there.
@@ -116,7 +122,7 @@ impl CountingState<'_> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params() } } else { *self.params() }
+        if self.is_empty() { Header { kind: Kind::NONE, ..*self.own_params() } } else { *self.own_params() }
     }
 
     /// The value being built, of a state with elements of its own.
@@ -142,7 +148,7 @@ impl CountingState<'_> {
 
     #[inline(never)]
     fn make_counters(&mut self, context: Context<'_>) {
-        let bytes = counting::stored_bytes(self.params()) as usize;
+        let bytes = counting::stored_bytes(self.own_params()) as usize;
         self.head().value = PgBuffer::zeroed_in(context, bytes).into_pointer();
     }
 
@@ -152,7 +158,7 @@ impl CountingState<'_> {
         let hashes = self.batch;
         let len = std::mem::take(&mut self.head().len);
         if len > 0 {
-            let header = *self.params();
+            let header = *self.own_params();
             counting::add_all(&mut self.value_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
         }
     }
@@ -169,9 +175,9 @@ impl CountingState<'_> {
         let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
         let has_elements = !filter.header.kind.is_none();
         // Parameters keep the kind of the elements that are still to come.
-        let kind = if summed.kind.is_none() { self.params().kind } else { summed.kind };
+        let kind = if summed.kind.is_none() { self.own_params().kind } else { summed.kind };
         let header = Header { kind, ..summed };
-        if *self.params() != header {
+        if *self.own_params() != header {
             self.head().params = shared.params(call, &header)?;
         }
         if has_elements {

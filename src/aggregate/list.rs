@@ -1,5 +1,6 @@
 //! A list that grows, in a memory context.
 
+use super::tag::ALIGNMENT;
 use crate::pg::memory::Context;
 use pg_bloom_core::filter::set::List;
 use pgrx::pg_sys;
@@ -16,7 +17,7 @@ pub struct PgList<T> {
 impl<T> PgList<T> {
     /// An empty list with room for `room` items, in a context that outlives the list.
     pub fn new_in(context: Context<'static>, room: usize) -> PgList<T> {
-        const { assert!(!std::mem::needs_drop::<T>()) };
+        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= ALIGNMENT) };
         let mut list = PgList { context, items: std::ptr::null_mut(), len: 0, room: 0 };
         if room > 0 {
             list.grow(room);

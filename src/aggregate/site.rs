@@ -41,7 +41,7 @@ pub trait ElementState<'c>: State<'c> {
         Ok(unsafe { Self::new(context, params) })
     }
 
-    fn params(&self) -> &Header<'static>;
+    fn params(&self) -> &Header<'_>;
 
     /// # Errors
     /// 54000 when there is no room for more; 55000 outside an aggregate.
@@ -172,14 +172,14 @@ impl<A: Aggregate> CallSite<A> {
 
     /// Refuses a state that doesn't have this row's parameters, by 22023.
     #[inline(always)]
-    pub fn check(&mut self, params: &Header<'static>) -> Result<()> {
+    pub fn check(&mut self, params: &Header<'_>) -> Result<()> {
         if std::ptr::eq(params, self.seen) { Ok(()) } else { self.check_unseen(params) }
     }
 
     #[inline(never)]
-    fn check_unseen(&mut self, params: &Header<'static>) -> Result<()> {
+    fn check_unseen(&mut self, params: &Header<'_>) -> Result<()> {
         same_parameters::<A>(params, &self.header)?;
-        self.seen = params;
+        self.seen = std::ptr::from_ref(params).cast();
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl<A: Aggregate> CallSite<A> {
     /// # Errors
     /// 22023 for a number that the filter's kind does not have.
     #[inline(always)]
-    pub fn hash(&self, call: &Call, params: &Header<'static>) -> Result<Option<u64>> {
+    pub fn hash(&self, call: &Call, params: &Header<'_>) -> Result<Option<u64>> {
         let Some(element) = call.element(1) else { return Ok(None) };
         // SAFETY: the type is that of the argument.
         let hash = unsafe { self.hasher.hash(element) };
@@ -198,7 +198,7 @@ impl<A: Aggregate> CallSite<A> {
     /// The hash of the row's element, if that needs nothing of PostgreSQL and it is certain that the row has the
     /// parameters of the state: so of most rows.
     #[inline(always)]
-    pub fn hash_at_once(&self, call: &Call, params: &Header<'static>) -> Option<u64> {
+    pub fn hash_at_once(&self, call: &Call, params: &Header<'_>) -> Option<u64> {
         if !self.is_fixed || !std::ptr::eq(params, self.seen) {
             return None;
         }

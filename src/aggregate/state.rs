@@ -85,9 +85,8 @@ impl<'c> ElementState<'c> for BloomState<'c> {
     }
 
     #[inline(always)]
-    fn params(&self) -> &Header<'static> {
-        // SAFETY: parameters live at least as long as the states that have them.
-        unsafe { &*self.params }
+    fn params(&self) -> &Header<'_> {
+        self.own_params()
     }
 
     #[inline(always)]
@@ -120,6 +119,13 @@ impl<'c> ElementState<'c> for BloomState<'c> {
 }
 
 impl BloomState<'_> {
+    /// The parameters, which live at least as long as the state, and are not shown to others without its lifetime.
+    #[inline(always)]
+    fn own_params(&self) -> &Header<'static> {
+        // SAFETY: as was promised when they became those of the state.
+        unsafe { &*self.params }
+    }
+
     #[inline(always)]
     fn head(&mut self) -> &mut BloomHead {
         // SAFETY: only this file and those below it have it, and set nothing but what is there.
@@ -161,7 +167,7 @@ impl BloomState<'_> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        let header = *self.params();
+        let header = *self.own_params();
         let without_kind = self.is_empty() && !self.has_kind;
         if without_kind { Header { kind: Kind::NONE, ..header } } else { header }
     }
@@ -170,7 +176,7 @@ impl BloomState<'_> {
     fn make_room(&mut self, call: &Call) -> Result<()> {
         if self.is_dense() {
             self.flush();
-        } else if self.params().is_unsized() {
+        } else if self.own_params().is_unsized() {
             self.grow_unsized(call)?;
         } else {
             self.grow_sized(call)?;
@@ -181,7 +187,7 @@ impl BloomState<'_> {
 
     /// Makes room for more hashes of a build with a capacity, or goes dense.
     fn grow_sized(&mut self, call: &Call) -> Result<()> {
-        let header = *self.params();
+        let header = *self.own_params();
         let most = header.payload_bytes() as usize / 8;
         let (len, room) = (self.len, self.room);
         if len as usize > most {
@@ -264,7 +270,7 @@ impl BloomState<'_> {
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
     fn go_dense(&mut self, context: Context<'_>, blocks: u64) -> Result<()> {
-        let own = *self.params();
+        let own = *self.own_params();
         if self.is_dense() && own.blocks == blocks {
             return Ok(());
         }
@@ -299,7 +305,7 @@ impl BloomState<'_> {
         }
         if self.is_dense() {
             self.flush();
-            let header = *self.params();
+            let header = *self.own_params();
             return use_view(&View { header, body: Body::Dense(self.payload()) });
         }
         self.sort();

@@ -7,9 +7,12 @@
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState, raise};
 use crate::pg::memory::{self, Context};
-use pgrx::pg_sys::{Datum, repalloc_huge};
+use pgrx::pg_sys::{Datum, MAXIMUM_ALIGNOF, repalloc_huge};
 use std::marker::PhantomData;
 use std::ops::Deref;
+
+/// What PostgreSQL's memory is aligned to.
+pub const ALIGNMENT: usize = MAXIMUM_ALIGNOF as usize;
 
 /// The first byte of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub struct Group<'c, H> {
 
 impl<'c, H> Group<'c, H> {
     pub fn allocate(context: Context<'c>, bytes: usize, head: H) -> Group<'c, H> {
-        const { assert!(!std::mem::needs_drop::<H>()) };
+        const { assert!(!std::mem::needs_drop::<H>() && align_of::<H>() <= ALIGNMENT) };
         assert!(bytes >= size_of::<H>(), "a state has its head");
         let state: *mut H = memory::allocate(context, bytes).cast();
         // SAFETY: the allocation has room for the head, which is written whole.
@@ -88,15 +91,17 @@ pub trait State<'c>: Sized {
     /// # Errors
     /// 55000 for a state of another aggregate.
     ///
+    /// # Panics
+    /// If it was asked for in this call before: there would be two of one state, of which one may move it.
+    ///
     /// # Safety
-    /// The function must declare the argument `internal`, as an aggregate's state. The state may be used until it is
-    /// moved, and by one of these at a time.
+    /// The function must declare the argument `internal`, as an aggregate's state.
     unsafe fn argument(call: &'c Call, i: usize) -> Result<Option<Self>>;
 
     /// Argument `i`, if it is a state of this aggregate.
     ///
     /// # Safety
-    /// As [`State::argument`].
+    /// As [`State::argument`]. The state may be used until it is moved, and by one of these at a time.
     unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Self>;
 
     fn into_datum(self) -> Datum;
@@ -105,7 +110,8 @@ pub trait State<'c>: Sized {
 impl<'c, H: Head> State<'c> for Group<'c, H> {
     #[inline(always)]
     unsafe fn argument(call: &'c Call, i: usize) -> Result<Option<Group<'c, H>>> {
-        // SAFETY: promised by the caller.
+        call.use_internal(i);
+        // SAFETY: promised by the caller; it is the only one in this call, as was just asked.
         match unsafe { Group::argument_at_once(call, i) } {
             None if call.datum(i).is_some() => Err(foreign_state()),
             state => Ok(state),

@@ -9,7 +9,6 @@
 //! more slowly.
 
 use super::super::payload::Payload;
-use super::super::site::ElementState;
 use super::super::tag::nothing_of_its_own;
 use super::BloomState;
 
@@ -74,13 +73,13 @@ impl BloomState<'_> {
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        let header = self.params();
+        let header = self.own_params();
         header.shape().prefetch(self.payload(), hash);
     }
 
     /// Sets the bits of the batch.
     pub(super) fn flush(&mut self) {
-        let (header, payload) = (*self.params(), self.own_payload());
+        let (header, payload) = (*self.own_params(), self.own_payload());
         // SAFETY: the payload is this state's own, and the hashes are no part of it.
         let payload = unsafe { &mut *Payload::bytes_of(payload) };
         header.shape().insert_all(payload, self.hashes());

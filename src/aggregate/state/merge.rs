@@ -129,7 +129,7 @@ impl<'c> BloomState<'c> {
     }
 
     fn push_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<()> {
-        let is_list = self.params().is_unsized() && !self.is_dense();
+        let is_list = self.own_params().is_unsized() && !self.is_dense();
         if is_list && size_of_val(entries) > most_in_memory() {
             // Hashes that would fill the memory go straight to the file.
             return self.spill_to(call)?.write(entries);
@@ -153,7 +153,7 @@ impl<'c> BloomState<'c> {
     }
 
     fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
-        let own = *self.params();
+        let own = *self.own_params();
         if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
             self.head().has_kind |= !header.kind.is_none();
             return Ok(());
@@ -172,7 +172,7 @@ impl<'c> BloomState<'c> {
         if self.is_borrowed {
             return Ok(self.dense.into());
         }
-        let header = *self.params();
+        let header = *self.own_params();
         if header.is_unsized() {
             return self.serialise_unsized();
         }

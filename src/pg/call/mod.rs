@@ -38,6 +38,8 @@ pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
     /// Whether what the call site remembers was handed out.
     is_site_in_use: Cell<bool>,
+    /// A bit for each argument of type internal that was handed out.
+    internals_in_use: Cell<u8>,
 }
 
 /// A value of any SQL type, which only whoever reads it knows: all that reads one is unsafe.
@@ -52,7 +54,7 @@ impl Call {
     /// extension's script declares.
     #[inline(always)]
     pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        Call { fcinfo, is_site_in_use: Cell::new(false) }
+        Call { fcinfo, is_site_in_use: Cell::new(false), internals_in_use: Cell::new(0) }
     }
 
     #[inline(always)]
@@ -165,6 +167,17 @@ impl Call {
     #[inline(always)]
     pub fn internal<T>(&self, i: usize) -> Option<*mut T> {
         self.datum(i).map(|d| d.cast_mut_ptr())
+    }
+
+    /// Notes that what argument `i` points to, one of the first eight, is used, and may be moved from now on.
+    ///
+    /// # Panics
+    /// If it was noted in this call before.
+    #[inline(always)]
+    pub fn use_internal(&self, i: usize) {
+        let (used, own) = (self.internals_in_use.get(), 1 << i);
+        assert!(i < 8 && used & own == 0, "an argument that is used once in a call");
+        self.internals_in_use.set(used | own);
     }
 
     /// The collation that the parser chose for this call.
