@@ -110,6 +110,11 @@ impl<'r> RowColumn<'r> {
         })
     }
 
+    /// Whether its values are of a type of variable length.
+    pub fn is_of_variable_length(&self) -> bool {
+        self.own.len == -1
+    }
+
     /// A page of the table, which must have it.
     pub fn page(&self, page: u32) -> TablePage<'r> {
         TablePage::read(self.table, page)

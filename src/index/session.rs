@@ -55,7 +55,7 @@ struct Kept<K: Kind> {
 }
 
 pub struct Index<'r, K: Kind> {
-    pub relation: Relation<'r>,
+    relation: Relation<'r>,
     kept: Rc<Kept<K>>,
 }
 
@@ -96,6 +96,10 @@ impl<'r, K: Kind> Index<'r, K> {
         });
         relation.set_cached_number(number);
         Ok(Index { relation, kept })
+    }
+
+    pub fn relation(&self) -> Relation<'r> {
+        self.relation
     }
 
     /// What is known of its column.

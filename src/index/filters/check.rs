@@ -62,7 +62,7 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
     // Now the table is at least as long as it was when they were read.
     let end = end_of(table);
     match slots.keys().find(|row| !can_be(**row, end)) {
-        Some(row) => Err(impossible(index.relation, table, *row)),
+        Some(row) => Err(impossible(index.relation(), table, *row)),
         None => Ok(slots),
     }
 }
@@ -85,9 +85,9 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
                 Ok(page.slot(bytes, number)? != (State::Used, row) || is_there())
             });
             let is_right =
-                checked.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation))?;
+                checked.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation()))?;
             if !is_right {
-                return Err(impossible(index.relation, table, row));
+                return Err(impossible(index.relation(), table, row));
             }
         }
     }
@@ -138,7 +138,7 @@ fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bit
             let offset = usize::from(offset);
             Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
         });
-        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation))? {
+        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation()))? {
             return Ok(false);
         }
     }

@@ -38,7 +38,7 @@ impl Index<'_> {
     /// XX002 for damage.
     pub fn each_slot(&self, page: &RowPage, visit: impl FnMut(u16, State, RowId)) -> Result<()> {
         let read = self.pages().with(page.page, |bytes| page.rows(bytes, visit));
-        read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(self.relation))
+        read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(self.relation()))
     }
 }
 

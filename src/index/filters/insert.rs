@@ -69,7 +69,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 
 /// Claims a slot of one row page, if it has a free one, and the pages of its tile are sound.
 fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
-    let relation = index.relation;
+    let relation = index.relation();
     let free = |bytes: &[u8]| -> Result<Option<Slot>> {
         let free = page.first_free(Some(bytes)).map_err(|damage| damaged(relation, &damage))?;
         Ok(free.and_then(|number| directory.slot(page, number)))
@@ -97,7 +97,7 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
 /// Checks the pages of a tile, once for the rows that a session adds to it one after the other: a row that is refused
 /// must not have taken a slot.
 fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) -> Result<()> {
-    let (relation, checked) = (index.relation, &index.kind().checked);
+    let (relation, checked) = (index.relation(), &index.kind().checked);
     if checked.get() == Some(tile.ordinal) {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) 
 }
 
 fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
-    let relation = index.relation;
+    let relation = index.relation();
     let pages = index.pages();
     let mut chunks = slot.chunks(directory.size, group, bits).peekable();
     while chunks.peek().is_some() {
@@ -136,7 +136,7 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
 
 /// Lets lookups find a row whose blocks are written.
 fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
-    let relation = index.relation;
+    let relation = index.relation();
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     let found = page.slot(&locked, slot.number).map_err(|damage| damaged(relation, &damage))?;
     if found != (State::Claimed, row) {
@@ -152,7 +152,7 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
 /// contents.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
-    let relation = index.relation;
+    let relation = index.relation();
     let mut meta = index.meta()?.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
     if directory != *searched {

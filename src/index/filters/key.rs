@@ -37,7 +37,7 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
             "Use the operator class bloom_ops.",
         ));
     }
-    let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
+    let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation)?;
     // SAFETY: what is looked for is of the type that the key says.
     Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
 }

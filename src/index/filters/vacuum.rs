@@ -44,7 +44,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
 /// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
 /// other row before.
 fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
-    let relation = index.relation;
+    let relation = index.relation();
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     let mut bytes = Vec::with_capacity(rows.len());
     for &(slot, row) in rows {

@@ -65,7 +65,7 @@ impl<'r> FilterCheck<'r> {
     /// `None` where scans have no such filter.
     fn new(index: &Index, table: Relation<'r>) -> Option<FilterCheck<'r>> {
         let RangesColumn::Element(elements) = index.kind() else { return None };
-        let filter = HashFilter::new(elements, index.relation, table)?;
+        let filter = HashFilter::new(elements, index.relation(), table)?;
         Some(FilterCheck { filter, page: None, rows: Vec::new() })
     }
 
@@ -87,7 +87,7 @@ fn has(index: &Index, directory: &Directory, row: RowId, hash: u64) -> Result<bo
     let Some(places) = directory.places(directory.options.range_of(row), hash) else { return Ok(false) };
     for mark in places.marks() {
         let is_set = index.pages().with(mark.page(), |page| mark.is_set(page));
-        let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation))?;
+        let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation()))?;
         if !is_set {
             return Ok(false);
         }

@@ -80,7 +80,7 @@ type Changed<'r> = (Exclusive<'r>, Vec<(u16, u8)>);
 
 /// Sets the bits of these marks that are not set yet.
 fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
-    let (relation, pages) = (index.relation, index.pages());
+    let (relation, pages) = (index.relation(), index.pages());
     let mut in_order = memory::collect(marks.iter());
     in_order.sort_unstable_by_key(|mark| mark.page());
     if let Some(last) = in_order.last() {
@@ -127,7 +127,7 @@ fn write(relation: Relation, changed: &mut [Changed]) {
 /// unless the pages of the new tiles have no contents, and those that an element of the range belongs to are sound.
 #[cold]
 fn grow(index: &Index, range: u32, hash: u64) -> Result<Rc<Directory>> {
-    let relation = index.relation;
+    let relation = index.relation();
     let mut meta = index.meta()?.exclusive();
     let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
     if directory.tile_of(Level::Zero, range).is_some() {

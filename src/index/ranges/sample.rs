@@ -14,7 +14,7 @@ const RANGE_BYTES: f64 = 16384.0;
 /// How the pages of a table are split among ranges. `None` where a page stands for little text, where the index is on
 /// an expression, and for tables whose rows only PostgreSQL can read.
 pub fn split(index: Relation, table: Relation) -> Option<Split> {
-    let column = RowColumn::of_index(index, table)?;
+    let column = RowColumn::of_index(index, table).filter(RowColumn::is_of_variable_length)?;
     let (count, read) = (table.pages(), table.pages().min(PAGES));
     let (mut pages, mut lines, mut bytes) = (0.0, 0.0, 0.0);
     for i in 0..read {
@@ -24,7 +24,7 @@ pub fn split(index: Relation, table: Relation) -> Option<Split> {
         HeapPage::lock(&pin).for_each_row(&column, |line, found| {
             last = line;
             if let Found::Value(element) = found {
-                // SAFETY: a text, on a page that is locked.
+                // SAFETY: of variable length, on a page that is locked.
                 bytes += unsafe { toast::whole_bytes(element.datum) } as f64;
             }
         });

@@ -122,7 +122,7 @@ fn shape(planned: &Planned, matches: f64) -> IndexShape {
 fn ranges_found(planned: &Planned, index: &Index, directory: &Directory) -> Option<f64> {
     let of_key = |key: &Key| {
         let RangesColumn::Element(elements) = index.kind() else { return None };
-        let (hasher, sought) = (elements.hasher_of(index.relation, key.asked_type).ok()?, key.sought());
+        let (hasher, sought) = (elements.hasher_of(index.relation(), key.asked_type).ok()?, key.sought());
         let stride = sought.len().div_ceil(KEYS_ASKED).max(1);
         // SAFETY: what is looked for is of the type that the hasher is for.
         let hash = |key: &Element| unsafe { hasher.hash(*key) }.ok_or(());

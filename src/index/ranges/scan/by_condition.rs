@@ -24,7 +24,7 @@ pub const FEW: usize = 8;
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
-    let relation = index.relation;
+    let relation = index.relation();
     // SAFETY: promised by the caller.
     let condition = unsafe { condition(index, keys)? };
     if condition == Condition::NONE {
@@ -91,7 +91,7 @@ fn add_alternatives(
             read(&std::mem::take(&mut found));
         }
     });
-    search.map_err(|failure| failure.of(index.relation))?;
+    search.map_err(|failure| failure.of(index.relation()))?;
     read(&found);
     Ok(())
 }

@@ -40,10 +40,10 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
         memory::push(&mut hashes_of_keys, hashes);
     }
     // Absent keys never come here: the table needn't be opened for them.
-    let table = table::of_index(index.relation);
+    let table = table::of_index(index.relation());
     let table = table.relation();
     let pages = RangePages::new(table, directory.options);
-    match HashFilter::new(elements, index.relation, table) {
+    match HashFilter::new(elements, index.relation(), table) {
         Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes_of_keys, rows)),
         None => ranges.into_iter().flat_map(|range| pages.pages(range)).for_each(|page| {
             interrupt::check_for_interrupts();
@@ -97,7 +97,7 @@ unsafe fn look_up(
 ) -> Result<(Vec<u64>, Vec<u32>)> {
     /// Ranges that are gathered before those that were found several times are looked for.
     const FEW: usize = 1 << 16;
-    let hasher = elements.hasher_of(index.relation, key.asked_type)?;
+    let hasher = elements.hasher_of(index.relation(), key.asked_type)?;
     // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
     let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
     let all_hashes = || memory::try_collect(key.sought().into_iter().map(hash_of));
@@ -110,7 +110,7 @@ unsafe fn look_up(
     for &hash in &hashes {
         interrupt::check_for_interrupts();
         let found = directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range));
-        found.map_err(|failure| failure.of(index.relation))?;
+        found.map_err(|failure| failure.of(index.relation()))?;
         if ranges.len() > FEW.max(2 * distinct) {
             keep_distinct(&mut ranges);
             distinct = ranges.len();
