@@ -103,7 +103,9 @@ fn a_call_that_catches_an_error_fails() {
          BEGIN
              BEGIN PERFORM catches(2); EXCEPTION WHEN internal_error THEN NULL; END;
              RETURN NEW;
-         END $$",
+         END $$;
+         DROP TRIGGER fails ON s;
+         CREATE TRIGGER fails AFTER UPDATE ON s FOR EACH ROW EXECUTE FUNCTION fails()",
     );
     assert!(value::<bool>(&mut client, "SELECT bloom_set_add('s', 'y'::text)"));
     assert!(

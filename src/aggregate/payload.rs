@@ -46,7 +46,8 @@ impl Payload {
 
     /// `len` bytes that are still to be written.
     fn allocate_in(context: Context<'_>, len: usize) -> Payload {
-        let (memory, prefix) = memory::allocate_aligned(context, size_of::<Prefix>() + len, size_of::<Prefix>());
+        let (memory, prefix) =
+            memory::allocate_aligned(context, len.saturating_add(size_of::<Prefix>()), size_of::<Prefix>());
         // SAFETY: the allocation has room for the prefix and, on a cache line of its own, the payload.
         unsafe {
             prefix.cast::<Prefix>().write(Prefix { memory, len });

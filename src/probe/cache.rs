@@ -265,8 +265,8 @@ impl<S: FilterType> FilterCache<S> {
 /// A view without a lifetime, for as long as it is borrowed. Nobody else sees it without one, so no copy outlives it.
 #[inline(always)]
 fn shorter<'a, S: FilterType>(view: &'a S::Whole<'static>) -> &'a S::Whole<'a> {
-    // SAFETY: the types differ in a lifetime only, which `S::whole` could not know when it made the view; the bytes that
-    // it was made of are there as long as the place is.
+    // SAFETY: the types differ in a lifetime only, which `S::whole` could not know when it made the view; the bytes are
+    // there as long as the place is.
     unsafe { &*std::ptr::from_ref(view).cast() }
 }
 

@@ -252,7 +252,7 @@ fn is_object_name(oid: pg_sys::Oid) -> bool {
 /// The entry of a range type in the type cache, with what is needed to read its values. It lives as long as the
 /// process.
 pub fn range_entry(oid: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
-    // SAFETY: raises an error if that is no range type.
+    // SAFETY: raises an error if that is no type; of one that is no range type there is nothing to read values with.
     unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::pg::call::error::{Result, raise};
 use crate::pg::call::guard::{Entry, is_unwinding};
+use crate::pg::memory::{Context, in_context};
 use crate::pg::storage::relation::{Opened, Relation};
 use pgrx::pg_sys;
 use std::ffi::c_void;
@@ -121,7 +122,9 @@ unsafe fn scan<F: FnMut(Row) -> Result<()>>(
     found: &mut F,
 ) -> Result<f64> {
     let (from_start, to_end) = (0, pg_sys::InvalidBlockNumber);
-    let state: *mut F = found;
+    // SAFETY: that of the call, which is there as long as the scan.
+    let mut state = Visit { found, memory: unsafe { Context::new(pg_sys::CurrentMemoryContext) } };
+    let state = &raw mut state;
     // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
     let is_given = !rows.is_null();
     // SAFETY: promised by the caller; the access method of a table has the function, and the closure lives until the
@@ -146,6 +149,13 @@ unsafe fn scan<F: FnMut(Row) -> Result<()>>(
     }
 }
 
+/// What is called with each row, in the memory of the call: an access method may have changed that to its own, which it
+/// frees after the row.
+struct Visit<'f, F> {
+    found: &'f mut F,
+    memory: Context<'f>,
+}
+
 /// An error of the closure is raised: it must end the scan, which PostgreSQL then cleans up after.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
@@ -161,7 +171,8 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
     unsafe { Entry::new() }.run(|| unsafe {
         let value = if *nulls { None } else { Some(*values) };
         let row = Row { value, page: page_of(place), line: (*place).ip_posid };
-        (*state.cast::<F>())(row).unwrap_or_else(|error| raise(error));
+        let Visit { found, memory } = &mut *state.cast::<Visit<'_, F>>();
+        in_context(*memory, || found(row)).unwrap_or_else(|error| raise(error));
     });
 }
 
