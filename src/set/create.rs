@@ -17,7 +17,7 @@ use pgrx::pg_sys::Datum;
 
 /// Some of each page is free at first, for the next versions of its rows. With less, batches that change all rows
 /// double the size.
-const FILLFACTOR: &str = "85";
+const FILLFACTOR: &str = "70";
 
 /// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.
 #[rustfmt::skip]

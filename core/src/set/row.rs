@@ -8,7 +8,7 @@ use crate::filter::Buffer;
 use crate::{hash, memory};
 
 /// The most bytes of a row. WAL for each insertion grows with it, bytes of headers shrink.
-pub const MOST_BYTES: usize = 1000;
+pub const MOST_BYTES: usize = 800;
 
 /// The bytes at which a row is split: between half of the most and all of it, by its bucket. Hashes are uniform, so
 /// with one limit all rows of a set would be split at about the same time, and then all be half empty.

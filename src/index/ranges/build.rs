@@ -94,7 +94,7 @@ impl Building<'_> {
             self.of_page.0 = row.page;
         }
         self.end_ranges_before(range)?;
-        // SAFETY: the value is that of the index's column.
+        // SAFETY: the value is that of the index's column, whose keys are gathered.
         self.keys += unsafe { self.gathered.add(value)? } as u64;
         if is_split {
             memory::push(&mut self.of_page.1, (self.options.range_of(id), self.gathered.take()));

@@ -3,7 +3,7 @@
 //! The rows are those that everybody sees who begins now. Each key is looked up as a query would do it, in the pages
 //! that its bits are in, and an element by the heap filter on its own page as well.
 
-use super::columns::{Index, RangesColumn};
+use super::columns::Index;
 use super::recent_keys::{RecentKey, RecentKeys};
 use super::scan::hash_filter::{HashFilter, HashedRow};
 use crate::index::named_index::NamedIndex;
@@ -64,8 +64,7 @@ struct FilterCheck<'r> {
 impl<'r> FilterCheck<'r> {
     /// `None` where scans have no such filter.
     fn new(index: &Index, table: Relation<'r>) -> Option<FilterCheck<'r>> {
-        let RangesColumn::Element(elements) = index.kind() else { return None };
-        let filter = HashFilter::new(elements, index.relation(), table)?;
+        let filter = HashFilter::new(index, table)?;
         Some(FilterCheck { filter, page: None, rows: Vec::new() })
     }
 

@@ -1,8 +1,7 @@
 //! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of their rows; where a
 //! condition has many alternatives, only those that may match.
 
-use super::row_filter::{self, RowFilter};
-use crate::heap::RowColumn;
+use super::row_filter::{Readable, RowFilter};
 use crate::index::ranges::columns::Index;
 use crate::index::ranges::pages::RangePages;
 use crate::pg::call::error::Result;
@@ -39,9 +38,9 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
     if directory.options.split.is_none() && Alternatives::count(&condition) > FEW {
         let table = table::of_index(relation);
-        if let Some(column) = row_filter::column_of(index.kind(), relation, table.relation()) {
+        if let Some(readable) = Readable::new(index, table.relation()) {
             let ranges = RangePages::new(table.relation(), directory.options);
-            return add_alternatives(index, &Alternatives::of(condition), column, &ranges, rows);
+            return add_alternatives(index, &Alternatives::of(condition), readable, &ranges, rows);
         }
     }
     let mut found = Vec::new();
@@ -76,11 +75,11 @@ fn add_lines(mut pages: impl Iterator<Item = u32>, lines: impl Iterator<Item = u
 fn add_alternatives(
     index: &Index,
     alternatives: &Alternatives,
-    column: RowColumn,
+    readable: Readable,
     ranges: &RangePages,
     rows: &mut RowBatch,
 ) -> Result<()> {
-    let mut filter = RowFilter::new(column, index.kind(), RowTest::new(alternatives));
+    let mut filter = RowFilter::new(readable, RowTest::new(alternatives));
     let mut read = |found: &FoundRanges| {
         ranges.visit(&found.ranges, |i, page| filter.add_rows(page, found.numbers(i), rows));
     };

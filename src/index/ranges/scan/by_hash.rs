@@ -43,7 +43,7 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
     let table = table::of_index(index.relation());
     let table = table.relation();
     let pages = RangePages::new(table, directory.options);
-    match HashFilter::new(elements, index.relation(), table) {
+    match HashFilter::new(index, table) {
         Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes_of_keys, rows)),
         None => ranges.into_iter().flat_map(|range| pages.pages(range)).for_each(|page| {
             interrupt::check_for_interrupts();

@@ -18,7 +18,7 @@
 
 use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
-use crate::index::ranges::columns::element::ElementColumn;
+use crate::index::ranges::columns::{Index, RangesColumn};
 use crate::index::ranges::pages::readable_column;
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::relation::Relation;
@@ -39,9 +39,10 @@ pub struct HashedRow {
 }
 
 impl<'r> HashFilter<'r> {
-    /// `None` if rows can't, or must not, be read without PostgreSQL.
-    pub fn new(elements: &ElementColumn, index: Relation, table: Relation<'r>) -> Option<HashFilter<'r>> {
-        let column = readable_column(index, table)?;
+    /// `None` if rows can't, or must not, be read without PostgreSQL, and for an index of parts.
+    pub fn new(index: &Index, table: Relation<'r>) -> Option<HashFilter<'r>> {
+        let RangesColumn::Element(elements) = index.kind() else { return None };
+        let column = readable_column(index.relation(), table)?;
         Some(HashFilter { column, hasher: elements.hasher().clone() })
     }
 

@@ -10,7 +10,7 @@
 //! row that nobody sees any more may be gone. So do arrays whose members only PostgreSQL can hash.
 
 use crate::heap::{Found, HeapPage, RowColumn};
-use crate::index::ranges::columns::RangesColumn;
+use crate::index::ranges::columns::{Index, RangesColumn};
 use crate::index::ranges::pages::readable_column;
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
@@ -19,10 +19,15 @@ use pg_bloom_core::conditions::RowTest;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 
-/// What reads the rows of a table with an index, and which of them it looks for.
-pub struct RowFilter<'r> {
+/// The column of an index in the rows of its table, and its keys.
+pub struct Readable<'r> {
     column: RowColumn<'r>,
     kind: &'r RangesColumn,
+}
+
+/// What reads the rows of a table with an index, and which of them it looks for.
+pub struct RowFilter<'r> {
+    readable: Readable<'r>,
     test: RowTest,
     rows: Vec<Row>,
     /// The values of these rows.
@@ -37,16 +42,20 @@ struct Row {
     value: Option<usize>,
 }
 
-/// Whether rows of a column can be looked at here.
-pub fn column_of<'r>(kind: &RangesColumn, index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
-    if kind.is_hashed_in_place() { readable_column(index, table) } else { None }
+impl<'r> Readable<'r> {
+    /// `None` where rows can't be looked at here.
+    pub fn new(index: &'r Index, table: Relation<'r>) -> Option<Readable<'r>> {
+        let kind = index.kind();
+        let column = if kind.is_hashed_in_place() { readable_column(index.relation(), table)? } else { return None };
+        column.is_of_variable_length().then_some(Readable { column, kind })
+    }
 }
 
 impl<'r> RowFilter<'r> {
-    pub fn new(column: RowColumn<'r>, kind: &'r RangesColumn, test: RowTest) -> RowFilter<'r> {
+    pub fn new(readable: Readable<'r>, test: RowTest) -> RowFilter<'r> {
         // So much that nothing is allocated under the lock of a page.
         let values = memory::list(2 * PAGE_BYTES / size_of::<u64>());
-        RowFilter { column, kind, test, rows: Vec::new(), values }
+        RowFilter { readable, test, rows: Vec::new(), values }
     }
 
     /// Adds the rows of a page, which the table must have, for which one of the alternatives with these numbers may
@@ -58,7 +67,7 @@ impl<'r> RowFilter<'r> {
             let may_match = row.value.is_none_or(|start| {
                 let value = Datum::from(self.values[start..].as_ptr());
                 // SAFETY: a value of the column, whole if it was in line, with a length of four bytes.
-                unsafe { may_match(self.kind, value, &mut self.test) }
+                unsafe { may_match(self.readable.kind, value, &mut self.test) }
             });
             if may_match {
                 rows.add_again(page, row.root);
@@ -70,13 +79,14 @@ impl<'r> RowFilter<'r> {
     fn copy(&mut self, page: u32) {
         self.rows.clear();
         self.values.clear();
-        let pin = self.column.page(page);
+        let column = &self.readable.column;
+        let pin = column.page(page);
         let heap_page = HeapPage::lock(&pin);
-        heap_page.for_each_row(&self.column, |line, found| {
+        heap_page.for_each_row(column, |line, found| {
             let value = match found {
                 Found::Null => return,
                 Found::Unknown => None,
-                // SAFETY: columns over parts are of variable length; the value is there as long as the page is locked.
+                // SAFETY: of variable length, as `new` has asked; the value is there as long as the page is locked.
                 Found::Value(element) => unsafe { Value::append_to(element.datum, &mut self.values) },
             };
             memory::push(&mut self.rows, Row { root: heap_page.root_of(line), value });
