@@ -36,6 +36,7 @@
 //! | `heap` | the rows of a table's pages: the one room below the table access method |
 //! | `pg` | safe wrappers around PostgreSQL; knows no filter |
 
+#![deny(clippy::too_many_lines)]
 #![deny(ffi_unwind_calls)]
 #![deny(unsafe_op_in_unsafe_fn)]
 

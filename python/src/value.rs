@@ -396,8 +396,8 @@ fn scalar_of_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
     }
 }
 
-/// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is None there, except in a
-/// Series of float, where it is NaN.
+/// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is None there, except in
+/// a Series of float, where it is NaN.
 fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_of_numpy(values)? && ["M", "m"].contains(&kind_of(values)?.as_str()) {
         return times(values);
@@ -450,7 +450,8 @@ fn kind_of(values: &Bound<'_, PyAny>) -> PyResult<String> {
     values.getattr("dtype")?.getattr("kind")?.extract()
 }
 
-/// An array of numpy of dates, timestamps or durations, as a list of what Python has for them. Days and longer are dates.
+/// An array of numpy of dates, timestamps or durations, as a list of what Python has for them. Days and longer are
+/// dates.
 fn times<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
     let numpy = py.import("numpy")?;

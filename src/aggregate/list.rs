@@ -2,7 +2,7 @@
 
 use super::tag::ALIGNMENT;
 use crate::pg::memory::Context;
-use pg_bloom_core::filter::set::List;
+use pg_bloom_core::filter::merging::List;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
 

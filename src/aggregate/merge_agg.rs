@@ -1,30 +1,30 @@
-//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. Both keep a [`SetState`], whose result does
+//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. Both keep a [`MergeState`], whose result does
 //! not depend on the order of the filters, nor on how they are spread over processes.
 
-use super::set_state::SetState;
+use super::merge_state::MergeState;
 use super::tag::{self, State};
 use crate::arguments::empty_bloom;
 use crate::filter_type::{Bloom, argument};
 use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
-use pg_bloom_core::filter::set::Operation;
+use pg_bloom_core::filter::merging::Operation;
 
 fn transition(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: argument 0 is the state.
-    let state = unsafe { SetState::argument(call, 0)? };
+    let state = unsafe { MergeState::argument(call, 0)? };
     call.require_aggregate()?;
     let Some(view) = argument::<Bloom>(call, 1)? else {
-        return Ok(state.map(SetState::into_datum));
+        return Ok(state.map(MergeState::into_datum));
     };
-    let mut state = state.map_or_else(|| SetState::new(call, operation), Ok)?;
+    let mut state = state.map_or_else(|| MergeState::new(call, operation), Ok)?;
     state.take(call, &view)?;
     Ok(Some(state.into_datum()))
 }
 
 fn combine(call: &Call, operation: Operation) -> Outcome {
     tag::combine(call, |first, second| {
-        let mut state = first.map_or_else(|| SetState::new(call, operation), Ok)?;
+        let mut state = first.map_or_else(|| MergeState::new(call, operation), Ok)?;
         state.take_state(call, second)?;
         Ok(state)
     })
@@ -33,18 +33,18 @@ fn combine(call: &Call, operation: Operation) -> Outcome {
 fn serialise(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
-    unsafe { SetState::argument(call, 0)? }.map(|mut state| state.serialise(call)).transpose()
+    unsafe { MergeState::argument(call, 0)? }.map(|mut state| state.serialise(call)).transpose()
 }
 
 fn deserialise(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
-    Ok(Some(SetState::handed(call, bytes)?.into_datum()))
+    Ok(Some(MergeState::handed(call, bytes)?.into_datum()))
 }
 
 fn finish_union(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
-    match unsafe { SetState::argument(call, 0)? } {
+    match unsafe { MergeState::argument(call, 0)? } {
         Some(mut state) => overfull::finish::<Bloom>(call, overfull::MERGED, state.finish(call)?),
         None => empty_bloom().map(Some),
     }
@@ -53,7 +53,7 @@ fn finish_union(call: &Call) -> Outcome {
 fn finish_intersection(call: &Call) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
-    let state = unsafe { SetState::argument(call, 0)? };
+    let state = unsafe { MergeState::argument(call, 0)? };
     state.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
 }
 

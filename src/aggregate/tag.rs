@@ -21,7 +21,7 @@ pub enum Tag {
     /// Of `bloom_agg`.
     Bloom = 0xB1,
     /// Of `bloom_union_agg` and `bloom_intersection_agg`.
-    Set = 0xB3,
+    Merge = 0xB3,
     /// Of `counting_bloom_agg` and `counting_bloom_union_agg`.
     Counting = 0xB5,
 }

@@ -2,7 +2,7 @@
 
 use super::forge::{Input, repair, repair_like};
 use super::oracle;
-use pg_bloom_core::filter::set::{Heap, Operation, Parts, Set};
+use pg_bloom_core::filter::merging::{Heap, MergedFilters, Operation, PartialMerge};
 use pg_bloom_core::filter::{build, estimate, merge};
 use pg_bloom_core::{Body, Class, Partial, View};
 
@@ -29,15 +29,15 @@ pub fn run(data: &[u8]) {
 
 /// Bytes that may be the state of a merge from another process.
 fn as_parts(bytes: &[u8]) {
-    let Ok(parts) = Parts::parse(bytes) else { return };
-    let mut set = Set::new(&mut Heap, parts.operation());
+    let Ok(parts) = PartialMerge::parse(bytes) else { return };
+    let mut set = MergedFilters::new(&mut Heap, parts.operation());
     if set.take_parts(&mut Heap, &parts).is_ok() {
         finish(&mut set);
     }
 }
 
 /// The filter that a set is in the end, if it is one.
-fn finish(set: &mut Set<Heap>) -> Option<Vec<u8>> {
+fn finish(set: &mut MergedFilters<Heap>) -> Option<Vec<u8>> {
     let value = possible(set.finish(&mut Heap, LIMIT))?;
     View::parse(&value).expect("a merged set is a filter");
     Some(value)
@@ -52,15 +52,15 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
     }
     for operation in [Operation::Union, Operation::Intersection] {
         let merged = |order: &mut dyn Iterator<Item = &Vec<u8>>, apart: bool| {
-            let mut set = Set::new(&mut Heap, operation);
+            let mut set = MergedFilters::new(&mut Heap, operation);
             for value in order {
                 let view = View::parse(value).expect("a repaired value is a filter");
                 if apart {
-                    let mut own = Set::new(&mut Heap, operation);
+                    let mut own = MergedFilters::new(&mut Heap, operation);
                     own.take(&mut Heap, &view).ok()?;
                     let bytes: Vec<u8> = own.to_parts().expect("a filter is not too much to hand over");
                     assert!(Partial::parse(&bytes).is_err());
-                    let parts = Parts::parse(&bytes).expect("what was handed over can be read");
+                    let parts = PartialMerge::parse(&bytes).expect("what was handed over can be read");
                     set.take_parts(&mut Heap, &parts).ok()?;
                 } else {
                     set.take(&mut Heap, &view).ok()?;

@@ -11,7 +11,7 @@
 //! | [`slices`] | probing a filter of which only slices are read |
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union and intersection of two filters |
-//! | [`set`] | union and intersection of many, in any order |
+//! | [`merging`] | union and intersection of many, in any order |
 //! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for an existing filter |
 //! | [`estimate`] | cardinality, present rate |
 //! | [`overfull`] | whether that rate is more than chance above the promise |
@@ -24,11 +24,11 @@ pub mod estimate;
 pub mod fold;
 pub mod header;
 pub mod merge;
+pub mod merging;
 pub mod overfull;
 pub mod owned;
 pub mod partial;
 pub mod resize;
-pub mod set;
 pub mod slices;
 pub mod sparse;
 pub mod view;

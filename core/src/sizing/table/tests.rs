@@ -138,7 +138,7 @@ fn cells_come_from_the_formulas() {
 #[test]
 fn tables_reach_the_least_rate_without_holes() {
     for layout in Layout::ALL {
-        let least = limits::least_fpr(layout);
+        let least = crate::sizing::least_fpr(layout);
         assert!(best_practice(layout, least).is_ok());
         assert_eq!(best_practice(layout, least / 2.0).unwrap_err().class(), Class::InvalidParameter);
         let mut bits = 0;

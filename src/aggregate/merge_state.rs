@@ -1,5 +1,5 @@
 //! The state of `bloom_union_agg` and `bloom_intersection_agg`: the filters so far, merged as far as that is possible
-//! yet, in the aggregate's own memory. What that means is in [`pg_bloom_core::filter::set`].
+//! yet, in the aggregate's own memory. What that means is in [`pg_bloom_core::filter::merging`].
 
 use super::list::PgList;
 use super::payload::Payload;
@@ -10,7 +10,7 @@ use crate::pg::call::error::Result;
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use crate::settings;
-use pg_bloom_core::filter::set::{Memory, Operation, Parts, Set};
+use pg_bloom_core::filter::merging::{Memory, MergedFilters, Operation, PartialMerge};
 use pg_bloom_core::{Buffer, View};
 use pgrx::pg_sys;
 
@@ -22,18 +22,18 @@ fn aggregate(operation: Operation) -> &'static str {
 }
 
 /// The memory of an aggregate, where the state and the filters in it are kept.
-struct Merging(Context<'static>);
+struct AggregateMemory(Context<'static>);
 
-impl Merging {
+impl AggregateMemory {
     /// # Errors
     /// 55000 outside an aggregate.
-    fn of(call: &Call) -> Result<Merging> {
+    fn of(call: &Call) -> Result<AggregateMemory> {
         // SAFETY: it is used for this call, and by what is kept there.
-        Ok(Merging(unsafe { Context::new(call.require_aggregate()?.raw()) }))
+        Ok(AggregateMemory(unsafe { Context::new(call.require_aggregate()?.raw()) }))
     }
 }
 
-impl Memory for Merging {
+impl Memory for AggregateMemory {
     type Bits = Payload;
     type List<T> = PgList<T>;
 
@@ -57,70 +57,70 @@ impl Memory for Merging {
 }
 
 #[repr(C)]
-pub struct SetHead {
+pub struct MergeHead {
     tag: Tag,
     merged: Merged,
 }
 
 // SAFETY: it begins with its tag.
-unsafe impl Head for SetHead {
-    const TAG: Tag = Tag::Set;
+unsafe impl Head for MergeHead {
+    const TAG: Tag = Tag::Merge;
 }
 
 enum Merged {
     /// Filters that this process was given.
-    Own(Set<Merging>),
+    Own(MergedFilters<AggregateMemory>),
     /// What another process handed over, read in place.
     Handed(*mut pg_sys::varlena),
 }
 
-pub type SetState<'c> = Group<'c, SetHead>;
+pub type MergeState<'c> = Group<'c, MergeHead>;
 
-impl<'c> SetState<'c> {
+impl<'c> MergeState<'c> {
     /// # Errors
     /// 55000 outside an aggregate.
-    pub fn new(call: &'c Call, operation: Operation) -> Result<SetState<'c>> {
-        let mut memory = Merging::of(call)?;
-        Ok(SetState::with(memory.0, Merged::Own(Set::new(&mut memory, operation))))
+    pub fn new(call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
+        let mut memory = AggregateMemory::of(call)?;
+        Ok(MergeState::with(memory.0, Merged::Own(MergedFilters::new(&mut memory, operation))))
     }
 
     /// A state that another process serialised, which is read in place.
     ///
     /// # Errors
     /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    pub fn handed(call: &'c Call, value: Value<'c>) -> Result<SetState<'c>> {
+    pub fn handed(call: &'c Call, value: Value<'c>) -> Result<MergeState<'c>> {
         call.require_aggregate()?;
-        Parts::parse(&value)?;
-        Ok(SetState::with(call.context(), Merged::Handed(value.into_datum().cast_mut_ptr())))
+        PartialMerge::parse(&value)?;
+        Ok(MergeState::with(call.context(), Merged::Handed(value.into_datum().cast_mut_ptr())))
     }
 
-    fn with(context: Context<'c>, merged: Merged) -> SetState<'c> {
-        Group::allocate(context, size_of::<SetHead>(), SetHead { tag: Tag::Set, merged })
+    fn with(context: Context<'c>, merged: Merged) -> MergeState<'c> {
+        Group::allocate(context, size_of::<MergeHead>(), MergeHead { tag: Tag::Merge, merged })
     }
 
     /// The filters of this state, and the memory for more. A state that was handed over is first copied.
-    fn set(&mut self, call: &Call) -> Result<(&mut Set<Merging>, Merging)> {
-        let mut memory = Merging::of(call)?;
+    fn merged(&mut self, call: &Call) -> Result<(&mut MergedFilters<AggregateMemory>, AggregateMemory)> {
+        let mut memory = AggregateMemory::of(call)?;
         if let Some(parts) = self.parts()? {
-            let mut set = Set::new(&mut memory, parts.operation());
-            set.take_parts(&mut memory, &parts).during(aggregate(parts.operation()))?;
-            *self = SetState::with(memory.0, Merged::Own(set));
+            let mut merged = MergedFilters::new(&mut memory, parts.operation());
+            merged.take_parts(&mut memory, &parts).during(aggregate(parts.operation()))?;
+            *self = MergeState::with(memory.0, Merged::Own(merged));
         }
         // SAFETY: only the filters are changed.
         match unsafe { &mut self.head_mut().merged } {
-            Merged::Own(set) => Ok((set, memory)),
+            Merged::Own(merged) => Ok((merged, memory)),
             Merged::Handed(_) => unreachable!("it has become this process's own"),
         }
     }
 
     /// What another process handed over; `None` for a state of this process's own filters.
-    fn parts(&self) -> Result<Option<Parts<'_>>> {
+    fn parts(&self) -> Result<Option<PartialMerge<'_>>> {
         match &self.merged {
             Merged::Own(_) => Ok(None),
             Merged::Handed(value) => {
                 // SAFETY: a value of variable length, which outlives the state.
                 let value = unsafe { Value::detoast((*value).into()) };
-                Ok(Some(Parts::parse(value.into_bytes())?))
+                Ok(Some(PartialMerge::parse(value.into_bytes())?))
             }
         }
     }
@@ -128,22 +128,22 @@ impl<'c> SetState<'c> {
     /// # Errors
     /// Those of a union. Sizes that don't divide each other are no error yet: a later filter may be a multiple of both.
     pub fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
-        let (set, mut memory) = self.set(call)?;
-        set.take(&mut memory, view).during(aggregate(set.operation()))
+        let (merged, mut memory) = self.merged(call)?;
+        merged.take(&mut memory, view).during(aggregate(merged.operation()))
     }
 
     /// Takes a partial state of another process.
     ///
     /// # Errors
-    /// As [`SetState::take`]; 22P03 for bytes that are not a state.
-    pub fn take_state(&mut self, call: &Call, mut other: SetState<'_>) -> Result<()> {
-        let (set, mut memory) = self.set(call)?;
-        let aggregate = aggregate(set.operation());
+    /// As [`MergeState::take`]; 22P03 for bytes that are not a state.
+    pub fn take_state(&mut self, call: &Call, mut other: MergeState<'_>) -> Result<()> {
+        let (merged, mut memory) = self.merged(call)?;
+        let aggregate = aggregate(merged.operation());
         match other.parts()? {
-            Some(parts) => set.take_parts(&mut memory, &parts).during(aggregate),
+            Some(parts) => merged.take_parts(&mut memory, &parts).during(aggregate),
             None => {
-                let bytes: PgBuffer = other.set(call)?.0.to_parts()?;
-                set.take_parts(&mut memory, &Parts::parse(bytes.bytes())?).during(aggregate)
+                let bytes: PgBuffer = other.merged(call)?.0.to_parts()?;
+                merged.take_parts(&mut memory, &PartialMerge::parse(bytes.bytes())?).during(aggregate)
             }
         }
     }
@@ -153,7 +153,7 @@ impl<'c> SetState<'c> {
     /// # Errors
     /// 54000 for filters that take too many bytes in all.
     pub fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum> {
-        Ok(self.set(call)?.0.to_parts::<PgBuffer>()?.into_datum())
+        Ok(self.merged(call)?.0.to_parts::<PgBuffer>()?.into_datum())
     }
 
     /// The filter that all of them make. More can follow.
@@ -161,7 +161,7 @@ impl<'c> SetState<'c> {
     /// # Errors
     /// 22023 for filters that can't be merged, 54000 for a result that is too large.
     pub fn finish(&mut self, call: &Call) -> Result<PgBuffer> {
-        let (set, mut memory) = self.set(call)?;
-        set.finish(&mut memory, settings::max_filter_bytes()).during(aggregate(set.operation()))
+        let (merged, mut memory) = self.merged(call)?;
+        merged.finish(&mut memory, settings::max_filter_bytes()).during(aggregate(merged.operation()))
     }
 }

@@ -1,7 +1,7 @@
-//! The set: what was merged so far, and what is kept apart.
+//! What was merged so far, and what is kept apart.
 
-use super::member::{Held, Member, list, retain, without_kind};
-use super::parts::{Operation, Parts};
+use super::of_size::{Held, OfSize, list, retain, without_kind};
+use super::partial::{Operation, PartialMerge};
 use super::store::{List, Memory};
 use crate::error::{Error, Mismatch, Result};
 use crate::filter::buffer::Buffer;
@@ -16,12 +16,12 @@ use crate::sizing::limits::{DEFAULT_FPR, MAX_STORED_BYTES};
 use std::cmp::Ordering;
 
 /// The filters so far.
-pub struct Set<M: Memory> {
+pub struct MergedFilters<M: Memory> {
     pub(super) operation: Operation,
     pub(super) tag: Tag,
     pub(super) name: M::List<u8>,
     /// Ascending by block count.
-    pub(super) members: M::List<Member<M>>,
+    pub(super) members: M::List<OfSize<M>>,
     /// The largest header of a filter of no size.
     pub(super) no_size: Option<Header<'static>>,
     /// The hashes that all filters of an intersection have, once one was a list.
@@ -34,10 +34,10 @@ pub struct Set<M: Memory> {
     pub(super) given: u64,
 }
 
-impl<M: Memory> Set<M> {
-    /// A set without filters.
-    pub fn new(memory: &mut M, operation: Operation) -> Set<M> {
-        Set {
+impl<M: Memory> MergedFilters<M> {
+    /// No filters yet.
+    pub fn new(memory: &mut M, operation: Operation) -> MergedFilters<M> {
+        MergedFilters {
             operation,
             tag: Tag::None,
             name: memory.list(0),
@@ -63,7 +63,7 @@ impl<M: Memory> Set<M> {
     ///
     /// # Errors
     /// [`crate::Class::KindMismatch`] for another kind, [`crate::Class::InvalidParameter`] for another layout, other
-    /// hashes, or a size with which the set can no longer be merged.
+    /// hashes, or a size with which they can no longer be merged.
     pub fn take(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
         self.take_part(memory, view)
@@ -72,8 +72,8 @@ impl<M: Memory> Set<M> {
     /// Adds the partial state of another process.
     ///
     /// # Errors
-    /// Those of [`Set::take`].
-    pub fn take_parts(&mut self, memory: &mut M, parts: &Parts<'_>) -> Result<()> {
+    /// Those of [`MergedFilters::take`].
+    pub fn take_parts(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
         self.given = self.given.max(parts.given);
         let Some(last) = parts.views().last() else { return Ok(()) };
         self.take_part(memory, &last)?;
@@ -113,7 +113,7 @@ impl<M: Memory> Set<M> {
             }
             return Ok(());
         }
-        if let Some(Member { header: own, .. }) = self.members.last()
+        if let Some(OfSize { header: own, .. }) = self.members.last()
             && let Some(why) = mismatch(own, header)
         {
             return Err(refuse(own, header, why));
@@ -138,7 +138,7 @@ impl<M: Memory> Set<M> {
     }
 
     /// The member with this number of blocks; if there is none, that of `new` becomes one.
-    fn member(&mut self, blocks: u64, new: impl FnOnce() -> Member<M>) -> Option<&mut Member<M>> {
+    fn member(&mut self, blocks: u64, new: impl FnOnce() -> OfSize<M>) -> Option<&mut OfSize<M>> {
         match self.members.binary_search_by_key(&blocks, |member| member.header.blocks) {
             Ok(own) => Some(&mut self.members[own]),
             Err(place) => {
@@ -153,7 +153,7 @@ impl<M: Memory> Set<M> {
         if view.header.is_unsized() {
             return;
         }
-        if let Some(own) = self.member(view.header.blocks, || Member::of(memory, view)) {
+        if let Some(own) = self.member(view.header.blocks, || OfSize::of(memory, view)) {
             own.unite(memory, view);
         }
     }
@@ -172,7 +172,7 @@ impl<M: Memory> Set<M> {
                 self.common = Some(common);
             }
             (None, Body::Dense(bits)) => {
-                if let Some(own) = self.member(view.header.blocks, || Member::of(memory, view)) {
+                if let Some(own) = self.member(view.header.blocks, || OfSize::of(memory, view)) {
                     own.take_header(&view.header);
                     and_bytes(own.bits(memory), bits);
                 }
@@ -187,7 +187,7 @@ impl<M: Memory> Set<M> {
         if header.is_unsized() {
             return;
         }
-        let new = || Member { header: without_kind(header), held: Held::Nothing };
+        let new = || OfSize { header: without_kind(header), held: Held::Nothing };
         if let Some(own) = self.member(header.blocks, new) {
             own.take_header(header);
         }
@@ -199,7 +199,7 @@ impl<M: Memory> Set<M> {
     /// [`crate::Class::InvalidParameter`] if the largest size isn't a multiple of another; [`crate::Class::TooLarge`]
     /// if the result has more than `limit` bytes and is larger than every filter.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
-        self.members.iter_mut().for_each(Member::sort);
+        self.members.iter_mut().for_each(OfSize::sort);
         let Some((largest, others)) = self.members.split_last() else {
             // No filter had a size.
             let header = self.no_size.unwrap_or(Header::unsized_(Layout::Blocked, DEFAULT_FPR));
@@ -233,7 +233,7 @@ impl<M: Memory> Set<M> {
         match (&self.common, self.operation, &self.members[..]) {
             (Some(common), ..) if self.no_size.is_none() => Some(common),
             (_, Operation::Intersection, _) if self.no_size.is_some() => Some(&[]),
-            (None, Operation::Union, [Member { held: Held::Hashes(hashes, _), .. }]) => Some(hashes),
+            (None, Operation::Union, [OfSize { held: Held::Hashes(hashes, _), .. }]) => Some(hashes),
             _ => None,
         }
     }

@@ -1,9 +1,9 @@
 //! Writing a partial state.
 
-use super::member::{Held, Member};
-use super::merging::Set;
-use super::parts::{MOST_BYTES, START};
+use super::of_size::{Held, OfSize};
+use super::partial::{MOST_BYTES, START};
 use super::store::Memory;
+use super::whole::MergedFilters;
 use crate::error::{Result, TooLarge};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::write_hashes;
@@ -11,13 +11,13 @@ use crate::filter::header::{DENSE, Header, SPARSE};
 use crate::interrupt;
 use crate::kind::Kind;
 
-impl<M: Memory> Set<M> {
+impl<M: Memory> MergedFilters<M> {
     /// The state as bytes, for another process to continue with.
     ///
     /// # Errors
     /// [`TooLarge::Sizes`] if the filters are too many bytes together.
     pub fn to_parts<B: Buffer>(&mut self) -> Result<B> {
-        self.members.iter_mut().for_each(Member::sort);
+        self.members.iter_mut().for_each(OfSize::sort);
         let (kind, base_blocks) = (self.kind(), self.base);
         let common: &[u64] = self.common.as_deref().unwrap_or_default();
         let last = self.members.len().wrapping_sub(1);

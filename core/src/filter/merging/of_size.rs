@@ -14,12 +14,12 @@ pub(super) enum Held<M: Memory> {
     Bits(M::Bits),
     /// Hashes, and how many of them, from the first, ascend strictly.
     Hashes(M::List<u64>, usize),
-    /// Nothing: the set has the hashes of the intersection.
+    /// Nothing: all sizes share the hashes of the intersection.
     Nothing,
 }
 
 /// One size.
-pub(super) struct Member<M: Memory> {
+pub(super) struct OfSize<M: Memory> {
     /// The largest header of this size, without a kind.
     pub(super) header: Header<'static>,
     pub(super) held: Held<M>,
@@ -51,13 +51,13 @@ pub(super) fn retain(list: &mut impl List<u64>, keep: impl Fn(u64) -> bool) {
     list.truncate(kept);
 }
 
-impl<M: Memory> Member<M> {
-    pub(super) fn of(memory: &mut M, view: &View<'_>) -> Member<M> {
+impl<M: Memory> OfSize<M> {
+    pub(super) fn of(memory: &mut M, view: &View<'_>) -> OfSize<M> {
         let held = match view.body {
             Body::Dense(bits) => Held::Bits(memory.copied(bits)),
             Body::Sparse(entries) => Held::Hashes(list(memory, sparse::values(entries)), entries.len()),
         };
-        Member { header: without_kind(&view.header), held }
+        OfSize { header: without_kind(&view.header), held }
     }
 
     pub(super) fn take_header(&mut self, header: &Header<'_>) {

@@ -1,4 +1,4 @@
-//! Whose memory a set of filters is in.
+//! Whose memory merged filters are in.
 
 use std::ops::DerefMut;
 
@@ -12,7 +12,7 @@ pub trait List<T>: DerefMut<Target = [T]> {
     fn free(self);
 }
 
-/// Memory for a set.
+/// Memory for merged filters.
 pub trait Memory {
     /// The bits of filters that are merged.
     type Bits: DerefMut<Target = [u8]>;

@@ -1,4 +1,4 @@
-use super::member::Held;
+use super::of_size::Held;
 use super::*;
 use crate::error::{Class, InvalidParameter, Mismatch, Problem, Result};
 use crate::filter::merge::tests::filter;
@@ -29,32 +29,32 @@ fn naive(operation: Operation, filters: &[Vec<u8>], limit: u64) -> std::result::
     if grown && result.len() as u64 > limit { Err(Class::TooLarge) } else { Ok(result) }
 }
 
-/// The same by a set for each part of the filters, of which all except the last are passed on as bytes.
+/// The same by one merge for each part of the filters, of which all except the last are passed on as bytes.
 fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<u8>> {
     let memory = &mut Heap;
     let (last, others) = parts.split_last().unwrap();
-    let mut set = taken(operation, last, limit)?;
+    let mut merged = taken(operation, last, limit)?;
     for part in others {
         let bytes: Vec<u8> = taken(operation, part, limit)?.to_parts()?;
         assert!(View::parse(&bytes).is_err() && Partial::parse(&bytes).is_err());
-        let parts = Parts::parse(&bytes).unwrap();
+        let parts = PartialMerge::parse(&bytes).unwrap();
         assert_eq!((parts.operation(), parts.views().count()), (operation, parts.count));
-        set.take_parts(memory, &parts)?;
+        merged.take_parts(memory, &parts)?;
     }
-    let value: Vec<u8> = set.finish(memory, limit)?;
+    let value: Vec<u8> = merged.finish(memory, limit)?;
     View::parse(&value).unwrap();
-    assert_eq!(set.finish::<Vec<u8>>(memory, limit).as_ref(), Ok(&value), "finished twice");
+    assert_eq!(merged.finish::<Vec<u8>>(memory, limit).as_ref(), Ok(&value), "finished twice");
     Ok(value)
 }
 
-fn taken(operation: Operation, filters: &[Vec<u8>], limit: u64) -> Result<Set<Heap>> {
-    let mut set = Set::new(&mut Heap, operation);
+fn taken(operation: Operation, filters: &[Vec<u8>], limit: u64) -> Result<MergedFilters<Heap>> {
+    let mut merged = MergedFilters::new(&mut Heap, operation);
     for value in filters {
-        set.take(&mut Heap, &View::parse(value).unwrap())?;
+        merged.take(&mut Heap, &View::parse(value).unwrap())?;
         // A window's result in between changes nothing.
-        let _ = set.finish::<Vec<u8>>(&mut Heap, limit);
+        let _ = merged.finish::<Vec<u8>>(&mut Heap, limit);
     }
-    Ok(set)
+    Ok(merged)
 }
 
 fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
@@ -115,8 +115,8 @@ proptest! {
         cut in prop::option::of(any::<prop::sample::Index>()),
         operation in prop::sample::select(vec![Operation::Union, Operation::Intersection]),
     ) {
-        let Ok(mut set) = taken(operation, &filters, NO_LIMIT) else { return Ok(()) };
-        let mut bytes: Vec<u8> = set.to_parts().unwrap();
+        let Ok(mut merged) = taken(operation, &filters, NO_LIMIT) else { return Ok(()) };
+        let mut bytes: Vec<u8> = merged.to_parts().unwrap();
         for (at, byte) in changes {
             let at = at.index(bytes.len().min(160));
             bytes[at] = byte;
@@ -125,10 +125,10 @@ proptest! {
             let len = cut.index(bytes.len());
             Vec::truncate(&mut bytes, len);
         }
-        let Ok(parts) = Parts::parse(&bytes) else { return Ok(()) };
-        let mut set = Set::new(&mut Heap, parts.operation());
-        if set.take_parts(&mut Heap, &parts).is_ok()
-            && let Ok(value) = set.finish::<Vec<u8>>(&mut Heap, 4000)
+        let Ok(parts) = PartialMerge::parse(&bytes) else { return Ok(()) };
+        let mut merged = MergedFilters::new(&mut Heap, parts.operation());
+        if merged.take_parts(&mut Heap, &parts).is_ok()
+            && let Ok(value) = merged.finish::<Vec<u8>>(&mut Heap, 4000)
         {
             prop_assert!(View::parse(&value).is_ok());
         }
@@ -160,12 +160,12 @@ fn the_error_names_a_pair_and_a_capacity_that_would_have_fitted() {
 /// Sizes that no filter can be a multiple of are refused at once, and lists are no reason to make bits.
 #[test]
 fn memory_is_what_came() {
-    let mut set = Set::new(&mut Heap, Operation::Union);
+    let mut merged = MergedFilters::new(&mut Heap, Operation::Union);
     let large = |blocks| filter(Layout::Blocked, blocks, 1 << 30, &[blocks]);
     for blocks in [1 << 21, 3 << 20] {
-        set.take(&mut Heap, &View::parse(&large(blocks)).unwrap()).unwrap();
+        merged.take(&mut Heap, &View::parse(&large(blocks)).unwrap()).unwrap();
     }
-    assert!(set.members.iter().all(|member| matches!(member.held, Held::Hashes(..))));
-    let error = set.take(&mut Heap, &View::parse(&large(5 << 20)).unwrap()).unwrap_err();
+    assert!(merged.members.iter().all(|member| matches!(member.held, Held::Hashes(..))));
+    let error = merged.take(&mut Heap, &View::parse(&large(5 << 20)).unwrap()).unwrap_err();
     assert_eq!(error.class(), Class::InvalidParameter);
 }

@@ -34,7 +34,7 @@ pub enum Operation {
 
 /// The state from another process, validated.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts<'a> {
+pub struct PartialMerge<'a> {
     operation: Operation,
     /// Bytes of the largest payload so far.
     pub(super) given: u64,
@@ -54,12 +54,12 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     Ok((filter, &rest[padding.len()..]))
 }
 
-impl<'a> Parts<'a> {
-    /// Reads what [`super::Set::to_parts`] wrote.
+impl<'a> PartialMerge<'a> {
+    /// Reads what [`super::MergedFilters::to_parts`] wrote.
     ///
     /// # Errors
     /// [`crate::Class::InvalidBinary`] for anything else.
-    pub fn parse(bytes: &'a [u8]) -> Result<Parts<'a>> {
+    pub fn parse(bytes: &'a [u8]) -> Result<PartialMerge<'a>> {
         let (start, filters) =
             bytes.split_first_chunk::<START>().ok_or_else(|| invalid("a partial state is cut off"))?;
         let operation = match start[..4] {
@@ -72,7 +72,7 @@ impl<'a> Parts<'a> {
         let given = u64::from_le_bytes(given.try_into().unwrap_or_default());
         require(count > 0, || "a partial state has no filters".into())?;
         require(given <= MAX_STORED_BYTES, || format!("a filter of {given} bytes was merged"))?;
-        let parts = Parts { operation, given, count, filters };
+        let parts = PartialMerge { operation, given, count, filters };
         let (mut rest, mut before) = (filters, None);
         for i in 0..count {
             let filter;
