@@ -83,7 +83,8 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
             A::State::<'_>::with_header(call, shared, &header)?
         }
     };
-    if let Some(hash) = site.hash(call, state.params())? {
+    // SAFETY: the row was begun.
+    if let Some(hash) = unsafe { site.hash(call, state.params())? } {
         state.push(call, hash)?;
     }
     Ok(Some(state.into_datum()))
@@ -187,8 +188,11 @@ impl<A: Aggregate> CallSite<A> {
     ///
     /// # Errors
     /// 22023 for a number that the filter's kind does not have.
+    ///
+    /// # Safety
+    /// [`CallSite::begin_row`] must have been called for this row: its type may have been altered.
     #[inline(always)]
-    pub fn hash(&self, call: &Call, params: &Header<'_>) -> Result<Option<u64>> {
+    pub unsafe fn hash(&self, call: &Call, params: &Header<'_>) -> Result<Option<u64>> {
         let Some(element) = call.element(1) else { return Ok(None) };
         // SAFETY: the type is that of the argument.
         let hash = unsafe { self.hasher.hash(element) };

@@ -93,6 +93,7 @@ impl<'c> ElementState<'c> for BloomState<'c> {
     fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
         if self.len == self.room {
             self.make_room(call)?;
+            assert!(self.len < self.room, "there is room");
         }
         // SAFETY: there is room now.
         unsafe { self.push_to_batch(hash) };
@@ -199,7 +200,8 @@ impl BloomState<'_> {
         }
         if self.still_full_without_repetitions(room) {
             // An eighth above the limit, so that repetitions are not looked for with each element there.
-            self.resize((bytes_of(room) * 2).min(bytes_of((most + most / 8 + 64) as u32)))?;
+            let most = u32::try_from(most + most / 8 + 64).unwrap_or(u32::MAX);
+            self.resize((bytes_of(room) * 2).min(bytes_of(most)))?;
         }
         Ok(())
     }

@@ -111,8 +111,12 @@ impl ElementType {
     ///
     /// # Errors
     /// As [`ElementType::of_argument`].
+    ///
+    /// # Panics
+    /// If it remembers another argument's.
     pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
-        let element = call.remembered(|| ElementType::of_argument(call, i))?;
+        let (argument, element) = call.remembered(|| Ok((i, ElementType::of_argument(call, i)?)))?;
+        assert!(*argument == i, "a call site remembers the type of one argument");
         element.refresh(call)?;
         Ok(element)
     }
@@ -121,8 +125,12 @@ impl ElementType {
     ///
     /// # Errors
     /// As [`ElementType::of_argument`].
+    ///
+    /// # Panics
+    /// If it remembers another argument's.
     pub fn remembered_of_array(call: &Call, i: usize) -> Result<&(ElementType, Oid)> {
-        let types = call.remembered(|| ElementType::of_array(call, i))?;
+        let (argument, types) = call.remembered(|| Ok((i, ElementType::of_array(call, i)?)))?;
+        assert!(*argument == i, "a call site remembers the type of one argument");
         types.0.refresh(call)?;
         Ok(types)
     }

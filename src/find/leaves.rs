@@ -34,14 +34,17 @@ pub fn each(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> R
 ///
 /// # Errors
 /// XX002 for damage.
-pub fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Result<Option<Vec<bool>>> {
+///
+/// # Safety
+/// The table must be the parent of the condition or below it, and the column the condition's.
+pub unsafe fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Result<Option<Vec<bool>>> {
     let Some(asked) = condition.asked().filter(|_| !(leaf.is_unlogged() && in_recovery())) else {
         return Ok(None);
     };
     let number = leaf.column_named(&column.name);
     for index in leaf.indexes(ACCESS_SHARE) {
         if let Some(asked_type) = asked_type(index.relation(), number, asked) {
-            // SAFETY: the parser found an operator for the keys, which takes them as this type.
+            // SAFETY: the parser found an operator of this column for the keys, which takes them as this type.
             return unsafe { index::may_have(index.relation(), asked_type, &asked.keys) }.map(Some);
         }
     }

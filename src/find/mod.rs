@@ -32,17 +32,28 @@ fn find(call: &Call, is_array: bool) -> Outcome {
     let compressed = sql::compressed_by_timescale()?;
     leaves::each(&parent, |leaf| {
         let has_all = !compressed.contains(&leaf.oid());
-        // SAFETY: rows that were found are in the output's memory, and what is known of an index in Rust's.
+        // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's memory, and what is
+        // known of an index in Rust's.
         unsafe { in_scratch(|| add_rows(&output, leaf, has_all, &column, &condition)) }
     })?;
     Ok(None)
 }
 
 /// Adds the rows of a table that meet the condition. Its index is asked first if it may have all rows.
-fn add_rows(output: &Output, leaf: Relation, has_all: bool, column: &Column, condition: &Condition) -> Result<()> {
-    let may_have = if has_all { leaves::candidates(leaf, column, condition)? } else { None };
+///
+/// # Safety
+/// The table must be the parent of the condition or below it, and the column the condition's.
+unsafe fn add_rows(
+    output: &Output,
+    leaf: Relation,
+    has_all: bool,
+    column: &Column,
+    condition: &Condition,
+) -> Result<()> {
+    // SAFETY: promised by the caller.
+    let may_have = if has_all { unsafe { leaves::candidates(leaf, column, condition)? } } else { None };
     if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
-        // SAFETY: the leaf is the parent or below it, and the condition is over the parent's columns.
+        // SAFETY: as was promised.
         unsafe { output.add_rows(leaf, condition.of_keys(may_have.as_deref())) };
     }
     Ok(())

@@ -24,6 +24,10 @@
 //!   which the tests run, compare them.
 //! - It declares the result of each as its Rust code makes it: a function returns a datum, and PostgreSQL reads that.
 //! - The hook of panics stays that of [`call::panics`], which notes errors: `clippy.toml` refuses others.
+//! - PostgreSQL uses a call site in two calls at once only for support functions of operator classes that it found by a
+//!   type. Those of the extension remember nothing.
+//! - Statements and names are in the encoding of the database.
+//! - PostgreSQL 19 may set the checksum in the header of a page that is being read. Nothing here reads it.
 //! - What may run outside of a transaction uses nothing that needs one, though much of `catalog` and `sql` takes no
 //!   `Call`: `_PG_init`, what [`method::hooks::watch_aborts`] and [`catalog::invalidation::watch_relations`] are given,
 //!   and `drop` of what a call site remembers.

@@ -8,7 +8,7 @@
 
 use super::call::Element;
 use super::call::error::{Error, Result, SqlState, raise};
-use super::call::guard::{ToUndo, current_call, guard, is_unwinding, raw};
+use super::call::guard::{ToUndo, current_call, guard, is_unwinding, raw, require_session};
 use super::catalog;
 use super::value::array::array_of;
 use super::value::varlena::{PgBuffer, Value};
@@ -322,6 +322,7 @@ pub fn require_writable(what: &CStr) {
 
 /// Whether the transaction sees all the time what was committed when it began.
 pub fn has_one_snapshot() -> bool {
+    require_session();
     // SAFETY: reads a variable of the session.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }

@@ -135,6 +135,7 @@ pub unsafe fn restrict_search_path() {
 /// Whether rows that a snapshot still sees may be removed, which the scan that looks for them must notice itself
 /// (`old_snapshot_threshold`, until PostgreSQL 16).
 pub fn may_snapshots_be_too_old() -> bool {
+    crate::pg::call::guard::require_session();
     // SAFETY: reads a setting.
     #[cfg(feature = "before_pg17")]
     return unsafe { pg_sys::old_snapshot_threshold >= 0 };

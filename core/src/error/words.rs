@@ -67,10 +67,12 @@ impl InvalidBinary {
 impl KindMismatch {
     fn message(&self, function: Option<&str>) -> String {
         match self {
-            KindMismatch::Element { filter, element } => format!(
-                "cannot {} a bloom filter of kind {filter} and an element of kind {element}",
-                using(function, "use together")
-            ),
+            KindMismatch::Element { filter, element } => match function {
+                None => format!("cannot use a bloom filter of kind {filter} with an element of kind {element}"),
+                Some(function) => format!(
+                    "cannot use {function} with a bloom filter of kind {filter} and an element of kind {element}"
+                ),
+            },
             KindMismatch::Filters { a, b } => {
                 format!("cannot {} bloom filters of different key kinds {a} and {b}", using(function, "merge"))
             }

@@ -115,7 +115,7 @@ unsafe impl Send for Passing {}
 /// In another thread than the session's.
 #[inline(always)]
 pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
-    assert!(IS_SESSION.get(), "PostgreSQL has one thread");
+    require_session();
     // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The copy of the error is
     // in the caller's memory, which nobody frees before the error is raised again.
     unsafe {
@@ -148,8 +148,8 @@ static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// How many [`Held`] the call has made that are still there, and whether there was a panic in it. One number, so that a
 /// call looks at both at once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
-/// There was one.
-const PANIC: usize = 1 << 32;
+/// There was one. Nobody counts so far.
+const PANIC: usize = 1 << (usize::BITS - 1);
 /// The last number given.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
@@ -242,6 +242,13 @@ fn outlived() -> ! {
 thread_local! {
     /// Whether this is the session's thread.
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; what calls a function of it does
+/// so by [`guard`].
+#[inline(always)]
+pub(in crate::pg) fn require_session() {
+    assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
 /// The right to run the body of a function that PostgreSQL calls.

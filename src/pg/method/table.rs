@@ -1,7 +1,7 @@
 //! Scans of tables.
 
 use crate::pg::call::error::{Result, raise};
-use crate::pg::call::guard::{Entry, is_unwinding};
+use crate::pg::call::guard::{Entry, is_unwinding, require_session};
 use crate::pg::memory::{Context, in_context};
 use crate::pg::storage::relation::{Opened, Relation};
 use pgrx::pg_sys;
@@ -193,6 +193,7 @@ pub fn of_index(index: Relation<'_>) -> Opened<'_> {
 
 /// Bytes that maintenance may use: `maintenance_work_mem`.
 pub fn maintenance_memory() -> usize {
+    require_session();
     // SAFETY: reads a setting, in kilobytes.
     unsafe { pg_sys::maintenance_work_mem as usize * 1024 }
 }

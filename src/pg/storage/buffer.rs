@@ -13,7 +13,7 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
-use crate::pg::call::guard::is_unwinding;
+use crate::pg::call::guard::{is_unwinding, require_session};
 use crate::pg::call::interrupt;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
@@ -261,6 +261,7 @@ pub fn prefetch(relation: Relation, page: u32) {
 
 /// Pages that this session has read from disk so far, of relations of all sorts.
 pub fn pages_from_disk() -> i64 {
+    require_session();
     // SAFETY: a number that only this process changes.
     unsafe { pg_sys::pgBufferUsage.shared_blks_read + pg_sys::pgBufferUsage.local_blks_read }
 }

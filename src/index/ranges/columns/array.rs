@@ -76,7 +76,10 @@ impl ArrayColumn {
     }
 
     /// What the parts of an array must be for which an operator holds with this one.
-    pub fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
+    ///
+    /// # Safety
+    /// The value must be of the type of the operator's other side.
+    pub unsafe fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
         if strategy == Strategy::Equal {
             // SAFETY: the other side of the operator is such an array.
             return Ok(Condition::Has(unsafe { self.whole.hasher().hash(asked) }.ok_or_else(unhashed)?));

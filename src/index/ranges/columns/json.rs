@@ -18,7 +18,10 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
 }
 
 /// What a document must have in it for which an operator holds with this value.
-pub fn condition(strategy: Strategy, asked: Element) -> Condition {
+///
+/// # Safety
+/// The value must be of the type of the operator's other side.
+pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
     match strategy {
         Strategy::HasKey => condition_of_key(asked.datum),
         Strategy::HasAnyKey | Strategy::HasAllKeys => {

@@ -135,13 +135,17 @@ impl RangesColumn {
             let message = format!("strategy {} is none of the operator class", key.strategy);
             Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
         })?;
-        let conditions = key.sought().into_iter().map(|asked| match self {
-            RangesColumn::Element(_) => Ok(Condition::Unknown),
-            RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
-            RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
-            RangesColumn::Json => Ok(json::condition(strategy, asked)),
-            RangesColumn::Words => Ok(words::condition_of(asked)),
-        });
+        // SAFETY: promised by the caller: a key has values of the type that its operator takes.
+        let condition_of = |asked| unsafe {
+            match self {
+                RangesColumn::Element(_) => Ok(Condition::Unknown),
+                RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
+                RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
+                RangesColumn::Json => Ok(json::condition(strategy, asked)),
+                RangesColumn::Words => Ok(words::condition_of(asked)),
+            }
+        };
+        let conditions = key.sought().into_iter().map(condition_of);
         Ok(Condition::any(memory::try_collect(conditions)?))
     }
 }

@@ -42,7 +42,10 @@ impl TextColumn {
     }
 
     /// What the windows of a text must be for which an operator holds with this value.
-    pub fn condition(&self, strategy: Strategy, asked: Element) -> Condition {
+    ///
+    /// # Safety
+    /// The value must be of the type of the operator's other side.
+    pub unsafe fn condition(&self, strategy: Strategy, asked: Element) -> Condition {
         // SAFETY: the other side of all operators is a text.
         let value = unsafe { Value::detoast(asked.datum) };
         let condition = match strategy {

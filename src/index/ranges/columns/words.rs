@@ -47,7 +47,10 @@ pub fn each_word(tsvector: &[u8], mut visit: impl FnMut(u64)) {
 }
 
 /// What the words of a tsvector must be that matches this tsquery.
-pub fn condition_of(asked: Element) -> Condition {
+///
+/// # Safety
+/// The value must be of the type of the operator's other side.
+pub unsafe fn condition_of(asked: Element) -> Condition {
     // SAFETY: the other side of the operator is a tsquery.
     let query = unsafe { Value::detoast(asked.datum) };
     let condition = condition(&query);
