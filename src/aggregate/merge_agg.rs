@@ -1,5 +1,5 @@
-//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. Both keep a [`MergeState`], whose result does
-//! not depend on the order of the filters, nor on how they are spread over processes.
+//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. Both keep a [`MergeState`], whose result
+//! does not depend on the order of the filters, nor on how they are spread over processes.
 
 use super::merge_state::MergeState;
 use super::tag::{self, State};
