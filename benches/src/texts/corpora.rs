@@ -26,7 +26,7 @@ pub fn all(random: &mut Random) -> Vec<Corpus> {
         corpus("russian", "Russian sentences", false, sentences(&russian, &[". "], 20..300)),
         corpus("chinese", "Chinese sentences", true, sentences(&chinese, &["。", "\n"], 12..200)),
         corpus("japanese", "Japanese sentences", true, sentences(&japanese, &["。"], 15..300)),
-        corpus("documents", "source files and manuals", false, documents()),
+        corpus("documents", "documents", false, documents()),
         corpus("russian_manuals", "Russian manuals", false, russian),
         corpus("chinese_manuals", "Chinese manuals", true, chinese),
         corpus("japanese_manuals", "Japanese manuals", true, japanese),
