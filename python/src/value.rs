@@ -396,8 +396,8 @@ fn scalar_of_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
     }
 }
 
-/// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is None there, except in
-/// a Series of float, where it is NaN.
+/// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is None there, except
+/// in a Series of float, where it is NaN.
 fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_of_numpy(values)? && ["M", "m"].contains(&kind_of(values)?.as_str()) {
         return times(values);

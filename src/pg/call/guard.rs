@@ -244,8 +244,8 @@ thread_local! {
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; what calls a function of it does
-/// so by [`guard`].
+/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; what calls a function of it
+/// does so by [`guard`].
 #[inline(always)]
 pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");

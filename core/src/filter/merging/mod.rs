@@ -1,7 +1,7 @@
 //! Merging many filters one by one, in any order.
 //!
-//! Filters can be merged if and only if their largest block count is a multiple of all the others. `64 | 96` is an error,
-//! but 64, 96 and 192 can be merged. So filters of different sizes are kept apart until the end:
+//! Filters can be merged if and only if their largest block count is a multiple of all the others. `64 | 96` is an
+//! error, but 64, 96 and 192 can be merged. So filters of different sizes are kept apart until the end:
 //!
 //! ```text
 //! members   64   96   192        end:   192
@@ -14,8 +14,8 @@
 //!
 //! An intersection with a list keeps only the hashes that all filters have so far, and the headers of the other sizes.
 //!
-//! `whole` has all of them, `of_size` the result for one size, `store` the memory; `partial` and `write` are the state that
-//! one process passes to another.
+//! `whole` has all of them, `of_size` the result for one size, `store` the memory; `partial` and `write` are the state
+//! that one process passes to another.
 
 mod of_size;
 mod partial;
