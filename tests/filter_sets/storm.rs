@@ -112,12 +112,13 @@ fn work(server: &Server, storm: &Storm, seed: u64, transactions: usize) -> Commi
         match transaction(&mut client, &mut random, removes, &batch, storm.calls_twice) {
             Ok(None) => {}
             Ok(Some(new)) => {
-                assert!(new.iter().all(|x| batch.contains(x)));
+                let asked: BTreeSet<i32> = batch.iter().copied().collect();
+                assert!(new.iter().all(|x| asked.contains(x)));
                 for x in new {
                     *committed.got.entry(x).or_default() += if removes { -1 } else { 1 };
                 }
                 if !removes {
-                    committed.added.extend(batch);
+                    committed.added.extend(asked);
                 }
             }
             Err(error) => {
