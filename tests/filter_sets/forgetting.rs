@@ -141,7 +141,7 @@ fn elements_do_not_vanish_with_others() {
     }
 }
 
-/// A call waits to renew an element, and another session removes it meanwhile: then it is new to the one that waited.
+/// While a call waits to renew an element another session removes it: then it is new to the one that waited.
 #[test]
 fn what_was_removed_before_it_could_be_renewed_is_new() {
     let mut client = server().database("removed_meanwhile");

@@ -138,6 +138,7 @@ impl RangesColumn {
         // SAFETY: promised by the caller: a key has values of the type that its operator takes.
         let condition_of = |asked| unsafe {
             match self {
+                // It has no class, and so no strategy.
                 RangesColumn::Element(_) => Ok(Condition::Unknown),
                 RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
                 RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
