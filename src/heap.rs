@@ -27,8 +27,9 @@ use std::cell::OnceCell;
 /// Bytes of a page before its lines, and of a line.
 const PAGE_HEADER: usize = 24;
 const LINE: usize = 4;
-/// Where a page says how far its lines go.
+/// Where a page says how far its lines go, and where its rows begin.
 const LOWER: usize = 12;
+const UPPER: usize = 14;
 /// Fields of a row's header: two of bits, and where its columns begin; then the bits of NULLs follow.
 const INFOMASK2: usize = 18;
 const INFOMASK: usize = 20;
@@ -38,6 +39,7 @@ const _: () = {
     use std::mem::offset_of;
     assert!(PAGE_HEADER == offset_of!(pg_sys::PageHeaderData, pd_linp));
     assert!(LOWER == offset_of!(pg_sys::PageHeaderData, pd_lower));
+    assert!(UPPER == offset_of!(pg_sys::PageHeaderData, pd_upper));
     assert!(LINE == size_of::<pg_sys::ItemIdData>());
     assert!(INFOMASK2 == offset_of!(pg_sys::HeapTupleHeaderData, t_infomask2));
     assert!(INFOMASK == offset_of!(pg_sys::HeapTupleHeaderData, t_infomask));
@@ -230,6 +232,12 @@ impl<'p> HeapPage<'p> {
     fn lines(&self) -> usize {
         let end = usize::from(self.field::<u16>(LOWER)).min(PAGE_BYTES);
         end.saturating_sub(PAGE_HEADER) / LINE
+    }
+
+    /// The share of the page that lines and rows take: the last page of a table has few.
+    pub fn share_in_use(&self) -> f64 {
+        let free = self.field::<u16>(UPPER).saturating_sub(self.field(LOWER));
+        1.0 - (f64::from(free) / (PAGE_BYTES - PAGE_HEADER) as f64).min(1.0)
     }
 
     /// Whether there is such a line, counted from 1, and it is in use, if only for a row that is gone.

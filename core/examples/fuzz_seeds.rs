@@ -166,6 +166,7 @@ fn ranges() -> Vec<Vec<u8>> {
             fpr: Some(0.01),
             pages_per_range: 8,
             split: None,
+            begins_empty: false,
             table_pages: 0,
             guess: 3,
             is_flat: false,

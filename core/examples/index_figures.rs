@@ -42,8 +42,8 @@ use pg_bloom_core::error::Error;
 use pg_bloom_core::hash::{hash, word};
 use pg_bloom_core::index::ranges::memory::Index;
 use pg_bloom_core::index::ranges::{
-    Directory, Level, MAX_WIDTH, Options, PageSize, TileAddress, TileShape, Width, mean_rate, next_piece, pages_for,
-    share, target,
+    Directory, Level, MAX_WIDTH, Options, PageSize, TileAddress, TileShape, Width, mean_rate, next_piece, share,
+    target, with_pages,
 };
 use std::collections::HashMap;
 use std::time::Instant;
@@ -64,6 +64,7 @@ fn options(rows: u64) -> Options {
         fpr: None,
         pages_per_range: PAGES_PER_RANGE as u32,
         split: None,
+        begins_empty: false,
         table_pages: rows.div_ceil(ROWS_PER_PAGE) as u32,
         guess: PER_RANGE as u32,
         is_flat: false,
@@ -127,14 +128,14 @@ fn print(rows: u64, how: &str, index_pages: u64, read: f64, heap_pages: f64) {
 /// The tiles of a level that a build makes for so many slots, of a usual width.
 fn pieces(level: Level, width: Width, mut slots: u64, shape: impl Fn(Width) -> TileShape) -> Tiles {
     let mut tiles = Vec::new();
-    if slots >= u64::from(width.slots()) {
-        tiles.push((slots / u64::from(width.slots()), shape(width)));
-        slots %= u64::from(width.slots());
+    if slots >= u64::from(width.columns()) {
+        tiles.push((slots / u64::from(width.columns()), shape(width)));
+        slots %= u64::from(width.columns());
     }
     while slots > 0 {
         let width = next_piece(slots as usize, level);
         tiles.push((1, shape(width)));
-        slots = slots.saturating_sub(width.slots().into());
+        slots = slots.saturating_sub(width.columns().into());
     }
     tiles
 }
@@ -147,12 +148,12 @@ fn model_built(rows: u64, top: Level, how: &str) {
     let fpr = options.promised(0);
     let shape = |level, width, ranges: u64| {
         let target = target(options.size, share(fpr, level, top));
-        let pages = pages_for(options.size, level, width, target, &[(ranges * PER_RANGE) as f64]);
-        TileShape { level, width, num_hashes: target.num_hashes, pages }
+        let shape = TileShape { level, width, columns_per_slot: 1, num_hashes: target.num_hashes, pages: 0 };
+        with_pages(shape, options.size, target, &[(ranges * PER_RANGE) as f64])
     };
     let full = u64::from(MAX_WIDTH);
     let width = if top == Level::Two { Width::within((tiles / 64) as u32) } else { Width::MAX };
-    let above = full * u64::from(width.slots());
+    let above = full * u64::from(width.columns());
     let zero = vec![(tiles, shape(Level::Zero, Width::MAX, 1))];
     let one = pieces(Level::One, width, if top > Level::Zero { tiles } else { 0 }, |w| shape(Level::One, w, full));
     let count = |tiles: &Tiles| tiles.iter().map(|(count, _)| count).sum::<u64>();
@@ -172,7 +173,7 @@ fn model_built(rows: u64, top: Level, how: &str) {
 
 /// How many ranges a slot of a tile has, of which there are none or all.
 fn ranges_per_slot(directory: &Directory, tile: &TileAddress) -> u64 {
-    let below = || directory.tile(Level::One, tile.first_slot).map_or(1, |tile| tile.shape.width.slots());
+    let below = || directory.tile(Level::One, tile.first_slot).map_or(1, |tile| tile.shape.slots());
     match tile.shape.level {
         Level::Zero => 1,
         Level::One => MAX_WIDTH.into(),
@@ -208,7 +209,7 @@ impl Grown {
 
     /// The rate of a tile's slots.
     fn rate(&mut self, tile: &TileAddress) -> f64 {
-        let TileShape { level, width, num_hashes, pages } = tile.shape;
+        let TileShape { level, width, num_hashes, pages, .. } = tile.shape;
         let ranges = ranges_per_slot(&self.directory, tile);
         *self.rates.entry(((level, width, num_hashes, pages), ranges)).or_insert_with(|| rate_of(tile.shape, ranges))
     }
@@ -228,7 +229,7 @@ impl Grown {
             let probed = self.probed(&tile);
             read += probed;
             if tile.shape.level == Level::Zero {
-                let ranges = f64::from(tile.shape.width.slots());
+                let ranges = f64::from(tile.shape.slots());
                 heap_pages += probed * self.rate(&tile) * ranges * PAGES_PER_RANGE as f64;
             }
         }

@@ -70,18 +70,33 @@ fn conditions(random: &mut Random) -> Vec<String> {
     ]
 }
 
+const INDEX: &str = "CREATE INDEX t_body ON t USING bloom_filter (body text_ngram_ops)";
+const RANGES: &str = "SELECT (bloom_index_info('t_body')).ranges_per_page";
+
+fn insert(rows: usize) -> String {
+    format!("INSERT INTO t (body) SELECT {} FROM generate_series(1, {rows}) AS i", body("i"))
+}
+
 #[test]
 fn documents_are_found_in_parts_of_pages_after_any_history() {
+    history(&[&insert(ROWS), INDEX], 31);
+}
+
+/// Its first page is whole, and has a tile to itself.
+#[test]
+fn documents_are_found_after_any_history_of_an_index_on_an_empty_table() {
+    history(&[INDEX, &insert(ROWS)], 32);
+}
+
+fn history(begin: &[&str], seed: u64) {
     let server = Server::start("");
     let mut client = server.database("splits");
     let mut old = server.connect("splits");
-    let mut random = random(31);
+    let mut random = random(seed);
     run(&mut client, TABLE);
-    let insert =
-        |rows: usize| format!("INSERT INTO t (body) SELECT {} FROM generate_series(1, {rows}) AS i", body("i"));
-    run(&mut client, &insert(ROWS));
-    run(&mut client, "CREATE INDEX t_body ON t USING bloom_filter (body text_ngram_ops); ANALYZE t");
-    let ranges: i32 = value(&mut client, "SELECT (bloom_index_info('t_body')).ranges_per_page");
+    begin.iter().for_each(|statement| run(&mut client, statement));
+    run(&mut client, "ANALYZE t");
+    let ranges: i32 = value(&mut client, RANGES);
     assert!(ranges > 5, "{ranges} ranges");
     let mut found = 0;
     for step in 0..times(STEPS) {
@@ -109,4 +124,38 @@ fn documents_are_found_in_parts_of_pages_after_any_history() {
     }
     check(&mut client, "t_body");
     assert!(found > 150, "{found} rows");
+}
+
+/// How pages are divided is decided once, whoever needs the second tile first; TRUNCATE begins anew.
+#[test]
+fn sessions_that_fill_an_empty_table_together_decide_once() {
+    const SESSIONS: usize = 6;
+    let server = Server::start("");
+    let mut client = server.database("together");
+    run(&mut client, TABLE);
+    run(&mut client, INDEX);
+    for documents in [true, false, true] {
+        run(&mut client, "TRUNCATE t");
+        std::thread::scope(|scope| {
+            for session in 0..SESSIONS {
+                let mut own = server.connect("together");
+                scope.spawn(move || {
+                    for row in 0..40 {
+                        let n = (session * 100 + row).to_string();
+                        let body = if documents { body(&n) } else { format!("'Short ' || md5('{n}')") };
+                        run(&mut own, &format!("INSERT INTO t (body) VALUES ({body})"));
+                    }
+                });
+            }
+        });
+        let ranges: Option<i32> = client.query_one(RANGES, &[]).expect("an index").get(0);
+        assert_eq!(ranges.is_some(), documents, "{ranges:?} ranges of a page");
+        check(&mut client, "t_body");
+        for n in [0, 539, 215, 5] {
+            let sql = format!(
+                "SELECT id::text FROM t WHERE body LIKE '%' || substr(md5(({n} * 1000 + 7)::text), 2, 15) || '%' ORDER BY id"
+            );
+            agree(&mut client, "t_body", &sql);
+        }
+    }
 }

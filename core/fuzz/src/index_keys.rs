@@ -32,7 +32,16 @@ fn live(history: &[u8]) -> Index {
     let (fpr, is_flat) = ([1e-7, 0.00002, 0.01, 0.1][usize::from(shape % 4)], shape & 4 != 0);
     let fpr = (shape & 8 == 0).then_some(fpr);
     let guess = u32::from(input.byte());
-    let options = Options { size: size(), fpr, pages_per_range: 8, split: None, table_pages: 0, guess, is_flat };
+    let options = Options {
+        size: size(),
+        fpr,
+        pages_per_range: 8,
+        split: None,
+        begins_empty: false,
+        table_pages: 0,
+        guess,
+        is_flat,
+    };
     let (built, each) = (u32::from(input.half() % 800), u64::from(input.byte() % 12));
     let hold = usize::from(input.half());
     let element = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -109,7 +118,7 @@ fn use_it(index: &mut Index) {
             assert!(end == 0 || tile.first_slot == end, "slots without a gap");
             assert_eq!(directory.tile_of(level, tile.first_slot), Some(tile));
             assert_eq!(directory.tile(level, tile.ordinal), Some(tile));
-            end = tile.first_slot.wrapping_add(tile.shape.width.slots());
+            end = tile.first_slot.wrapping_add(tile.shape.slots());
         }
     }
     let few = (directory.always_probed() as usize) < MOST_TILES;

@@ -18,7 +18,7 @@ use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options};
+use pg_bloom_core::index::ranges::{Build, Directory, Level, MAX_FPR, MAX_PART_FPR, Options};
 use pg_bloom_core::memory;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
@@ -36,6 +36,8 @@ const ROW_OVERHEAD: u32 = 28;
 
 struct Building<'b> {
     options: Options,
+    /// Whether pages may be split.
+    may_split: bool,
     build: Build,
     index: NewIndex<'b>,
     /// The range that rows come from, and its keys.
@@ -56,11 +58,13 @@ struct Building<'b> {
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let column = column_of_new(wanted.index)?;
     let mut options = core_options(&column, wanted.index, wanted.table, wanted.table.pages())?;
-    if matches!(column, RangesColumn::Text(_)) && !options::are_pages_given(wanted.index) {
+    let may_split = may_split(&column, wanted.index);
+    if may_split {
         options.split = sample::split(wanted.index, wanted.table);
     }
     let mut building = Building {
         options,
+        may_split,
         // Those of half of the memory, since tiles need memory too.
         build: Build::new(options, table::maintenance_memory() / 2 / size_of::<u64>())?,
         index: NewIndex::begin(wanted.index)?,
@@ -142,6 +146,7 @@ impl Building<'_> {
         let mut directory = self.build.finish(&mut self.index, self.rows)?;
         let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
         directory.keys_per_row = u16::try_from(per_row).unwrap_or(u16::MAX);
+        directory.options.begins_empty = self.may_split && directory.tiles(Level::Zero) == 0;
         self.index.finish(&meta_page(|page| directory.write_meta(page)));
         Ok(self.rows)
     }
@@ -162,6 +167,11 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
     Ok(column)
 }
 
+/// Whether pages may be split among ranges: a text may be longer than all others of its page.
+fn may_split(column: &RangesColumn, index: Relation) -> bool {
+    matches!(column, RangesColumn::Text(_)) && !options::are_pages_given(index)
+}
+
 /// What an index is made with, on a table of so many pages.
 fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_pages: u32) -> Result<Options> {
     let is_flat = matches!(column, RangesColumn::Text(_));
@@ -174,7 +184,7 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_p
     let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
     let fpr = options.fpr.or(fpr);
-    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, split: None, table_pages, guess, is_flat })
+    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, split: None, begins_empty: false, table_pages, guess, is_flat })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
@@ -184,7 +194,8 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_p
 pub fn build_empty(index: Relation) -> Result<()> {
     let column = column_of_new(index)?;
     let table = table::of_index(index);
-    let directory = Directory::empty(core_options(&column, index, table.relation(), 0)?);
+    let options = core_options(&column, index, table.relation(), 0)?;
+    let directory = Directory::empty(Options { begins_empty: may_split(&column, index), ..options });
     write_empty(index, &meta_page(|page| directory.write_meta(page)));
     Ok(())
 }

@@ -7,11 +7,13 @@
 
 use super::columns::{Index, RangesColumn};
 use super::gather::GatheredKeys;
-use super::recent_keys::{RECENT, RecentKey};
+use super::recent_keys::{RECENT, RecentKey, RecentKeys};
+use super::sample;
 use crate::index::new_index::meta_page;
 use crate::index::page::{BelowMeta, check_written, damaged, prepare};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
+use crate::pg::method::table;
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
@@ -45,31 +47,33 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
 /// As [`insert`].
 fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
+    let key = |range, hash| RecentKey { index: index.number(), range, hash };
     let range = directory.options.range_of(row);
-    let key = |hash| RecentKey { index: index.number(), range, hash };
-    let new =
-        RECENT.with_borrow(|recent| memory::collect(hashes.iter().copied().filter(|&hash| !recent.has(&key(hash)))));
+    let is_new = |recent: &RecentKeys, &hash: &u64| !recent.has(&key(range, hash));
+    let new = RECENT.with_borrow(|recent| memory::collect(hashes.iter().copied().filter(|hash| is_new(recent, hash))));
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Places::MOST);
         for &hash in hashes {
-            let places = places(index, &mut directory, range, hash)?;
+            let places = places(index, &mut directory, row, hash)?;
             places.marks().for_each(|&mark| memory::push(&mut marks, mark));
         }
         set(index, &directory, &marks)?;
-        RECENT.with_borrow_mut(|recent| hashes.iter().for_each(|&hash| recent.add(key(hash))));
+        let range = directory.options.range_of(row);
+        RECENT.with_borrow_mut(|recent| hashes.iter().for_each(|&hash| recent.add(key(range, hash))));
     }
     Ok(())
 }
 
-/// Where an element of a range belongs. Adds tiles if the range has none, which needs a newer directory. Those may be
-/// many, one after the other, so that the user can cancel it: what was added until then is as good as more.
-fn places(index: &Index, directory: &mut Rc<Directory>, range: u32, hash: u64) -> Result<Places> {
+/// Where an element of a row belongs. Adds tiles if its range has none, which needs a newer directory, by which the row
+/// may be of another range. Those may be many, one after the other, so that the user can cancel it: what was added
+/// until then is as good as more.
+fn places(index: &Index, directory: &mut Rc<Directory>, row: RowId, hash: u64) -> Result<Places> {
     loop {
-        match directory.places(range, hash) {
+        match directory.places(directory.options.range_of(row), hash) {
             Some(places) => return Ok(places),
             None => {
                 interrupt::check_for_interrupts();
-                *directory = grow(index, range, hash)?;
+                *directory = grow(index, row, hash)?;
             }
         }
     }
@@ -123,15 +127,26 @@ fn write(relation: Relation, changed: &mut [Changed]) {
     }
 }
 
-/// Adds tiles up to that of a range, or some of those before it, if nobody else did in the meantime. Nothing is written
-/// unless the pages of the new tiles have no contents, and those that an element of the range belongs to are sound.
+/// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the meantime. Nothing is
+/// written unless the pages of the new tiles have no contents, and those that an element of the range belongs to are
+/// sound.
 #[cold]
-fn grow(index: &Index, range: u32, hash: u64) -> Result<Rc<Directory>> {
+fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let relation = index.relation();
+    // Pages of the table are read before any of the index is locked.
+    let is_undecided = index.directory()?.is_undecided();
+    let split = is_undecided.then(|| sample::split(relation, table::of_index(relation).relation()));
     let mut meta = index.meta()?.exclusive();
-    let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
+    let mut directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
+    let mut range = directory.options.range_of(row);
     if directory.tile_of(Level::Zero, range).is_some() {
         return Ok(directory);
+    }
+    if directory.is_undecided() {
+        // Without a sample: another session has added the first tile only now.
+        let Some(split) = split else { return Ok(directory) };
+        Rc::make_mut(&mut directory).options.split = split;
+        range = directory.options.range_of(row);
     }
     let mut pages = BelowMeta { meta: &meta, pages: index.pages() };
     let growth = directory.grow(&mut pages, range).map_err(|failure| failure.of(relation))?;

@@ -21,7 +21,8 @@ pub fn split(index: Relation, table: Relation) -> Option<Split> {
         interrupt::check_for_interrupts();
         let pin = column.page((u64::from(i) * u64::from(count) / u64::from(read)) as u32);
         let mut last = 0;
-        HeapPage::lock(&pin).for_each_row(&column, |line, found| {
+        let page = HeapPage::lock(&pin);
+        page.for_each_row(&column, |line, found| {
             last = line;
             if let Found::Value(element) = found {
                 // SAFETY: of variable length, on a page that is locked.
@@ -29,10 +30,9 @@ pub fn split(index: Relation, table: Relation) -> Option<Split> {
             }
         });
         if last > 0 {
-            pages += 1.0;
+            pages += page.share_in_use();
             lines += f64::from(last);
         }
     }
-    // The last page may have few rows.
     (pages > 0.0).then(|| Split::of(RANGE_BYTES, lines / pages, bytes / pages, count)).flatten()
 }

@@ -85,6 +85,8 @@ pub enum Defect {
         /// Why.
         problem: String,
     },
+    /// The last row of a tile's block can't say which columns its slots have.
+    Columns,
     /// Tiles of level 0 have no slot in level 1.
     Uncovered {
         /// The first tile without a slot.
@@ -121,6 +123,7 @@ impl fmt::Display for Defect {
             }
             Defect::Field { field, found } => write!(f, "{field} is {found}"),
             Defect::Run { run, problem } => write!(f, "run {run} of tiles: {problem}"),
+            Defect::Columns => write!(f, "its slots cannot have the columns that it says"),
             Defect::Uncovered { tile, tiles } => {
                 write!(f, "tile {tile} of {tiles} has no slot in level 1")
             }

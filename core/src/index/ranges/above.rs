@@ -2,8 +2,8 @@
 
 use super::fill::elements;
 use super::level::Level;
-use super::rate::{Target, pages_for, typical};
-use super::tile::{TileShape, Width, footprint};
+use super::rate::{Target, typical, with_pages};
+use super::tile::{Footprint, TileShape, Width, footprint};
 use crate::index::page::PageSize;
 use crate::memory;
 
@@ -24,7 +24,7 @@ impl Kept {
     pub fn bits(self, shape: &TileShape, size: PageSize) -> Vec<u64> {
         match self {
             Kept::Bits(bits) => bits,
-            Kept::Hashes(hashes) => bits_of(&hashes, shape.level, shape.num_hashes, shape.blocks(), size),
+            Kept::Hashes(hashes) => bits_of(&hashes, *shape, size),
         }
     }
 }
@@ -56,15 +56,15 @@ impl Above {
 
     /// Whether a tile must be written before another slot is kept.
     pub fn is_full(&self) -> bool {
-        let eighth = !self.slots.is_empty() && self.slots.len().is_multiple_of(Width::MIN.slots() as usize);
+        let eighth = !self.slots.is_empty() && self.slots.len().is_multiple_of(Width::MIN.columns() as usize);
         let is_too_large = self.level == Level::Two && eighth && self.held > self.hold;
-        self.slots.len() == self.width.slots() as usize || is_too_large
+        self.slots.len() == self.width.columns() as usize || is_too_large
     }
 
     /// Whether the next slot, which has so many elements, should begin another tile.
     pub fn is_other(&self, size: PageSize, target: Target, load: f64) -> bool {
         let Some(blocks) = self.blocks else { return false };
-        if self.slots.is_empty() || !self.slots.len().is_multiple_of(Width::MIN.slots() as usize) {
+        if self.slots.is_empty() || !self.slots.len().is_multiple_of(Width::MIN.columns() as usize) {
             return false;
         }
         self.shape(target, blocks).rate(size, load) > target.fpr * MOST_OVER
@@ -73,7 +73,8 @@ impl Above {
     /// The narrowest tile whose slots have so many blocks.
     fn shape(&self, target: Target, blocks: u64) -> TileShape {
         let pages = (blocks / u64::from(Width::MIN.blocks_per_page())) as u32;
-        TileShape { level: self.level, width: Width::MIN, num_hashes: target.num_hashes, pages }
+        let (level, num_hashes) = (self.level, target.num_hashes);
+        TileShape { level, width: Width::MIN, columns_per_slot: 1, num_hashes, pages }
     }
 
     pub fn keep(&mut self, size: PageSize, target: Target, slot: Kept, load: f64) {
@@ -85,33 +86,34 @@ impl Above {
         if self.blocks.is_none() && self.held > self.hold {
             self.blocks = Some(self.blocks_for(size, target, &typical(&self.loads), 1));
         }
-        let Some(blocks) = self.blocks else { return };
+        let Some(shape) = self.blocks.map(|blocks| self.shape(target, blocks)) else { return };
         for slot in &mut self.slots {
             if let Kept::Hashes(hashes) = slot {
-                *slot = Kept::Bits(bits_of(hashes, self.level, target.num_hashes, blocks, size));
+                *slot = Kept::Bits(bits_of(hashes, shape, size));
             }
         }
     }
 
     /// Blocks of a slot for such loads, in a multiple of so many pages.
     fn blocks_for(&self, size: PageSize, target: Target, loads: &[f64], multiple: u32) -> u64 {
-        let pages = pages_for(size, self.level, Width::MIN, target, loads);
-        u64::from(pages.next_multiple_of(multiple)) * u64::from(Width::MIN.blocks_per_page())
+        let shape = with_pages(self.shape(target, 0), size, target, loads);
+        u64::from(shape.pages.next_multiple_of(multiple)) * u64::from(Width::MIN.blocks_per_page())
     }
 
     /// Sets the bits of hashes in the slot that is open, which is expected to get so many.
     pub fn mark(&mut self, size: PageSize, target: Target, load: f64, hashes: &[u64]) {
+        let blocks = match self.blocks {
+            Some(blocks) => blocks,
+            // A small one is not folded: there is nothing to save.
+            None if load < f64::from(1 << 16) => self.blocks_for(size, target, &[load], 1),
+            None => self.blocks_for(size, target, &[load], 1 << FOLDS),
+        };
+        self.blocks = Some(blocks);
+        let shape = self.shape(target, blocks);
         if self.open.is_empty() {
-            let blocks = match self.blocks {
-                Some(blocks) => blocks,
-                // A small one is not folded: there is nothing to save.
-                None if load < f64::from(1 << 16) => self.blocks_for(size, target, &[load], 1),
-                None => self.blocks_for(size, target, &[load], 1 << FOLDS),
-            };
-            self.blocks = Some(blocks);
-            self.open = no_bits(blocks, size);
+            self.open = no_bits(shape, size);
         }
-        set(&mut self.open, self.level, target.num_hashes, size, hashes);
+        set(&mut self.open, shape, size, hashes);
     }
 
     /// The bits of the slot that was open, and about how many elements it has. After it there is none.
@@ -159,23 +161,23 @@ pub(super) fn words_per_block(size: PageSize) -> usize {
     size.block_bits().div_ceil(64) as usize
 }
 
-fn no_bits(blocks: u64, size: PageSize) -> Vec<u64> {
-    memory::zeroed(blocks as usize * words_per_block(size))
+fn no_bits(shape: TileShape, size: PageSize) -> Vec<u64> {
+    memory::zeroed(shape.blocks() as usize * words_per_block(size))
 }
 
-fn bits_of(hashes: &[u64], level: Level, num_hashes: u8, blocks: u64, size: PageSize) -> Vec<u64> {
-    let mut bits = no_bits(blocks, size);
-    set(&mut bits, level, num_hashes, size, hashes);
+/// The bits of a slot in a tile of this shape.
+fn bits_of(hashes: &[u64], shape: TileShape, size: PageSize) -> Vec<u64> {
+    let mut bits = no_bits(shape, size);
+    set(&mut bits, shape, size, hashes);
     bits
 }
 
-fn set(bits: &mut [u64], level: Level, num_hashes: u8, size: PageSize, hashes: &[u64]) {
+fn set(bits: &mut [u64], shape: TileShape, size: PageSize, hashes: &[u64]) {
     let words = words_per_block(size);
-    let blocks = (bits.len() / words) as u64;
     for &hash in hashes {
-        let (block, positions) = footprint(level, num_hashes, blocks, size, hash);
+        let Footprint { block, positions, .. } = footprint(shape, shape.block_bits(size), hash);
         let block = &mut bits[block as usize * words..][..words];
-        for &position in &positions[..usize::from(num_hashes)] {
+        for &position in &positions[..usize::from(shape.num_hashes)] {
             block[usize::from(position / 64)] |= 1 << (position % 64);
         }
     }

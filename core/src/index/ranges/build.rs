@@ -18,15 +18,17 @@
 //! it would have been had it been made smaller.
 
 use super::above::{Above, Kept, words_per_block};
+use super::columns::{Columns, column};
 use super::directory::{Directory, Options};
 use super::gather::Gathered;
 use super::level::Level;
 use super::meta::open_runs;
 use super::rate::{Target, check_fpr, mean, share, target, typical};
-use super::tile::{MAX_WIDTH, TileAddress, TileShape, Width, footprint};
+use super::tile::{Footprint, MAX_WIDTH, TileAddress, TileShape, Width, footprint};
 use crate::error::Result;
 use crate::index::page::Sink;
 use crate::memory;
+use std::ops::Range;
 
 /// Slots of level 2 that a build makes tiles of level 1 for: so few of the last tile are empty.
 const SLOTS_OF_TOP: u64 = 64;
@@ -105,7 +107,7 @@ impl Build {
     /// # Errors
     /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of writing.
     pub fn range<S: Sink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
-        if self.gathered.ranges() == MAX_WIDTH as usize {
+        if self.gathered.ranges() == Width::MAX.slots(self.columns_per_slot()) as usize {
             let full = std::mem::take(&mut self.gathered);
             self.full_tile(sink, full, false)?;
         }
@@ -128,9 +130,10 @@ impl Build {
             self.write_above(sink, Level::Two, true)?;
         } else {
             let mut first = 0;
+            let each = self.columns_per_slot();
             while first < rest.ranges() {
-                let width = next_piece(rest.ranges() - first, Level::Zero);
-                let end = rest.ranges().min(first + width.slots() as usize);
+                let width = next_piece((rest.ranges() - first) * usize::from(each), Level::Zero);
+                let end = rest.ranges().min(first + width.slots(each) as usize);
                 self.tile(sink, &rest, first..end, width, end == rest.ranges())?;
                 first = end;
             }
@@ -155,7 +158,7 @@ impl Build {
             self.write_one(sink, false)?;
             self.raise(Level::Two);
         }
-        let width = Width::holding(ranges.ranges() as u32);
+        let width = Width::holding(ranges.ranges() as u32 * u32::from(self.columns_per_slot()));
         self.tile(sink, &ranges, 0..ranges.ranges(), width, last)?;
         if self.top == Level::Zero {
             return Ok(());
@@ -169,7 +172,7 @@ impl Build {
             self.write_one(sink, false)?;
         }
         if self.top == Level::Two {
-            self.above[1].mark(size, two, load * f64::from(self.above[0].width.slots()), &hashes);
+            self.above[1].mark(size, two, load * f64::from(self.above[0].width.columns()), &hashes);
         }
         self.above[0].keep(size, one, Kept::Hashes(hashes), load);
         if self.above[0].is_full() {
@@ -208,7 +211,7 @@ impl Build {
         &mut self,
         sink: &mut S,
         gathered: &Gathered,
-        ranges: std::ops::Range<usize>,
+        ranges: Range<usize>,
         width: Width,
         last: bool,
     ) -> std::result::Result<(), S::Error> {
@@ -220,16 +223,23 @@ impl Build {
         if let Some(begun) = begun {
             loads.push(self.per_range.unwrap_or(f64::from(self.directory.options.guess)).max(begun));
         }
+        let columns = self.columns(width, &mut loads);
         let shape = self.directory.shape_for(Level::Zero, width, target, &typical(&loads));
         let tile = self.add(sink, shape)?;
-        let size = tile.size;
+        let (size, block_bits) = (tile.size, shape.block_bits(tile.size));
         let mut pages = memory::zeroed(shape.pages as usize * size.bytes());
-        for (slot, range) in ranges.enumerate() {
+        if block_bits < size.block_bits() {
+            for block in 0..shape.blocks() {
+                let last_row = block_start(&tile, block) + block_bits as usize * width.bytes();
+                columns.write(&mut pages[last_row..][..width.bytes()]);
+            }
+        }
+        for (of_slot, range) in columns.slots().zip(ranges) {
             for &hash in gathered.range(range) {
-                let (block, positions) = footprint(Level::Zero, shape.num_hashes, shape.blocks(), size, hash);
-                let start = block_start(&tile, block);
+                let Footprint { block, positions, share } = footprint(shape, block_bits, hash);
+                let (start, column) = (block_start(&tile, block), column(&of_slot, share) as usize);
                 for &position in &positions[..usize::from(shape.num_hashes)] {
-                    set(&mut pages[start..], width, usize::from(position), slot);
+                    set(&mut pages[start..], width, usize::from(position), column);
                 }
             }
         }
@@ -238,6 +248,24 @@ impl Build {
             sink.write(number, page)?;
         }
         Ok(())
+    }
+
+    /// The columns of the slots of a tile, whose loads become those of its columns where these differ. Slots that are
+    /// left have ranges like the others later.
+    fn columns(&self, width: Width, loads: &mut Vec<f64>) -> Columns {
+        let each = self.columns_per_slot();
+        if each == 1 {
+            return Columns::even(width, each);
+        }
+        loads.resize(width.slots(each) as usize, self.per_range.unwrap_or_default());
+        let columns = Columns::by_load(width, loads);
+        let of_slot = |(columns, load): (Range<u32>, &f64)| vec![load / columns.len() as f64; columns.len()];
+        *loads = columns.slots().zip(&*loads).flat_map(of_slot).collect();
+        columns
+    }
+
+    fn columns_per_slot(&self) -> u8 {
+        self.directory.options.columns_per_slot(Level::Zero, self.directory.end_slot(Level::Zero))
     }
 
     /// Adds a tile and allocates its pages. Writes a directory page if the metapage is full.
@@ -257,13 +285,13 @@ impl Build {
         let (mut slots, mut loads, blocks) = self.above[level as usize - 1].take();
         while !slots.is_empty() {
             let width = if last { next_piece(slots.len(), level) } else { Width::within(slots.len() as u32) };
-            let used = slots.len().min(width.slots() as usize);
+            let used = slots.len().min(width.columns() as usize);
             let (rest, other_loads) = (slots.split_off(used), loads.split_off(used));
             let target = self.targets[level as usize];
             let shape = match blocks {
                 Some(blocks) => {
                     let pages = (blocks / u64::from(width.blocks_per_page())) as u32;
-                    TileShape { level, width, num_hashes: target.num_hashes, pages }
+                    TileShape { level, width, columns_per_slot: 1, num_hashes: target.num_hashes, pages }
                 }
                 None => self.directory.shape_for(level, width, target, &typical(&loads)),
             };
@@ -314,8 +342,8 @@ impl Build {
 pub fn next_piece(slots: usize, level: Level) -> Width {
     let slots = u32::try_from(slots).unwrap_or(u32::MAX);
     let holding = Width::holding(slots);
-    let unused = holding.slots().saturating_sub(slots);
-    let most = if level == Level::Two { holding.slots() / 16 } else { holding.slots() / 4 };
+    let unused = holding.columns().saturating_sub(slots);
+    let most = if level == Level::Two { holding.columns() / 16 } else { holding.columns() / 4 };
     if unused <= most { holding } else { Width::within(slots) }
 }
 
@@ -331,6 +359,6 @@ fn block_start(tile: &TileAddress, block: u64) -> usize {
 
 /// Sets a bit of a block.
 #[inline(always)]
-fn set(block: &mut [u8], width: Width, position: usize, slot: usize) {
-    block[position * width.bytes() + slot / 8] |= 1 << (slot % 8);
+fn set(block: &mut [u8], width: Width, position: usize, column: usize) {
+    block[position * width.bytes() + column / 8] |= 1 << (column % 8);
 }

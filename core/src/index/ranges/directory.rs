@@ -3,11 +3,12 @@
 //! ```text
 //!  run, 20 bytes    0       1       2        3      4          8          12           16
 //!                  ┌───────┬───────┬────────┬──────┬──────────┬──────────┬────────────┬────────────┐
-//!                  │ level │ width │ hashes │ 0    │ pages    │ tiles    │ first slot │ first page │
+//!                  │ level │ width │ hashes │ more │ pages    │ tiles    │ first slot │ first page │
 //!                  │ u8    │ u8    │ u8     │ u8   │ u32      │ u32      │ u32        │ u32        │
 //!                  └───────┴───────┴────────┴──────┴──────────┴──────────┴────────────┴────────────┘
 //!
-//!  its tile t has slots first slot + t · width …, and pages first page + t · pages …
+//!  a slot has more + 1 columns in the mean, so a tile has S = width / (more + 1) slots
+//!  its tile t has slots first slot + t · S …, and pages first page + t · pages …
 //! ```
 //!
 //! Runs are kept in the order in which their pages were allocated. So only the last one ever changes: it gets more
@@ -19,7 +20,7 @@
 
 use super::level::{Level, RANGES_ALONE, TILES_ALONE};
 use super::split::Split;
-use super::tile::{TileAddress, TileShape};
+use super::tile::{TileAddress, TileShape, Width};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::Chain;
 use crate::index::page::{PageNumber, PageSize, RowId};
@@ -36,6 +37,8 @@ pub struct Options {
     pub pages_per_range: u32,
     /// How pages are split among ranges, if they are.
     pub split: Option<Split>,
+    /// Whether the table was empty then, so that page 0 has a tile to itself: the pages after it may be split.
+    pub begins_empty: bool,
     /// Heap pages of the table when the index was built.
     pub table_pages: u32,
     /// How many distinct elements a range is assumed to have while there are none.
@@ -59,7 +62,7 @@ impl Options {
     /// The range of a row.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
-        self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row))
+        self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row, self.begins_empty.into()))
     }
 
     /// How many ranges so many pages of a table are.
@@ -72,16 +75,31 @@ impl Options {
 
     /// The pages of a table that a range has rows on.
     pub fn pages_of(&self, range: u32) -> Range<u64> {
-        let range = u64::from(range);
         match self.split {
-            None => range * u64::from(self.pages_per_range)..(range + 1) * u64::from(self.pages_per_range),
-            Some(Split { ranges, .. }) => range / u64::from(ranges)..range / u64::from(ranges) + 1,
+            None => {
+                let pages = u64::from(self.pages_per_range);
+                u64::from(range) * pages..(u64::from(range) + 1) * pages
+            }
+            Some(split) => {
+                let page = split.page_of(range, self.begins_empty.into());
+                page..page + 1
+            }
         }
     }
 
     /// The lines of a range's page, in their order; `None` for all.
     pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        Some(self.split?.lines_of(range))
+        Some(self.split?.lines_of(range.checked_sub(self.begins_empty.into())?))
+    }
+
+    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ more than pages, so ranges of
+    /// documents have some each.
+    pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
+        match level {
+            Level::Zero if self.begins_empty && first_slot == 0 => Width::MIN.columns() as u8,
+            Level::Zero if self.split.is_some() => 2,
+            _ => 1,
+        }
     }
 
     /// Pages of a table that a range has, or a part of one.
@@ -106,7 +124,7 @@ pub struct Run {
 impl Run {
     /// The first slot after it.
     pub const fn end_slot(&self) -> u64 {
-        self.first_slot as u64 + self.tiles as u64 * self.shape.width.slots() as u64
+        self.first_slot as u64 + self.tiles as u64 * self.shape.slots() as u64
     }
 
     /// The first page after it.
@@ -176,6 +194,12 @@ impl Directory {
         self.covered_from(level).unwrap_or_else(|| self.tiles(level))
     }
 
+    /// Whether it is still to be decided how pages after the first are divided: by [`Options::split`] of what
+    /// [`Directory::grow`] is called on.
+    pub fn is_undecided(&self) -> bool {
+        self.options.begins_empty && self.tiles(Level::Zero) == 1
+    }
+
     /// How many tiles every lookup probes.
     pub fn always_probed(&self) -> u32 {
         Level::ALL.into_iter().map(|level| self.tiles_alone(level)).sum()
@@ -207,7 +231,7 @@ impl Directory {
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
         let runs = &self.levels[level as usize];
         let placed = &runs[runs.partition_point(|placed| placed.run.first_slot <= slot).checked_sub(1)?];
-        let within = (slot - placed.run.first_slot) / placed.run.shape.width.slots();
+        let within = (slot - placed.run.first_slot) / placed.run.shape.slots();
         (within < placed.run.tiles).then(|| self.address(placed, within))
     }
 
@@ -231,7 +255,7 @@ impl Directory {
         TileAddress {
             shape,
             ordinal: placed.first_tile + within,
-            first_slot: first_slot + within * shape.width.slots(),
+            first_slot: first_slot + within * shape.slots(),
             first_page: first_page + within * shape.pages,
             size: self.options.size,
         }
@@ -252,7 +276,7 @@ impl Directory {
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
         let level = shape.level as usize;
         let first_slot = self.end_slot(shape.level);
-        let end_slot = first_slot + u64::from(shape.width.slots()) * u64::from(tiles);
+        let end_slot = first_slot + u64::from(shape.slots()) * u64::from(tiles);
         let first_page = self.chain.allocate(u64::from(shape.pages) * u64::from(tiles))?;
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());

@@ -1,24 +1,27 @@
-//! How full the slots of a tile are, and estimates of their elements from the bits.
+//! How full the columns of a tile are, and estimates of their elements from the bits.
 //!
 //! ```text
-//! share of clear bits of a slot with n elements       (1 - (1 - q^k) / B)^n        q = 1 - 1/510
+//! share of clear bits of a column with n elements     (1 - (1 - q^k) / B)^n        q = 1 - 1/510
 //! elements, from the share f of set bits              ln(1 - f) / ln(1 - (1 - q^k) / B)
 //! rate now                                            mean over blocks of f^k
 //! ```
 //!
 //! Elements are spread evenly over the pages of a tile, so a few pages of a large tile suffice.
 
+use super::columns::Columns;
 use super::tile::{MAX_WIDTH, TileAddress, TileShape};
-use crate::index::page::{Damage, PageSize, Pages};
+use crate::index::page::{Damage, Defect, PageSize, Pages};
+use std::ops::Range;
 
-/// Set bits of the slots of a tile, in those of its pages that were counted.
+/// Set bits of the columns of a tile, in those of its pages that were counted.
 #[derive(Clone, Debug)]
 pub struct Fill {
     shape: TileShape,
     size: PageSize,
     /// Blocks that were counted.
     blocks: u64,
-    /// Bits that are set, slot by slot.
+    columns: Columns,
+    /// Bits that are set, column by column.
     ones: [u64; MAX_WIDTH as usize],
     /// The sum over blocks of the rate of each.
     rates: [f64; MAX_WIDTH as usize],
@@ -29,7 +32,7 @@ fn counters_of(byte: u8) -> u64 {
     u64::from(byte).wrapping_mul(0x8040_2010_0804_0201) >> 7 & 0x0101_0101_0101_0101
 }
 
-/// How many bits of each slot are set in a block, in rows of so many bytes.
+/// How many bits of each column are set in a block, in rows of so many bytes.
 fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
     let mut ones = [0u16; MAX_WIDTH as usize];
     // A counter of a byte has room for so many rows.
@@ -49,11 +52,11 @@ fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
     ones
 }
 
-/// An estimate of the distinct elements of a slot of which `ones` of `bits` bits are set. If all are, it is only a
+/// An estimate of the distinct elements of a column of which `ones` of `bits` bits are set. If all are, it is only a
 /// lower bound.
 pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -> f64 {
     let clear = (bits - ones).max(0.5) / bits;
-    let stays = (1.0 - 1.0 / f64::from(size.block_bits())).powi(i32::from(shape.num_hashes));
+    let stays = (1.0 - 1.0 / f64::from(shape.block_bits(size))).powi(i32::from(shape.num_hashes));
     clear.ln() / (-(1.0 - stays) / shape.blocks() as f64).ln_1p()
 }
 
@@ -63,56 +66,66 @@ impl Fill {
     /// # Errors
     /// [`Damage`] for a page that is not of this tile; those of reading.
     pub fn of<P: Pages>(pages: &mut P, tile: &TileAddress, most: u32) -> Result<Fill, P::Error> {
-        const SLOTS: usize = MAX_WIDTH as usize;
-        let mut fill = Fill { shape: tile.shape, size: tile.size, blocks: 0, ones: [0; SLOTS], rates: [0.0; SLOTS] };
+        const MOST: usize = MAX_WIDTH as usize;
+        let (shape, size, columns) =
+            (tile.shape, tile.size, Columns::even(tile.shape.width, tile.shape.columns_per_slot));
+        let mut fill = Fill { shape, size, blocks: 0, columns, ones: [0; MOST], rates: [0.0; MOST] };
         let read = tile.shape.pages.min(most.max(1));
         for i in 0..read {
             let at = tile.first_page + (u64::from(i) * u64::from(tile.shape.pages) / u64::from(read)) as u32;
             pages.with(at, |page| {
-                fill.add(tile.payload(page, at)?);
-                Ok::<_, Damage>(())
+                let counted = fill.add(tile.payload(page, at)?);
+                counted.ok_or(Damage { page: at, defect: Defect::Columns })
             })??;
         }
         Ok(fill)
     }
 
-    /// Counts the bits of one of its pages; `None` is a page without bits.
-    fn add(&mut self, payload: Option<&[u8]>) {
-        let bytes = self.shape.width.bytes();
+    /// Counts the bits of one of its pages; `None` is a page without bits. Returns `None` for a page whose slots can't
+    /// have the columns that it says.
+    fn add(&mut self, payload: Option<&[u8]>) -> Option<()> {
+        let (bytes, bits) = (self.shape.width.bytes(), self.shape.block_bits(self.size));
         self.blocks += u64::from(self.shape.width.blocks_per_page());
-        let slots = self.shape.width.slots() as usize;
         for block in payload.unwrap_or(&[]).chunks_exact(self.size.block_bits() as usize * bytes) {
-            let ones = ones_of(block, bytes);
-            for ((&ones, sum), rate) in ones.iter().zip(&mut self.ones).zip(&mut self.rates).take(slots) {
+            let (rows, last_row) = block.split_at(bits as usize * bytes);
+            if !last_row.is_empty() {
+                self.columns = Columns::read(self.shape, last_row)?;
+            }
+            let ones = ones_of(rows, bytes);
+            let columns = self.shape.width.columns() as usize;
+            for ((&ones, sum), rate) in ones.iter().zip(&mut self.ones).zip(&mut self.rates).take(columns) {
                 *sum += u64::from(ones);
-                let fill = f64::from(ones) / f64::from(self.size.block_bits());
+                let fill = f64::from(ones) / f64::from(bits);
                 *rate += fill.powi(i32::from(self.shape.num_hashes));
             }
         }
+        Some(())
     }
 
-    /// The bits that are set for a slot.
-    pub fn ones(&self, slot: u8) -> u64 {
-        self.ones[usize::from(slot)]
+    /// The columns of each slot.
+    pub fn slots(&self) -> impl Iterator<Item = Range<u32>> {
+        self.columns.slots()
     }
 
-    /// An estimate of the distinct elements of a slot. If all of its bits are set, the estimate is only a lower bound.
-    pub fn elements(&self, slot: u8) -> f64 {
-        let ones = self.ones(slot) as f64;
+    /// An estimate of the distinct elements of a column. If all of its bits are set, the estimate is only a lower
+    /// bound.
+    pub fn elements(&self, column: u32) -> f64 {
+        let ones = self.ones[column as usize] as f64;
         if ones == 0.0 {
             return 0.0;
         }
-        elements(self.shape, self.size, self.blocks as f64 * f64::from(self.size.block_bits()), ones)
+        elements(self.shape, self.size, self.blocks as f64 * f64::from(self.shape.block_bits(self.size)), ones)
     }
 
-    /// The false positive rate that a slot has now.
-    pub fn rate(&self, slot: u8) -> f64 {
-        if self.blocks == 0 { 0.0 } else { self.rates[usize::from(slot)] / self.blocks as f64 }
+    /// The false positive rate that a slot with these columns has now.
+    pub fn rate(&self, columns: Range<u32>) -> f64 {
+        let (count, first, end) = (columns.len() as f64, columns.start as usize, columns.end as usize);
+        self.rates[first..end].iter().sum::<f64>() / count / self.blocks.max(1) as f64
     }
 
-    /// An estimate of the elements of each slot.
+    /// An estimate of the elements of each column.
     pub fn loads(&self) -> Vec<f64> {
-        (0..self.shape.width.slots()).map(|slot| self.elements(slot as u8)).collect()
+        (0..self.shape.width.columns()).map(|column| self.elements(column)).collect()
     }
 }
 

@@ -67,7 +67,7 @@ pub const fn next_width(first_range: u64) -> u32 {
 fn next_width_above(slots: u64) -> (Width, bool) {
     let within = |slots: u64| Width::within(u32::try_from(slots).unwrap_or(u32::MAX));
     let alone = within(if slots < 64 { slots / 4 + 8 } else { slots / 2 });
-    let is_covered = slots + u64::from(alone.slots()) > SLOTS_ALONE;
+    let is_covered = slots + u64::from(alone.columns()) > SLOTS_ALONE;
     (if is_covered { within(slots / SLOTS_PER_SLOT) } else { alone }, is_covered)
 }
 
@@ -92,7 +92,7 @@ impl Directory {
         self.grow_for(range, &mut |level| self.loads_of_last(pages, level))
     }
 
-    /// The same where it is known how many elements those slots of a level's last tile have that look complete.
+    /// The same where it is known how many elements those columns of a level's last tile have that look complete.
     ///
     /// # Errors
     /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of `loads`.
@@ -104,10 +104,11 @@ impl Directory {
         let mut new = New::default();
         let start = self.end_slot(Level::Zero);
         let width = Width::holding(next_width(start));
+        let columns_per_slot = self.options.columns_per_slot(Level::Zero, start);
         let is_covered = self.covered_from(Level::Zero).is_some()
-            || start + u64::from(width.slots()) > self.options.slots_alone(Level::Zero);
+            || start + u64::from(width.slots(columns_per_slot)) > self.options.slots_alone(Level::Zero);
         let seen = loads(Level::Zero)?;
-        let guess = rate::mean(&seen).unwrap_or(f64::from(self.options.guess));
+        let guess = rate::mean(&seen).unwrap_or(f64::from(self.options.guess) / f64::from(columns_per_slot));
         let top = if !is_covered {
             Level::Zero
         } else if self.free_slots(Level::One) > 0 {
@@ -139,17 +140,17 @@ impl Directory {
         if let Some(of_last) = of_last.filter(|_| self.free_slots(Level::Two) > 0) {
             width = of_last;
         }
-        let end = start + u64::from(width.slots() * MAX_WIDTH) - 1;
+        let end = start + u64::from(width.columns() * MAX_WIDTH) - 1;
         let seen = loads(Level::One)?;
         let target = self.target(Level::One, top, end);
         new[1] = Some(self.next_shape(Level::One, width, target, &seen, guess));
         if is_covered && self.free_slots(Level::Two) == 0 {
-            let tiles = f64::from(width.slots());
+            let tiles = f64::from(width.columns());
             let guess = rate::mean(&seen).unwrap_or(guess) * tiles;
-            let ratio = of_last.map_or(1.0, |before| tiles / f64::from(before.slots()));
+            let ratio = of_last.map_or(1.0, |before| tiles / f64::from(before.columns()));
             let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
-            let above = Width::within(u32::try_from(slots / u64::from(width.slots())).unwrap_or(u32::MAX));
-            let end = start + u64::from(above.slots() * width.slots()) * u64::from(MAX_WIDTH) - 1;
+            let above = Width::within(u32::try_from(slots / u64::from(width.columns())).unwrap_or(u32::MAX));
+            let end = start + u64::from(above.columns() * width.columns()) * u64::from(MAX_WIDTH) - 1;
             let target = self.target(Level::Two, top, end);
             new[2] = Some(self.next_shape(Level::Two, above, target, &seen, guess));
         }
@@ -179,7 +180,7 @@ impl Directory {
         if let Some(lower) = lower {
             let missing = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
             // Only tiles of full width are added several at once.
-            let wanted = missing.div_ceil(u64::from(lower.width.slots()));
+            let wanted = missing.div_ceil(u64::from(lower.slots()));
             let tiles = if is_covered { wanted.min(directory.free_slots(Level::One)) } else { 1 };
             directory.push(lower, tiles.max(1) as u32)?;
         }
@@ -191,11 +192,19 @@ impl Directory {
         level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }
 
-    /// The loads of those slots of a level's last tile that look complete.
+    /// The loads of those columns of a level's last tile that look complete, if the next one had them.
     fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> std::result::Result<Vec<f64>, P::Error> {
         let last = self.tiles(level).checked_sub(1).and_then(|last| self.tile(level, last));
         let Some(tile) = last else { return Ok(Vec::new()) };
-        Ok(typical(&Fill::of(pages, &tile, PAGES_READ)?.loads()))
+        let mut loads = typical(&Fill::of(pages, &tile, PAGES_READ)?.loads());
+        if level == Level::Zero && self.is_undecided() {
+            // The tile of page 0: other pages have as many columns as their ranges need.
+            let ranges = self.options.split.map_or(1.0, |split| f64::from(split.ranges));
+            let columns = ranges * f64::from(self.options.columns_per_slot(level, self.end_slot(level)));
+            let ratio = f64::from(tile.shape.columns_per_slot) / columns;
+            loads.iter_mut().for_each(|load| *load *= ratio);
+        }
+        Ok(loads)
     }
 
     /// The shape of the next tiles of a level, for the loads seen in the last one. If that is empty, the same shape
@@ -211,12 +220,13 @@ impl Directory {
 
     /// The shape of the next tiles of a level: that of its last one, if it may stay.
     pub(super) fn shape_for(&self, level: Level, width: Width, target: Target, loads: &[f64]) -> TileShape {
-        let needed = rate::pages_for(self.options.size, level, width, target, loads);
-        let shape = TileShape { level, width, num_hashes: target.num_hashes, pages: needed };
+        let columns_per_slot = self.options.columns_per_slot(level, self.end_slot(level));
+        let shape = TileShape { level, width, columns_per_slot, num_hashes: target.num_hashes, pages: 0 };
+        let shape = rate::with_pages(shape, self.options.size, target, loads);
         match self.last_run(level) {
             Some(last)
                 if last.shape == (TileShape { pages: last.shape.pages, ..shape })
-                    && rate::may_stay(last.shape.pages, needed) =>
+                    && rate::may_stay(last.shape.pages, shape.pages) =>
             {
                 last.shape
             }

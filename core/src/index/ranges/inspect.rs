@@ -56,7 +56,7 @@ impl Directory {
         let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
         let (mut ranges, mut tiles) = (0.0, 0.0);
         for (first, run) in self.runs_of(Level::Zero) {
-            let (slots, fpr) = (f64::from(run.shape.width.slots()), self.options.promised(run.first_slot.into()));
+            let (slots, fpr) = (f64::from(run.shape.slots()), self.options.promised(run.first_slot.into()));
             let of_top = self.split_by_top(first, first + run.tiles);
             for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
                 let rate = share(fpr, Level::Zero, top);
@@ -93,8 +93,9 @@ impl Directory {
     pub fn elements_per_range<P: Pages>(&self, pages: &mut P) -> Result<Option<f64>, P::Error> {
         const PAGES: u32 = 2;
         let Some(tile) = self.tile(Level::Zero, self.tiles(Level::Zero) / 2) else { return Ok(None) };
-        let loads = Fill::of(pages, &tile, PAGES)?.loads();
-        let filled = memory::collect(loads.into_iter().filter(|&load| load > 0.0));
+        let fill = Fill::of(pages, &tile, PAGES)?;
+        let loads = fill.slots().map(|columns| columns.map(|column| fill.elements(column)).sum());
+        let filled = memory::collect(loads.filter(|&load: &f64| load > 0.0));
         Ok(mean(&filled))
     }
 
@@ -110,15 +111,12 @@ impl Directory {
             let mut below = Vec::new();
             for tile in self.tiles_from(level, 0) {
                 let fill = Fill::of(pages, &tile, u32::MAX)?;
-                survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.slots());
+                survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.columns());
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 match level {
-                    Level::Zero => count_ranges(&mut survey, &tile, &fill, rate, self.most_elements(&tile)),
-                    _ => {
-                        let slots = 0..tile.shape.width.slots();
-                        slots.for_each(|slot| memory::push(&mut below, rate * fill.rate(slot as u8)));
-                    }
+                    Level::Zero => count_ranges(&mut survey, &fill, rate, self.most_elements(&tile)),
+                    _ => fill.slots().for_each(|columns| memory::push(&mut below, rate * fill.rate(columns))),
                 }
             }
             probed = below;
@@ -127,24 +125,26 @@ impl Directory {
         Ok(survey)
     }
 
-    /// The most elements of a range in a tile that are not too many.
+    /// The most elements of a column in a tile of ranges that are not too many.
     fn most_elements(&self, tile: &TileAddress) -> f64 {
         let promised = self.options.promised(tile.first_slot.into());
         let own = share(promised, Level::Zero, self.top(tile.ordinal));
         let rate = OVERFULL * own / (1.0 + (OVERFULL - 1.0) * own);
-        let bits = tile.shape.blocks() as f64 * f64::from(tile.size.block_bits());
+        let bits = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits(tile.size));
         greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate)
     }
 }
 
-/// Counts the ranges of a tile that lookups of absent keys probe at this rate, and which may have at most `limit`
-/// elements.
-fn count_ranges(survey: &mut Survey, tile: &TileAddress, fill: &Fill, probed: f64, limit: f64) {
-    for slot in (0..tile.shape.width.slots() as u8).filter(|&slot| fill.ones(slot) > 0) {
-        let elements = fill.elements(slot);
-        survey.ranges += 1;
-        survey.elements += elements;
-        survey.fpr += fill.rate(slot) * probed;
-        survey.overfull += u64::from(elements > limit);
+/// Counts the ranges of a tile that lookups of absent keys probe at this rate, and whose columns may have at most
+/// `limit` elements.
+fn count_ranges(survey: &mut Survey, fill: &Fill, probed: f64, limit: f64) {
+    for columns in fill.slots() {
+        let elements: f64 = columns.clone().map(|column| fill.elements(column)).sum();
+        if elements > 0.0 {
+            survey.ranges += 1;
+            survey.elements += elements;
+            survey.overfull += u64::from(elements > limit * columns.len() as f64);
+            survey.fpr += fill.rate(columns) * probed;
+        }
     }
 }

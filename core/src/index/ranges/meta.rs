@@ -10,7 +10,8 @@
 //! 56  first covered tile u32  of level 0; FFFFFFFF: none
 //! 60  first covered tile u32  of level 1; FFFFFFFF: none
 //! 64  pages of the table u32  at the build
-//! 68  levels             u16  1, or 0: more when they are needed
+//! 68  levels             u8   1, or 0: more when they are needed
+//! 69  begins empty       u8   1 where page 0 is whole, and has a tile to itself
 //! 70  keys per row       u16  in the mean, by the build; 0: one
 //! ```
 //!
@@ -52,28 +53,27 @@ fn split_of(lines: u8, ranges: u8) -> Result<Option<Split>, Damage> {
 /// The run of a record, not compared with others yet.
 fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     let mut bytes = Reader(bytes);
-    let [level, width, num_hashes, reserved] = bytes.take();
+    let [level, width, num_hashes, more_columns] = bytes.take();
     let (pages, tiles) = (bytes.u32(), bytes.u32());
     let (first_slot, first_page) = (bytes.u32(), bytes.u32());
     let level =
         Level::ALL.into_iter().find(|&l| l as u8 == level).ok_or_else(|| format!("level {level} is unknown"))?;
-    let width = Width::new(width).ok_or_else(|| format!("a tile cannot have {width} slots"))?;
+    let width = Width::new(width).ok_or_else(|| format!("a tile cannot have {width} columns"))?;
     if num_hashes == 0 || usize::from(num_hashes) > MAX_HASHES {
         return Err(format!("{num_hashes} hashes are not possible"));
-    }
-    if reserved != 0 {
-        return Err(format!("a reserved byte is {reserved}"));
     }
     if pages == 0 || tiles == 0 {
         return Err(format!("{tiles} tiles of {pages} pages"));
     }
-    Ok(Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page })
+    let shape = TileShape { level, width, columns_per_slot: more_columns.saturating_add(1), num_hashes, pages };
+    Ok(Run { shape, tiles, first_slot, first_page })
 }
 
 fn records(runs: &[Run]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(runs.len() * RUN_BYTES);
-    for Run { shape: TileShape { level, width, num_hashes, pages }, tiles, first_slot, first_page } in runs {
-        bytes.extend([*level as u8, width.slots() as u8, *num_hashes, 0]);
+    for Run { shape, tiles, first_slot, first_page } in runs {
+        let TileShape { level, width, columns_per_slot, num_hashes, pages } = shape;
+        bytes.extend([*level as u8, width.columns() as u8, *num_hashes, columns_per_slot - 1]);
         bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(|number| number.to_le_bytes()));
     }
     bytes
@@ -104,7 +104,7 @@ impl Directory {
         let rate = f64::from_bits(bytes.u64());
         let (pages_per_range, [ranges, lines]) = (u32::from(bytes.u16()), bytes.take());
         let (guess, covered) = (bytes.u32(), [bytes.u32(), bytes.u32()]);
-        let (table_pages, levels, keys_per_row) = (bytes.u32(), bytes.u16(), bytes.u16());
+        let (table_pages, [levels, empty], keys_per_row) = (bytes.u32(), bytes.take(), bytes.u16());
         let split = split_of(lines, ranges)?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
         require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
@@ -115,8 +115,9 @@ impl Directory {
         let most = u64::from(pages_per_range) * size.bytes() as u64 / LEAST_BYTES;
         require(u64::from(guess) <= most, || field("elements per range", guess))?;
         require(levels <= 1, || field("levels", levels))?;
-        let is_flat = levels == 1;
-        let options = Options { size, fpr, pages_per_range, split, table_pages, guess, is_flat };
+        let (is_flat, begins_empty) = (levels == 1, empty == 1);
+        require(empty <= u8::from(is_flat && pages_per_range == 1), || field("table that was empty", empty))?;
+        let options = Options { size, fpr, pages_per_range, split, begins_empty, table_pages, guess, is_flat };
         let mut directory = Directory::empty(options);
         directory.keys_per_row = keys_per_row;
         directory.chain = stored.chain;
@@ -150,6 +151,10 @@ impl Directory {
                 Some(format!("{} slots are too many", run.end_slot()))
             } else if u64::from(run.first_page) != *end {
                 Some(format!("begins at page {} instead of {end}", run.first_page))
+            } else if ![1, self.options.columns_per_slot(run.shape.level, expected)]
+                .contains(&run.shape.columns_per_slot)
+            {
+                Some(format!("its slots cannot have {} columns", run.shape.columns_per_slot))
             } else if u64::from(run.shape.pages) > most_pages {
                 Some(format!("tiles of {} pages, which can have {most_pages} at most", run.shape.pages))
             } else {
@@ -180,7 +185,7 @@ impl Directory {
         require(first == tiles || slots >= tiles, uncovered)?;
         require(!has_tiles || slots < tiles + u64::from(MAX_WIDTH), || field("slots of a level", slots))?;
         let last_alone = self.tiles_alone(level).checked_sub(1).and_then(|last| self.tile(level, last));
-        let end = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.width.slots()));
+        let end = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.slots()));
         let alone = end.saturating_sub(self.first_slot(level));
         require(alone <= self.options.slots_alone(level), || field("slots without a level above", alone))
     }
@@ -190,14 +195,15 @@ impl Directory {
     /// # Panics
     /// If the page has another size.
     pub fn write_meta(&self, page: &mut [u8]) {
-        let Options { fpr, pages_per_range, split, guess, table_pages, is_flat, .. } = self.options;
+        let Options { fpr, pages_per_range, split, begins_empty, guess, table_pages, is_flat, .. } = self.options;
         let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
         let [zero, one] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
         let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
         fields.extend((pages_per_range as u16).to_le_bytes());
         fields.extend([ranges as u8, lines as u8]);
         fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
-        fields.extend([u16::from(is_flat), self.keys_per_row].into_iter().flat_map(u16::to_le_bytes));
+        fields.extend([u8::from(is_flat), u8::from(begins_empty)]);
+        fields.extend(self.keys_per_row.to_le_bytes());
         self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
     }
 

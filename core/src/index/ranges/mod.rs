@@ -23,6 +23,7 @@
 //! |---|---|
 //! | `split` | which rows a range has: those of some pages, or some lines of a page |
 //! | `level` | the levels, and limits |
+//! | `columns` | which columns of a tile each slot has |
 //! | `tile` | where an element's bits are; probing a page, and what to change in it |
 //! | `rate` | what is promised, the rates of the levels, and the pages that they need |
 //! | `directory` | where the tiles are: runs of them |
@@ -63,6 +64,7 @@
 
 mod above;
 mod build;
+mod columns;
 mod directory;
 mod fill;
 mod gather;
@@ -90,7 +92,7 @@ pub use grow::{Growth, next_width};
 pub use inspect::{Expectation, Survey};
 pub use level::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, RANGES_ALONE, TILES_ALONE};
 pub use rate::{
-    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, pages_for, share, target, typical,
+    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, share, target, typical, with_pages,
 };
 pub use search::Places;
 pub use split::{MAX_RANGES_PER_PAGE, Split};

@@ -67,7 +67,7 @@ impl Most {
     pub fn add(&mut self, shape: TileShape) {
         let bits = shape.blocks() as f64 * f64::from(self.size.block_bits());
         // A slot of level 2 may be a tile of another width.
-        let wider = if shape.level == Level::Two { f64::from(MAX_WIDTH / Width::MIN.slots()) } else { 1.0 };
+        let wider = if shape.level == Level::Two { f64::from(MAX_WIDTH / Width::MIN.columns()) } else { 1.0 };
         let full = elements(shape, self.size, bits, bits) * wider;
         let known = &mut self.elements[shape.level as usize];
         *known = known.max(full);

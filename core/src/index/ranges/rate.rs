@@ -35,13 +35,13 @@
 //! level 0 save heap pages around present keys. The more levels, the fewer bits in all, since blocks of low rates waste
 //! more: a rate of 0.0001 takes 22.0 bits per element on one level, 19.9 on two and 19.4 on three.
 //!
-//! A tile gets the fewest pages for which the mean of its slots' exact rates is at most the promised rate: a slot that
-//! is fuller than the others counts with its own rate.
+//! A tile gets the fewest pages for which the mean of its columns' exact rates is at most the promised rate: a column
+//! that is fuller than the others counts with its own rate.
 
 use super::directory::Options;
 use super::level::Level;
 use super::level::MAX_HASHES;
-use super::tile::{TileShape, Width};
+use super::tile::TileShape;
 use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::rate;
@@ -134,19 +134,17 @@ fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
     f64::from(size.block_bits()) / greatest_load(textbook, 1e-9, |load| rate(load) <= fpr)
 }
 
-/// The fewest pages with which a tile of this width keeps its rate, as a mean over slots with these numbers of distinct
-/// elements.
-pub fn pages_for(size: PageSize, level: Level, width: Width, target: Target, loads: &[f64]) -> u32 {
-    let keeps = |pages: u32| {
-        let shape = TileShape { level, width, num_hashes: target.num_hashes, pages };
-        mean_rate(shape, size, loads) <= target.fpr
-    };
+/// This shape with the fewest pages with which a tile keeps its rate, as a mean over columns with these numbers of
+/// distinct elements.
+pub fn with_pages(shape: TileShape, size: PageSize, target: Target, loads: &[f64]) -> TileShape {
+    let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, size, loads) <= target.fpr;
     let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(size.block_bits());
-    let guess = blocks / f64::from(width.blocks_per_page());
-    first(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32
+    let guess = blocks / f64::from(shape.width.blocks_per_page());
+    let pages = first(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32;
+    TileShape { pages, ..shape }
 }
 
-/// The mean of the rates of slots with these numbers of distinct elements.
+/// The mean of the rates of columns with these numbers of distinct elements.
 pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
     let mut sorted = loads.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -154,10 +152,10 @@ pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
     sum / loads.len().max(1) as f64
 }
 
-/// The loads that the next tile is sized for: those of slots that look complete. Slots may be empty or incomplete, and
-/// a few may hold much more than the others.
+/// The loads that the next tile is sized for: those of columns that look complete. Columns may be empty or incomplete,
+/// and a few may hold much more than the others.
 ///
-/// A slot looks complete if it has at least half the load of the one that is fuller than seven in eight.
+/// A column looks complete if it has at least half the load of the one that is fuller than seven in eight.
 pub fn typical(loads: &[f64]) -> Vec<f64> {
     let mut filled: Vec<f64> = loads.iter().copied().filter(|&load| load >= 0.5).collect();
     filled.sort_unstable_by(|a, b| b.total_cmp(a));

@@ -3,10 +3,15 @@
 //! ```text
 //! whole pages     range = page / pages per range
 //! split pages     range = page · ranges per page + (line - 1) / lines per range mod ranges per page
+//! from page 1 on  range = 1 + (page - 1) · ranges per page + …                            page 0 is range 0
 //! ```
 //!
 //! Pages are split where a page stands for much text: that of rows out of line, of which a page has the pointers to a
 //! hundred and more. A page with more lines than others has shorter texts: they begin again with its first range.
+//!
+//! An index that is made on an empty table can't know yet whether its pages will stand for much text. So page 0 is whole,
+//! with a tile to itself, and those after it are split or not by what the table has when the second tile is needed. The
+//! rows of a page without a tile have no bits yet, so no row's range changes.
 //!
 //! A row's line is that of the root of its HOT chain, by which indexes find it, so its range never changes.
 
@@ -41,15 +46,23 @@ impl Split {
         (is_worth_it && is_possible).then_some(Split { lines: lines as u16, ranges: ranges as u16 })
     }
 
-    /// The range of a row. The last one there can be, for rows that no index can have.
+    /// The range of a row, if pages before this one are whole. The last one there can be, for rows that no index can
+    /// have.
     #[inline(always)]
-    pub fn range_of(&self, row: RowId) -> u32 {
+    pub fn range_of(&self, row: RowId, first_page: u32) -> u32 {
+        let Some(page) = row.page.checked_sub(first_page) else { return row.page };
         let within = row.line.saturating_sub(1) / self.lines % self.ranges;
-        let range = u64::from(row.page) * u64::from(self.ranges) + u64::from(within);
+        let range = u64::from(first_page) + u64::from(page) * u64::from(self.ranges) + u64::from(within);
         u32::try_from(range).unwrap_or(u32::MAX)
     }
 
-    /// The lines of a range's page, in their order.
+    /// The page of a range, if pages before this one are whole.
+    pub fn page_of(&self, range: u32, first_page: u32) -> u64 {
+        let split = range.checked_sub(first_page).map(|range| range / u32::from(self.ranges));
+        split.map_or(range.into(), |page| u64::from(page) + u64::from(first_page))
+    }
+
+    /// The lines of the n-th range of the pages that are split, in their order.
     pub fn lines_of(&self, range: u32) -> impl Iterator<Item = u16> + use<> {
         let Split { lines, ranges } = *self;
         let within = (range % u32::from(ranges)) as u16;

@@ -17,7 +17,21 @@ const FPR: f64 = 0.00002;
 /// Default options, except what a test is about.
 fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
     let size = PageSize::new(bytes).unwrap();
-    Options { size, fpr: Some(fpr), pages_per_range: 8, split: None, table_pages: 0, guess, is_flat: false }
+    Options {
+        size,
+        fpr: Some(fpr),
+        pages_per_range: 8,
+        split: None,
+        begins_empty: false,
+        table_pages: 0,
+        guess,
+        is_flat: false,
+    }
+}
+
+/// The shape of a tile whose slots have a column each.
+fn shape(level: Level, width: Width, num_hashes: u8, pages: u32) -> TileShape {
+    TileShape { level, width, columns_per_slot: 1, num_hashes, pages }
 }
 
 /// An element that no other number is.
@@ -65,7 +79,7 @@ fn check(index: &Index) {
         let mut next = index.directory.tiles_from(level, 0).next().map_or(0, |first| u64::from(first.first_slot));
         for (tile, ordinal) in index.directory.tiles_from(level, 0).zip(0..) {
             assert_eq!((tile.ordinal, u64::from(tile.first_slot)), (ordinal, next));
-            next += u64::from(tile.shape.width.slots());
+            next += u64::from(tile.shape.slots());
             for slot in [tile.first_slot, (next - 1) as u32] {
                 assert_eq!(index.directory.tile_of(level, slot), Some(tile));
             }

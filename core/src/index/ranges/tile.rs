@@ -4,23 +4,26 @@
 //! word(h, 16·level)      ──multiply-shift──▶ block of the tile        page = first page + block / (128 / W)
 //! word(h, 16·level + 1…) ──16 bits each────▶ k positions 0 … 509      row  = (block mod (128 / W)) · 510 + position
 //!
-//! bit address in the payload = row · W + slot
+//! bit address in the payload = row · W + column
 //!
-//!            slot 0 1 2 … W-1
+//!          column 0 1 2 … W-1
 //!  row 0        [ . 1 . … .  ]    W bits side by side: whole bytes, since W ≥ 8
 //!  row 17       [ 1 1 . … 1  ]  ◀─ position of the element
-//!  row 203      [ . 1 . … 1  ]  ◀─            AND of k rows: bit s is set if slot s may have the element
+//!  row 203      [ . 1 . … 1  ]  ◀─            AND of k rows: the columns that may have the element
 //!  row 509      [ . . 1 … .  ]
 //! ```
 //!
 //! `word` is the frozen function of [`crate::hash`]. Each level uses words of its own. So an element that a slot of
 //! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
 //! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
+//!
+//! A slot has one column, or as many as its elements need: [`super::columns`].
 
+use super::columns::Columns;
 use super::level::Level;
 use super::level::MAX_HASHES;
 use crate::hash::{reduce, word};
-use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::memory;
 use crate::sizing::rate;
 
@@ -29,10 +32,10 @@ const WORDS_PER_LEVEL: u32 = 16;
 /// Positions that one word has bits for.
 const POSITIONS_PER_WORD: u32 = 4;
 const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
-/// The most slots of a tile.
+/// The most columns of a tile.
 pub const MAX_WIDTH: u32 = 128;
 
-/// How many slots a tile has.
+/// How many columns a tile has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width(u8);
 
@@ -44,24 +47,29 @@ impl Width {
     /// All, from the narrowest up.
     pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
 
-    /// The width with this number of slots, if tiles can have it.
-    pub fn new(slots: u8) -> Option<Width> {
-        Width::ALL.into_iter().find(|width| width.0 == slots)
+    /// The width with this number of columns, if tiles can have it.
+    pub fn new(columns: u8) -> Option<Width> {
+        Width::ALL.into_iter().find(|width| width.0 == columns)
     }
 
-    /// The narrowest with room for this number of slots; the widest if none has.
-    pub fn holding(slots: u32) -> Width {
-        Width::ALL.into_iter().find(|width| width.slots() >= slots).unwrap_or(Width::MAX)
+    /// The narrowest with room for this number of columns; the widest if none has.
+    pub fn holding(columns: u32) -> Width {
+        Width::ALL.into_iter().find(|width| width.columns() >= columns).unwrap_or(Width::MAX)
     }
 
-    /// The widest with at most this number of slots; the narrowest if there is none.
-    pub fn within(slots: u32) -> Width {
-        Width::ALL.into_iter().rfind(|width| width.slots() <= slots).unwrap_or(Width::MIN)
+    /// The widest with at most this number of columns; the narrowest if there is none.
+    pub fn within(columns: u32) -> Width {
+        Width::ALL.into_iter().rfind(|width| width.columns() <= columns).unwrap_or(Width::MIN)
     }
 
-    /// Slots.
-    pub const fn slots(self) -> u32 {
+    /// Columns.
+    pub const fn columns(self) -> u32 {
         self.0 as u32
+    }
+
+    /// Slots with so many columns each.
+    pub const fn slots(self, columns_per_slot: u8) -> u32 {
+        self.columns() / columns_per_slot as u32
     }
 
     /// Bytes of a row.
@@ -80,8 +88,10 @@ impl Width {
 pub struct TileShape {
     /// Whether its slots are ranges or tiles.
     pub level: Level,
-    /// Slots.
+    /// Columns.
     pub width: Width,
+    /// Columns of a slot in the mean: one; two where slots have different numbers of them.
+    pub columns_per_slot: u8,
     /// Hashes per element (k), 1 to [`MAX_HASHES`].
     pub num_hashes: u8,
     /// Pages, at least one; blocks fill each of them.
@@ -89,14 +99,24 @@ pub struct TileShape {
 }
 
 impl TileShape {
-    /// Filter blocks of each slot (B).
+    /// Slots.
+    pub const fn slots(self) -> u32 {
+        self.width.slots(self.columns_per_slot)
+    }
+
+    /// Filter blocks of each column (B).
     pub const fn blocks(self) -> u64 {
         self.pages as u64 * self.width.blocks_per_page() as u64
     }
 
-    /// The false positive rate of a slot with this number of distinct elements, by exact occupancy.
+    /// Bits of a column in a block: one less than there are rows if the last row says which columns slots have.
+    pub const fn block_bits(self, size: PageSize) -> u32 {
+        size.block_bits() - (self.columns_per_slot > 1) as u32
+    }
+
+    /// The false positive rate of a column with this number of distinct elements, by exact occupancy.
     pub fn rate(self, size: PageSize, elements: f64) -> f64 {
-        rate::expected_in_blocks(size.block_bits(), u32::from(self.num_hashes), self.blocks(), elements)
+        rate::expected_in_blocks(self.block_bits(size), u32::from(self.num_hashes), self.blocks(), elements)
     }
 }
 
@@ -128,20 +148,21 @@ impl TileAddress {
 
     /// The place of a slot in the tile, if the tile has it.
     pub fn slot(&self, number: u32) -> Option<u8> {
-        number.checked_sub(self.first_slot).filter(|&slot| slot < self.shape.width.slots()).map(|slot| slot as u8)
+        number.checked_sub(self.first_slot).filter(|&slot| slot < self.shape.slots()).map(|slot| slot as u8)
     }
 
     /// Where an element is probed.
     #[inline]
     pub fn probe(&self, hash: u64) -> Probe {
-        let TileShape { level, width, num_hashes, .. } = self.shape;
-        let (block, positions) = footprint(level, num_hashes, self.shape.blocks(), self.size, hash);
+        let width = self.shape.width;
+        let Footprint { block, positions, share } = footprint(self.shape, self.shape.block_bits(self.size), hash);
         let per_page = u64::from(width.blocks_per_page());
         let row = (block % per_page) as u32 * self.size.block_bits();
         // A payload has 128 · block_bits bits, so offsets stay below the size of a page.
-        let offsets =
-            positions.map(|position| (PAGE_HEADER_BYTES + (row + u32::from(position)) as usize * width.bytes()) as u16);
-        Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets }
+        let offset = |row: u32| (PAGE_HEADER_BYTES + row as usize * width.bytes()) as u16;
+        let offsets = positions.map(|position| offset(row + u32::from(position)));
+        let last_row = offset(row + self.size.block_bits() - 1);
+        Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets, last_row, share }
     }
 
     /// The bits of a page of this tile; `None` if it was never written.
@@ -153,27 +174,32 @@ impl TileAddress {
     }
 }
 
-/// The block of an element in a tile with `blocks` blocks, and its positions there, of which the first `num_hashes` are
-/// set.
+/// Where the bits of an element are in a slot.
+pub(super) struct Footprint {
+    /// Its block in the tile.
+    pub block: u64,
+    /// Its positions there, of which the first `num_hashes` of the tile are set.
+    pub positions: [u16; MAX_HASHES],
+    /// Which of the slot's columns, as a share of 2^32.
+    pub share: u32,
+}
+
+/// Where an element is in a tile whose blocks have so many positions.
 #[inline(always)]
-pub(super) fn footprint(
-    level: Level,
-    num_hashes: u8,
-    blocks: u64,
-    size: PageSize,
-    hash: u64,
-) -> (u64, [u16; MAX_HASHES]) {
-    let first = level as u32 * WORDS_PER_LEVEL;
+pub(super) fn footprint(shape: TileShape, block_bits: u32, hash: u64) -> Footprint {
+    let first = shape.level as u32 * WORDS_PER_LEVEL;
     let mut positions = [0; MAX_HASHES];
     let words = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize).zip(first + 1..);
-    for (positions, j) in words.take(usize::from(num_hashes).div_ceil(POSITIONS_PER_WORD as usize)) {
+    for (positions, j) in words.take(usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize)) {
         let bits = word(hash, j);
         for (position, i) in positions.iter_mut().zip(0..) {
             let sixteen = bits >> (16 * i) & 0xFFFF;
-            *position = ((sixteen * u64::from(size.block_bits())) >> 16) as u16;
+            *position = ((sixteen * u64::from(block_bits)) >> 16) as u16;
         }
     }
-    (reduce(word(hash, first), blocks), positions)
+    // The highest bits choose the block, which there are few of; the lowest 32 are for the column.
+    let bits = word(hash, first);
+    Footprint { block: reduce(bits, shape.blocks()), positions, share: bits as u32 }
 }
 
 /// The slots that may have an element, a bit for each.
@@ -205,6 +231,10 @@ pub struct Probe {
     tile: TileAddress,
     /// Where the rows begin in the page.
     offsets: [u16; MAX_HASHES],
+    /// Where the last row of the block begins.
+    last_row: u16,
+    /// Which of a slot's columns has the element, as a share of 2^32.
+    share: u32,
 }
 
 impl Probe {
@@ -226,7 +256,27 @@ impl Probe {
             let before_end = &page[..usize::from(offset) + width.bytes()];
             all &= u128::from_le_bytes(*before_end.last_chunk().expect("the header of a page has more bytes"));
         }
-        Ok(Slots(all >> (MAX_WIDTH - width.slots())))
+        let having = all >> (MAX_WIDTH - width.columns());
+        if self.tile.shape.columns_per_slot == 1 {
+            return Ok(Slots(having));
+        }
+        Ok(Slots(self.columns(page)?.slots_having(having, self.share)))
+    }
+
+    /// The columns of each slot, in a page of the tile.
+    fn columns(&self, page: &[u8]) -> Result<Columns, Damage> {
+        let shape = self.tile.shape;
+        let row = &page[usize::from(self.last_row)..][..shape.width.bytes()];
+        Columns::read(shape, row).ok_or_else(|| Damage { page: self.page, defect: Defect::Columns })
+    }
+
+    /// The column of the element in a slot, in a page of the tile.
+    fn column(&self, slot: u8, page: &[u8]) -> Result<u8, Damage> {
+        if self.tile.shape.columns_per_slot == 1 {
+            return Ok(slot);
+        }
+        let column = self.columns(page)?.column(slot, self.share);
+        Ok(column.expect("a mark is of a slot that the tile has") as u8)
     }
 
     /// The bits of the element for one slot of the tile.
@@ -234,7 +284,7 @@ impl Probe {
     /// # Panics
     /// If the tile has no such slot.
     pub fn mark(self, slot: u8) -> Mark {
-        let slots = self.tile.shape.width.slots();
+        let slots = self.tile.shape.slots();
         assert!(u32::from(slot) < slots, "slot {slot} of a tile of {slots}");
         Mark { probe: self, slot }
     }
@@ -265,11 +315,6 @@ impl Mark {
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
         Ok(self.probe.slots(page)?.contains(self.slot))
     }
-
-    /// The offsets in the page of the bytes with these bits.
-    fn offsets(&self) -> impl Iterator<Item = u16> {
-        self.probe.offsets().iter().map(|row| row + u16::from(self.slot / 8))
-    }
 }
 
 /// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
@@ -281,8 +326,9 @@ pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {
         mark.probe.tile.payload(Some(page), mark.page())?;
-        for offset in mark.offsets() {
-            let (old, bit) = (page[usize::from(offset)], 1 << (mark.slot % 8));
+        let column = mark.probe.column(mark.slot, page)?;
+        for offset in mark.probe.offsets().iter().map(|row| row + u16::from(column / 8)) {
+            let (old, bit) = (page[usize::from(offset)], 1 << (column % 8));
             if old & bit == 0 {
                 memory::push(&mut changes, (offset, old | bit));
             }

@@ -171,10 +171,10 @@ fn each_field_is_checked() {
     assert!(field("unused byte")(with(8000, &[1])));
     // The first run is five tiles of level 0, 128 wide.
     assert_eq!(run(with(96, &[3])), (0, "level 3 is unknown".to_owned()));
-    assert_eq!(run(with(97, &[100])), (0, "a tile cannot have 100 slots".to_owned()));
+    assert_eq!(run(with(97, &[100])), (0, "a tile cannot have 100 columns".to_owned()));
     assert_eq!(run(with(98, &[0])), (0, "0 hashes are not possible".to_owned()));
     assert_eq!(run(with(98, &[61])), (0, "61 hashes are not possible".to_owned()));
-    assert_eq!(run(with(99, &[9])), (0, "a reserved byte is 9".to_owned()));
+    assert_eq!(run(with(99, &[9])), (0, "its slots cannot have 10 columns".to_owned()));
     assert_eq!(run(with(100, &[0; 4])).0, 0);
     assert!(run(with(100, &[0xFF; 4])).1.starts_with("tiles of 4294967295 pages, which can have "));
     assert!(run(with(100, &[9])).1.starts_with("begins at page "));

@@ -4,7 +4,7 @@ use super::*;
 
 /// Widths of a level's tiles.
 fn widths(index: &Index, level: Level) -> Vec<u32> {
-    index.directory.tiles_from(level, 0).map(|tile| tile.shape.width.slots()).collect()
+    index.directory.tiles_from(level, 0).map(|tile| tile.shape.slots()).collect()
 }
 
 #[test]
@@ -68,18 +68,17 @@ fn sizes_are_the_least_that_keep_the_rate() {
         for width in Width::ALL {
             for loads in [vec![1.0], vec![520.0], vec![400.0, 500.0, 600.0], vec![5000.0; 8], vec![10.0, 10.0, 3000.0]]
             {
-                let pages = pages_for(size, Level::Zero, width, target, &loads);
-                let rate = |pages| {
-                    let shape = TileShape { level: Level::Zero, width, num_hashes: target.num_hashes, pages };
-                    mean_rate(shape, size, &loads)
-                };
+                let shape = shape(Level::Zero, width, target.num_hashes, 0);
+                let pages = with_pages(shape, size, target, &loads).pages;
+                let rate = |pages| mean_rate(TileShape { pages, ..shape }, size, &loads);
                 assert!(rate(pages) <= target.fpr, "{pages} pages for {loads:?}");
                 assert!(pages == 1 || rate(pages - 1) > target.fpr, "{pages} pages for {loads:?}");
             }
         }
     }
     // Empty ranges need what there is anyway.
-    assert_eq!(pages_for(size, Level::Zero, Width::MAX, target(size, FPR), &[]), 1);
+    let shape = shape(Level::Zero, Width::MAX, 1, 0);
+    assert_eq!(with_pages(shape, size, target(size, FPR), &[]).pages, 1);
 }
 
 #[test]
@@ -146,7 +145,8 @@ fn a_build_notices_that_rows_change() {
     let tiles: Vec<TileAddress> = index.directory.tiles_from(Level::One, 0).collect();
     let fills = tiles.iter().map(|tile| Fill::of(&mut index.memory, tile, u32::MAX).unwrap());
     let above = share(FPR, Level::One, Level::One);
-    let overfull: usize = fills.map(|fill| (0..128).filter(|&slot| fill.rate(slot) > above * 2.5).count()).sum();
+    let overfull: usize =
+        fills.map(|fill| fill.slots().filter(|slot| fill.rate(slot.clone()) > above * 2.5).count()).sum();
     assert!(overfull <= 4, "{overfull}");
 }
 

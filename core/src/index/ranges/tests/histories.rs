@@ -163,12 +163,12 @@ proptest! {
         elements in prop::collection::vec((any::<u64>(), 0u8..8), 1..20),
     ) {
         let size = PageSize::new(bytes).unwrap();
-        let shape = TileShape { level: Level::ALL[level], width: Width::ALL[width], num_hashes, pages };
+        let shape = shape(Level::ALL[level], Width::ALL[width], num_hashes, pages);
         let tile = TileAddress { shape, ordinal: 0, first_slot: 77, first_page: 3, size };
         let mut disk = vec![vec![0u8; bytes]; pages as usize];
         let mut expected = vec![false; pages as usize * (bytes - 32) * 8];
         for &(hash, slot) in &elements {
-            let slot = slot * (shape.width.slots() / 8) as u8;
+            let slot = slot * (shape.slots() / 8) as u8;
             let mark = tile.probe(hash).mark(slot);
             let page = &mut disk[mark.page() as usize - 3];
             let own = changes(&[&mark], page).unwrap();
@@ -178,7 +178,7 @@ proptest! {
             prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 2, [3, 4, 7][level], 0x1F, 0xFB]);
             prop_assert!(mark.is_set(Some(page)).unwrap() && changes(&[&mark], page).unwrap().is_empty());
             // By the formulas alone.
-            let (w, bits) = (u64::from(shape.width.slots()), (bytes as u64 - 32) / 16);
+            let (w, bits) = (u64::from(shape.slots()), (bytes as u64 - 32) / 16);
             let first = 16 * level as u32;
             let blocks = u128::from(pages) * 128 / u128::from(w);
             let block = ((u128::from(word(hash, first)) * blocks) >> 64) as u64;
@@ -277,7 +277,8 @@ fn repeated_elements_are_folded() {
     check(&index);
     // The first slot is for 1,024 ranges, of which each eighth was taken to have other elements.
     let target = target(options.size, share(0.001, Level::Two, Level::Two));
-    let needed = pages_for(options.size, Level::Two, Width::MIN, target, &[shared as f64]);
+    let shape = shape(Level::Two, Width::MIN, target.num_hashes, 0);
+    let needed = with_pages(shape, options.size, target, &[shared as f64]).pages;
     let first = index.directory.tile(Level::Two, 0).unwrap().shape;
     let needed = u64::from(needed) * u64::from(Width::MIN.blocks_per_page());
     assert!((needed..needed * 5 / 2).contains(&first.blocks()), "{} blocks where {needed} are needed", first.blocks());
@@ -299,7 +300,7 @@ fn three_levels_grow() {
     let ranges = || (0..150_000u32).filter(|range| range % 13 == 0);
     add_one_each(&mut index, ranges());
     check(&index);
-    let widths = |level| index.directory.tiles_from(level, 0).map(|tile| tile.shape.width.slots()).collect::<Vec<_>>();
+    let widths = |level| index.directory.tiles_from(level, 0).map(|tile| tile.shape.slots()).collect::<Vec<_>>();
     let one = [vec![8, 8, 8, 8, 16, 16, 32, 32], vec![16; 8], vec![32; 8], vec![64; 8], vec![128; 2]].concat();
     assert_eq!((widths(Level::Two), widths(Level::One)), (vec![8, 8, 8, 8], one));
     assert_eq!(index.directory.tiles_alone(Level::One), 8);
@@ -332,7 +333,7 @@ fn an_old_directory_stays_true() {
 /// Frozen: stored pages depend on it. The worked example of pages.md.
 #[test]
 fn the_worked_example() {
-    let shape = TileShape { level: Level::Zero, width: Width::new(32).unwrap(), num_hashes: 9, pages: 4 };
+    let shape = shape(Level::Zero, Width::new(32).unwrap(), 9, 4);
     let tile = TileAddress { shape, ordinal: 0, first_slot: 8, first_page: 10, size: PageSize::DEFAULT };
     let mark = tile.probe(hash(b"a")).mark(tile.slot(21).unwrap());
     let mut page = vec![0; 8192];

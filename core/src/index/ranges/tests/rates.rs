@@ -20,7 +20,7 @@ fn wrong_slots(index: &Index, level: Level, loads: &[f64], lookups: u64) -> (u64
             wrong += probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap().count() as u64;
         }
         let first = tile.first_slot as usize;
-        let own = &loads[first.min(loads.len())..loads.len().min(first + tile.shape.width.slots() as usize)];
+        let own = &loads[first.min(loads.len())..loads.len().min(first + tile.shape.slots() as usize)];
         expected += mean_rate(tile.shape, tile.size, own) * own.len() as f64;
     }
     (wrong, expected)
@@ -54,7 +54,7 @@ fn levels_and_both_together() {
         let mut product = 0.0;
         for tile in index.directory.tiles_from(Level::Zero, 0) {
             let first = tile.first_slot as usize;
-            let own = &zero[first..zero.len().min(first + tile.shape.width.slots() as usize)];
+            let own = &zero[first..zero.len().min(first + tile.shape.slots() as usize)];
             let upper = index.directory.tile_of(Level::One, tile.ordinal).filter(|_| covered);
             let asked = upper.map_or(1.0, |upper| upper.shape.rate(upper.size, one[tile.ordinal as usize]));
             product += mean_rate(tile.shape, tile.size, own) * own.len() as f64 * asked;
@@ -101,7 +101,7 @@ fn promises_are_kept() {
 /// Positions in a block are uniform, and those of the levels have nothing to do with each other.
 #[test]
 fn positions_are_uniform() {
-    let shape = |level| TileShape { level, width: Width::MIN, num_hashes: 8, pages: 1 };
+    let shape = |level| shape(level, Width::MIN, 8, 1);
     let tile =
         |level| TileAddress { shape: shape(level), ordinal: 0, first_slot: 0, first_page: 0, size: PageSize::DEFAULT };
     let elements = 200_000u64;

@@ -1,8 +1,11 @@
 //! Pages that are split among ranges.
 
-use super::options;
-use crate::index::page::RowId;
-use crate::index::ranges::{Options, Split};
+use super::{append, check, element, empty, options};
+use crate::index::chain::Tiles;
+use crate::index::page::{Damage, Defect, RowId};
+use crate::index::ranges::memory::{Failure, Index};
+use crate::index::ranges::{Directory, Level, Options, Split};
+use proptest::prelude::*;
 
 #[test]
 fn each_row_is_in_the_lines_of_its_range() {
@@ -31,5 +34,139 @@ fn pages_are_split_where_they_stand_for_much_text() {
         let Split { lines: of_range, ranges } = of(lines, bytes, 1000).expect("much text");
         assert!(f64::from(of_range) * f64::from(ranges) >= lines);
         assert!(f64::from(of_range) * f64::from(ranges - 1) < lines, "no range is empty");
+    }
+}
+
+/// Options of an index on texts whose pages are split.
+fn split_options(bytes: usize) -> Options {
+    Options {
+        split: Some(Split { lines: 1, ranges: 40 }),
+        pages_per_range: 1,
+        is_flat: true,
+        ..options(bytes, 0.33, 40)
+    }
+}
+
+/// Documents of very different lengths, as ranges.
+fn documents(count: u64) -> Vec<Vec<u64>> {
+    let elements = |document: u64| match element(document) % 50 {
+        0 => 20_000,
+        1..10 => 0,
+        other => other * 40,
+    };
+    (0..count).map(|document| (0..elements(document)).map(|i| element(document << 32 | i)).collect()).collect()
+}
+
+/// How many of these ranges are found for elements that none has, in the mean.
+fn mean_found(index: &mut Index, ranges: u32) -> f64 {
+    let found: usize = (0..100).map(|i| index.search(element(1 << 60 | i)).unwrap().len()).sum();
+    found as f64 / 100.0 / f64::from(ranges)
+}
+
+proptest! {
+    /// What is built and what is added later is found, whatever the slots have.
+    #[test]
+    fn documents_are_found(
+        bytes in prop_oneof![Just(1024usize), Just(8192)],
+        sizes in prop::collection::vec(prop_oneof![Just(0u64), 0u64..60, 500u64..3000], 0..150),
+        later in prop::collection::vec((0u32..200, any::<u64>()), 0..60),
+    ) {
+        let of = |(range, &size): (u64, &u64)| (0..size).map(|i| element(range << 32 | i)).collect::<Vec<u64>>();
+        let mut ranges: Vec<Vec<u64>> = (0..).zip(&sizes).map(of).collect();
+        let mut index = Index::build(split_options(bytes), 0, &ranges).unwrap();
+        ranges.resize(200, Vec::new());
+        for &(range, hash) in &later {
+            index.insert(range, hash).unwrap();
+            ranges[range as usize].push(hash);
+        }
+        check(&index);
+        for (range, hashes) in (0..).zip(&ranges) {
+            for &hash in hashes.iter().take(50) {
+                prop_assert!(index.search(hash).unwrap().contains(&range));
+            }
+        }
+    }
+}
+
+/// A slot for each document takes twice the bytes, or all columns of long ones are full.
+#[test]
+fn long_documents_have_more_columns() {
+    let documents = documents(1000);
+    let elements: usize = documents.iter().map(Vec::len).sum();
+    let mut index = Index::build(split_options(8192), 0, &documents).unwrap();
+    let survey = index.directory.survey(&mut index.memory).unwrap();
+    let bits = survey.bits as f64 / elements as f64;
+    assert!(bits < 3.6, "{bits} bits for each element");
+    assert!((survey.elements / elements as f64 - 1.0).abs() < 0.02, "{} of {elements} elements", survey.elements);
+    assert_eq!(survey.ranges as usize, documents.iter().filter(|document| !document.is_empty()).count());
+    let found = mean_found(&mut index, 1000);
+    assert!((found - survey.fpr * survey.ranges as f64 / 1000.0).abs() < 0.01, "{found} for {}", survey.fpr);
+    assert!(found < 0.33, "{found}");
+    // What is appended has equally many for each, and is as sharp where documents are alike.
+    let mut index = empty(split_options(8192));
+    append(&mut index, 0, (0..600).map(|document| (0..900).map(|i| element(document << 32 | i)).collect()));
+    let found = mean_found(&mut index, 600);
+    assert!((0.2..0.4).contains(&found), "{found}");
+}
+
+/// The last row of each block says which columns slots have; what can't be that is an error.
+#[test]
+fn damaged_columns_are_reported() {
+    let index = Index::build(split_options(8192), 0, documents(100)).unwrap();
+    let tile = index.directory.tile(Level::Zero, 0).unwrap();
+    let last_row = 24 + 509 * 16;
+    for wrong in [1u128, 2, u128::MAX, 0b110 << 64] {
+        let mut damaged = index.clone();
+        for page in tile.pages() {
+            damaged.memory.pages[page as usize][last_row..][..16].copy_from_slice(&wrong.to_le_bytes());
+        }
+        let is_reported = |failure: Failure| matches!(failure, Failure::Damage(Damage { defect: Defect::Columns, .. }));
+        assert!(is_reported(damaged.search(element(1)).unwrap_err()));
+        assert!(is_reported(damaged.insert(3, element(1)).unwrap_err()));
+        assert!(is_reported(damaged.directory.survey(&mut damaged.memory).unwrap_err()));
+    }
+}
+
+/// An index whose pages aren't split has no such columns, and one that was made before goes on to be read.
+#[test]
+fn only_split_pages_have_more_columns() {
+    let read = |options: Options, shape_of: Options| {
+        let mut index = Index::build(shape_of, 0, documents(100)).unwrap();
+        index.directory.options = options;
+        index.directory.write_meta(&mut index.memory.pages[0]);
+        Directory::read(&mut index.memory, options.size)
+    };
+    let (split, whole) = (split_options(8192), Options { split: None, ..split_options(8192) });
+    assert!(read(split, whole).is_ok());
+    let refused = format!("{:?}", read(whole, split).unwrap_err());
+    assert!(refused.contains("its slots cannot have 2 columns"), "{refused}");
+}
+
+/// How the pages of an index on an empty table are divided is decided when page 0 is full.
+#[test]
+fn an_index_on_an_empty_table_decides_after_its_first_page() {
+    let documents: Vec<Vec<u64>> = (0..2000).map(|n| (0..900).map(|i| element(n << 32 | i)).collect()).collect();
+    for split in [None, Some(Split { lines: 1, ranges: 40 })] {
+        let mut index = empty(Options { split: None, begins_empty: true, ..split_options(8192) });
+        for (row, hashes) in (0..).map(|n| RowId { page: n / 40, line: (n % 40) as u16 + 1 }).zip(&documents) {
+            if index.directory.is_undecided() && row.page > 0 {
+                index.directory.options.split = split;
+            }
+            let range = index.directory.options.range_of(row);
+            assert!(index.directory.options.pages_of(range).contains(&row.page.into()));
+            hashes.iter().for_each(|&hash| _ = index.insert(range, hash).unwrap());
+        }
+        check(&index);
+        let (ranges, page_0) = (split.map_or(50, |_| 1 + 49 * 40), index.directory.tile_of(Level::Zero, 0).unwrap());
+        assert_eq!((page_0.shape.slots(), index.directory.tile(Level::Zero, 1).unwrap().first_slot), (1, 1));
+        for (n, hashes) in (0..).zip(&documents) {
+            let row = RowId { page: n / 40, line: (n % 40) as u16 + 1 };
+            assert!(index.search(hashes[7]).unwrap().contains(&index.directory.options.range_of(row)));
+        }
+        let found = mean_found(&mut index, ranges);
+        assert!((0.2..0.4).contains(&found), "{found} of {ranges}");
+        let survey = index.directory.survey(&mut index.memory).unwrap();
+        // The last tile has slots that are not used yet.
+        assert!(survey.bits_per_element() < 4.0, "{}", survey.bits_per_element());
     }
 }
