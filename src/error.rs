@@ -84,7 +84,7 @@ fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<Strin
 }
 
 /// What to do about an element of another kind.
-fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> String {
+pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> String {
     let is_array_of = |array: &str, member: &str| array.strip_prefix("array of ") == Some(member);
     if !is_array_of(element, filter) && !is_array_of(filter, element) {
         return format!("Cast the element to a type of kind {filter}.");

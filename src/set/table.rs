@@ -8,7 +8,7 @@
 
 use super::statements::{self, Changes};
 use crate::element::ElementType;
-use crate::error::During;
+use crate::error::advice_on_kinds;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog::definition::{self, CheckArgument};
@@ -19,7 +19,6 @@ use crate::pg::sql::{self, Prepared, Sees};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
 use crate::pg::value::encoding;
 use crate::pg::value::time::{Interval, Timestamp};
-use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::set::Form;
 use pg_bloom_core::set::form::{DEFAULT_CAPACITY, SLICES};
 use pg_bloom_core::{Layout, hash};
@@ -125,8 +124,8 @@ impl Set {
         }
         let name = sql::relation(oid);
         let Some(table) = Opened::if_there(call, oid, lock as pg_sys::LOCKMODE) else {
-            let message = format!("relation with OID {} does not exist", oid.to_u32());
-            return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message));
+            let name = name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name).into());
+            return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, format!("relation {name} does not exist")));
         };
         owner::require_usage_of_schema(oid);
         let name_now = sql::relation(oid).unwrap_or_default();
@@ -189,8 +188,15 @@ impl Set {
                 .detail("Elements that were added before would never be found.")
                 .hint("Make a new set, or restore the type."));
         }
-        meet_kind(own.kind(Layout::Blocked), element.kind(Layout::Blocked)).during(operation)?;
-        Ok(())
+        let (own, given) = (own.kind(Layout::Blocked), element.kind(Layout::Blocked));
+        if own.meet(given).is_some() {
+            return Ok(());
+        }
+        let message =
+            format!("cannot use {operation} with filter set {} and an element of kind {given}", self.quoted_name());
+        Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
+            .detail(format!("The set is for elements of kind {own}."))
+            .hint(advice_on_kinds(&own.to_string(), &given.to_string(), Some(operation))))
     }
 
     /// The name of the table, quoted as messages have it.
