@@ -75,8 +75,8 @@ pub fn estimate(planned: &Planned) -> Cost {
     cost_of_rows(planned, startup, startup + total, given, pages_given)
 }
 
-/// Texts out of line, in pages. PostgreSQL charges nothing for reading them, so by its estimate a sequential scan of
-/// documents costs a small part of what it does.
+/// Texts out of line, each a page, and one of the index by which it is found. PostgreSQL charges nothing for reading
+/// them, so by its estimate a sequential scan of documents costs a small part of what it does.
 struct Texts {
     /// Those that a page of the table stands for: each range has about one.
     of_page: f64,
@@ -89,8 +89,8 @@ impl Texts {
     fn in_coin_of_scans(&self, cost: f64, planned: &Planned) -> f64 {
         let (random, next) = planned.table_page_costs();
         let scan = planned.table_pages * next + planned.table_rows * planned.row_cost();
-        let texts = planned.table_pages * self.of_page * next;
-        (cost + self.read * random) * scan / (scan + texts)
+        let texts = planned.table_pages * self.of_page * (next + next);
+        (cost + self.read * (random + next)) * scan / (scan + texts)
     }
 }
 
