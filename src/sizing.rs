@@ -26,7 +26,7 @@ fn best_practices(call: &Call) -> Outcome {
 /// `bloom_sizing_table(layout)`.
 fn sizing_table(call: &Call) -> Outcome {
     Rows::next(call, || {
-        let cells = |row: table::Row| {
+        let cells = |row: table::SizingRow| {
             row.cells().map(move |(hashes, fpr)| {
                 vec![Column::I32(row.bits as i32), Column::I32(hashes as i32), Column::F64(fpr)]
             })

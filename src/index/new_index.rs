@@ -7,7 +7,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal;
-use pg_bloom_core::index::page::{SPECIAL_BYTES, Sink};
+use pg_bloom_core::index::page::{PageSink, SPECIAL_BYTES};
 
 /// A new index, whose pages behind the metapage are written one by one.
 pub struct NewIndex<'r> {
@@ -35,7 +35,7 @@ impl<'r> NewIndex<'r> {
     }
 }
 
-impl Sink for NewIndex<'_> {
+impl PageSink for NewIndex<'_> {
     type Error = Error;
 
     fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {

@@ -144,7 +144,7 @@ impl Set {
     }
 
     #[cold]
-    fn damaged(&self, bucket: i64, damage: &pg_bloom_core::set::Damage) -> Error {
+    fn damaged(&self, bucket: i64, damage: &pg_bloom_core::set::RowDamage) -> Error {
         let message = format!("row for bucket {bucket} of filter set {} is damaged", self.quoted_name());
         Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message)
             .detail(format!("As a row of this set: {damage}."))

@@ -4,7 +4,8 @@
 use super::forge::{HEADER, Input, damaged, repair, repair_counting, with_field};
 use super::oracle;
 use pg_bloom_core::counting::{
-    Counting, Info, contains_in_slices, empty, parse_start, rewrite, stored_bytes, sum, summed_header, unsized_header,
+    Counting, CountingInfo, contains_in_slices, empty, parse_start, rewrite, stored_bytes, sum, summed_header,
+    unsized_header,
 };
 use pg_bloom_core::error::InvalidBinary;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
@@ -193,7 +194,7 @@ fn describe(filter: &Counting<'_>) {
     assert_eq!(oracle::bits_of(&view).unwrap_or_default(), bits);
     assert_eq!(matches!(view.body, Body::Sparse(_)), h.kind.is_none(), "a cast without elements is sparse");
 
-    let Info { num_counters, tally, cardinality, copies, current_fpr } = info;
+    let CountingInfo { num_counters, tally, cardinality, copies, current_fpr } = info;
     let total = numbers.counters.iter().map(|&n| u64::from(n)).sum();
     let saturated = numbers.counters.iter().filter(|&&n| n == MOST).count() as u64;
     assert_eq!(num_counters, numbers.counters.len() as u64);

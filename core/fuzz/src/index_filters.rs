@@ -5,7 +5,7 @@ use super::forge::{Input, repair};
 use super::{oracle, pages};
 use pg_bloom_core::filter::build::contains;
 use pg_bloom_core::index::filters::memory::{Failure, Index, Memory};
-use pg_bloom_core::index::filters::{Condition, Group, Holds, Sought};
+use pg_bloom_core::index::filters::{FilterCondition, Group, Holds, Sought};
 use pg_bloom_core::index::page::{PageSize, RowId};
 use pg_bloom_core::{Kind, Layout, View};
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ fn use_it(mut index: Index) {
         slots += directory.slots(number);
     }
     if slots <= MOST {
-        let any = |hash| vec![vec![Sought::Hash(hash), Sought::Hash(!hash)] as Condition];
+        let any = |hash| vec![vec![Sought::Hash(hash), Sought::Hash(!hash)] as FilterCondition];
         for i in 0..8u64 {
             // What is left may be damaged, which is an error.
             let _ = index.search(|_| any(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)));

@@ -52,7 +52,7 @@ pub struct Counting<'a> {
 
 /// Figures of a counting filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Info {
+pub struct CountingInfo {
     /// Counters.
     pub num_counters: u64,
     /// How many of them are not zero, how many saturated, and their sum.
@@ -258,12 +258,12 @@ impl<'a> Counting<'a> {
     }
 
     /// All figures of the filter.
-    pub fn info(&self) -> Info {
+    pub fn info(&self) -> CountingInfo {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =
             self.with_bits(|view| (estimate::cardinality(view), estimate::current_fpr(view)));
         let positions = 512.0 * -(f64::from(self.header.num_hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
-        Info {
+        CountingInfo {
             num_counters: self.header.blocks * BLOCK_COUNTERS,
             tally,
             cardinality,

@@ -50,7 +50,7 @@ const SMALL_UNION_BYTES: u64 = 16 << 20;
 
 /// Figures of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Info {
+pub struct FilterInfo {
     /// Bits of the dense form.
     pub num_bits: u64,
     /// Bits that are set; in a sparse filter, those that its dense form would have.
@@ -304,7 +304,7 @@ pub fn standard_error(layout: Layout, num_hashes: u32, blocks: u64, elements: f6
 }
 
 /// All figures of a filter.
-pub fn info(view: &View<'_>) -> Info {
+pub fn info(view: &View<'_>) -> FilterInfo {
     let h = &view.header;
     let num_bits = h.blocks * h.layout.block_bits();
     let bits_set = match view.body {
@@ -312,7 +312,7 @@ pub fn info(view: &View<'_>) -> Info {
         Body::Sparse([]) => 0,
         Body::Sparse(entries) => dense_form_of(h, entries).0,
     };
-    Info {
+    FilterInfo {
         num_bits,
         bits_set,
         fill_ratio: if num_bits == 0 { 0.0 } else { bits_set as f64 / num_bits as f64 },

@@ -57,13 +57,13 @@ pub fn is_overfull(header: &Header<'_>, capacity: u64, current_fpr: f64) -> bool
 }
 
 /// What decides the limit: layout, hashes, blocks, capacity.
-type Shape = (Layout, u32, u64, u64);
+type ShapeAndElements = (Layout, u32, u64, u64);
 
 /// The rate from which on filters with exactly their capacity are overfull.
 fn limit(h: &Header<'_>, capacity: u64) -> f64 {
     thread_local! {
         /// The last answer: the groups of a query have one size.
-        static LAST: Cell<Option<(Shape, f64)>> = const { Cell::new(None) };
+        static LAST: Cell<Option<(ShapeAndElements, f64)>> = const { Cell::new(None) };
     }
     let key = (h.layout, h.num_hashes, h.blocks, capacity);
     if let Some((known, limit)) = LAST.get()

@@ -40,14 +40,14 @@ const CHECKSUM: std::ops::Range<usize> = 8..12;
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
 
 /// How the metapages of the two indexes differ.
-pub(super) struct Form {
+pub(super) struct ChainForm {
     /// What a metapage begins with.
     pub magic: [u8; 4],
     /// Bytes of the index's own fields.
     pub fields: usize,
 }
 
-impl Form {
+impl ChainForm {
     /// Bytes of records that the metapage has room for.
     pub const fn room(&self, size: PageSize) -> usize {
         size.payload_bytes() - META_HEADER - self.fields
@@ -176,7 +176,7 @@ impl Chain {
     ///
     /// # Panics
     /// If the page has another size.
-    pub(super) fn write_meta(&self, form: &Form, size: PageSize, page: &mut [u8], fields: &[u8], records: &[u8]) {
+    pub(super) fn write_meta(&self, form: &ChainForm, size: PageSize, page: &mut [u8], fields: &[u8], records: &[u8]) {
         assert_eq!(page.len(), size.bytes(), "the size of a page");
         META.write(page);
         let payload = &mut page[size.payload()];
@@ -203,7 +203,7 @@ impl Stored {
     ///
     /// # Errors
     /// [`Damage`] for pages that no code here writes; those of reading.
-    pub fn read<P: Pages>(form: &Form, pages: &mut P, size: PageSize) -> std::result::Result<Stored, P::Error> {
+    pub fn read<P: Pages>(form: &ChainForm, pages: &mut P, size: PageSize) -> std::result::Result<Stored, P::Error> {
         let (mut stored, mut at, count) = pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
         // From the newest to the oldest: each has a smaller number than the one that names it, so this ends.
         for number in (0..count).rev() {
@@ -219,7 +219,7 @@ impl Stored {
 
 /// The metapage: what it says without the directory pages, the newest of these, and how many there are.
 fn parse_meta(
-    form: &Form,
+    form: &ChainForm,
     page: Option<&[u8]>,
     size: PageSize,
 ) -> std::result::Result<(Stored, PageNumber, u32), Damage> {

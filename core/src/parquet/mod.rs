@@ -38,7 +38,7 @@ use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, PARQUET_HASHES};
 use crate::sizing::limits::DEFAULT_FPR;
 use crate::{interrupt, sizing};
-use thrift::{Field, I32, Malformed, Read, Reader, STOP, STRUCT, UNION_OF_FIRST, write_i32};
+use thrift::{Field, I32, Malformed, Read, STOP, STRUCT, ThriftReader, UNION_OF_FIRST, write_i32};
 
 const BLOCK_BYTES: usize = 32;
 /// The longest header that is read. Without unknown fields a header has at most 20 bytes.
@@ -55,7 +55,7 @@ fn header(bits: i32) -> Vec<u8> {
 }
 
 /// Reads a union whose only known member is the first, an empty struct.
-fn read_union(reader: &mut Reader<'_>, field: Field, name: &str, member: &str) -> Read<()> {
+fn read_union(reader: &mut ThriftReader<'_>, field: Field, name: &str, member: &str) -> Read<()> {
     if field.wire_type != STRUCT {
         return thrift::invalid(format!("{name} has type {}", field.wire_type));
     }
@@ -72,7 +72,7 @@ fn read_union(reader: &mut Reader<'_>, field: Field, name: &str, member: &str) -
 }
 
 /// Reads a header. Returns how many bytes of bits follow it.
-fn read_header(reader: &mut Reader<'_>) -> Read<i32> {
+fn read_header(reader: &mut ThriftReader<'_>) -> Read<i32> {
     const UNIONS: [(&str, &str); 3] = [("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")];
     let (mut last, mut bits, mut found) = (0, None, [false; 3]);
     while let Some(field) = reader.field(&mut last)? {
@@ -100,7 +100,7 @@ fn invalid(what: String) -> Error {
 /// Bytes of the header that these begin with, and of the bits that should follow it.
 fn lengths(bytes: &[u8]) -> Result<(usize, usize)> {
     let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
-    let mut reader = Reader(start);
+    let mut reader = ThriftReader(start);
     let length = read_header(&mut reader).map_err(|malformed| match malformed {
         Malformed::Invalid(detail) => invalid(format!("The header is damaged: {detail}.")),
         Malformed::CutOff if start.len() < bytes.len() => {

@@ -9,7 +9,7 @@
 //! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
 //! ```
 //!
-//! A reader must skip unknown fields of any type: [`Reader::skip`]. Every value except a boolean field takes at least
+//! A reader must skip unknown fields of any type: [`ThriftReader::skip`]. Every value except a boolean field takes at least
 //! one byte, and values nest no deeper than [`MAX_DEPTH`], so reading takes no more steps than there are bytes.
 
 /// How deep skipped values may nest: as Thrift's own readers allow.
@@ -54,9 +54,9 @@ pub struct Field {
 
 /// The bytes that were not read yet; they are read from the front.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a>(pub &'a [u8]);
+pub struct ThriftReader<'a>(pub &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ThriftReader<'a> {
     fn take(&mut self, count: usize) -> Read<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed::CutOff)?;
         self.0 = rest;

@@ -8,7 +8,7 @@
 //! PostgreSQL logs what is between the first and the last byte of a row that an UPDATE changes. So what stays the same
 //! is first, and the length changes only once in a few insertions.
 
-use super::damage::Damage;
+use super::damage::RowDamage;
 use super::form::Form;
 use super::tree;
 use crate::filter::Buffer;
@@ -38,7 +38,7 @@ pub struct Entry {
 }
 
 /// Where the parts of a row are, for a number of hashes of some width.
-struct Shape {
+struct RowShape {
     count: usize,
     /// Low bits of each hash, stored as they are.
     low: u32,
@@ -50,15 +50,15 @@ struct Shape {
     head: usize,
 }
 
-impl Shape {
+impl RowShape {
     /// `None` if there can't be so many different hashes.
-    fn new(form: Form, bucket: u64, count: usize) -> Option<Shape> {
+    fn new(form: Form, bucket: u64, count: usize) -> Option<RowShape> {
         let width = form.bits.checked_sub(tree::depth(bucket))?;
         let (slice, first) = if form.keeps { (SLICE_BITS, FIRST) } else { (0, 0) };
         let logarithm = count.next_power_of_two().ilog2();
         let low = width.checked_sub(logarithm).filter(|_| count <= MOST_HASHES)?;
         let high = if count == 0 { 0 } else { count + (1 << logarithm) };
-        Some(Shape { count, low, high, slice, head: HEAD + first })
+        Some(RowShape { count, low, high, slice, head: HEAD + first })
     }
 
     /// The bit at which the high parts begin, and that at which the slices do.
@@ -78,7 +78,7 @@ impl Shape {
 
 /// Bytes of a row with so many hashes.
 pub fn bytes(form: Form, bucket: u64, count: usize) -> Option<usize> {
-    Shape::new(form, bucket, count).map(|shape| shape.bytes())
+    RowShape::new(form, bucket, count).map(|shape| shape.bytes())
 }
 
 fn form_code(form: Form) -> u8 {
@@ -91,15 +91,15 @@ fn checksum(bytes: &[u8], bucket: u64) -> [u8; 4] {
 }
 
 /// Bits in words, the least significant first.
-struct Bits(Vec<u64>);
+struct BitString(Vec<u64>);
 
-impl Bits {
-    fn of(bytes: &[u8]) -> Bits {
+impl BitString {
+    fn of(bytes: &[u8]) -> BitString {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
         // One more, so that bits across two words need no check.
-        Bits(memory::collect(words.iter().copied().chain([last, [0; 8]]).map(u64::from_le_bytes)))
+        BitString(memory::collect(words.iter().copied().chain([last, [0; 8]]).map(u64::from_le_bytes)))
     }
 
     #[inline]
@@ -139,36 +139,36 @@ impl Bits {
 ///
 /// # Errors
 /// Whatever is not as [`write()`] writes it.
-pub fn parse(form: Form, bucket: u64, bytes: &[u8]) -> Result<(i64, Vec<Entry>), Damage> {
-    let length = Damage::Length(bytes.len());
+pub fn parse(form: Form, bucket: u64, bytes: &[u8]) -> Result<(i64, Vec<Entry>), RowDamage> {
+    let length = RowDamage::Length(bytes.len());
     let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };
     if *version != VERSION {
-        return Err(Damage::Version(*version));
+        return Err(RowDamage::Version(*version));
     }
     if *code != form_code(form) {
-        return Err(Damage::Form(*code));
+        return Err(RowDamage::Form(*code));
     }
     if checksum(data, bucket) != *sum {
-        return Err(Damage::Checksum);
+        return Err(RowDamage::Checksum);
     }
     let (data, count) = data.split_last_chunk().ok_or(length)?;
-    let shape = Shape::new(form, bucket, u16::from_le_bytes(*count).into()).ok_or(length)?;
+    let shape = RowShape::new(form, bucket, u16::from_le_bytes(*count).into()).ok_or(length)?;
     if shape.bytes() != bytes.len() {
         return Err(length);
     }
     let (head, data) = data.split_at(shape.head);
     let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
-    let bits = Bits::of(data);
+    let bits = BitString::of(data);
     if bits.ones(shape.bits(), data.len() * 8).next().is_some() {
-        return Err(Damage::Padding);
+        return Err(RowDamage::Padding);
     }
     if first.checked_add(MOST_SLICES).is_none() {
-        return Err(Damage::Order);
+        return Err(RowDamage::Order);
     }
     Ok((first, entries(form, bucket, first, &shape, &bits)?))
 }
 
-fn entries(form: Form, bucket: u64, first: i64, shape: &Shape, bits: &Bits) -> Result<Vec<Entry>, Damage> {
+fn entries(form: Form, bucket: u64, first: i64, shape: &RowShape, bits: &BitString) -> Result<Vec<Entry>, RowDamage> {
     let (high, slices) = shape.parts();
     let (width, mut entries) = (form.bits - tree::depth(bucket), memory::list(shape.count));
     let start = (bucket ^ 1 << tree::depth(bucket)) << width;
@@ -176,13 +176,13 @@ fn entries(form: Form, bucket: u64, first: i64, shape: &Shape, bits: &Bits) -> R
     for (i, one) in bits.ones(high, slices).take(shape.count + 1).enumerate() {
         let hash = ((one - high - i) as u64) << shape.low | bits.get(i * shape.low as usize, shape.low);
         if i == shape.count || hash < least || hash >> width != 0 {
-            return Err(Damage::Order);
+            return Err(RowDamage::Order);
         }
         least = hash + 1;
         let slice = first + bits.get(slices + i * shape.slice as usize, shape.slice) as i64;
         entries.push(Entry { hash: start | hash, slice });
     }
-    if entries.len() == shape.count { Ok(entries) } else { Err(Damage::Order) }
+    if entries.len() == shape.count { Ok(entries) } else { Err(RowDamage::Order) }
 }
 
 /// The stored form of a row.
@@ -190,10 +190,10 @@ fn entries(form: Form, bucket: u64, first: i64, shape: &Shape, bits: &Bits) -> R
 /// # Panics
 /// If it has more hashes than fit, or slices too far apart.
 pub fn write<B: Buffer>(form: Form, bucket: u64, first: i64, entries: &[Entry]) -> B {
-    let shape = Shape::new(form, bucket, entries.len()).expect("a row that fits its bucket");
+    let shape = RowShape::new(form, bucket, entries.len()).expect("a row that fits its bucket");
     let width = form.bits - tree::depth(bucket);
     let (high, slices) = shape.parts();
-    let mut bits = Bits(memory::zeroed(shape.bits().div_ceil(64) + 1));
+    let mut bits = BitString(memory::zeroed(shape.bits().div_ceil(64) + 1));
     for (i, entry) in entries.iter().enumerate() {
         let hash = entry.hash & ((1 << width) - 1);
         bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why bytes are not a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum RowDamage {
     /// No bucket of a set has this number.
     Bucket(i64),
     /// They are not as many as a row with its number of hashes has.
@@ -21,19 +21,19 @@ pub enum Damage {
     Padding,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for RowDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Bucket(bucket) => write!(f, "there can be no bucket {bucket}"),
-            Damage::Length(bytes) => write!(f, "it cannot have {bytes} bytes"),
-            Damage::Version(version) => write!(f, "its version is {version}"),
-            Damage::Form(form) => {
+            RowDamage::Bucket(bucket) => write!(f, "there can be no bucket {bucket}"),
+            RowDamage::Length(bytes) => write!(f, "it cannot have {bytes} bytes"),
+            RowDamage::Version(version) => write!(f, "its version is {version}"),
+            RowDamage::Form(form) => {
                 let forgets = if form & 0x80 == 0 { "does not forget" } else { "forgets" };
                 write!(f, "it is of a set with {} bits of each hash that {forgets}", form & 0x7f)
             }
-            Damage::Checksum => write!(f, "its checksum does not fit its bytes and its bucket"),
-            Damage::Order => write!(f, "its hashes are out of order"),
-            Damage::Padding => write!(f, "it has bits behind its last hash"),
+            RowDamage::Checksum => write!(f, "its checksum does not fit its bytes and its bucket"),
+            RowDamage::Order => write!(f, "its hashes are out of order"),
+            RowDamage::Padding => write!(f, "it has bits behind its last hash"),
         }
     }
 }

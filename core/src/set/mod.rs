@@ -28,6 +28,6 @@ mod tests;
 pub mod tree;
 
 pub use code::Entry;
-pub use damage::Damage;
+pub use damage::RowDamage;
 pub use form::Form;
 pub use row::Row;

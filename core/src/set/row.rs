@@ -1,7 +1,7 @@
 //! A row of a set: the hashes of one bucket, in order.
 
 use super::code::{self, Entry, MOST_HASHES, MOST_SLICES};
-use super::damage::Damage;
+use super::damage::RowDamage;
 use super::form::Form;
 use super::tree;
 use crate::filter::Buffer;
@@ -38,9 +38,9 @@ impl Row {
     ///
     /// # Errors
     /// Whatever is not as [`Row::write`] writes it.
-    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, Damage> {
+    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, RowDamage> {
         let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
-        let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(Damage::Bucket(bucket))?;
+        let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(RowDamage::Bucket(bucket))?;
         code::parse(form, bucket, bytes).map(|(first, entries)| Row { bucket, first, entries })
     }
 

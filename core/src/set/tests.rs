@@ -1,7 +1,7 @@
 use super::memory::Set;
 use super::row::MOST_BYTES;
 use super::tree::{self, Flaw};
-use super::{Damage, Entry, Form, Row};
+use super::{Entry, Form, Row, RowDamage};
 use crate::hash;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,7 +124,7 @@ proptest! {
         bad[at.index(good.len())] ^= 1 << bit;
         prop_assert!(Row::parse(form, 1500, &bad).is_err());
         prop_assert!(Row::parse(form, 1500, &good[..cut.index(good.len())]).is_err());
-        prop_assert_eq!(Row::parse(form, 1501, &good), Err(Damage::Checksum));
+        prop_assert_eq!(Row::parse(form, 1501, &good), Err(RowDamage::Checksum));
         prop_assert!(Row::parse(form, 1500, &bytes).is_err());
     }
 

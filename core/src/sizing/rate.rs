@@ -166,7 +166,7 @@ struct Occupancy {
     num_hashes: u32,
     power: u32,
     /// After `rates.len() - 1` elements.
-    chain: Chain,
+    chain: OccupancyChain,
     rates: Vec<f64>,
 }
 
@@ -175,7 +175,7 @@ impl Occupancy {
         thread_local! {
             static KNOWN: RefCell<HashMap<(u32, u32, u32), Occupancy>> = RefCell::new(HashMap::new());
         }
-        let new = || Occupancy { num_hashes, power, chain: Chain::new(cells as usize), rates: vec![0.0] };
+        let new = || Occupancy { num_hashes, power, chain: OccupancyChain::new(cells as usize), rates: vec![0.0] };
         KNOWN.with_borrow_mut(|known| f(known.entry((cells, num_hashes, power)).or_insert_with(new)))
     }
 
@@ -191,7 +191,7 @@ impl Occupancy {
 }
 
 /// The occupancy chain: how many of a number of cells are hit after some throws.
-struct Chain {
+struct OccupancyChain {
     /// Probability that x cells are hit. Those of less than [`NEGLIGIBLE`] at both ends are left out.
     hit: Vec<f64>,
     /// The least and the most cells that may be hit.
@@ -202,12 +202,12 @@ struct Chain {
 /// Probabilities below this don't change any sum.
 const NEGLIGIBLE: f64 = 1e-40;
 
-impl Chain {
+impl OccupancyChain {
     /// Before the first throw.
     fn new(cells: usize) -> Self {
         let mut hit = vec![0.0; cells + 1];
         hit[0] = 1.0;
-        Chain { hit, first: 0, last: 0 }
+        OccupancyChain { hit, first: 0, last: 0 }
     }
 
     fn cells(&self) -> f64 {
@@ -254,7 +254,7 @@ pub(crate) fn fill(cells: u64, throws: f64) -> (f64, f64) {
 fn classic(k: u32, bits: u64, elements: f64) -> f64 {
     let throws = elements * f64::from(k);
     if bits <= EXACT_CELLS {
-        let mut chain = Chain::new(bits as usize);
+        let mut chain = OccupancyChain::new(bits as usize);
         (0..throws.round() as u64).for_each(|_| chain.throw());
         return chain.moment(k);
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn occupancy_matches_hand_computed_values() {
         // Two throws into 512 cells: the second hits the first's cell once in 512.
-        let mut chain = Chain::new(BLOCK as usize);
+        let mut chain = OccupancyChain::new(BLOCK as usize);
         chain.throw();
         chain.throw();
         assert!((chain.hit[1] - 1.0 / 512.0).abs() < 1e-15);
@@ -282,7 +282,7 @@ mod tests {
     fn moments_join_the_exact_chain_smoothly() {
         for (k, n) in [(1, 150.0), (6, 107.0), (10, 71.0), (20, 36.0), (30, 24.0)] {
             let bits = EXACT_CELLS + 1;
-            let mut chain = Chain::new(bits as usize);
+            let mut chain = OccupancyChain::new(bits as usize);
             (0..(n * f64::from(k)) as u64).for_each(|_| chain.throw());
             let (exact, approximate) = (chain.moment(k), classic(k, bits, n));
             assert!((approximate / exact - 1.0).abs() < 0.02, "k {k}: {approximate} for {exact}");

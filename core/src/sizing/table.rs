@@ -19,7 +19,7 @@ use crate::layout::{Layout, PARQUET_HASHES};
 
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct SizingRow {
     /// Bits per element.
     pub bits: u32,
     /// The hash count of the first cell.
@@ -28,7 +28,7 @@ pub struct Row {
     pub rates: &'static [f64],
 }
 
-impl Row {
+impl SizingRow {
     /// The cells: hash count and rate.
     pub fn cells(self) -> impl Iterator<Item = (u32, f64)> {
         (self.first_hashes..).zip(self.rates.iter().copied())
@@ -56,17 +56,17 @@ pub struct BestPractice {
 }
 
 /// The rows of a layout's table, by growing bits.
-pub fn rows(layout: Layout) -> impl Iterator<Item = Row> {
+pub fn rows(layout: Layout) -> impl Iterator<Item = SizingRow> {
     let (first_hashes, rates) = match layout {
         Layout::Blocked => (1, data::BLOCKED),
         Layout::Classic => (1, data::CLASSIC),
         Layout::Parquet => (PARQUET_HASHES, data::PARQUET),
     };
-    (data::FIRST_BITS..).zip(rates).map(move |(bits, rates)| Row { bits, first_hashes, rates })
+    (data::FIRST_BITS..).zip(rates).map(move |(bits, rates)| SizingRow { bits, first_hashes, rates })
 }
 
 /// The smallest row that meets a rate.
-pub fn best_row(layout: Layout, fpr: f64) -> Option<Row> {
+pub fn best_row(layout: Layout, fpr: f64) -> Option<SizingRow> {
     rows(layout).find(|row| row.meets(fpr))
 }
 

@@ -8,7 +8,7 @@ use crate::pg::call::error::Result;
 use crate::pg::catalog;
 use crate::pg::method::scan::Key;
 use crate::pg::value::varlena::Value;
-use pg_bloom_core::index::filters::{Condition, Group, Sought};
+use pg_bloom_core::index::filters::{FilterCondition, Group, Sought};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
@@ -42,7 +42,7 @@ fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
     Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
 }
 
-pub fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<Condition> {
+pub fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<FilterCondition> {
     let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
         _ if group.kind().is_none() => Some(Sought::OtherKind),
         None => Some(Sought::OtherKind),

@@ -11,7 +11,7 @@ use super::group::{Group, slot_bits};
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Tile, widest};
 use crate::filter::View;
-use crate::index::page::{PageSize, RowId, Sink};
+use crate::index::page::{PageSink, PageSize, RowId};
 use crate::memory;
 use std::ops::Range;
 
@@ -61,7 +61,12 @@ impl Build {
     ///
     /// # Errors
     /// [`crate::Class::TooLarge`] if there are too few numbers left for pages; those of writing.
-    pub fn add<S: Sink>(&mut self, sink: &mut S, row: RowId, filter: &View<'_>) -> std::result::Result<(), S::Error> {
+    pub fn add<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        row: RowId,
+        filter: &View<'_>,
+    ) -> std::result::Result<(), S::Error> {
         let Some(group) = Group::of(filter) else { return Ok(()) };
         self.rows += 1;
         let number = match self.groups.iter().position(|open| open.group == group) {
@@ -96,7 +101,7 @@ impl Build {
     ///
     /// # Errors
     /// As [`Build::add`].
-    pub fn finish<S: Sink>(mut self, sink: &mut S) -> std::result::Result<Directory, S::Error> {
+    pub fn finish<S: PageSink>(mut self, sink: &mut S) -> std::result::Result<Directory, S::Error> {
         for number in 0..self.groups.len() {
             self.flush(sink, number)?;
             self.write_row_page(sink, number)?;
@@ -117,7 +122,7 @@ impl Build {
     }
 
     /// Writes the filters that are kept of a group, as tiles.
-    fn flush<S: Sink>(&mut self, sink: &mut S, number: usize) -> std::result::Result<(), S::Error> {
+    fn flush<S: PageSink>(&mut self, sink: &mut S, number: usize) -> std::result::Result<(), S::Error> {
         let mut first = 0;
         let count = self.groups[number].rows.len();
         while first < count {
@@ -147,7 +152,7 @@ impl Build {
     }
 
     /// Writes a tile of some of the filters that are kept.
-    fn tile<S: Sink>(
+    fn tile<S: PageSink>(
         &mut self,
         sink: &mut S,
         number: usize,
@@ -188,7 +193,7 @@ impl Build {
     }
 
     /// Writes the row page of a group, if there is one, and sets it in its tiles.
-    fn write_row_page<S: Sink>(&mut self, sink: &mut S, number: usize) -> std::result::Result<(), S::Error> {
+    fn write_row_page<S: PageSink>(&mut self, sink: &mut S, number: usize) -> std::result::Result<(), S::Error> {
         let open = &mut self.groups[number];
         let mut page = std::mem::take(&mut open.row_page);
         if page.is_empty() {
@@ -206,7 +211,7 @@ impl Build {
 }
 
 /// Writes the pages of a tile, whose slots have `each` bytes of bits.
-fn write_blocks<S: Sink>(
+fn write_blocks<S: PageSink>(
     sink: &mut S,
     size: PageSize,
     tile: &Tile,
@@ -230,7 +235,7 @@ fn write_blocks<S: Sink>(
 }
 
 /// Writes the newest directory page, if there is one.
-fn write_directory_page<S: Sink>(sink: &mut S, directory: &Directory) -> std::result::Result<(), S::Error> {
+fn write_directory_page<S: PageSink>(sink: &mut S, directory: &Directory) -> std::result::Result<(), S::Error> {
     if directory.chain.pages().is_empty() {
         return Ok(());
     }

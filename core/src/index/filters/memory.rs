@@ -2,7 +2,7 @@
 //! measurements and fuzzing.
 
 use super::group::{Group, slot_bits};
-use super::{Build, Condition, Directory, Piece, RowPage, Slot};
+use super::{Build, Directory, FilterCondition, Piece, RowPage, Slot};
 use crate::filter::View;
 use crate::index::chain::Tiles;
 pub use crate::index::page::memory::{Failure, Memory};
@@ -142,7 +142,7 @@ impl Index {
     /// Those of [`Directory::search`].
     pub fn search(
         &mut self,
-        conditions: impl FnMut(&Group) -> Vec<Condition>,
+        conditions: impl FnMut(&Group) -> Vec<FilterCondition>,
     ) -> Result<BTreeMap<RowId, bool>, Failure> {
         let mut found = BTreeMap::new();
         self.directory.search(&mut self.memory, conditions, |row, again| {

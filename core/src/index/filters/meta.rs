@@ -19,14 +19,14 @@ use super::directory::Directory;
 use super::group::{Group, Holds};
 use super::row_page::room;
 use super::tile::Tile;
-use crate::index::chain::{Chain, Form, META_PAGE, Stored, Tiles};
+use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
 use crate::memory;
 use crate::sizing::limits::max_blocks;
 
-const FORM: Form = Form { magic: *b"bfrw", fields: 0 };
+const FORM: ChainForm = ChainForm { magic: *b"bfrw", fields: 0 };
 const GROUP_BYTES: usize = 16;
 /// Bytes of the record of a tile.
 pub(super) const TILE_BYTES: usize = 24;

@@ -67,7 +67,7 @@ pub use directory::Directory;
 pub use group::{Group, Holds, slot_bits};
 pub use grow::Growth;
 pub use row_page::{Piece, RowPage, State};
-pub use search::{Condition, Sought};
+pub use search::{FilterCondition, Sought};
 pub use tile::{Slot, Tile};
 
 #[cfg(test)]

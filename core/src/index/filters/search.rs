@@ -17,7 +17,7 @@ pub enum Sought {
 }
 
 /// A condition on a filter: that it has at least one of these elements.
-pub type Condition = Vec<Sought>;
+pub type FilterCondition = Vec<Sought>;
 
 /// How many pages of tiles are prefetched.
 const AHEAD: usize = 32;
@@ -42,7 +42,7 @@ impl Directory {
     pub fn search<P: Pages>(
         &self,
         pages: &mut P,
-        mut conditions: impl FnMut(&Group) -> Vec<Condition>,
+        mut conditions: impl FnMut(&Group) -> Vec<FilterCondition>,
         mut found: impl FnMut(RowId, bool),
     ) -> Result<(), P::Error> {
         for (number, group) in self.groups() {
@@ -131,7 +131,7 @@ fn pages_of<'m>(
 }
 
 /// The masks of the elements of a condition, in the order of their blocks; `None` if every slot meets it.
-fn masks(group: &Group, condition: &Condition) -> Option<Vec<Mask>> {
+fn masks(group: &Group, condition: &FilterCondition) -> Option<Vec<Mask>> {
     let mask = |sought: &Sought| match sought {
         Sought::Hash(hash) => Ok(Mask::of(group, *hash)),
         Sought::OtherKind => Err(()),

@@ -152,7 +152,7 @@ pub trait Pages {
 }
 
 /// Takes the pages of an index that is being built.
-pub trait Sink {
+pub trait PageSink {
     /// What writing can fail with.
     type Error: From<Error>;
 

@@ -2,7 +2,7 @@
 
 use super::address::PageNumber;
 use super::damage::Damage;
-use super::format::{PageSize, Pages, Sink};
+use super::format::{PageSink, PageSize, Pages};
 use crate::error::Error;
 
 /// Pages in memory, the first being page 0.
@@ -67,7 +67,7 @@ impl Pages for Memory {
     }
 }
 
-impl Sink for Memory {
+impl PageSink for Memory {
     type Error = Failure;
 
     fn write(&mut self, number: PageNumber, page: &[u8]) -> Result<(), Failure> {

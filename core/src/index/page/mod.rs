@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `address` | numbers and kinds of pages |
 //! | `damage` | [`Damage`]: what is wrong with a page |
-//! | `format` | headers, the special space; [`Pages`], through which pages are read, and [`Sink`] |
+//! | `format` | headers, the special space; [`Pages`], through which pages are read, and [`PageSink`] |
 //! | `memory` | pages in memory, for tests (feature `testing`) |
 //! | `row_set` | rows of a table: [`RowId`], [`RowSet`] |
 
@@ -19,5 +19,5 @@ pub use address::{PageKind, PageNumber};
 pub(crate) use damage::require;
 pub use damage::{Damage, Defect};
 pub(crate) use format::Reader;
-pub use format::{PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageSize, Pages, SPECIAL_BYTES, Sink, Special};
+pub use format::{PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageSink, PageSize, Pages, SPECIAL_BYTES, Special};
 pub use row_set::{RowId, RowSet};

@@ -26,7 +26,7 @@ use super::meta::open_runs;
 use super::rate::{Target, check_fpr, mean, share, target, typical};
 use super::tile::{Footprint, MAX_WIDTH, TileAddress, TileShape, Width, footprint};
 use crate::error::Result;
-use crate::index::page::Sink;
+use crate::index::page::PageSink;
 use crate::memory;
 use std::ops::Range;
 
@@ -106,7 +106,7 @@ impl Build {
     ///
     /// # Errors
     /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of writing.
-    pub fn range<S: Sink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
+    pub fn range<S: PageSink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
         if self.gathered.ranges() == Width::MAX.slots(self.columns_per_slot()) as usize {
             let full = std::mem::take(&mut self.gathered);
             self.full_tile(sink, full, false)?;
@@ -119,7 +119,7 @@ impl Build {
     ///
     /// # Errors
     /// As [`Build::range`].
-    pub fn finish<S: Sink>(mut self, sink: &mut S, rows: u64) -> std::result::Result<Directory, S::Error> {
+    pub fn finish<S: PageSink>(mut self, sink: &mut S, rows: u64) -> std::result::Result<Directory, S::Error> {
         let rest = std::mem::take(&mut self.gathered);
         self.raise_for(rest.ranges() as u64);
         if self.top > Level::Zero {
@@ -150,7 +150,12 @@ impl Build {
 
     /// Writes a tile of level 0 and keeps its slots of the levels above. The table may have more ranges than it had
     /// when the build began: then there are more levels from here on.
-    fn full_tile<S: Sink>(&mut self, sink: &mut S, ranges: Gathered, last: bool) -> std::result::Result<(), S::Error> {
+    fn full_tile<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        ranges: Gathered,
+        last: bool,
+    ) -> std::result::Result<(), S::Error> {
         let options = self.directory.options;
         self.raise_for(MAX_WIDTH.into());
         let slots = u64::from(self.directory.tiles(Level::Zero)) - self.directory.first_slot(Level::One);
@@ -182,7 +187,7 @@ impl Build {
     }
 
     /// Writes the slots of level 1 that are kept, and keeps their slots of level 2.
-    fn write_one<S: Sink>(&mut self, sink: &mut S, last: bool) -> std::result::Result<(), S::Error> {
+    fn write_one<S: PageSink>(&mut self, sink: &mut S, last: bool) -> std::result::Result<(), S::Error> {
         let before = self.directory.tiles(Level::One);
         self.write_above(sink, Level::One, last)?;
         let tiles = self.directory.tiles(Level::One) - before;
@@ -207,7 +212,7 @@ impl Build {
     }
 
     /// Writes a tile of level 0 for some of the ranges that were gathered.
-    fn tile<S: Sink>(
+    fn tile<S: PageSink>(
         &mut self,
         sink: &mut S,
         gathered: &Gathered,
@@ -269,7 +274,7 @@ impl Build {
     }
 
     /// Adds a tile and allocates its pages. Writes a directory page if the metapage is full.
-    fn add<S: Sink>(&mut self, sink: &mut S, shape: TileShape) -> std::result::Result<TileAddress, S::Error> {
+    fn add<S: PageSink>(&mut self, sink: &mut S, shape: TileShape) -> std::result::Result<TileAddress, S::Error> {
         if self.directory.open.len() == open_runs(self.directory.options.size) {
             let (number, page) = self.directory.close()?;
             sink.write(number, &page)?;
@@ -281,7 +286,12 @@ impl Build {
 
     /// Writes the slots of a level that are kept, as tiles of several widths. Only the very last may have slots left:
     /// the next tile below has the slot after the last one written.
-    fn write_above<S: Sink>(&mut self, sink: &mut S, level: Level, last: bool) -> std::result::Result<(), S::Error> {
+    fn write_above<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        level: Level,
+        last: bool,
+    ) -> std::result::Result<(), S::Error> {
         let (mut slots, mut loads, blocks) = self.above[level as usize - 1].take();
         while !slots.is_empty() {
             let width = if last { next_piece(slots.len(), level) } else { Width::within(slots.len() as u32) };
@@ -302,7 +312,7 @@ impl Build {
     }
 
     /// Writes one tile of a level above.
-    fn tile_above<S: Sink>(
+    fn tile_above<S: PageSink>(
         &mut self,
         sink: &mut S,
         shape: TileShape,

@@ -24,10 +24,10 @@ use super::rate::check_fpr;
 use super::split::{MAX_RANGES_PER_PAGE, Split};
 use super::tile::{MAX_WIDTH, TileShape, Width};
 use crate::error;
-use crate::index::chain::{Chain, Form, META_PAGE, Stored, Tiles};
+use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, require};
 
-const FORM: Form = Form { magic: *b"bfix", fields: 32 };
+const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
 /// Bytes of the heap that an element is expected for at least.
 const LEAST_BYTES: u64 = 20;

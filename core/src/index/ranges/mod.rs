@@ -42,7 +42,7 @@
 //!
 //! | to | it calls |
 //! |---|---|
-//! | build | [`Build::range`] for each range, [`Build::finish`]; [`Sink`] takes the pages; [`Directory::write_meta`] |
+//! | build | [`Build::range`] for each range, [`Build::finish`]; [`PageSink`] takes the pages; [`Directory::write_meta`] |
 //! | read the directory | [`Tiles::read`]; later [`Chain::is_current`] on the metapage |
 //! | insert | [`Directory::places`]: at most one page of each level. [`Places`] has the steps and the order of locks |
 //! | add a tile | [`Directory::grow`], if `places` returns `None`: changes the metapage and perhaps a directory page |
@@ -82,8 +82,8 @@ mod tile;
 
 pub use crate::index::chain::{Chain, META_PAGE, Tiles};
 pub use crate::index::page::{
-    Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSize, Pages, SPECIAL_BYTES,
-    Sink, Special,
+    Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSink, PageSize, Pages,
+    SPECIAL_BYTES, Special,
 };
 pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
