@@ -12,7 +12,7 @@ use crate::overfull;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::value::array::elements;
-use crate::pg::value::row::{Column, row};
+use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::counting;
 use pg_bloom_core::kind::Kind;
@@ -114,19 +114,19 @@ fn info(call: &Call) -> Outcome {
     let (h, found) = (&counting.header, counting.info());
     let set = found.tally.set as f64;
     let columns = [
-        Column::I32(i32::from(filter::VERSION)),
-        if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
-        h.capacity.elements().map_or(Column::Null, |capacity| Column::I64(capacity as i64)),
-        Column::F64(h.fpr),
-        Column::I64(found.num_counters as i64),
-        Column::I32(h.num_hashes as i32),
-        Column::I64(found.tally.set as i64),
-        Column::I64(found.tally.saturated as i64),
-        Column::F64(if found.num_counters == 0 { 0.0 } else { set / found.num_counters as f64 }),
-        Column::F64(found.cardinality),
-        found.copies.map_or(Column::Null, Column::F64),
-        Column::F64(found.current_fpr),
-        Column::I64(counting::stored_bytes(h) as i64),
+        ResultColumn::I32(i32::from(filter::VERSION)),
+        if h.kind.is_none() { ResultColumn::Null } else { ResultColumn::Text(h.kind.to_string()) },
+        h.capacity.elements().map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
+        ResultColumn::F64(h.fpr),
+        ResultColumn::I64(found.num_counters as i64),
+        ResultColumn::I32(h.num_hashes as i32),
+        ResultColumn::I64(found.tally.set as i64),
+        ResultColumn::I64(found.tally.saturated as i64),
+        ResultColumn::F64(if found.num_counters == 0 { 0.0 } else { set / found.num_counters as f64 }),
+        ResultColumn::F64(found.cardinality),
+        found.copies.map_or(ResultColumn::Null, ResultColumn::F64),
+        ResultColumn::F64(found.current_fpr),
+        ResultColumn::I64(counting::stored_bytes(h) as i64),
     ];
     Ok(Some(row(call, &columns)))
 }

@@ -5,7 +5,7 @@ use crate::error::During;
 use crate::filter_type::{Bloom, argument};
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
-use crate::pg::value::row::{Column, row};
+use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
@@ -30,16 +30,16 @@ fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Ou
 }
 
 /// The columns that header and length tell, except for the length.
-fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<Column> {
+fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<ResultColumn> {
     vec![
-        Column::I32(i32::from(filter::VERSION)),
-        Column::Text(h.layout.name().into()),
-        if h.kind.is_none() { Column::Null } else { Column::Text(h.kind.to_string()) },
-        Column::Text(if is_sparse { "sparse" } else { "dense" }.into()),
-        h.capacity.elements().map_or(Column::Null, |capacity| Column::I64(capacity as i64)),
-        Column::F64(h.fpr),
-        Column::I64((h.blocks * h.layout.block_bits()) as i64),
-        Column::I32(h.num_hashes as i32),
+        ResultColumn::I32(i32::from(filter::VERSION)),
+        ResultColumn::Text(h.layout.name().into()),
+        if h.kind.is_none() { ResultColumn::Null } else { ResultColumn::Text(h.kind.to_string()) },
+        ResultColumn::Text(if is_sparse { "sparse" } else { "dense" }.into()),
+        h.capacity.elements().map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
+        ResultColumn::F64(h.fpr),
+        ResultColumn::I64((h.blocks * h.layout.block_bits()) as i64),
+        ResultColumn::I32(h.num_hashes as i32),
     ]
 }
 
@@ -62,7 +62,7 @@ fn header(call: &Call) -> Outcome {
     };
     let start = Start::parse(value.bytes(), length)?;
     let mut columns = header_columns(&start.header, start.is_sparse());
-    columns.push(Column::I64(length as i64));
+    columns.push(ResultColumn::I64(length as i64));
     Ok(Some(row(call, &columns)))
 }
 
@@ -72,12 +72,12 @@ fn info(call: &Call) -> Outcome {
     let found = estimate::info(&view);
     let mut columns = header_columns(&view.header, matches!(view.body, Body::Sparse(_)));
     columns.extend([
-        Column::I64(found.bits_set as i64),
-        Column::F64(found.fill_ratio),
-        Column::F64(found.cardinality),
-        Column::F64(found.current_fpr),
-        Column::Bool(found.saturated),
-        Column::I64(view.stored_bytes() as i64),
+        ResultColumn::I64(found.bits_set as i64),
+        ResultColumn::F64(found.fill_ratio),
+        ResultColumn::F64(found.cardinality),
+        ResultColumn::F64(found.current_fpr),
+        ResultColumn::Bool(found.saturated),
+        ResultColumn::I64(view.stored_bytes() as i64),
     ]);
     Ok(Some(row(call, &columns)))
 }

@@ -7,7 +7,7 @@ use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
-use crate::pg::value::row::{Column, row};
+use crate::pg::value::row::{ResultColumn, row};
 use crate::probe::{FilterCache, probe};
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::memory;
@@ -81,7 +81,7 @@ fn query(call: &Call) -> Outcome {
     let Some(yes) = probe::<Bloom, 0, 1>(call)? else { return Ok(None) };
     let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
-    Ok(Some(row(call, &[Column::Bool(yes), Column::F64(confidence)])))
+    Ok(Some(row(call, &[ResultColumn::Bool(yes), ResultColumn::F64(confidence)])))
 }
 
 pg_functions! {

@@ -5,7 +5,7 @@ use crate::arguments::{self, Arguments, at_fpr, request};
 use crate::error::invalid_parameter;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
-use crate::pg::value::row::{Column, Rows, row};
+use crate::pg::value::row::{ResultColumn, Rows, row};
 use pg_bloom_core::filter;
 use pg_bloom_core::kind::Kind;
 use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};
@@ -20,7 +20,14 @@ fn layout(call: &Call, i: usize) -> Result<Layout> {
 /// `bloom_best_practices(max_fpr, layout)`.
 fn best_practices(call: &Call) -> Outcome {
     let found = table::best_practice(layout(call, 1)?, call.f64(0).unwrap_or(f64::NAN))?;
-    Ok(Some(row(call, &[Column::I32(found.bits as i32), Column::I32(found.num_hashes as i32), Column::F64(found.fpr)])))
+    Ok(Some(row(
+        call,
+        &[
+            ResultColumn::I32(found.bits as i32),
+            ResultColumn::I32(found.num_hashes as i32),
+            ResultColumn::F64(found.fpr),
+        ],
+    )))
 }
 
 /// `bloom_sizing_table(layout)`.
@@ -28,7 +35,7 @@ fn sizing_table(call: &Call) -> Outcome {
     Rows::next(call, || {
         let cells = |row: table::SizingRow| {
             row.cells().map(move |(hashes, fpr)| {
-                vec![Column::I32(row.bits as i32), Column::I32(hashes as i32), Column::F64(fpr)]
+                vec![ResultColumn::I32(row.bits as i32), ResultColumn::I32(hashes as i32), ResultColumn::F64(fpr)]
             })
         };
         Ok(table::rows(layout(call, 0)?).flat_map(cells).collect())
@@ -41,10 +48,10 @@ fn parameters(call: &Call) -> Outcome {
     let Some(capacity) = request.capacity else { return Ok(None) };
     let size = sizing::size(request.layout, capacity, request.fpr)?;
     let columns = [
-        Column::I64((size.blocks * size.layout.block_bits()) as i64),
-        Column::I32(size.num_hashes as i32),
-        Column::I64(Header::sized(size, Kind::NONE).dense_bytes() as i64),
-        Column::F64(rate::expected(size.layout, size.num_hashes, size.blocks, capacity as f64)),
+        ResultColumn::I64((size.blocks * size.layout.block_bits()) as i64),
+        ResultColumn::I32(size.num_hashes as i32),
+        ResultColumn::I64(Header::sized(size, Kind::NONE).dense_bytes() as i64),
+        ResultColumn::F64(rate::expected(size.layout, size.num_hashes, size.blocks, capacity as f64)),
     ];
     Ok(Some(row(call, &columns)))
 }

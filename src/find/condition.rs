@@ -3,7 +3,7 @@
 //! The parser chooses the operator and the casts, by the caller's search_path. A key of type text is read as an untyped
 //! literal is, since that is how literals arrive here: as a value of the column's type.
 
-use super::parent::{Column, Parent};
+use super::parent::{Parent, ParentColumn};
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{argument, nth};
@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::ptr::null_mut;
 
 /// A condition over the columns of the parent, which is table 1 of its query.
-pub struct Condition<'c> {
+pub struct LookedFor<'c> {
     node: *mut Node,
     asked: Option<Asked>,
     call: PhantomData<&'c Call>,
@@ -31,13 +31,18 @@ pub struct Asked {
     pub keys: Vec<Element>,
 }
 
-impl<'c> Condition<'c> {
+impl<'c> LookedFor<'c> {
     /// The condition for argument 2, a key or an array of keys; `None` for NULL. Raises PostgreSQL's own errors for
     /// types that can't be compared, and for text that is not a value of the column's type.
     ///
     /// # Errors
     /// 42P18 for a key of an unknown type, 42P21 for one that a query would compare under another collation.
-    pub fn argument(call: &'c Call, parent: &Parent, column: &Column, is_array: bool) -> Result<Option<Condition<'c>>> {
+    pub fn argument(
+        call: &'c Call,
+        parent: &Parent,
+        column: &ParentColumn,
+        is_array: bool,
+    ) -> Result<Option<LookedFor<'c>>> {
         let Some(key) = call.datum(2) else { return Ok(None) };
         let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
         expression::require_collation(call, 2, attribute.attcollation)?;
@@ -58,7 +63,7 @@ impl<'c> Condition<'c> {
                 raw::assign_expr_collations(state, node);
                 raw::eval_const_expressions(null_mut(), node)
             });
-            Ok(Some(Condition { node, asked: asked(node), call: PhantomData }))
+            Ok(Some(LookedFor { node, asked: asked(node), call: PhantomData }))
         }
     }
 

@@ -1,7 +1,7 @@
 //! The tables below a parent, and which keys each may have by its index.
 
-use super::condition::{Asked, Condition};
-use super::parent::{Column, Parent, require_no_row_security};
+use super::condition::{Asked, LookedFor};
+use super::parent::{Parent, ParentColumn, require_no_row_security};
 use crate::index;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
@@ -37,7 +37,7 @@ pub fn each(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> R
 ///
 /// # Safety
 /// The table must be the parent of the condition or below it, and the column the condition's.
-pub unsafe fn candidates(leaf: Relation, column: &Column, condition: &Condition) -> Result<Option<Vec<bool>>> {
+pub unsafe fn candidates(leaf: Relation, column: &ParentColumn, condition: &LookedFor) -> Result<Option<Vec<bool>>> {
     let Some(asked) = condition.asked().filter(|_| !(leaf.is_unlogged() && in_recovery())) else {
         return Ok(None);
     };

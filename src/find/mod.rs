@@ -20,15 +20,15 @@ use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;
 use crate::pg::storage::relation::Relation;
-use condition::Condition;
-use parent::{Column, Parent};
+use condition::LookedFor;
+use parent::{Parent, ParentColumn};
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
     let parent = Parent::argument(call)?;
     let column = parent.column(call)?;
     let output = Output::new(call, parent.table())?;
-    let Some(condition) = Condition::argument(call, &parent, &column, is_array)? else { return Ok(None) };
+    let Some(condition) = LookedFor::argument(call, &parent, &column, is_array)? else { return Ok(None) };
     let compressed = sql::compressed_by_timescale()?;
     leaves::each(&parent, |leaf| {
         let has_all = !compressed.contains(&leaf.oid());
@@ -47,8 +47,8 @@ unsafe fn add_rows(
     output: &Output,
     leaf: Relation,
     has_all: bool,
-    column: &Column,
-    condition: &Condition,
+    column: &ParentColumn,
+    condition: &LookedFor,
 ) -> Result<()> {
     // SAFETY: promised by the caller.
     let may_have = if has_all { unsafe { leaves::candidates(leaf, column, condition)? } } else { None };

@@ -12,7 +12,7 @@ use std::ffi::CString;
 /// The parent, opened for a caller who may read all its columns.
 pub struct Parent<'c>(Opened<'c>);
 
-pub struct Column {
+pub struct ParentColumn {
     /// Its name, as the catalogs have it.
     pub name: CString,
     /// Its number in the parent, from 1.
@@ -57,7 +57,7 @@ impl<'c> Parent<'c> {
     ///
     /// # Errors
     /// 22004 for NULL; 42703 if there is none.
-    pub fn column(&self, call: &Call) -> Result<Column> {
+    pub fn column(&self, call: &Call) -> Result<ParentColumn> {
         let Some(name) = call.name(1) else {
             return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "the name of the column cannot be NULL"));
         };
@@ -67,7 +67,7 @@ impl<'c> Parent<'c> {
             let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
             return Err(Error::new(SqlState::ERRCODE_UNDEFINED_COLUMN, message));
         }
-        Ok(Column { name: name.to_owned(), number })
+        Ok(ParentColumn { name: name.to_owned(), number })
     }
 }
 

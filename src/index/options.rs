@@ -5,7 +5,7 @@
 
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result};
-use crate::pg::method::reloptions::{self, Kind};
+use crate::pg::method::reloptions::{self, OptionSet};
 use crate::pg::storage::relation::{Options, Relation};
 use pg_bloom_core::index::ranges::{MAX_FPR, MAX_PAGES_PER_RANGE, MAX_PART_FPR, MIN_FPR};
 use pgrx::pg_sys::{self, Datum, relopt_type};
@@ -37,10 +37,10 @@ pub struct IndexOptions {
     pub pages_per_range: Option<u32>,
 }
 
-static KIND: OnceLock<Kind> = OnceLock::new();
+static KIND: OnceLock<OptionSet> = OnceLock::new();
 
 pub fn define() {
-    let kind = Kind::new();
+    let kind = OptionSet::new();
     kind.real(c"fpr", c"Share of all ranges that are read unnecessarily for an absent key", NO_FPR);
     kind.integer(
         c"pages_per_range",

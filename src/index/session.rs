@@ -23,12 +23,12 @@ const MAX_REMEMBERED: usize = 4096;
 
 thread_local! {
     /// What is kept, by the index's identifier.
-    static KEPT: RefCell<HashMap<u32, Entry>> = RefCell::default();
+    static KEPT: RefCell<HashMap<u32, KeptIndex>> = RefCell::default();
     /// The last number given.
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-struct Entry {
+struct KeptIndex {
     /// What its entry of the relation cache must have.
     number: u64,
     /// A [`Kept`] of its kind.
@@ -36,7 +36,7 @@ struct Entry {
 }
 
 /// A kind of index: what is known of the column of one.
-pub trait Kind: Sized + 'static {
+pub trait IndexColumn: Sized + 'static {
     type Directory: Tiles + 'static;
 
     /// # Errors
@@ -44,7 +44,7 @@ pub trait Kind: Sized + 'static {
     fn of(relation: Relation) -> Result<Self>;
 }
 
-struct Kept<K: Kind> {
+struct Kept<K: IndexColumn> {
     file: File,
     /// The number in its entry of the relation cache, which nothing else that was kept ever had.
     number: u64,
@@ -54,14 +54,14 @@ struct Kept<K: Kind> {
     pages: Cell<u32>,
 }
 
-pub struct Index<'r, K: Kind> {
+pub struct Index<'r, K: IndexColumn> {
     relation: Relation<'r>,
     kept: Rc<Kept<K>>,
 }
 
-impl<'r, K: Kind> Index<'r, K> {
+impl<'r, K: IndexColumn> Index<'r, K> {
     /// # Errors
-    /// XX002 for damage; those of [`Kind::of`].
+    /// XX002 for damage; those of [`IndexColumn::of`].
     pub fn of(relation: Relation<'r>) -> Result<Index<'r, K>> {
         let number = relation.cached_number();
         let known = KEPT.with_borrow(|kept| {
@@ -92,7 +92,7 @@ impl<'r, K: Kind> Index<'r, K> {
             if all.len() >= MAX_REMEMBERED {
                 all.clear();
             }
-            all.insert(relation.oid().to_u32(), Entry { number, kept: kept.clone() });
+            all.insert(relation.oid().to_u32(), KeptIndex { number, kept: kept.clone() });
         });
         relation.set_cached_number(number);
         Ok(Index { relation, kept })

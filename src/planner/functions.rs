@@ -34,7 +34,7 @@
 use super::cost::{self, StoredColumn};
 use super::index_condition::index_condition;
 use super::rows;
-use super::statistics::{Column, Side, share_of_clause};
+use super::statistics::{ColumnStatistics, Side, share_of_clause};
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
@@ -61,7 +61,7 @@ fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
 }
 
 /// The share of a column's rows whose element may be in the filter; `None` if it can't be probed for such elements.
-fn share<S: FilterType>(call: &Call, column: &Column<'_>) -> Option<f64> {
+fn share<S: FilterType>(call: &Call, column: &ColumnStatistics<'_>) -> Option<f64> {
     let filter = S::whole(column.filter).ok()?;
     let element = ElementType::of_type(call, column.element).ok()?;
     let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;

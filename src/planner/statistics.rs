@@ -30,7 +30,7 @@ pub enum Side {
 }
 
 /// A filter that the planner knows, and a column of elements.
-pub struct Column<'a> {
+pub struct ColumnStatistics<'a> {
     /// The stored bytes of the filter.
     pub filter: &'a [u8],
     /// The type of the elements in the clause.
@@ -46,7 +46,7 @@ pub fn share_of_clause(
     call: &Call,
     filter: Side,
     filter_type: &CStr,
-    ask: impl FnOnce(&Column<'_>) -> Option<f64>,
+    ask: impl FnOnce(&ColumnStatistics<'_>) -> Option<f64>,
 ) -> Option<f64> {
     let (root, operator, arguments, relation) = (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
     let mut statistics = pg_sys::VariableStatData::default();
@@ -76,7 +76,7 @@ pub fn share_of_clause(
                 let may_look = !statistics.statsTuple.is_null()
                     && pg_sys::statistic_proc_security_check(&mut statistics, pg_sys::get_opcode(operator));
                 let filter = value.bytes();
-                let column = Column { filter, element, statistics: &statistics, may_look };
+                let column = ColumnStatistics { filter, element, statistics: &statistics, may_look };
                 ask(&column)
             }
             _ => None,
@@ -121,7 +121,7 @@ pub fn is_own(call: &Call, oid: pg_sys::Oid, type_name: &CStr) -> bool {
         && call.function().is_ok_and(|function| catalog::base_type(oid) == catalog::type_beside(function, type_name))
 }
 
-impl Column<'_> {
+impl ColumnStatistics<'_> {
     /// Of the most common values those for which `contains` says so, and all that were probed: as shares of all rows.
     pub fn common(&self, contains: impl Fn(Element) -> bool) -> (f64, f64) {
         let flags = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;

@@ -1,6 +1,6 @@
 //! Rows that were read ahead, and those among them that are handed out.
 
-use super::condition::Prepared;
+use super::condition::ProbeState;
 use crate::pg::call::Element;
 use crate::pg::method::table::page_of;
 use crate::probe::MOST_AT_ONCE;
@@ -84,7 +84,7 @@ impl Batch {
         table: pg_sys::TableScanDesc,
         most: usize,
         before: *mut pg_sys::ExprState,
-        condition: &mut Prepared,
+        condition: &mut ProbeState,
     ) -> Read {
         (self.len, self.chosen_len, self.next) = (0, 0, 0);
         // SAFETY: promised by the caller; nothing of the batch before is used any more.

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use std::ffi::CStr;
 
 /// A function that a scan can evaluate for many rows.
-pub struct Condition {
+pub struct ProbeCondition {
     /// The C function: strict, immutable, with two arguments and a boolean result.
     function: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     /// Which argument is the filter; the other one is the element.
@@ -20,11 +20,11 @@ pub struct Condition {
 }
 
 /// All of them. A plan has the number of its own.
-static CONDITIONS: [Condition; 4] = [
-    Condition { function: symbols::bloom_contains, filter: 0, probe: probe_each::<Bloom, 0, 1> },
-    Condition { function: symbols::bloom_contained, filter: 1, probe: probe_each::<Bloom, 1, 0> },
-    Condition { function: symbols::counting_bloom_contains, filter: 0, probe: probe_each::<CountingBloom, 0, 1> },
-    Condition { function: symbols::counting_bloom_contained, filter: 1, probe: probe_each::<CountingBloom, 1, 0> },
+static CONDITIONS: [ProbeCondition; 4] = [
+    ProbeCondition { function: symbols::bloom_contains, filter: 0, probe: probe_each::<Bloom, 0, 1> },
+    ProbeCondition { function: symbols::bloom_contained, filter: 1, probe: probe_each::<Bloom, 1, 0> },
+    ProbeCondition { function: symbols::counting_bloom_contains, filter: 0, probe: probe_each::<CountingBloom, 0, 1> },
+    ProbeCondition { function: symbols::counting_bloom_contained, filter: 1, probe: probe_each::<CountingBloom, 1, 0> },
 ];
 
 /// The function that a node calls by an operator or by its name.
@@ -87,8 +87,8 @@ pub unsafe fn is_column(mut element: *mut pg_sys::Node) -> bool {
 }
 
 /// The call of a condition in one execution. All may be zero until it is prepared.
-pub struct Prepared {
-    condition: Option<&'static Condition>,
+pub struct ProbeState {
+    condition: Option<&'static ProbeCondition>,
     /// The call remembers what it needs for the whole scan.
     call: pg_sys::FunctionCallInfo,
     filter: *mut pg_sys::ExprState,
@@ -99,12 +99,12 @@ pub struct Prepared {
     pub element: *mut pg_sys::ExprState,
 }
 
-impl Prepared {
+impl ProbeState {
     /// Prepares condition `number`, which is this clause, in the memory of the execution.
     ///
     /// # Safety
     /// The state must be that of the plan that has the clause, and nothing be done with this when that has ended.
-    pub unsafe fn new(clause: *mut pg_sys::Node, number: usize, state: *mut pg_sys::PlanState) -> Prepared {
+    pub unsafe fn new(clause: *mut pg_sys::Node, number: usize, state: *mut pg_sys::PlanState) -> ProbeState {
         // SAFETY: promised by the caller; the information of a call has room for two arguments.
         unsafe {
             let function = function(clause).expect("a condition is a call");
@@ -120,7 +120,7 @@ impl Prepared {
             (*call).fncollation = pg_sys::exprInputCollation(clause);
             (*call).nargs = 2;
             let context = pg_sys::CreateExprContext((*state).state);
-            Prepared { condition: Some(&CONDITIONS[number]), call, filter, context, is_known: false, element }
+            ProbeState { condition: Some(&CONDITIONS[number]), call, filter, context, is_known: false, element }
         }
     }
 

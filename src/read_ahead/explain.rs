@@ -1,6 +1,6 @@
 //! What EXPLAIN shows.
 
-use super::parts::Conditions;
+use super::private_lists::Conditions;
 use crate::pg::call::guard::Entry;
 use pgrx::pg_sys;
 use std::ffi::CStr;

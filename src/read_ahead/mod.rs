@@ -4,7 +4,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `condition` | the conditions that are evaluated for many rows at once |
-//! | `parts` | what is in paths and plans |
+//! | `private_lists` | what is in paths and plans |
 //! | `batch` | rows that were read ahead, and those among them that are handed out |
 //! | `scan` | the executor's side: reading ahead and handing out |
 //! | `explain` | what EXPLAIN shows |
@@ -14,9 +14,9 @@
 mod batch;
 mod condition;
 mod explain;
-mod parts;
 mod path;
 mod plan;
+mod private_lists;
 mod scan;
 
 /// Lets sequential scans read ahead: called once, when the library is loaded.

@@ -1,6 +1,6 @@
 //! The planner's side: which scans are worth reading ahead.
 
-use super::{condition, parts, plan};
+use super::{condition, plan, private_lists};
 use crate::pg::call::guard::Entry;
 use crate::pg::call::nodes::items;
 use crate::settings;
@@ -106,7 +106,7 @@ unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOp
             let number = condition::number(clause)?;
             let (filter, element) = condition::sides(clause, number);
             let is_safe = condition::is_column(element) || !pg_sys::contain_subplans(element) && is_read_to_end(root);
-            (is_safe && is_worthy(filter)).then(|| parts::chosen(restriction, number))
+            (is_safe && is_worthy(filter)).then(|| private_lists::chosen(restriction, number))
         }
     };
     // SAFETY: a list of restrictions.

@@ -1,15 +1,15 @@
 //! From a path to a plan.
 
-use super::scan::{self, Shared};
-use super::{condition, parts};
+use super::scan::{self, CallbackTable};
+use super::{condition, private_lists};
 use crate::pg::call::guard::Entry;
 use crate::pg::call::nodes::{items, length, nth};
 use pgrx::pg_sys::{self, NodeTag};
 use std::ptr::null_mut;
 
 // SAFETY: functions and a name.
-static PATH: Shared<pg_sys::CustomPathMethods> = unsafe {
-    Shared::new(pg_sys::CustomPathMethods {
+static PATH: CallbackTable<pg_sys::CustomPathMethods> = unsafe {
+    CallbackTable::new(pg_sys::CustomPathMethods {
         CustomName: scan::NAME.as_ptr(),
         PlanCustomPath: Some(plan),
         ReparameterizeCustomPathByChild: None,
@@ -40,7 +40,8 @@ unsafe extern "C-unwind" fn plan(
         // first.
         unsafe {
             let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
-            let (ours, condition): (*mut pg_sys::RestrictInfo, _) = (part(0).cast(), parts::number(part(1).cast(), 0));
+            let (ours, condition): (*mut pg_sys::RestrictInfo, _) =
+                (part(0).cast(), private_lists::number(part(1).cast(), 0));
             let (_, element) = condition::sides((*ours).clause.cast(), condition as usize);
             let is_column = condition::is_column(element);
             let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);

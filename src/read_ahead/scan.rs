@@ -1,9 +1,9 @@
 //! The executor's side: reading ahead and handing out.
 
 use super::batch::Batch;
-use super::condition::{Prepared, evaluate};
+use super::condition::{ProbeState, evaluate};
 use super::explain::explain;
-use super::parts::Conditions;
+use super::private_lists::Conditions;
 use crate::pg::call::guard::{Entry, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::version;
@@ -16,16 +16,16 @@ use std::ptr::null_mut;
 pub const NAME: &CStr = c"Bloom Scan";
 
 /// A table of function pointers and a name.
-pub struct Shared<T>(T);
+pub struct CallbackTable<T>(T);
 
 // SAFETY: they are never written, as `new` was promised.
-unsafe impl<T> Sync for Shared<T> {}
+unsafe impl<T> Sync for CallbackTable<T> {}
 
-impl<T> Shared<T> {
+impl<T> CallbackTable<T> {
     /// # Safety
     /// All threads may read it.
-    pub const unsafe fn new(table: T) -> Shared<T> {
-        Shared(table)
+    pub const unsafe fn new(table: T) -> CallbackTable<T> {
+        CallbackTable(table)
     }
 
     pub fn table(&'static self) -> *const T {
@@ -34,11 +34,11 @@ impl<T> Shared<T> {
 }
 
 // SAFETY: functions and a name.
-static SCAN: Shared<pg_sys::CustomScanMethods> = unsafe {
-    Shared::new(pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) })
+static SCAN: CallbackTable<pg_sys::CustomScanMethods> = unsafe {
+    CallbackTable::new(pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) })
 };
 
-static EXECUTION: Shared<pg_sys::CustomExecMethods> = Shared(pg_sys::CustomExecMethods {
+static EXECUTION: CallbackTable<pg_sys::CustomExecMethods> = CallbackTable(pg_sys::CustomExecMethods {
     CustomName: NAME.as_ptr(),
     BeginCustomScan: Some(begin),
     ExecCustomScan: Some(execute),
@@ -70,7 +70,7 @@ pub fn methods() -> *const pg_sys::CustomScanMethods {
 struct Scan {
     state: CustomScanState,
     batch: Batch,
-    condition: Prepared,
+    condition: ProbeState,
     /// Conditions that are evaluated before ours; null for none.
     before: *mut pg_sys::ExprState,
     /// These and ours, for a row that has changed.
@@ -114,7 +114,7 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
             // This also checks that the user may call the function.
             (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
             (*state).qual = pg_sys::ExecInitQual(after, state);
-            (*own).condition = Prepared::new(ours, number, state);
+            (*own).condition = ProbeState::new(ours, number, state);
             (*own).batch = Batch::new(estate, table);
             (*own).size = 1;
         }

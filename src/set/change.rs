@@ -45,7 +45,7 @@ struct Work {
     item: Item,
 }
 
-struct Change<'a> {
+struct Changing<'a> {
     set: &'a Set,
     verb: Verb,
     /// The leaf that was gone last, and how often in turn.
@@ -62,7 +62,7 @@ type Places = Vec<usize>;
 /// # Errors
 /// Those of the statements; 22023 for an overfull set if `pg_bloom.overfill` is `error`.
 pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
-    let mut change = Change { set, verb, gone: (0, 0), added: 0 };
+    let mut change = Changing { set, verb, gone: (0, 0), added: 0 };
     connected(|| {
         let mut work = change.read(items)?;
         while !work.is_empty() {
@@ -98,7 +98,7 @@ fn first_part(work: &[Work]) -> (usize, usize) {
     (leaves, len)
 }
 
-impl Change<'_> {
+impl Changing<'_> {
     /// The items whose leaves must be locked, in the order of their hashes. One that is there needs no change, and so
     /// stays there for this call, unless it is to be renewed.
     fn read(&self, items: &[Item]) -> Result<Vec<Work>> {

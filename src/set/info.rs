@@ -6,7 +6,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
 use crate::pg::call::interrupt;
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
-use crate::pg::value::row::{Column, row};
+use crate::pg::value::row::{ResultColumn, row};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::tree::{self, Flaw};
 use pgrx::pg_sys;
@@ -53,16 +53,16 @@ fn info(call: &Call) -> Outcome {
     let rate = set.known.form.rate(contents.hashes as f64);
     let oldest = slice.zip(contents.oldest).map(|(slice, oldest)| oldest.saturating_mul(slice));
     let columns = [
-        Column::Oid(made_for.element),
-        Column::F64(contents.hashes as f64),
-        made_for.capacity.map_or(Column::Null, |capacity| Column::I64(capacity as i64)),
-        Column::F64(made_for.fpr),
-        Column::F64(rate),
-        Column::I32(contents.buckets.len() as i32),
-        Column::I64(bytes(&set)?),
-        Column::Bool(rate > made_for.fpr),
-        made_for.keep.map_or(Column::Null, Column::Interval),
-        oldest.map_or(Column::Null, Column::Time),
+        ResultColumn::Oid(made_for.element),
+        ResultColumn::F64(contents.hashes as f64),
+        made_for.capacity.map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
+        ResultColumn::F64(made_for.fpr),
+        ResultColumn::F64(rate),
+        ResultColumn::I32(contents.buckets.len() as i32),
+        ResultColumn::I64(bytes(&set)?),
+        ResultColumn::Bool(rate > made_for.fpr),
+        made_for.keep.map_or(ResultColumn::Null, ResultColumn::Interval),
+        oldest.map_or(ResultColumn::Null, ResultColumn::Time),
     ];
     Ok(Some(row(call, &columns)))
 }

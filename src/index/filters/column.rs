@@ -1,7 +1,7 @@
 //! The column of an index over filters: which columns are some, and what asks them.
 
 use crate::error::unsupported;
-use crate::index::session::{self, Kind};
+use crate::index::session::{self, IndexColumn};
 use crate::key_condition::{ASKS, KEY_OF_ARRAY};
 use crate::pg::call::error::{Error, Result, SqlState, info};
 use crate::pg::catalog;
@@ -23,7 +23,7 @@ pub struct Filters {
     pub checked: Cell<Option<u32>>,
 }
 
-impl Kind for Filters {
+impl IndexColumn for Filters {
     type Directory = Directory;
 
     fn of(relation: Relation) -> Result<Filters> {

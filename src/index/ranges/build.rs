@@ -12,7 +12,7 @@ use super::sample;
 use crate::index::new_index::{NewIndex, meta_page, write_empty};
 use crate::index::options;
 use crate::index::page::PAGE_SIZE;
-use crate::index::session::Kind;
+use crate::index::session::IndexColumn;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row, Wanted};

@@ -6,19 +6,19 @@ use std::ops::RangeInclusive;
 
 /// The options of one access method.
 #[derive(Clone, Copy)]
-pub struct Kind(pg_sys::relopt_kind::Type);
+pub struct OptionSet(pg_sys::relopt_kind::Type);
 
 /// Where an option is kept: its name, its type, and how many bytes it is from the start of the struct.
-pub type Entry = (&'static CStr, pg_sys::relopt_type::Type, usize);
+pub type StoredOption = (&'static CStr, pg_sys::relopt_type::Type, usize);
 
 /// What changing an option locks: as for other access methods, whose options say how the index is built.
 const LOCK: pg_sys::LOCKMODE = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
 
-impl Kind {
+impl OptionSet {
     /// New options.
-    pub fn new() -> Kind {
+    pub fn new() -> OptionSet {
         // SAFETY: asks for a number that nobody else has.
-        Kind(unsafe { pg_sys::add_reloption_kind() })
+        OptionSet(unsafe { pg_sys::add_reloption_kind() })
     }
 
     /// Adds a number, in which range the caller checks.
@@ -42,8 +42,8 @@ impl Kind {
 ///
 /// # Safety
 /// The entries must be fields of `T` of their types.
-pub unsafe fn parse<T>(options: pg_sys::Datum, validate: bool, kind: Kind, entries: &[Entry]) -> *mut T {
-    let entry = |&(name, opttype, offset): &Entry| {
+pub unsafe fn parse<T>(options: pg_sys::Datum, validate: bool, kind: OptionSet, entries: &[StoredOption]) -> *mut T {
+    let entry = |&(name, opttype, offset): &StoredOption| {
         // Newer versions have a field more, which may be zero.
         let mut entry = pg_sys::relopt_parse_elt::default();
         (entry.optname, entry.opttype, entry.offset) = (name.as_ptr(), opttype, offset as i32);

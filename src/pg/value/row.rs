@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 /// One column of a row.
 #[derive(Clone, Debug)]
-pub enum Column {
+pub enum ResultColumn {
     /// boolean.
     Bool(bool),
     /// integer.
@@ -31,52 +31,52 @@ pub enum Column {
     Null,
 }
 
-impl Column {
+impl ResultColumn {
     /// Whether it may be a value of a column that is kept like this.
     fn fits(&self, column: &pg_sys::FormData_pg_attribute) -> bool {
         let length = match self {
-            Column::Bool(_) => size_of::<bool>(),
-            Column::I32(_) | Column::Oid(_) => size_of::<i32>(),
-            Column::I64(_) | Column::F64(_) | Column::Time(_) => size_of::<i64>(),
-            Column::Text(_) => return column.atttypid == pg_sys::TEXTOID,
-            Column::Interval(_) => return column.atttypid == pg_sys::INTERVALOID,
-            Column::Null => return true,
+            ResultColumn::Bool(_) => size_of::<bool>(),
+            ResultColumn::I32(_) | ResultColumn::Oid(_) => size_of::<i32>(),
+            ResultColumn::I64(_) | ResultColumn::F64(_) | ResultColumn::Time(_) => size_of::<i64>(),
+            ResultColumn::Text(_) => return column.atttypid == pg_sys::TEXTOID,
+            ResultColumn::Interval(_) => return column.atttypid == pg_sys::INTERVALOID,
+            ResultColumn::Null => return true,
         };
         column.attbyval && usize::try_from(column.attlen) == Ok(length)
     }
 
     fn datum(&self) -> pg_sys::Datum {
         match self {
-            Column::Bool(v) => pg_sys::Datum::from(*v),
-            Column::I32(v) => pg_sys::Datum::from(*v),
-            Column::I64(v) => pg_sys::Datum::from(*v),
-            Column::Time(v) => pg_sys::Datum::from(*v),
-            Column::Interval(v) => v.datum(),
-            Column::F64(v) => pg_sys::Datum::from(v.to_bits()),
-            Column::Text(v) => PgBuffer::copy_of(&encoding::from_utf8(v)).into_datum(),
-            Column::Oid(v) => pg_sys::Datum::from(*v),
-            Column::Null => pg_sys::Datum::null(),
+            ResultColumn::Bool(v) => pg_sys::Datum::from(*v),
+            ResultColumn::I32(v) => pg_sys::Datum::from(*v),
+            ResultColumn::I64(v) => pg_sys::Datum::from(*v),
+            ResultColumn::Time(v) => pg_sys::Datum::from(*v),
+            ResultColumn::Interval(v) => v.datum(),
+            ResultColumn::F64(v) => pg_sys::Datum::from(v.to_bits()),
+            ResultColumn::Text(v) => PgBuffer::copy_of(&encoding::from_utf8(v)).into_datum(),
+            ResultColumn::Oid(v) => pg_sys::Datum::from(*v),
+            ResultColumn::Null => pg_sys::Datum::null(),
         }
     }
 }
 
 /// A row of the type that the function is declared to return. Panics if that has other columns.
-pub fn row(call: &Call, columns: &[Column]) -> pg_sys::Datum {
+pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
     // SAFETY: the descriptor is valid.
     unsafe { form(call.result_descriptor(), columns) }
 }
 
 /// # Safety
 /// `descriptor` must be a valid one.
-unsafe fn form(descriptor: pg_sys::TupleDesc, columns: &[Column]) -> pg_sys::Datum {
+unsafe fn form(descriptor: pg_sys::TupleDesc, columns: &[ResultColumn]) -> pg_sys::Datum {
     // SAFETY: promised by the caller; a column is looked at if there are as many.
     let fits = unsafe {
         (*descriptor).natts as usize == columns.len()
             && columns.iter().enumerate().all(|(i, column)| column.fits(attribute(descriptor, i)))
     };
     assert!(fits, "the columns that the function is declared to return");
-    let mut values: Vec<_> = columns.iter().map(Column::datum).collect();
-    let mut nulls: Vec<_> = columns.iter().map(|c| matches!(c, Column::Null)).collect();
+    let mut values: Vec<_> = columns.iter().map(ResultColumn::datum).collect();
+    let mut nulls: Vec<_> = columns.iter().map(|c| matches!(c, ResultColumn::Null)).collect();
     // SAFETY: both arrays have a place for each column, and values are of its type.
     unsafe {
         let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
@@ -86,7 +86,7 @@ unsafe fn form(descriptor: pg_sys::TupleDesc, columns: &[Column]) -> pg_sys::Dat
 
 /// The rows of a function that returns a set, one for each call.
 pub struct Rows {
-    rows: std::vec::IntoIter<Vec<Column>>,
+    rows: std::vec::IntoIter<Vec<ResultColumn>>,
     descriptor: pg_sys::TupleDesc,
 }
 
@@ -95,7 +95,7 @@ impl Rows {
     ///
     /// # Errors
     /// Those of `make`.
-    pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<Column>>>) -> Result<Option<pg_sys::Datum>> {
+    pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<ResultColumn>>>) -> Result<Option<pg_sys::Datum>> {
         let fcinfo = call.fcinfo();
         // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: nothing is kept before
         // the first, and what is kept between calls lives in the context that the first makes.

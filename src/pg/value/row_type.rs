@@ -17,7 +17,7 @@ pub struct RowType {
 }
 
 /// A column of a row type.
-pub struct Column {
+pub struct Attribute {
     /// Its name, in UTF-8.
     pub name: String,
     /// Its type.
@@ -41,10 +41,10 @@ impl RowType {
     }
 
     /// The columns; there is none for one that was dropped.
-    pub fn columns(&self) -> Vec<Option<Column>> {
+    pub fn columns(&self) -> Vec<Option<Attribute>> {
         // SAFETY: the descriptor is valid; what reads it has a copy of its own.
         let descriptor = unsafe { PgTupleDesc::from_pg_copy(self.descriptor) };
-        descriptor.iter().map(|attribute| (!attribute.attisdropped).then(|| Column::of(attribute))).collect()
+        descriptor.iter().map(|attribute| (!attribute.attisdropped).then(|| Attribute::of(attribute))).collect()
     }
 
     /// Calls `work` for each column of a row with its number and value, also for those that were dropped.
@@ -122,12 +122,12 @@ impl Drop for RowType {
     }
 }
 
-impl Column {
-    fn of(attribute: &pg_sys::FormData_pg_attribute) -> Column {
+impl Attribute {
+    fn of(attribute: &pg_sys::FormData_pg_attribute) -> Attribute {
         // SAFETY: a name ends in a zero byte.
         let name = unsafe { encoding::utf8_of(attribute.attname.data.as_ptr()) }.unwrap_or_default();
         let (len, by_value, align) = (attribute.attlen, attribute.attbyval, attribute.attalign);
-        Column {
+        Attribute {
             name,
             oid: attribute.atttypid,
             collation: attribute.attcollation,

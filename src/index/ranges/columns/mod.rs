@@ -24,7 +24,7 @@ use element::ElementColumn;
 use text::TextColumn;
 
 use crate::element::Column;
-use crate::index::session::{self, Kind};
+use crate::index::session::{self, IndexColumn};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog;
 use crate::pg::method::scan::Key;
@@ -45,7 +45,7 @@ pub enum RangesColumn {
     Words,
 }
 
-impl Kind for RangesColumn {
+impl IndexColumn for RangesColumn {
     type Directory = Directory;
 
     fn of(relation: Relation) -> Result<RangesColumn> {
