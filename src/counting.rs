@@ -5,7 +5,7 @@
 //! those of `bloom` in the parser alone.
 
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
-use crate::element::{ElementType, Key, hash_to_add};
+use crate::element::{ElementType, FilterKey, hash_to_add};
 use crate::error::During;
 use crate::filter_type::{CountingBloom, argument};
 use crate::overfull;
@@ -62,7 +62,7 @@ fn array_hashes<'a>(
     (element, oid): &'a (ElementType, Oid),
     function: &str,
 ) -> Result<(Kind<'a>, Vec<u64>)> {
-    let key: Key<'a> = element.key(header, function)?;
+    let key: FilterKey<'a> = element.key(header, function)?;
     // SAFETY: the type is that of the array's elements.
     let hashes = elements(call, 1, *oid).into_iter().map(|element| unsafe { hash_to_add(&key, element) });
     Ok((key.kind, memory::try_collect(hashes)?))

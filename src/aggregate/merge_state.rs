@@ -10,7 +10,7 @@ use crate::pg::call::error::Result;
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use crate::settings;
-use pg_bloom_core::filter::merging::{Memory, MergedFilters, Operation, PartialMerge};
+use pg_bloom_core::filter::merging::{MergeMemory, MergedFilters, Operation, PartialMerge};
 use pg_bloom_core::{Buffer, View};
 use pgrx::pg_sys;
 
@@ -33,7 +33,7 @@ impl AggregateMemory {
     }
 }
 
-impl Memory for AggregateMemory {
+impl MergeMemory for AggregateMemory {
     type Bits = Payload;
     type List<T> = PgList<T>;
 

@@ -31,7 +31,7 @@ pub struct ElementType {
 
 /// How elements of one type go into, or are looked for in, one filter.
 #[derive(Clone)]
-pub struct Key<'a> {
+pub struct FilterKey<'a> {
     /// The kind that the filter has, or gets.
     pub kind: Kind<'a>,
     pub hasher: Hasher,
@@ -145,14 +145,14 @@ impl ElementType {
     ///
     /// # Errors
     /// 42804 when the filter holds elements of another kind.
-    pub fn key<'a>(&'a self, filter: &Header<'a>, function: &str) -> Result<Key<'a>> {
+    pub fn key<'a>(&'a self, filter: &Header<'a>, function: &str) -> Result<FilterKey<'a>> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
         if let Some(form) = other_form(self.resolved.tag, kind.tag) {
-            return Ok(Key { kind, hasher: Hasher { reader: self.resolved.reader.clone(), form } });
+            return Ok(FilterKey { kind, hasher: Hasher { reader: self.resolved.reader.clone(), form } });
         }
         let kind = meet_kind(kind, own).during(function)?;
-        Ok(Key { kind, hasher: self.hasher(filter.layout) })
+        Ok(FilterKey { kind, hasher: self.hasher(filter.layout) })
     }
 
     /// How elements of this type are hashed for a new filter of this layout.
@@ -271,7 +271,7 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
 ///
 /// # Safety
 /// As [`hash_to_add`], for each of them.
-pub unsafe fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
+pub unsafe fn hashes(elements: &[Element], key: &FilterKey<'_>) -> Result<Vec<u64>> {
     // SAFETY: promised by the caller.
     let mut hashes = memory::try_collect(elements.iter().map(|&e| unsafe { hash_to_add(key, e) }))?;
     let distinct = pg_bloom_core::filter::sparse::sort_distinct(&mut hashes, 0);
@@ -287,7 +287,7 @@ pub unsafe fn hashes(elements: &[Element], key: &Key<'_>) -> Result<Vec<u64>> {
 /// # Safety
 /// The element must be of the type whose key it is.
 #[inline(always)]
-pub unsafe fn hash_to_add(key: &Key<'_>, element: Element) -> Result<u64> {
+pub unsafe fn hash_to_add(key: &FilterKey<'_>, element: Element) -> Result<u64> {
     // SAFETY: promised by the caller.
     unsafe { key.hasher.hash(element) }.ok_or_else(|| out_of_range(key.kind))
 }

@@ -47,12 +47,12 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
             into.write(b":");
         }
         match value {
-            Item::Null => into.write(b"null"),
-            Item::False => into.write(b"false"),
-            Item::True => into.write(b"true"),
-            Item::Number(number) => numeric::write(number, into),
-            Item::String(bytes) => write_string(&Text { bytes, convert }, into),
-            Item::Container(container) => enter(container, convert, &mut open, into),
+            JsonItem::Null => into.write(b"null"),
+            JsonItem::False => into.write(b"false"),
+            JsonItem::True => into.write(b"true"),
+            JsonItem::Number(number) => numeric::write(number, into),
+            JsonItem::String(bytes) => write_string(&Text { bytes, convert }, into),
+            JsonItem::Container(container) => enter(container, convert, &mut open, into),
         }
     }
 }
@@ -79,12 +79,12 @@ pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P,
         };
         match values.next() {
             None => drop(open.pop()),
-            Some(Item::Null) => visit(path, Scalar::Null),
-            Some(Item::False) => visit(path, Scalar::Bool(false)),
-            Some(Item::True) => visit(path, Scalar::Bool(true)),
-            Some(Item::Number(number)) => visit(path, Scalar::Number(number)),
-            Some(Item::String(string)) => visit(path, Scalar::String(string)),
-            Some(Item::Container(container)) => memory::push(&mut open, (path, members(container))),
+            Some(JsonItem::Null) => visit(path, Scalar::Null),
+            Some(JsonItem::False) => visit(path, Scalar::Bool(false)),
+            Some(JsonItem::True) => visit(path, Scalar::Bool(true)),
+            Some(JsonItem::Number(number)) => visit(path, Scalar::Number(number)),
+            Some(JsonItem::String(string)) => visit(path, Scalar::String(string)),
+            Some(JsonItem::Container(container)) => memory::push(&mut open, (path, members(container))),
         }
         visited += 1;
         if visited.is_multiple_of(CHECK_EVERY) {
@@ -100,7 +100,7 @@ pub fn each_key(jsonb: &[u8], mut visit: impl FnMut(&[u8])) {
     match keys {
         Some(keys) => keys.for_each(|key| visit(key.string())),
         None => values.for_each(|value| {
-            if let Item::String(string) = value {
+            if let JsonItem::String(string) = value {
                 visit(string);
             }
         }),
@@ -143,7 +143,7 @@ enum Members<'a> {
     /// In the order in which they are stored.
     Object(Entries<'a>, Entries<'a>, bool),
     /// In an order of their own.
-    Sorted(std::vec::IntoIter<(Text<'a>, Item<'a>)>),
+    Sorted(std::vec::IntoIter<(Text<'a>, JsonItem<'a>)>),
 }
 
 impl<'a> Members<'a> {
@@ -158,7 +158,7 @@ impl<'a> Members<'a> {
         Members::Sorted(members.into_iter())
     }
 
-    fn next(&mut self) -> Option<(Option<Text<'a>>, Item<'a>)> {
+    fn next(&mut self) -> Option<(Option<Text<'a>>, JsonItem<'a>)> {
         match self {
             Members::Array(elements) => elements.next().map(|element| (None, element)),
             Members::Object(keys, values, convert) => {
@@ -189,7 +189,7 @@ fn write_string(text: &Text<'_>, into: &mut impl Sink) {
 
 /// A value in a container, or a key.
 #[derive(Clone, Copy)]
-enum Item<'a> {
+enum JsonItem<'a> {
     Null,
     False,
     True,
@@ -198,10 +198,10 @@ enum Item<'a> {
     Container(&'a [u8]),
 }
 
-impl<'a> Item<'a> {
+impl<'a> JsonItem<'a> {
     fn string(self) -> &'a [u8] {
         match self {
-            Item::String(bytes) => bytes,
+            JsonItem::String(bytes) => bytes,
             _ => damaged(),
         }
     }
@@ -220,9 +220,9 @@ struct Entries<'a> {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Item<'a>;
+    type Item = JsonItem<'a>;
 
-    fn next(&mut self) -> Option<Item<'a>> {
+    fn next(&mut self) -> Option<JsonItem<'a>> {
         if self.next == self.until {
             return None;
         }
@@ -234,12 +234,12 @@ impl<'a> Iterator for Entries<'a> {
         let values = WORD * (1 + self.entries);
         let bytes = |from: usize| self.container.get(values + from..values + to).unwrap_or_else(|| damaged());
         Some(match (entry & TYPE) >> 28 {
-            0 => Item::String(bytes(from)),
-            1 => Item::Number(without_length(bytes(from.next_multiple_of(WORD)))),
-            2 => Item::False,
-            3 => Item::True,
-            4 => Item::Null,
-            5 => Item::Container(bytes(from.next_multiple_of(WORD))),
+            0 => JsonItem::String(bytes(from)),
+            1 => JsonItem::Number(without_length(bytes(from.next_multiple_of(WORD)))),
+            2 => JsonItem::False,
+            3 => JsonItem::True,
+            4 => JsonItem::Null,
+            5 => JsonItem::Container(bytes(from.next_multiple_of(WORD))),
             _ => damaged(),
         })
     }

@@ -24,7 +24,7 @@ mod whole;
 mod write;
 
 pub use partial::{Operation, PartialMerge};
-pub use store::{Heap, List, Memory};
+pub use store::{Heap, List, MergeMemory};
 pub use whole::MergedFilters;
 
 #[cfg(test)]

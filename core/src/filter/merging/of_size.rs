@@ -1,6 +1,6 @@
 //! The result for the filters of one size: a list while all of them are lists, else bits.
 
-use super::store::{List, Memory};
+use super::store::{List, MergeMemory};
 use crate::filter::header::Header;
 use crate::filter::merge::{compare, or_into};
 use crate::filter::sparse;
@@ -10,7 +10,7 @@ use crate::kind::Kind;
 use crate::layout::{Shape, and_bytes};
 use std::cmp::Ordering;
 
-pub(super) enum Held<M: Memory> {
+pub(super) enum Held<M: MergeMemory> {
     Bits(M::Bits),
     /// Hashes, and how many of them, from the first, ascend strictly.
     Hashes(M::List<u64>, usize),
@@ -19,7 +19,7 @@ pub(super) enum Held<M: Memory> {
 }
 
 /// One size.
-pub(super) struct OfSize<M: Memory> {
+pub(super) struct OfSize<M: MergeMemory> {
     /// The largest header of this size, without a kind.
     pub(super) header: Header<'static>,
     pub(super) held: Held<M>,
@@ -29,7 +29,7 @@ pub(super) fn without_kind(header: &Header<'_>) -> Header<'static> {
     Header { kind: Kind::NONE, ..*header }
 }
 
-pub(super) fn list<M: Memory>(memory: &mut M, hashes: impl ExactSizeIterator<Item = u64>) -> M::List<u64> {
+pub(super) fn list<M: MergeMemory>(memory: &mut M, hashes: impl ExactSizeIterator<Item = u64>) -> M::List<u64> {
     let mut list = memory.list(hashes.len());
     append(&mut list, hashes);
     list
@@ -51,7 +51,7 @@ pub(super) fn retain(list: &mut impl List<u64>, keep: impl Fn(u64) -> bool) {
     list.truncate(kept);
 }
 
-impl<M: Memory> OfSize<M> {
+impl<M: MergeMemory> OfSize<M> {
     pub(super) fn of(memory: &mut M, view: &View<'_>) -> OfSize<M> {
         let held = match view.body {
             Body::Dense(bits) => Held::Bits(memory.copied(bits)),

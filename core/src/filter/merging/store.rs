@@ -13,7 +13,7 @@ pub trait List<T>: DerefMut<Target = [T]> {
 }
 
 /// Memory for merged filters.
-pub trait Memory {
+pub trait MergeMemory {
     /// The bits of filters that are merged.
     type Bits: DerefMut<Target = [u8]>;
     /// Hashes, and what there is one of for each size.
@@ -43,7 +43,7 @@ impl<T> List<T> for Vec<T> {
     fn free(self) {}
 }
 
-impl Memory for Heap {
+impl MergeMemory for Heap {
     type Bits = Vec<u8>;
     type List<T> = Vec<T>;
 

@@ -2,7 +2,7 @@
 
 use super::of_size::{Held, OfSize, list, retain, without_kind};
 use super::partial::{Operation, PartialMerge};
-use super::store::{List, Memory};
+use super::store::{List, MergeMemory};
 use crate::error::{Error, Mismatch, Result};
 use crate::filter::buffer::Buffer;
 use crate::filter::build::{contains, write_hashes};
@@ -16,7 +16,7 @@ use crate::sizing::limits::{DEFAULT_FPR, MAX_STORED_BYTES};
 use std::cmp::Ordering;
 
 /// The filters so far.
-pub struct MergedFilters<M: Memory> {
+pub struct MergedFilters<M: MergeMemory> {
     pub(super) operation: Operation,
     pub(super) tag: Tag,
     pub(super) name: M::List<u8>,
@@ -34,7 +34,7 @@ pub struct MergedFilters<M: Memory> {
     pub(super) given: u64,
 }
 
-impl<M: Memory> MergedFilters<M> {
+impl<M: MergeMemory> MergedFilters<M> {
     /// No filters yet.
     pub fn new(memory: &mut M, operation: Operation) -> MergedFilters<M> {
         MergedFilters {

@@ -2,7 +2,7 @@
 
 use super::of_size::{Held, OfSize};
 use super::partial::{MOST_BYTES, START};
-use super::store::Memory;
+use super::store::MergeMemory;
 use super::whole::MergedFilters;
 use crate::error::{Result, TooLarge};
 use crate::filter::buffer::Buffer;
@@ -11,7 +11,7 @@ use crate::filter::header::{DENSE, Header, SPARSE};
 use crate::interrupt;
 use crate::kind::Kind;
 
-impl<M: Memory> MergedFilters<M> {
+impl<M: MergeMemory> MergedFilters<M> {
     /// The state as bytes, for another process to continue with.
     ///
     /// # Errors
