@@ -124,7 +124,7 @@ impl Set {
         }
         let name = sql::relation(oid);
         let Some(table) = Opened::if_there(call, oid, lock as pg_sys::LOCKMODE) else {
-            let name = name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name).into());
+            let name = name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
             return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, format!("relation {name} does not exist")));
         };
         owner::require_usage_of_schema(oid);

@@ -93,5 +93,5 @@ impl Columns {
 /// The one of the columns of a slot that an element is in. Its share is of 2^32.
 #[inline(always)]
 pub fn column(columns: &Range<u32>, share: u32) -> u32 {
-    columns.start + (u64::from(share) * u64::from(columns.end - columns.start) >> 32) as u32
+    columns.start + ((u64::from(share) * u64::from(columns.end - columns.start)) >> 32) as u32
 }

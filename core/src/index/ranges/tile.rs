@@ -267,7 +267,7 @@ impl Probe {
     fn columns(&self, page: &[u8]) -> Result<Columns, Damage> {
         let shape = self.tile.shape;
         let row = &page[usize::from(self.last_row)..][..shape.width.bytes()];
-        Columns::read(shape, row).ok_or_else(|| Damage { page: self.page, defect: Defect::Columns })
+        Columns::read(shape, row).ok_or(Damage { page: self.page, defect: Defect::Columns })
     }
 
     /// The column of the element in a slot, in a page of the tile.
