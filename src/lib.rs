@@ -74,6 +74,9 @@ mod sizing;
 pgrx::pg_module_magic!(name, version);
 
 /// Called by PostgreSQL when it loads the library.
+///
+/// # Safety
+/// Nobody else may call it.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::call::panics::install_hook();

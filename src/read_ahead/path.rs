@@ -5,7 +5,7 @@ use crate::pg::call::guard::Entry;
 use crate::pg::call::nodes::items;
 use crate::settings;
 use pgrx::pg_sys::{self, NodeTag};
-use std::cell::Cell;
+use std::cell::OnceCell;
 
 /// Rows of a table from which on it is worth it.
 const LEAST_ROWS: f64 = 10_000.0;
@@ -16,14 +16,17 @@ const SHARE: f64 = 0.999;
 
 thread_local! {
     /// Which other library is called first.
-    static NEXT: Cell<pg_sys::set_rel_pathlist_hook_type> = const { Cell::new(None) };
+    static NEXT: OnceCell<pg_sys::set_rel_pathlist_hook_type> = const { OnceCell::new() };
 }
 
 /// Adds paths from now on.
+///
+/// # Panics
+/// The second time: the library that was there before would be this one.
 pub fn define() {
     // SAFETY: the library that was there before is called too.
     unsafe {
-        NEXT.set(pg_sys::set_rel_pathlist_hook);
+        NEXT.with(|next| next.set(pg_sys::set_rel_pathlist_hook)).expect("defined once");
         pg_sys::set_rel_pathlist_hook = Some(add_paths);
     }
 }
@@ -39,7 +42,7 @@ unsafe extern "C-unwind" fn add_paths(
     unsafe { Entry::new() }.run(|| {
         // SAFETY: PostgreSQL calls this with the relation that it plans.
         unsafe {
-            if let Some(next) = NEXT.get() {
+            if let Some(next) = NEXT.with(|next| next.get().copied().flatten()) {
                 guarded!(next(root, rel, number, entry));
             }
             if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::read_ahead() {
