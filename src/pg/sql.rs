@@ -30,8 +30,9 @@ pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let connection = Connection { before: CONNECTED.replace(current_call()) };
     let result = work();
     drop(connection);
-    // SAFETY: connected above.
-    check(unsafe { pg_sys::SPI_finish() })?;
+    // SAFETY: connected above. After an error that was caught it ends the connection of another function, and would go
+    // back to memory of that.
+    check(unsafe { in_own_memory(|| pg_sys::SPI_finish()) })?;
     result
 }
 
