@@ -88,5 +88,6 @@ pub extern "C-unwind" fn _PG_init() {
         settings::define();
         index::define();
         read_ahead::define();
+        pg::storage::buffer::watch_subtransactions();
     });
 }

@@ -12,7 +12,8 @@
 //!   returns, the parameters of a statement, and whether a relation is a table, an index or one of the extension's are
 //!   compared, in all builds.
 //! - The bytes of a page are those of an index of the extension's, and only `wal` and `bulk_write` change them, behind
-//!   the header. PostgreSQL doesn't lock pages of temporary indexes; who has them is noted here.
+//!   the header. PostgreSQL doesn't lock pages of temporary indexes; who has them is noted here. A subtransaction that
+//!   fails gives back the locks of all pages: if a call has one, the process is ended.
 //! - An error is raised again only by the call in whose memory it is, and only where an unsafe function says that
 //!   PostgreSQL made the call: it jumps from there. Other threads than the session's panic. Safe code may catch an
 //!   error, or a panic of its own that leaves something open here; but its call then fails, since PostgreSQL has ended

@@ -224,7 +224,7 @@ impl Drop for ToUndo {
 #[cold]
 fn refuse_end(held: usize, is_panicking: bool) {
     if !held.is_multiple_of(PANIC) {
-        outlived();
+        abort("memory of a call was kept");
     }
     if !is_panicking {
         // Not a panic of the call around this one.
@@ -233,9 +233,10 @@ fn refuse_end(held: usize, is_panicking: bool) {
 }
 
 #[cold]
-fn outlived() -> ! {
+pub(in crate::pg) fn abort(why: &str) -> ! {
+/// Ends the process, since references to what is gone may be left.
     // Where the log can't be written there is nobody to tell.
-    writeln!(std::io::stderr(), "pg_bloom: memory of a call was kept").ok();
+    writeln!(std::io::stderr(), "pg_bloom: {why}").ok();
     std::process::abort()
 }
 

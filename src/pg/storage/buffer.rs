@@ -13,13 +13,14 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
-use crate::pg::call::guard::{is_unwinding, require_session};
+use crate::pg::call::guard::{abort, current_call, is_unwinding, require_session};
 use crate::pg::call::interrupt;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -31,6 +32,26 @@ thread_local! {
     /// The pages of temporary indexes that are locked, and whether exclusively. PostgreSQL doesn't lock them: there is
     /// nobody else who could.
     static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
+    /// How many locks of pages there are.
+    static LOCKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Ends the process if a subtransaction fails while a call has a page locked: PostgreSQL then gives back all locks,
+/// also those from before it. An error that leaves the call has unwound its locks by then.
+pub fn watch_subtransactions() {
+    // SAFETY: the callback needs nothing.
+    unsafe { pg_sys::RegisterSubXactCallback(Some(subtransaction_ends), std::ptr::null_mut()) };
+}
+
+unsafe extern "C-unwind" fn subtransaction_ends(
+    event: pg_sys::SubXactEvent::Type,
+    _own: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _: *mut c_void,
+) {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && LOCKS.get() > 0 && current_call() != 0 {
+        abort("the lock of a page is gone");
+    }
 }
 
 /// A page that nobody changes.
@@ -97,6 +118,7 @@ impl<'r> Pin<'r> {
         self.note_lock(false);
         // SAFETY: pinned.
         unsafe { version::lock_shared(self.0) };
+        LOCKS.set(LOCKS.get() + 1);
         Shared(self)
     }
 
@@ -108,6 +130,7 @@ impl<'r> Pin<'r> {
         self.note_lock(true);
         // SAFETY: pinned.
         unsafe { version::lock_exclusive(self.0) };
+        LOCKS.set(LOCKS.get() + 1);
         Exclusive(self)
     }
 
@@ -138,6 +161,7 @@ impl<'r> Pin<'r> {
     }
 
     fn unlock(&self) {
+        LOCKS.set(LOCKS.get() - 1);
         if self.is_temporary() {
             LOCKED.with_borrow_mut(|locked| {
                 let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
