@@ -6,7 +6,7 @@
 //!   [`storage::relation::Relation`], a memory context, a build, a scan or a VACUUM.
 //! - These, and what is opened or locked here, have lifetimes within the call. A buffer of PostgreSQL's memory, which
 //!   the core makes, knows its call instead, and panics in another. If one is still there when its call ends, so may be
-//!   references to it, and the process is ended.
+//!   references to it, and the process is ended. None is under way any more when a process ends.
 //! - A datum is a number. Only unsafe functions read what it points to: nothing but its type says what that is.
 //! - What a call site remembers, the options of an index, the columns of rows that are made or that a statement
 //!   returns, the parameters of a statement, and whether a relation is a table, an index or one of the extension's are
@@ -31,7 +31,7 @@
 //! - PostgreSQL 19 may set the checksum in the header of a page that is being read. Nothing here reads it.
 //! - What may run outside of a transaction uses nothing that needs one, though much of `catalog` and `sql` takes no
 //!   `Call`: `_PG_init`, what [`method::hooks::watch_aborts`] and [`catalog::invalidation::watch_relations`] are given,
-//!   and `drop` of what a call site remembers.
+//!   and `drop` of what a call site remembers, or a thread-local variable has.
 //!
 //! | module | what it is for |
 //! |---|---|

@@ -254,6 +254,20 @@ pub(in crate::pg) fn require_session() {
 
 /// The right to run the body of a function that PostgreSQL calls.
 pub struct Entry(());
+/// Says which thread is the session's, and has no call be under way any more once the process ends: a fatal error
+/// unwinds nothing, and thread-local variables are dropped when the memory of its call is gone. The first entry is
+/// `_PG_init`, maybe in the postmaster, whose children forget what is to be done at the end; the second is their own.
+#[cold]
+fn begin_process() {
+    IS_SESSION.set(true);
+    // SAFETY: the callback needs nothing.
+    unsafe { pg_sys::before_shmem_exit(Some(process_ends), pg_sys::Datum::null()) };
+}
+
+unsafe extern "C-unwind" fn process_ends(_code: i32, _: pg_sys::Datum) {
+    NOW.store(0, Ordering::Relaxed);
+}
+
 
 impl Entry {
     /// For the function that makes it.
@@ -281,8 +295,8 @@ impl Entry {
         // A process of PostgreSQL has one thread.
         EXCEPTIONS.store(exceptions, Ordering::Relaxed);
         let own = LAST.load(Ordering::Relaxed) + 1;
-        if own == 1 {
-            IS_SESSION.set(true);
+        if own <= 2 {
+            begin_process();
         }
         LAST.store(own, Ordering::Relaxed);
         NOW.store(own, Ordering::Relaxed);
