@@ -5,7 +5,7 @@
 //! those of `bloom` in the parser alone.
 
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
-use crate::element::{ElementType, FilterKey, hash_to_add};
+use crate::element::{ElementType, hash_to_add};
 use crate::error::During;
 use crate::filter_type::{CountingBloom, argument};
 use crate::overfull;
@@ -17,7 +17,7 @@ use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::counting;
 use pg_bloom_core::kind::Kind;
 use pg_bloom_core::{Header, filter, memory};
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Datum;
 
 /// Warns about an overfull filter, or fails, and makes it the result.
 fn finish(call: &Call, filter: PgBuffer) -> Outcome {
@@ -56,13 +56,9 @@ fn remove(call: &Call) -> Outcome {
 }
 
 /// The hashes of the elements of argument 1, an array, in their order and with repetitions, and their kind.
-fn array_hashes<'a>(
-    call: &Call,
-    header: &Header<'a>,
-    (element, oid): &'a (ElementType, Oid),
-    function: &str,
-) -> Result<(Kind<'a>, Vec<u64>)> {
-    let key: FilterKey<'a> = element.key(header, function)?;
+fn array_hashes<'a>(call: &'a Call, header: &Header<'a>, function: &str) -> Result<(Kind<'a>, Vec<u64>)> {
+    let (element, oid) = ElementType::remembered_of_array(call, 1)?;
+    let key = element.key(header, function)?;
     // SAFETY: the type is that of the array's elements.
     let hashes = elements(call, 1, *oid).into_iter().map(|element| unsafe { hash_to_add(&key, element) });
     Ok((key.kind, memory::try_collect(hashes)?))
@@ -71,8 +67,7 @@ fn array_hashes<'a>(
 /// `counting_bloom_add_all(filter, elements)`.
 fn add_all(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let types = ElementType::remembered_of_array(call, 1)?;
-    let (kind, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_add_all")?;
+    let (kind, hashes) = array_hashes(call, &counting.header, "counting_bloom_add_all")?;
     if hashes.is_empty() {
         return Ok(call.datum(0));
     }
@@ -82,8 +77,7 @@ fn add_all(call: &Call) -> Outcome {
 /// `counting_bloom_remove_all(filter, elements)`.
 fn remove_all(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let types = ElementType::remembered_of_array(call, 1)?;
-    let (_, hashes) = array_hashes(call, &counting.header, types, "counting_bloom_remove_all")?;
+    let (_, hashes) = array_hashes(call, &counting.header, "counting_bloom_remove_all")?;
     let removed: Option<PgBuffer> = counting.remove(&hashes);
     Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
 }

@@ -220,23 +220,31 @@ impl<'p> HeapPage<'p> {
         self.page.start()
     }
 
-    /// A field of the page, of two or four bytes, or one.
+    /// A field of the page, of so many bytes: one, two or four.
     #[inline(always)]
-    fn field<T: Copy>(&self, at: usize) -> T {
-        assert!(at.is_multiple_of(size_of::<T>()) && at + size_of::<T>() <= PAGE_BYTES);
-        // SAFETY: within the page, which the lock keeps, and aligned as the page is. Callers read integers; hint bits
-        // are set by storing a whole one.
-        unsafe { self.start().add(at).cast::<T>().read_volatile() }
+    fn field<const BYTES: usize>(&self, at: usize) -> u32 {
+        assert!(at.is_multiple_of(BYTES) && at + BYTES <= PAGE_BYTES);
+        // SAFETY: within the page, which the lock keeps, and aligned as the page is. Hint bits are set by storing a
+        // whole field.
+        unsafe {
+            let field = self.start().add(at);
+            match BYTES {
+                1 => field.read_volatile().into(),
+                2 => field.cast::<u16>().read_volatile().into(),
+                4 => field.cast::<u32>().read_volatile(),
+                _ => unreachable!("a field of {BYTES} bytes"),
+            }
+        }
     }
 
     fn lines(&self) -> usize {
-        let end = usize::from(self.field::<u16>(LOWER)).min(PAGE_BYTES);
+        let end = (self.field::<2>(LOWER) as usize).min(PAGE_BYTES);
         end.saturating_sub(PAGE_HEADER) / LINE
     }
 
     /// The share of the page that lines and rows take: the last page of a table has few.
     pub fn share_in_use(&self) -> f64 {
-        let free = self.field::<u16>(UPPER).saturating_sub(self.field(LOWER));
+        let free = self.field::<2>(UPPER).saturating_sub(self.field::<2>(LOWER));
         1.0 - (f64::from(free) / (PAGE_BYTES - PAGE_HEADER) as f64).min(1.0)
     }
 
@@ -244,7 +252,7 @@ impl<'p> HeapPage<'p> {
     pub fn has_line(&self, line: u16) -> bool {
         let number = usize::from(line);
         (1..=self.lines()).contains(&number) && {
-            let (_, flags, _) = parts_of_line(self.field(PAGE_HEADER + (number - 1) * LINE));
+            let (_, flags, _) = parts_of_line(self.field::<LINE>(PAGE_HEADER + (number - 1) * LINE));
             flags != pg_sys::LP_UNUSED
         }
     }
@@ -254,7 +262,7 @@ impl<'p> HeapPage<'p> {
     fn approach(&self, line: usize) {
         let at = PAGE_HEADER + line * LINE;
         if at + LINE <= PAGE_BYTES {
-            let (start, ..) = parts_of_line(self.field(at));
+            let (start, ..) = parts_of_line(self.field::<LINE>(at));
             (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.start(), start + byte));
         }
     }
@@ -263,7 +271,7 @@ impl<'p> HeapPage<'p> {
     /// damaged row.
     #[inline(always)]
     fn place_of_row(&self, line: usize) -> Option<Option<(usize, usize)>> {
-        let (start, flags, len) = parts_of_line(self.field(PAGE_HEADER + line * LINE));
+        let (start, flags, len) = parts_of_line(self.field::<LINE>(PAGE_HEADER + line * LINE));
         let end = start + len;
         let is_possible = start.is_multiple_of(ALIGNMENT) && start + NULL_BITS <= end && end <= PAGE_BYTES;
         (flags == pg_sys::LP_NORMAL).then_some(is_possible.then_some((start, end)))
@@ -272,9 +280,9 @@ impl<'p> HeapPage<'p> {
     /// The row between these bytes, unless it is damaged.
     #[inline(always)]
     fn row(&self, start: usize, end: usize) -> Option<Row<'_>> {
-        let columns = usize::from(self.field::<u16>(start + INFOMASK2)) & pg_sys::HEAP_NATTS_MASK as usize;
-        let has_nulls = u32::from(self.field::<u16>(start + INFOMASK)) & pg_sys::HEAP_HASNULL != 0;
-        let first = start + usize::from(self.field::<u8>(start + HOFF));
+        let columns = (self.field::<2>(start + INFOMASK2) & pg_sys::HEAP_NATTS_MASK) as usize;
+        let has_nulls = self.field::<2>(start + INFOMASK) & pg_sys::HEAP_HASNULL != 0;
+        let first = start + self.field::<1>(start + HOFF) as usize;
         let nulls = start + NULL_BITS..start + NULL_BITS + if has_nulls { columns.div_ceil(8) } else { 0 };
         if !first.is_multiple_of(ALIGNMENT) || first < nulls.end || first > end {
             return None;

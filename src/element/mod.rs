@@ -21,6 +21,6 @@ mod resolve;
 mod scalar;
 
 pub use column::Column;
-pub use element_type::{ElementType, FilterKey, hash_to_add, hashes, out_of_range, parquet_tag};
+pub use element_type::{ElementType, hash_to_add, hashes, out_of_range, parquet_tag};
 pub use hasher::Hasher;
 pub use probe_key::ProbeKey;

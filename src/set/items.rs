@@ -47,7 +47,8 @@ pub fn all(call: &Call, purpose: Purpose, operation: &str, wanted: bool, act: Ac
     let set = Set::open(call, oid, purpose)?;
     set.check_kind(element_type, operation)?;
     let mut elements = elements(call, 1, *element_oid);
-    let mut items = items(element_type, &elements);
+    // SAFETY: the type is that of the array's elements.
+    let mut items = unsafe { items(element_type, &elements) };
     if purpose == Purpose::Change {
         items.dedup_by_key(|item| item.hash);
     }
@@ -61,12 +62,15 @@ pub fn all(call: &Call, purpose: Purpose, operation: &str, wanted: bool, act: Ac
 }
 
 /// Elements in the order of their hashes, equal ones in their own order.
-fn items(element_type: &ElementType, elements: &[Element]) -> Vec<Item> {
+///
+/// # Safety
+/// They must be of this type.
+unsafe fn items(element_type: &ElementType, elements: &[Element]) -> Vec<Item> {
     let hasher = element_type.hasher(Layout::Blocked);
     let mut items = memory::list(elements.len());
     for (place, &element) in elements.iter().enumerate() {
         check_often(place);
-        // SAFETY: the type is that of the array's elements.
+        // SAFETY: promised by the caller.
         if let Some(hash) = unsafe { hasher.hash(element) } {
             items.push(Item { hash, place });
         }

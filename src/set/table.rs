@@ -226,7 +226,8 @@ fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>)
     let checks = definition::check_calls(table);
     let function = call.function()?;
     let checks = checks.iter().filter(|check| catalog::is_beside(check.function, function, c"bloom_set_check"));
-    let mut all = checks.filter_map(|check| parameters(&check.arguments, &columns));
+    // SAFETY: those that a constraint has.
+    let mut all = checks.filter_map(|check| unsafe { parameters(&check.arguments, &columns) });
     let parameters =
         all.next().ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
     if all.any(|other| other != parameters) {
@@ -306,7 +307,10 @@ fn check_columns(table: Relation, columns: Vec<TableColumn>) -> Result<Vec<Table
 
 /// The parameters in the arguments of `bloom_set_check`, if they have the form and the types that `bloom_set_create`
 /// writes: a function of that name may have others.
-fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Parameters> {
+///
+/// # Safety
+/// The constants must be of the types that they say.
+unsafe fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Parameters> {
     use CheckArgument::{Column, Null};
     let are = |given: &[&CheckArgument], names: &[&str]| {
         let number = |name: &str| columns.iter().find(|column| column.name == name).map(|column| column.number);
@@ -323,7 +327,7 @@ fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Pa
     };
     let keep = match keep {
         Null => None,
-        // SAFETY: of this type, and not NULL.
+        // SAFETY: promised by the caller.
         given => Some(unsafe { Interval::of(given.constant(pg_sys::INTERVALOID)?) }),
     };
     Some(Parameters {

@@ -7,7 +7,7 @@ use crate::index::options;
 use crate::index::page::PAGE_SIZE;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
-use crate::pg::method::table::{self, Built, Row, Wanted};
+use crate::pg::method::table::{self, Built, Wanted};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
@@ -23,22 +23,18 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
     let table_rows = wanted.scan(|row| {
         interrupt::check_for_interrupts();
-        add(&mut build, &mut new, row)
+        let Some(value) = row.value else { return Ok(()) };
+        // SAFETY: the column is one of filters, as its operator class says.
+        let value = unsafe { Value::detoast(value) };
+        let filter = View::parse_trusted(value.bytes())?;
+        build.add(&mut new, RowId { page: row.page, line: row.line }, &filter)?;
+        value.free();
+        Ok(())
     })?;
     let rows = build.rows();
     let directory = build.finish(&mut new)?;
     new.finish(&meta_page(|page| directory.write_meta(page)));
     Ok(Built { table_rows, index_rows: rows as f64 })
-}
-
-fn add(build: &mut Build, pages: &mut NewIndex<'_>, row: Row) -> Result<()> {
-    let Some(value) = row.value else { return Ok(()) };
-    // SAFETY: the column is one of filters, as its operator class says.
-    let value = unsafe { Value::detoast(value) };
-    let filter = View::parse_trusted(value.bytes())?;
-    build.add(pages, RowId { page: row.page, line: row.line }, &filter)?;
-    value.free();
-    Ok(())
 }
 
 /// Checks that an index can be one.

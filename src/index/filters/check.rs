@@ -32,7 +32,13 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     scan_for_check(named.table(), relation, &snapshot, |row| {
         interrupt::check_for_interrupts();
         let own = slots.remove(&RowId { page: row.page, line: row.line }).unwrap_or_default();
-        let (needed, right) = slots_of(&index, &directory, &own, row)?;
+        let (mut needed, mut right) = (0, 0);
+        if let Some(value) = row.value {
+            // SAFETY: the column is one of filters, as its operator class says.
+            let value = unsafe { Value::detoast(value) };
+            (needed, right) = slots_of(&index, &directory, &own, &View::parse_trusted(value.bytes())?)?;
+            value.free();
+        }
         if right < needed {
             return Err(missed(relation, named.table(), row));
         }
@@ -95,14 +101,10 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
 }
 
 /// How many of a row's slots, which are given, must at least have the bits of its filter, and how many have them. None
-/// must if the row needs no slot, or has no filter.
-fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], row: Row) -> Result<(usize, usize)> {
-    let Some(value) = row.value else { return Ok((0, 0)) };
-    // SAFETY: the column is one of filters, as its operator class says.
-    let value = unsafe { Value::detoast(value) };
-    let filter = View::parse_trusted(value.bytes())?;
-    let Some(group) = Group::of(&filter) else { return Ok((0, 0)) };
-    let bits = slot_bits(&filter, &group);
+/// must if the row needs no slot.
+fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter: &View) -> Result<(usize, usize)> {
+    let Some(group) = Group::of(filter) else { return Ok((0, 0)) };
+    let bits = slot_bits(filter, &group);
     let mut right = 0;
     for (page, number) in own {
         let slot = directory.slot(page, *number).filter(|_| directory.group(page.group) == Some(&group));
@@ -110,7 +112,6 @@ fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], row: R
             right += usize::from(has_bits(index, directory, &group, slot, &bits)?);
         }
     }
-    value.free();
     Ok((1, right))
 }
 

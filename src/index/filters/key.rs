@@ -20,10 +20,13 @@ use pgrx::pg_sys;
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn keys(index: &Index, keys: &[Key]) -> Result<Vec<Vec<ProbeKey>>> {
-    memory::try_collect(keys.iter().map(|key| alternatives(index, key)))
+    // SAFETY: promised by the caller.
+    memory::try_collect(keys.iter().map(|key| unsafe { alternatives(index, key) }))
 }
 
-fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
+/// # Safety
+/// As [`keys`].
+unsafe fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
     let asked = key.asked_type;
     let elements = key.sought();
     if asked == index.kind().key {

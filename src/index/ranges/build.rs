@@ -75,7 +75,8 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         keys: 0,
         built_rows: wanted.is_concurrent().then(BuiltRows::new),
     };
-    let table_rows = wanted.scan(|row| building.add(row))?;
+    // SAFETY: the scan is one for the index, whose column this is.
+    let table_rows = wanted.scan(|row| unsafe { building.add(row) })?;
     let built_rows = building.built_rows.take();
     let rows = building.finish()?;
     if let Some(built_rows) = built_rows {
@@ -85,7 +86,9 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
 }
 
 impl Building<'_> {
-    fn add(&mut self, row: Row) -> Result<()> {
+    /// # Safety
+    /// The row must be one of the index's table, as its column has it.
+    unsafe fn add(&mut self, row: Row) -> Result<()> {
         let Some(value) = row.value else { return Ok(()) };
         let id = RowId { page: row.page, line: row.line };
         let is_split = self.options.split.is_some();
@@ -98,7 +101,7 @@ impl Building<'_> {
             self.of_page.0 = row.page;
         }
         self.end_ranges_before(range)?;
-        // SAFETY: the value is that of the index's column, whose keys are gathered.
+        // SAFETY: promised by the caller.
         self.keys += unsafe { self.gathered.add(value)? } as u64;
         if is_split {
             memory::push(&mut self.of_page.1, (self.options.range_of(id), self.gathered.take()));

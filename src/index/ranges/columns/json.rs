@@ -9,7 +9,6 @@ use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::Sink;
 use pg_bloom_core::conditions::{self, Condition, JsonPath, Leaf};
 use pg_bloom_core::memory;
-use pgrx::pg_sys::Datum;
 
 /// Calls `visit` with the hash of each value of a document, and of each of its keys.
 pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
@@ -22,12 +21,19 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
 /// # Safety
 /// The value must be of the type of the operator's other side.
 pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
+    let of_key = |key: Element| {
+        // SAFETY: a text is of variable length.
+        let key = unsafe { Value::detoast(key.datum) };
+        let condition = Condition::Has(conditions::key(&key));
+        key.free();
+        condition
+    };
     match strategy {
-        Strategy::HasKey => condition_of_key(asked.datum),
+        Strategy::HasKey => of_key(asked),
         Strategy::HasAnyKey | Strategy::HasAllKeys => {
             // SAFETY: the other side of these operators is an array of texts.
             let keys = unsafe { array::elements_of(asked.datum) };
-            let keys = memory::collect(keys.into_iter().map(|key| condition_of_key(key.datum)));
+            let keys = memory::collect(keys.into_iter().map(of_key));
             if strategy == Strategy::HasAnyKey { Condition::any(keys) } else { Condition::all(keys) }
         }
         _ => {
@@ -52,13 +58,4 @@ fn each_leaf(jsonb: &[u8], visit: &mut impl FnMut(u64)) {
             Scalar::String(string) => path.leaf(Leaf::String, |stream| stream.write(string)),
         });
     });
-}
-
-/// What a document must have in which there is this key, a text.
-fn condition_of_key(key: Datum) -> Condition {
-    // SAFETY: a text is of variable length.
-    let key = unsafe { Value::detoast(key) };
-    let condition = Condition::Has(conditions::key(&key));
-    key.free();
-    condition
 }

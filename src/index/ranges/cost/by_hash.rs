@@ -103,7 +103,8 @@ fn shape(planned: &Planned, matches: f64) -> IndexShape {
                 None
             },
             found: if matches > HANDFUL * planned.searches || planned.searches >= MANY_KEYS {
-                ranges_found(planned, &index, &directory)
+                // SAFETY: this is the index that is planned.
+                unsafe { ranges_found(planned, &index, &directory) }
             } else {
                 None
             },
@@ -119,12 +120,15 @@ fn shape(planned: &Planned, matches: f64) -> IndexShape {
 }
 
 /// How many ranges have the keys, by asking the index; `None` if they aren't known yet.
-fn ranges_found(planned: &Planned, index: &Index, directory: &Directory) -> Option<f64> {
+///
+/// # Safety
+/// It must be the index that is planned.
+unsafe fn ranges_found(planned: &Planned, index: &Index, directory: &Directory) -> Option<f64> {
     let of_key = |key: &Key| {
         let RangesColumn::Element(elements) = index.kind() else { return None };
         let (hasher, sought) = (elements.hasher_of(index.relation(), key.asked_type).ok()?, key.sought());
         let stride = sought.len().div_ceil(KEYS_ASKED).max(1);
-        // SAFETY: what is looked for is of the type that the hasher is for.
+        // SAFETY: what is looked for in the index is of the type that the hasher is for.
         let hash = |key: &Element| unsafe { hasher.hash(*key) }.ok_or(());
         let asked = memory::try_collect(sought.iter().step_by(stride).map(hash)).ok()?;
         let found = ranges_having(index, directory, asked.iter())?;
