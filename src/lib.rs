@@ -36,7 +36,7 @@
 //! | `heap` | the rows of a table's pages: the one room below the table access method |
 //! | `pg` | safe wrappers around PostgreSQL; knows no filter |
 
-#![deny(clippy::too_many_lines)]
+#![deny(clippy::disallowed_methods, clippy::too_many_lines)]
 #![deny(ffi_unwind_calls)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -78,7 +78,7 @@ pgrx::pg_module_magic!(name, version);
 /// # Safety
 /// Nobody else may call it.
 #[pgrx::pg_guard]
-pub extern "C-unwind" fn _PG_init() {
+pub unsafe extern "C-unwind" fn _PG_init() {
     pg::call::panics::install_hook();
     pg_bloom_core::interrupt::install(pg::call::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::call::error::out_of_memory);

@@ -49,7 +49,7 @@
 //! Every operation reads stored bytes in place and writes its result into a [`Buffer`], so that the caller decides how
 //! memory is allocated.
 
-#![cfg_attr(not(test), deny(clippy::too_many_lines))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::too_many_lines))]
 #![deny(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(unsafe_code)]

@@ -1,6 +1,9 @@
 //! Safe wrappers around PostgreSQL. Nothing here knows what a filter is.
 //!
-//! No safe function here can break memory, whatever its callers do without `unsafe`:
+//! No safe function here can break memory, whatever its callers do without `unsafe`. Safe code is what also passes
+//! `make lint`: it catches no panics, raises none with a payload of its own, and starts no threads, since PostgreSQL's
+//! error handling and its memory know one stack. `clippy.toml` refuses that in all of the library; where it is needed
+//! here, the reason is beside it.
 //!
 //! - What PostgreSQL passes becomes a value here by an unsafe function. Nothing else makes a [`call::Call`], a
 //!   [`storage::relation::Relation`], a memory context, a build, a scan or a VACUUM.
@@ -15,16 +18,16 @@
 //!   the header. PostgreSQL doesn't lock pages of temporary indexes; who has them is noted here. A subtransaction that
 //!   fails gives back the locks of all pages: if a call has one, the process is ended.
 //! - An error is raised again only by the call in whose memory it is, and only where an unsafe function says that
-//!   PostgreSQL made the call: it jumps from there. Other threads than the session's panic. Safe code may catch an
-//!   error, or a panic of its own that leaves something open here; but its call then fails, since PostgreSQL has ended
-//!   nothing of what was under way.
+//!   PostgreSQL made the call: it jumps from there. A call that catches an error all the same, or a panic that leaves
+//!   something open here, fails, since PostgreSQL has ended nothing of what was under way. Most of what is here panics
+//!   in another thread than the session's.
 //!
 //! This is promised elsewhere, and trusted:
 //!
 //! - `sql/pg_bloom.sql` declares the arguments of each function as its Rust code reads them. Builds for debugging,
 //!   which the tests run, compare them.
 //! - It declares the result of each as its Rust code makes it: a function returns a datum, and PostgreSQL reads that.
-//! - The hook of panics stays that of [`call::panics`], which notes errors: `clippy.toml` refuses others.
+//! - The hook of panics stays that of [`call::panics`], which notes errors: `make lint` refuses others too.
 //! - PostgreSQL uses a call site in two calls at once only for support functions of operator classes that it found by a
 //!   type. Those of the extension remember nothing.
 //! - Statements and names are in the encoding of the database.

@@ -293,6 +293,7 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 ///
 /// # Safety
 /// Nothing that `work` opens may be there after it.
+#[allow(clippy::disallowed_methods, reason = "whatever is caught is raised again")]
 pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
     // SAFETY: PostgreSQL's own steps for a block with exceptions. The subtransaction must be ended here after an error
     // too: PostgreSQL would take one that nobody ends for a savepoint of the client.

@@ -8,6 +8,8 @@
 //! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of
 //! an error, and its code if that is one of PostgreSQL's own. So whatever runs code of users goes through this one.
 
+#![allow(clippy::disallowed_methods, reason = "errors are caught and raised again here")]
+
 use crate::pg::memory::reserve::Ready;
 use cee_scape::call_with_sigsetjmp;
 use pgrx::pg_sys;
@@ -232,9 +234,9 @@ fn refuse_end(held: usize, is_panicking: bool) {
     }
 }
 
+/// Ends the process, since references to what is gone may be left.
 #[cold]
 pub(in crate::pg) fn abort(why: &str) -> ! {
-/// Ends the process, since references to what is gone may be left.
     // Where the log can't be written there is nobody to tell.
     writeln!(std::io::stderr(), "pg_bloom: {why}").ok();
     std::process::abort()
@@ -252,8 +254,6 @@ pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
-/// The right to run the body of a function that PostgreSQL calls.
-pub struct Entry(());
 /// Says which thread is the session's, and has no call be under way any more once the process ends: a fatal error
 /// unwinds nothing, and thread-local variables are dropped when the memory of its call is gone. The first entry is
 /// `_PG_init`, maybe in the postmaster, whose children forget what is to be done at the end; the second is their own.
@@ -268,6 +268,8 @@ unsafe extern "C-unwind" fn process_ends(_code: i32, _: pg_sys::Datum) {
     NOW.store(0, Ordering::Relaxed);
 }
 
+/// The right to run the body of a function that PostgreSQL calls.
+pub struct Entry(());
 
 impl Entry {
     /// For the function that makes it.
