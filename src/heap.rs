@@ -122,7 +122,7 @@ impl<'r> RowColumn<'r> {
         TablePage::read(self.table, page)
     }
 
-    fn of(&self, row: &Row<'_>) -> Found {
+    fn of(&self, row: &HeapRow<'_>) -> Found {
         if row.columns <= self.before.len() {
             return if self.has_default_for_older { Found::Unknown } else { Found::Null };
         }
@@ -190,14 +190,14 @@ fn length_of_value(bytes: &[u8]) -> Option<usize> {
 }
 
 /// A row, except for its header.
-struct Row<'p> {
+struct HeapRow<'p> {
     columns: usize,
     /// A bit for each column that is not NULL; empty if there is no NULL.
     present: &'p [u8],
     data: &'p [u8],
 }
 
-impl Row<'_> {
+impl HeapRow<'_> {
     #[inline(always)]
     fn is_null(&self, column: usize) -> bool {
         !self.present.is_empty() && self.present.get(column / 8).is_none_or(|bits| bits & 1 << (column % 8) == 0)
@@ -279,7 +279,7 @@ impl<'p> HeapPage<'p> {
 
     /// The row between these bytes, unless it is damaged.
     #[inline(always)]
-    fn row(&self, start: usize, end: usize) -> Option<Row<'_>> {
+    fn row(&self, start: usize, end: usize) -> Option<HeapRow<'_>> {
         let columns = (self.field::<2>(start + INFOMASK2) & pg_sys::HEAP_NATTS_MASK) as usize;
         let has_nulls = self.field::<2>(start + INFOMASK) & pg_sys::HEAP_HASNULL != 0;
         let first = start + self.field::<1>(start + HOFF) as usize;
@@ -289,7 +289,7 @@ impl<'p> HeapPage<'p> {
         }
         // SAFETY: both are in the row, behind its header, where nothing is changed under the lock.
         let bytes = |from: usize, to: usize| unsafe { std::slice::from_raw_parts(self.start().add(from), to - from) };
-        Some(Row { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
+        Some(HeapRow { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
     }
 
     /// Calls `visit` with the line of each row, counted from 1, and what the row has in the column.

@@ -29,13 +29,13 @@ pub struct Readable<'r> {
 pub struct RowFilter<'r> {
     readable: Readable<'r>,
     test: RowTest,
-    rows: Vec<Row>,
+    rows: Vec<CandidateRow>,
     /// The values of these rows.
     values: Vec<u64>,
 }
 
 /// A row of a page.
-struct Row {
+struct CandidateRow {
     /// By which line an index finds it; `None` where none does any more.
     root: Option<u16>,
     /// Where its value begins; `None` where only PostgreSQL can tell what it is.
@@ -89,7 +89,7 @@ impl<'r> RowFilter<'r> {
                 // SAFETY: of variable length, as `new` has asked; the value is there as long as the page is locked.
                 Found::Value(element) => unsafe { Value::append_to(element.datum, &mut self.values) },
             };
-            memory::push(&mut self.rows, Row { root: heap_page.root_of(line), value });
+            memory::push(&mut self.rows, CandidateRow { root: heap_page.root_of(line), value });
         });
     }
 }
