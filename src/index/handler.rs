@@ -65,7 +65,7 @@ unsafe extern "C-unwind" fn ambuild(
         // SAFETY: as above; the result is new memory.
         unsafe {
             let wanted = Wanted::new(table, index, info);
-            let built = or_raise((dispatch::of(wanted.index).build)(&wanted));
+            let built = or_raise((dispatch::of(wanted.index()).build)(&wanted));
             let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
             (*result).heap_tuples = built.table_rows;
             (*result).index_tuples = built.index_rows;

@@ -9,8 +9,8 @@
 //! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
 //! ```
 //!
-//! A reader must skip unknown fields of any type: [`ThriftReader::skip`]. Every value except a boolean field takes at least
-//! one byte, and values nest no deeper than [`MAX_DEPTH`], so reading takes no more steps than there are bytes.
+//! A reader must skip unknown fields of any type: [`ThriftReader::skip`]. Every value except a boolean field takes at
+//! least one byte, and values nest no deeper than [`MAX_DEPTH`], so reading takes no more steps than there are bytes.
 
 /// How deep skipped values may nest: as Thrift's own readers allow.
 pub const MAX_DEPTH: u32 = 64;

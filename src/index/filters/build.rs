@@ -18,8 +18,8 @@ use pg_bloom_core::index::page::RowId;
 /// 0A000 for another operator class; 22023 for options, which are those of the other kind of index; 22P03
 /// for a damaged filter; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
-    check(wanted.index)?;
-    let mut new = NewIndex::begin(wanted.index)?;
+    check(wanted.index())?;
+    let mut new = NewIndex::begin(wanted.index())?;
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
     let table_rows = wanted.scan(|row| {
         interrupt::check_for_interrupts();

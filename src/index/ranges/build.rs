@@ -56,18 +56,18 @@ struct Building<'b> {
 /// # Errors
 /// 0A000 for a column that can't be in an index; 22023 for options that it can't have; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
-    let column = column_of_new(wanted.index)?;
-    let mut options = core_options(&column, wanted.index, wanted.table, wanted.table.pages())?;
-    let may_split = may_split(&column, wanted.index);
+    let column = column_of_new(wanted.index())?;
+    let mut options = core_options(&column, wanted.index(), wanted.table(), wanted.table().pages())?;
+    let may_split = may_split(&column, wanted.index());
     if may_split {
-        options.split = sample::split(wanted.index, wanted.table);
+        options.split = sample::split(wanted.index(), wanted.table());
     }
     let mut building = Building {
         options,
         may_split,
         // Those of half of the memory, since tiles need memory too.
         build: Build::new(options, table::maintenance_memory() / 2 / size_of::<u64>())?,
-        index: NewIndex::begin(wanted.index)?,
+        index: NewIndex::begin(wanted.index())?,
         range: 0,
         gathered: GatheredKeys::new(&column),
         of_page: (0, Vec::new()),
@@ -80,7 +80,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let built_rows = building.built_rows.take();
     let rows = building.finish()?;
     if let Some(built_rows) = built_rows {
-        built_rows.keep(wanted.index);
+        built_rows.keep(wanted.index());
     }
     Ok(Built { table_rows, index_rows: rows as f64 })
 }

@@ -29,10 +29,8 @@ pub struct Built {
 
 /// An index that PostgreSQL wants to be built.
 pub struct Wanted<'r> {
-    /// Its table.
-    pub table: Relation<'r>,
-    /// The index, which has no pages yet.
-    pub index: Relation<'r>,
+    table: Relation<'r>,
+    index: Relation<'r>,
     info: *mut pg_sys::IndexInfo,
 }
 
@@ -43,6 +41,16 @@ impl<'r> Wanted<'r> {
         // SAFETY: promised by the caller.
         let (table, index) = unsafe { (Relation::new(table), Relation::new(index)) };
         Wanted { table, index, info }
+    }
+
+    /// Its table.
+    pub fn table(&self) -> Relation<'r> {
+        self.table
+    }
+
+    /// The index, which has no pages yet.
+    pub fn index(&self) -> Relation<'r> {
+        self.index
     }
 
     /// Whether the index is built while others change its table, and is then validated.

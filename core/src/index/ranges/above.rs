@@ -3,7 +3,8 @@
 use super::fill::elements;
 use super::level::Level;
 use super::rate::{Target, typical, with_pages};
-use super::tile::{Footprint, TileShape, Width, footprint};
+use super::shape::{TileShape, Width};
+use super::tile::{Footprint, footprint};
 use crate::index::page::PageSize;
 use crate::memory;
 

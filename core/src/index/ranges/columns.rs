@@ -15,7 +15,7 @@
 //! The last row of each block says where they begin. In a tile that was appended it is zero: nobody knew what its slots
 //! would have, so all have equally many.
 
-use super::tile::{TileShape, Width};
+use super::shape::{TileShape, Width};
 use std::ops::Range;
 
 /// The columns of each slot of a tile.

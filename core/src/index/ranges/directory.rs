@@ -19,8 +19,9 @@
 //! between them. The metapage has room for 403.
 
 use super::level::{Level, RANGES_ALONE, TILES_ALONE};
+use super::shape::{TileShape, Width};
 use super::split::Split;
-use super::tile::{TileAddress, TileShape, Width};
+use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
 use crate::index::chain::Chain;
 use crate::index::page::{PageNumber, PageSize, RowId};

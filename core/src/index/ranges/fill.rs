@@ -9,7 +9,8 @@
 //! Elements are spread evenly over the pages of a tile, so a few pages of a large tile suffice.
 
 use super::columns::Columns;
-use super::tile::{MAX_WIDTH, TileAddress, TileShape};
+use super::shape::{MAX_WIDTH, TileShape};
+use super::tile::TileAddress;
 use crate::index::page::{Damage, Defect, PageSize, Pages};
 use std::ops::Range;
 

@@ -33,7 +33,7 @@ use super::fill::Fill;
 use super::level::Level;
 use super::meta::open_runs;
 use super::rate::{self, Target, share, target, typical};
-use super::tile::{MAX_WIDTH, TileShape, Width};
+use super::shape::{MAX_WIDTH, TileShape, Width};
 use crate::error::{Error, Result};
 use crate::index::page::{PageNumber, Pages};
 

@@ -23,6 +23,7 @@
 //! |---|---|
 //! | `split` | which rows a range has: those of some pages, or some lines of a page |
 //! | `level` | the levels, and limits |
+//! | `shape` | how many columns, slots and pages a tile has |
 //! | `columns` | which columns of a tile each slot has |
 //! | `tile` | where an element's bits are; probing a page, and what to change in it |
 //! | `rate` | what is promised, the rates of the levels, and the pages that they need |
@@ -77,6 +78,7 @@ mod meta;
 mod most;
 mod rate;
 mod search;
+mod shape;
 mod split;
 mod tile;
 
@@ -95,8 +97,9 @@ pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, share, target, typical, with_pages,
 };
 pub use search::Places;
+pub use shape::{MAX_WIDTH, TileShape, Width};
 pub use split::{MAX_RANGES_PER_PAGE, Split};
-pub use tile::{MAX_WIDTH, Mark, Probe, Slots, TileAddress, TileShape, Width, changes};
+pub use tile::{Mark, Probe, Slots, TileAddress, changes};
 
 #[cfg(test)]
 mod tests;

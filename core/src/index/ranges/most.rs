@@ -14,7 +14,7 @@ use super::directory::Options;
 use super::fill::elements;
 use super::level::Level;
 use super::rate::MAX_TILE_PAGES;
-use super::tile::{MAX_WIDTH, TileShape, Width};
+use super::shape::{MAX_WIDTH, TileShape, Width};
 use crate::index::page::PageSize;
 
 /// Pages that a tile may have beyond those that it needs: a level above is rounded up, and a shape may stay.

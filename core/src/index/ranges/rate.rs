@@ -41,7 +41,7 @@
 use super::directory::Options;
 use super::level::Level;
 use super::level::MAX_HASHES;
-use super::tile::TileShape;
+use super::shape::TileShape;
 use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::rate;
