@@ -64,7 +64,7 @@ pub struct TileShape {
     pub width: Width,
     /// Columns of a slot in the mean: one; two where slots have different numbers of them.
     pub columns_per_slot: u8,
-    /// Hashes per element (k), 1 to [`MAX_HASHES`].
+    /// Hashes per element (k), 1 to [`MAX_HASHES`](super::MAX_HASHES).
     pub num_hashes: u8,
     /// Pages, at least one; blocks fill each of them.
     pub pages: u32,
