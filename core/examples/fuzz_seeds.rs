@@ -167,6 +167,7 @@ fn ranges() -> Vec<Vec<u8>> {
             pages_per_range: 8,
             split: None,
             begins_empty: false,
+            whole_from: None,
             table_pages: 0,
             guess: 3,
             is_flat: false,

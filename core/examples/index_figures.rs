@@ -65,6 +65,7 @@ fn options(rows: u64) -> Options {
         pages_per_range: PAGES_PER_RANGE as u32,
         split: None,
         begins_empty: false,
+        whole_from: None,
         table_pages: rows.div_ceil(ROWS_PER_PAGE) as u32,
         guess: PER_RANGE as u32,
         is_flat: false,

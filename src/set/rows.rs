@@ -158,7 +158,7 @@ impl Set {
         Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Neither that row nor one above or below it is visible. If it was deleted, the elements in it are lost.")
             .hint(
-                "If the table was truncated since the transaction began, run that again. Else restore the row from a \
+                "If the table was truncated or rewritten meanwhile, run that again. Else restore the row from a \
                  backup, make a new set, or change the policy that hides the row. An unlogged set loses its rows in a \
                  crash.",
             )

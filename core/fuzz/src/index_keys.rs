@@ -38,6 +38,7 @@ fn live(history: &[u8]) -> Index {
         pages_per_range: 8,
         split: None,
         begins_empty: false,
+        whole_from: None,
         table_pages: 0,
         guess,
         is_flat,

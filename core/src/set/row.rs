@@ -2,7 +2,7 @@
 
 use super::code::{self, Entry, MOST_HASHES, MOST_SLICES};
 use super::damage::RowDamage;
-use super::form::Form;
+use super::form::{Form, SLICES};
 use super::tree;
 use crate::filter::Buffer;
 use crate::{hash, memory};
@@ -58,15 +58,15 @@ impl Row {
         self.entries.binary_search_by_key(&hash, |entry| entry.hash)
     }
 
-    /// Drops what is forgotten at time `now`, in slices, and lets what is later be of this time: the clock was set
-    /// back. Returns how many it dropped. To be called before a row of a set that forgets is written.
+    /// Drops what is forgotten at time `now`, in slices. What is later stays so, as far as slices have room for it: the
+    /// clock was set back, and may be set right again. Returns how many it dropped. To be called before a row of a set that forgets is written.
     pub fn forget(&mut self, form: Form, now: i64) -> usize {
         if !form.keeps {
             return 0;
         }
         let before = self.entries.len();
         self.entries.retain(|entry| form.remembers(entry.slice, now));
-        self.entries.iter_mut().for_each(|entry| entry.slice = entry.slice.min(now));
+        self.entries.iter_mut().for_each(|entry| entry.slice = entry.slice.min(now + MOST_SLICES - SLICES));
         before - self.entries.len()
     }
 

@@ -60,7 +60,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let mut options = core_options(&column, wanted.index(), wanted.table(), wanted.table().pages())?;
     let may_split = may_split(&column, wanted.index());
     if may_split {
-        options.split = sample::split(wanted.index(), wanted.table());
+        options.split = sample::split(wanted.index(), wanted.table(), 0..wanted.table().pages());
     }
     let mut building = Building {
         options,
@@ -187,7 +187,17 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_p
     let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
     let fpr = options.fpr.or(fpr);
-    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, split: None, begins_empty: false, table_pages, guess, is_flat })
+    Ok(Options {
+        size: PAGE_SIZE,
+        fpr,
+        pages_per_range,
+        split: None,
+        begins_empty: false,
+        whole_from: None,
+        table_pages,
+        guess,
+        is_flat,
+    })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.

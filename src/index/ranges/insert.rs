@@ -18,7 +18,7 @@ use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::{Pages, RowId};
-use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, SPECIAL_BYTES, changes};
+use pg_bloom_core::index::ranges::{Directory, Level, Mark, Options, Places, SPECIAL_BYTES, Split, changes};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
@@ -127,6 +127,29 @@ fn write(relation: Relation, changed: &mut [Changed]) {
     }
 }
 
+/// How the last pages of the table would be split, if that is not decided yet, or if most ranges of the last tile have
+/// no rows: few rows may be on a page because they are wide, or because nobody has filled it yet.
+fn sampled(index: &Index, row: RowId) -> Result<Option<Option<Split>>> {
+    /// The share of columns below which ranges may be too small.
+    const FEW: f64 = 0.25;
+    /// Pages before that of the row.
+    const LAST: u32 = 2;
+    let directory = index.directory()?;
+    let may_be_too_fine = directory.options.split.is_some() && directory.options.whole_from.is_none();
+    let used = || directory.used_share(&mut index.pages()).map_err(|failure| failure.of(index.relation()));
+    if !directory.is_undecided() && !(may_be_too_fine && used()? < FEW) {
+        return Ok(None);
+    }
+    let table = table::of_index(index.relation());
+    Ok(Some(sample::split(index.relation(), table.relation(), row.page.saturating_sub(LAST)..row.page + 1)))
+}
+
+/// Whether pages that would be split in this way, or would not be, are split into many more ranges.
+fn is_too_fine(options: &Options, split: Option<Split>) -> bool {
+    let wanted = split.map_or(1, |split| split.ranges);
+    options.whole_from.is_none() && options.split.is_some_and(|split| split.ranges >= 4 * wanted)
+}
+
 /// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the meantime. Nothing is
 /// written unless the pages of the new tiles have no contents, and those that an element of the range belongs to are
 /// sound.
@@ -134,8 +157,7 @@ fn write(relation: Relation, changed: &mut [Changed]) {
 fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let relation = index.relation();
     // Pages of the table are read before any of the index is locked.
-    let is_undecided = index.directory()?.is_undecided();
-    let split = is_undecided.then(|| sample::split(relation, table::of_index(relation).relation()));
+    let sampled = sampled(index, row)?;
     let mut meta = index.meta()?.exclusive();
     let mut directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
     let mut range = directory.options.range_of(row);
@@ -144,8 +166,11 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     }
     if directory.is_undecided() {
         // Without a sample: another session has added the first tile only now.
-        let Some(split) = split else { return Ok(directory) };
+        let Some(split) = sampled else { return Ok(directory) };
         Rc::make_mut(&mut directory).options.split = split;
+        range = directory.options.range_of(row);
+    } else if sampled.is_some_and(|split| is_too_fine(&directory.options, split)) {
+        Rc::make_mut(&mut directory).make_whole();
         range = directory.options.range_of(row);
     }
     let mut pages = BelowMeta { meta: &meta, pages: index.pages() };

@@ -14,9 +14,12 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
     let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
     let options = directory.options;
     let expected = directory.expectation();
-    let room = directory.end_slot(Level::Zero) as f64 * options.mean_pages();
+    let room = match directory.end_slot(Level::Zero) {
+        0 => 0,
+        slots => options.pages_of(u32::try_from(slots - 1).unwrap_or(u32::MAX)).end,
+    };
     Ok(Info {
-        table_pages: (room as u64).min(u64::from(named.table().pages())),
+        table_pages: room.min(u64::from(named.table().pages())),
         pages_per_range: Some(options.pages_per_range),
         ranges_per_page: options.split.map(|split| split.ranges),
         ranges: Some(survey.ranges),

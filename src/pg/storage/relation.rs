@@ -282,6 +282,15 @@ impl<'r> Relation<'r> {
             .sum()
     }
 
+    /// The share of a page that INSERT fills, of a table of PostgreSQL's own access method.
+    pub fn fill_factor(self) -> f64 {
+        assert!(self.is_heap(), "a table of heap");
+        let options: *const pg_sys::StdRdOptions = self.data().rd_options.cast();
+        // SAFETY: null, or the options of a table.
+        let percent = if options.is_null() { 100 } else { unsafe { (*options).fillfactor } };
+        f64::from(percent.clamp(10, 100)) / 100.0
+    }
+
     /// What is kept between uses of an index as long as its entry in the relation cache is valid: a number of the
     /// caller's, 0 before it was set. Any change of the index, a rewrite included, forgets it.
     pub fn cached_number(self) -> u64 {

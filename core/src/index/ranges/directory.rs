@@ -40,6 +40,8 @@ pub struct Options {
     pub split: Option<Split>,
     /// Whether the table was empty then, so that page 0 has a tile to itself: the pages after it may be split.
     pub begins_empty: bool,
+    /// The first page from which pages are whole again, where pages before it are split: its rows became too wide.
+    pub whole_from: Option<u32>,
     /// Heap pages of the table when the index was built.
     pub table_pages: u32,
     /// How many distinct elements a range is assumed to have while there are none.
@@ -63,7 +65,24 @@ impl Options {
     /// The range of a row.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
-        self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row, self.begins_empty.into()))
+        let Some(split) = self.split else { return row.page / self.pages_per_range };
+        match self.whole() {
+            Some((page, range)) if row.page >= page => range.saturating_add(row.page - page),
+            _ => split.range_of(row, self.begins_empty.into()),
+        }
+    }
+
+    /// The first page that is whole again, and its range.
+    fn whole(&self) -> Option<(u32, u32)> {
+        let page = self.whole_from?;
+        Some((page, self.split?.range_of(RowId { page, line: 1 }, self.begins_empty.into())))
+    }
+
+    /// How many ranges a page has, of which this is one.
+    pub(super) fn ranges_per_page(&self, range: u64) -> f64 {
+        let is_whole =
+            range < u64::from(self.begins_empty) || self.whole().is_some_and(|(_, first)| range >= first.into());
+        if is_whole { 1.0 } else { 1.0 / self.mean_pages() }
     }
 
     /// How many ranges so many pages of a table are.
@@ -82,7 +101,10 @@ impl Options {
                 u64::from(range) * pages..(u64::from(range) + 1) * pages
             }
             Some(split) => {
-                let page = split.page_of(range, self.begins_empty.into());
+                let page = match self.whole() {
+                    Some((page, first)) if range >= first => u64::from(page) + u64::from(range - first),
+                    _ => split.page_of(range, self.begins_empty.into()),
+                };
                 page..page + 1
             }
         }
@@ -90,7 +112,8 @@ impl Options {
 
     /// The lines of a range's page, in their order; `None` for all.
     pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        Some(self.split?.lines_of(range.checked_sub(self.begins_empty.into())?))
+        let is_whole = self.whole().is_some_and(|(_, first)| range >= first);
+        Some(self.split.filter(|_| !is_whole)?.lines_of(range.checked_sub(self.begins_empty.into())?))
     }
 
     /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ more than pages, so ranges of
@@ -98,6 +121,7 @@ impl Options {
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match level {
             Level::Zero if self.begins_empty && first_slot == 0 => Width::MIN.columns() as u8,
+            Level::Zero if self.whole().is_some_and(|(_, first)| first_slot >= first.into()) => 1,
             Level::Zero if self.split.is_some() => 2,
             _ => 1,
         }
@@ -199,6 +223,12 @@ impl Directory {
     /// [`Directory::grow`] is called on.
     pub fn is_undecided(&self) -> bool {
         self.options.begins_empty && self.tiles(Level::Zero) == 1
+    }
+
+    /// Lets the pages that have no tile yet be whole, where those before them are split.
+    pub fn make_whole(&mut self) {
+        let last = u32::try_from(self.end_slot(Level::Zero).saturating_sub(1)).unwrap_or(u32::MAX);
+        self.options.whole_from = u32::try_from(self.options.pages_of(last).end).ok();
     }
 
     /// How many tiles every lookup probes.

@@ -196,15 +196,31 @@ impl Directory {
     fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> std::result::Result<Vec<f64>, P::Error> {
         let last = self.tiles(level).checked_sub(1).and_then(|last| self.tile(level, last));
         let Some(tile) = last else { return Ok(Vec::new()) };
-        let mut loads = typical(&Fill::of(pages, &tile, PAGES_READ)?.loads());
-        if level == Level::Zero && self.is_undecided() {
-            // The tile of page 0: other pages have as many columns as their ranges need.
-            let ranges = self.options.split.map_or(1.0, |split| f64::from(split.ranges));
-            let columns = ranges * f64::from(self.options.columns_per_slot(level, self.end_slot(level)));
-            let ratio = f64::from(tile.shape.columns_per_slot) / columns;
-            loads.iter_mut().for_each(|load| *load *= ratio);
+        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
+        if level == Level::Zero {
+            // Columns that a page has.
+            let (options, end) = (self.options, self.end_slot(level));
+            let here = options.ranges_per_page(tile.first_slot.into()) * f64::from(tile.shape.columns_per_slot);
+            let next = options.ranges_per_page(end) * f64::from(options.columns_per_slot(level, end));
+            if here != next {
+                // What its pages have is in more columns, or in fewer, from here on.
+                let last = tile.first_slot.saturating_add(tile.shape.slots() - 1);
+                let pages = options.pages_of(last).end - options.pages_of(tile.first_slot).start;
+                return Ok(vec![loads.iter().sum::<f64>() / pages as f64 / next]);
+            }
         }
-        Ok(loads)
+        Ok(typical(&loads))
+    }
+
+    /// The share of the columns of the last tile of ranges that have elements, by some of its pages.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn used_share<P: Pages>(&self, pages: &mut P) -> std::result::Result<f64, P::Error> {
+        let last = self.tiles(Level::Zero).checked_sub(1).and_then(|last| self.tile(Level::Zero, last));
+        let Some(tile) = last else { return Ok(0.0) };
+        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
+        Ok(loads.iter().filter(|&&load| load > 0.0).count() as f64 / loads.len() as f64)
     }
 
     /// The shape of the next tiles of a level, for the loads seen in the last one. If that is empty, the same shape

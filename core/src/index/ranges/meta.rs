@@ -7,7 +7,7 @@
 //! 50  ranges per page    u8   where pages are split, else 0
 //! 51  lines per range    u8   the same
 //! 52  rows per range     u32  while none are seen
-//! 56  first covered tile u32  of level 0; FFFFFFFF: none
+//! 56  first covered tile u32  of level 0; FFFFFFFF: none. With one level: the first page that is whole again
 //! 60  first covered tile u32  of level 1; FFFFFFFF: none
 //! 64  pages of the table u32  at the build
 //! 68  levels             u8   1, or 0: more when they are needed
@@ -117,11 +117,16 @@ impl Directory {
         require(levels <= 1, || field("levels", levels))?;
         let (is_flat, begins_empty) = (levels == 1, empty == 1);
         require(empty <= u8::from(is_flat && pages_per_range == 1), || field("table that was empty", empty))?;
-        let options = Options { size, fpr, pages_per_range, split, begins_empty, table_pages, guess, is_flat };
+        let [zero, one] = covered.map(|first| (first != NONE_COVERED).then_some(first));
+        let (zero, whole_from) = if is_flat { (None, zero) } else { (zero, None) };
+        let may_be = whole_from.is_none_or(|page| split.is_some() && page > u32::from(begins_empty));
+        require(may_be, || field("first page that is whole", covered[0]))?;
+        let options =
+            Options { size, fpr, pages_per_range, split, begins_empty, whole_from, table_pages, guess, is_flat };
         let mut directory = Directory::empty(options);
         directory.keys_per_row = keys_per_row;
         directory.chain = stored.chain;
-        directory.covered_from = covered.map(|first| (first != NONE_COVERED).then_some(first));
+        directory.covered_from = [zero, one];
         let mut end = 1;
         let mut most = Most::new(&directory.options, directory.chain.rows_built, keys_per_row);
         for (at, records) in stored.records {
@@ -195,9 +200,11 @@ impl Directory {
     /// # Panics
     /// If the page has another size.
     pub fn write_meta(&self, page: &mut [u8]) {
-        let Options { fpr, pages_per_range, split, begins_empty, guess, table_pages, is_flat, .. } = self.options;
+        let Options { fpr, pages_per_range, split, begins_empty, whole_from, guess, table_pages, is_flat, .. } =
+            self.options;
         let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
         let [zero, one] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
+        let zero = whole_from.unwrap_or(zero);
         let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
         fields.extend((pages_per_range as u16).to_le_bytes());
         fields.extend([ranges as u8, lines as u8]);

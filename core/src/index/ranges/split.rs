@@ -13,6 +13,9 @@
 //! with a tile to itself, and those after it are split or not by what the table has when the second tile is needed. The
 //! rows of a page without a tile have no bits yet, so no row's range changes.
 //!
+//! Rows may become so wide that a page has only some. Then most of its ranges would have no rows, but bits: so from some
+//! page on pages are whole again, until the index is rebuilt.
+//!
 //! A row's line is that of the root of its HOT chain, by which indexes find it, so its range never changes.
 
 use crate::index::page::RowId;

@@ -23,6 +23,7 @@ fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
         pages_per_range: 8,
         split: None,
         begins_empty: false,
+        whole_from: None,
         table_pages: 0,
         guess,
         is_flat: false,

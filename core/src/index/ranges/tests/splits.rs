@@ -170,3 +170,39 @@ fn an_index_on_an_empty_table_decides_after_its_first_page() {
         assert!(survey.bits_per_element() < 4.0, "{}", survey.bits_per_element());
     }
 }
+
+/// Pages whose rows became too wide to be split are whole from some page on, and an index on them stays small.
+#[test]
+fn pages_with_few_wide_rows_are_whole_again() {
+    let documents: Vec<Vec<u64>> = (0..2000).map(|n| (0..900).map(|i| element(n << 32 | i)).collect()).collect();
+    let options = Options { table_pages: 25, ..split_options(8192) };
+    let mut index = Index::build(options, 0, &documents[..1000]).unwrap();
+    let built = index.directory.chain.allocated();
+    // Three a page from here on.
+    let row = |n: u32| RowId { page: 25 + (n - 1000) / 3, line: (n % 3) as u16 + 1 };
+    for (n, hashes) in (1000..).zip(&documents[1000..]) {
+        let range = index.directory.options.range_of(row(n));
+        if index.directory.tile_of(Level::Zero, range).is_none()
+            && index.directory.options.whole_from.is_none()
+            && index.directory.used_share(&mut index.memory).unwrap() < 0.25
+        {
+            index.directory.make_whole();
+        }
+        let range = index.directory.options.range_of(row(n));
+        assert_eq!(index.directory.options.pages_of(range), row(n).page.into()..u64::from(row(n).page) + 1);
+        hashes.iter().for_each(|&hash| _ = index.insert(range, hash).unwrap());
+    }
+    check(&index);
+    let whole_from = index.directory.options.whole_from.expect("pages are whole");
+    assert!((26..32).contains(&whole_from), "whole from {whole_from}");
+    let grown = index.directory.chain.allocated();
+    assert!(grown < built * 4, "{built} pages became {grown}");
+    for (n, hashes) in (1000..).zip(&documents[1000..]) {
+        let range = index.directory.options.range_of(row(n));
+        assert!(index.search(hashes[7]).unwrap().contains(&range));
+        assert_eq!(index.directory.options.lines_of(range).is_none(), row(n).page >= whole_from);
+    }
+    for (range, hashes) in (0..).zip(&documents[..1000]) {
+        assert!(index.search(hashes[899]).unwrap().contains(&range));
+    }
+}
