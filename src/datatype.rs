@@ -61,6 +61,12 @@ fn from_bytea<T: FilterType>(call: &Call) -> Outcome {
     call.value(0).map_or(Ok(None), |bytes| validated::<T>(bytes.bytes()))
 }
 
+/// A receive function.
+fn receive<T: FilterType>(call: &Call) -> Outcome {
+    // SAFETY: PostgreSQL calls it with the buffer of a message.
+    validated::<T>(unsafe { call.message(0) })
+}
+
 fn validated<T: FilterType>(bytes: &[u8]) -> Outcome {
     T::check(bytes)?;
     Ok(Some(PgBuffer::copy_of(bytes).into_datum()))
@@ -101,8 +107,8 @@ pg_functions! {
     bloom_in => input::<Bloom>;
     counting_bloom_in => input::<CountingBloom>;
     bloom_out => output;
-    bloom_recv => |call| validated::<Bloom>(call.message(0));
-    counting_bloom_recv => |call| validated::<CountingBloom>(call.message(0));
+    bloom_recv => receive::<Bloom>;
+    counting_bloom_recv => receive::<CountingBloom>;
     bloom_send => to_bytea;
     bloom_from_bytea => from_bytea::<Bloom>;
     counting_bloom_from_bytea => from_bytea::<CountingBloom>;

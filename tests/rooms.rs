@@ -281,3 +281,24 @@ fn comments_are_short() {
         assert!(long.is_none(), "{}:{}: a comment of over {COLUMNS} columns", path.display(), long.unwrap_or(0) + 1);
     }
 }
+
+/// What has pgrx's guard jumps over the frames of its caller, so nobody but PostgreSQL may call it.
+#[test]
+fn what_jumps_is_unsafe() {
+    let mut files = Vec::new();
+    rust_files(&root().join("src"), &mut files);
+    let mut found = 0;
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a file can be read");
+        let mut lines = text.lines().map(str::trim_start);
+        while let Some(line) = lines.next() {
+            if line.starts_with("#[") && line.contains("pg_guard]") {
+                let function =
+                    lines.find(|line| !line.starts_with("#[") && !line.starts_with("//")).unwrap_or_default();
+                assert!(function.contains("unsafe extern"), "{}: {function}", path.display());
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 3, "{found} functions were found");
+}

@@ -53,6 +53,7 @@ pub struct Spill {
 
 impl Spill {
     /// An empty file, which lives as long as the group.
+    #[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
     pub fn new(call: &Call) -> Result<*mut Spill> {
         // SAFETY: what has the context and the file is kept there, and dropped with it.
         let (context, file) = unsafe {

@@ -21,6 +21,12 @@ use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::{Header, Layout, memory};
 use pgrx::pg_sys::Oid;
 
+/// What a call site remembers of the type of an argument. Nobody else can make one.
+struct Remembered<T> {
+    argument: usize,
+    types: T,
+}
+
 /// A type of elements, resolved once for a call site.
 pub struct ElementType {
     oid: Oid,
@@ -115,7 +121,8 @@ impl ElementType {
     /// # Panics
     /// If it remembers another argument's.
     pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
-        let (argument, element) = call.remembered(|| Ok((i, ElementType::of_argument(call, i)?)))?;
+        let Remembered { argument, types: element } =
+            call.remembered(|| Ok(Remembered { argument: i, types: ElementType::of_argument(call, i)? }))?;
         assert!(*argument == i, "a call site remembers the type of one argument");
         element.refresh(call)?;
         Ok(element)
@@ -129,7 +136,8 @@ impl ElementType {
     /// # Panics
     /// If it remembers another argument's.
     pub fn remembered_of_array(call: &Call, i: usize) -> Result<&(ElementType, Oid)> {
-        let (argument, types) = call.remembered(|| Ok((i, ElementType::of_array(call, i)?)))?;
+        let Remembered { argument, types } =
+            call.remembered(|| Ok(Remembered { argument: i, types: ElementType::of_array(call, i)? }))?;
         assert!(*argument == i, "a call site remembers the type of one argument");
         types.0.refresh(call)?;
         Ok(types)

@@ -137,7 +137,7 @@ fn sampled(index: &Index, row: RowId) -> Result<Option<Option<Split>>> {
     let directory = index.directory()?;
     let may_be_too_fine = directory.options.split.is_some() && directory.options.whole_from.is_none();
     let used = || directory.used_share(&mut index.pages()).map_err(|failure| failure.of(index.relation()));
-    if !directory.is_undecided() && !(may_be_too_fine && used()? < FEW) {
+    if !(directory.is_undecided() || may_be_too_fine && used()? < FEW) {
         return Ok(None);
     }
     let table = table::of_index(index.relation());

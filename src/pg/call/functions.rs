@@ -54,7 +54,7 @@ macro_rules! pg_functions {
         pub mod symbols {
             use super::*;
             $(
-                pg_functions!(@symbol $name => $function $(, $quick)?);
+                pg_functions!(@symbol unsafe $name => $function $(, $quick)?);
 
                 const _: () = assert!($crate::pg::call::functions::is_own_name(stringify!($name)));
 
@@ -68,7 +68,7 @@ macro_rules! pg_functions {
             )*
         }
     };
-    (@symbol $name:ident => $function:expr) => {
+    (@symbol unsafe $name:ident => $function:expr) => {
         #[unsafe(no_mangle)]
         #[pgrx::pg_guard]
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
@@ -77,7 +77,7 @@ macro_rules! pg_functions {
             unsafe { $crate::pg::call::functions::run(fcinfo, safe_function) }
         }
     };
-    (@symbol $name:ident => $function:expr, $quick:path) => {
+    (@symbol unsafe $name:ident => $function:expr, $quick:path) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
             #[pgrx::pg_guard]

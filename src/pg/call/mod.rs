@@ -151,10 +151,13 @@ impl Call {
     }
 
     /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.
-    pub fn message(&self, i: usize) -> &[u8] {
+    ///
+    /// # Safety
+    /// It must be one: the states of aggregates are declared as it is.
+    pub unsafe fn message(&self, i: usize) -> &[u8] {
         let Some(datum) = self.datum(i) else { return &[] };
         self.check_declared(i, |declared| declared == pg_sys::INTERNALOID);
-        // SAFETY: by declaration the argument is a StringInfo, whose cursor is within its length.
+        // SAFETY: promised by the caller: a StringInfo, whose cursor is within its length.
         unsafe {
             let buffer: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
             let from = buffer.cursor;
@@ -446,6 +449,7 @@ struct Site {
 /// `flinfo` must be valid.
 #[cold]
 #[inline(never)]
+#[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
 unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
     let site = Site { type_id: TypeId::of::<T>(), marked: 0 };
     let made = Remembered { site, thing: ManuallyDrop::new(make()?) };

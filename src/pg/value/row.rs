@@ -95,6 +95,7 @@ impl Rows {
     ///
     /// # Errors
     /// Those of `make`.
+    #[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
     pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<ResultColumn>>>) -> Result<Option<pg_sys::Datum>> {
         let fcinfo = call.fcinfo();
         // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: nothing is kept before
