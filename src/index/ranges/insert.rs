@@ -185,7 +185,8 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
         // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked for that.
         drop(meta);
         index.pages().extend_to(*number, &growth.directory.chain)?;
-        return Ok(directory);
+        // Without what was decided here: it is not written.
+        return Ok(index.known_directory());
     }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     let change = Change::Page(&bytes, SPECIAL_BYTES);
