@@ -75,7 +75,7 @@ fn live(form: Form, shape: u8, mut input: Input<'_>) {
         }
         if form.keeps {
             model.retain(|_, slice| *slice >= now - 8);
-            model.values_mut().for_each(|slice| *slice = (*slice).min(now));
+            model.values_mut().for_each(|slice| *slice = (*slice).min(now + 7));
         }
         // Everything that a set may have dropped is dropped: a clock that goes back brings nothing back.
         set.expire(now);

@@ -66,7 +66,9 @@ impl Row {
         }
         let before = self.entries.len();
         self.entries.retain(|entry| form.remembers(entry.slice, now));
-        self.entries.iter_mut().for_each(|entry| entry.slice = entry.slice.min(now + MOST_SLICES - SLICES));
+        self.entries
+            .iter_mut()
+            .for_each(|entry| entry.slice = entry.slice.min(now.saturating_add(MOST_SLICES - SLICES)));
         before - self.entries.len()
     }
 
