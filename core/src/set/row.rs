@@ -59,7 +59,8 @@ impl Row {
     }
 
     /// Drops what is forgotten at time `now`, in slices. What is later stays so, as far as slices have room for it: the
-    /// clock was set back, and may be set right again. Returns how many it dropped. To be called before a row of a set that forgets is written.
+    /// clock was set back, and may be set right again. Returns how many it dropped. To be called before a row of a set
+    /// that forgets is written.
     pub fn forget(&mut self, form: Form, now: i64) -> usize {
         if !form.keeps {
             return 0;

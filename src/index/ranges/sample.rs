@@ -13,7 +13,8 @@ const PAGES: usize = 64;
 const RANGE_BYTES: f64 = 16384.0;
 
 /// How pages are split among ranges by some of these pages of a table, as they are when they are full. `None` where a
-/// page stands for little text, where the index is on an expression, and for tables whose rows only PostgreSQL can read.
+/// page stands for little text, where the index is on an expression, and for tables whose rows only PostgreSQL can
+/// read.
 pub fn split(index: Relation, table: Relation, among: Range<u32>) -> Option<Split> {
     let column = RowColumn::of_index(index, table).filter(RowColumn::is_of_variable_length)?;
     let (count, read, full) = (among.len() as u64, among.len().min(PAGES) as u64, table.fill_factor());

@@ -116,8 +116,8 @@ impl Options {
         Some(self.split.filter(|_| !is_whole)?.lines_of(range.checked_sub(self.begins_empty.into())?))
     }
 
-    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ more than pages, so ranges of
-    /// documents have some each.
+    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ more than pages, so ranges
+    /// of documents have some each.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match level {
             Level::Zero if self.begins_empty && first_slot == 0 => Width::MIN.columns() as u8,

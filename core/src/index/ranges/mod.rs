@@ -43,7 +43,7 @@
 //!
 //! | to | it calls |
 //! |---|---|
-//! | build | [`Build::range`] for each range, [`Build::finish`]; [`PageSink`] takes the pages; [`Directory::write_meta`] |
+//! | build | [`Build::range`] for each range, [`Build::finish`]; [`PageSink`] takes pages; [`Directory::write_meta`] |
 //! | read the directory | [`Tiles::read`]; later [`Chain::is_current`] on the metapage |
 //! | insert | [`Directory::places`]: at most one page of each level. [`Places`] has the steps and the order of locks |
 //! | add a tile | [`Directory::grow`], if `places` returns `None`: changes the metapage and perhaps a directory page |
