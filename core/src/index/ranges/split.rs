@@ -10,8 +10,8 @@
 //! hundred and more. A page with more lines than others has shorter texts: they begin again with its first range.
 //!
 //! An index that is made on an empty table can't know yet whether its pages will stand for much text. So page 0 is
-//! whole, with a tile to itself, and those after it are split or not by what the table has when the second tile is needed. The
-//! rows of a page without a tile have no bits yet, so no row's range changes.
+//! whole, with a tile to itself, and those after it are split or not by what the table has when the second tile is
+//! needed. The rows of a page without a tile have no bits yet, so no row's range changes.
 //!
 //! Rows may become so wide that a page has only some. Then most of its ranges would have no rows, but bits: so from
 //! some page on pages are whole again, until the index is rebuilt.
