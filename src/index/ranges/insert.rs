@@ -127,9 +127,9 @@ fn write(relation: Relation, changed: &mut [Changed]) {
     }
 }
 
-/// How the last pages of the table would be split, if that is not decided yet, or if most ranges of the last tile have
-/// no rows: few rows may be on a page because they are wide, or because nobody has filled it yet.
-fn sampled(index: &Index, row: RowId) -> Result<Option<Option<Split>>> {
+/// Whether it is not decided yet how pages are split, and how the last pages of the table would be, if so, or if most
+/// ranges of the last tile have no rows: few rows may be on a page because they are wide, or because nobody has filled it yet.
+fn sampled(index: &Index, row: RowId) -> Result<(bool, Option<Option<Split>>)> {
     /// The share of columns below which ranges may be too small.
     const FEW: f64 = 0.25;
     /// Pages before that of the row.
@@ -137,11 +137,13 @@ fn sampled(index: &Index, row: RowId) -> Result<Option<Option<Split>>> {
     let directory = index.directory()?;
     let may_be_too_fine = directory.options.split.is_some() && directory.options.whole_from.is_none();
     let used = || directory.used_share(&mut index.pages()).map_err(|failure| failure.of(index.relation()));
-    if !(directory.is_undecided() || may_be_too_fine && used()? < FEW) {
-        return Ok(None);
+    let is_undecided = directory.is_undecided();
+    if !(is_undecided || may_be_too_fine && used()? < FEW) {
+        return Ok((false, None));
     }
     let table = table::of_index(index.relation());
-    Ok(Some(sample::split(index.relation(), table.relation(), row.page.saturating_sub(LAST)..row.page + 1)))
+    let split = sample::split(index.relation(), table.relation(), row.page.saturating_sub(LAST)..row.page + 1);
+    Ok((is_undecided, Some(split)))
 }
 
 /// Whether pages that would be split in this way, or would not be, are split into many more ranges.
@@ -157,7 +159,7 @@ fn is_too_fine(options: &Options, split: Option<Split>) -> bool {
 fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let relation = index.relation();
     // Pages of the table are read before any of the index is locked.
-    let sampled = sampled(index, row)?;
+    let (was_undecided, sampled) = sampled(index, row)?;
     let mut meta = index.meta()?.exclusive();
     let mut directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
     let mut range = directory.options.range_of(row);
@@ -169,7 +171,7 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
         let Some(split) = sampled else { return Ok(directory) };
         Rc::make_mut(&mut directory).options.split = split;
         range = directory.options.range_of(row);
-    } else if sampled.is_some_and(|split| is_too_fine(&directory.options, split)) {
+    } else if !was_undecided && sampled.is_some_and(|split| is_too_fine(&directory.options, split)) {
         Rc::make_mut(&mut directory).make_whole();
         range = directory.options.range_of(row);
     }
