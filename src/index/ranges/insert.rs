@@ -128,7 +128,8 @@ fn write(relation: Relation, changed: &mut [Changed]) {
 }
 
 /// Whether it is not decided yet how pages are split, and how the last pages of the table would be, if so, or if most
-/// ranges of the last tile have no rows: few rows may be on a page because they are wide, or because nobody has filled it yet.
+/// ranges of the last tile have no rows: few rows may be on a page because they are wide, or because nobody has filled
+/// it yet.
 fn sampled(index: &Index, row: RowId) -> Result<(bool, Option<Option<Split>>)> {
     /// The share of columns below which ranges may be too small.
     const FEW: f64 = 0.25;
