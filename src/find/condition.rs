@@ -37,12 +37,7 @@ impl<'c> LookedFor<'c> {
     ///
     /// # Errors
     /// 42P18 for a key of an unknown type, 42P21 for one that a query would compare under another collation.
-    pub fn argument(
-        call: &'c Call,
-        parent: &Parent,
-        column: &ParentColumn,
-        is_array: bool,
-    ) -> Result<Option<LookedFor<'c>>> {
+    pub fn argument(call: &'c Call, parent: &Parent, column: &ParentColumn, is_array: bool) -> Result<Option<Self>> {
         let Some(key) = call.datum(2) else { return Ok(None) };
         let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
         expression::require_collation(call, 2, attribute.attcollation)?;

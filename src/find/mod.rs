@@ -19,9 +19,8 @@ use crate::pg::call::error::{Outcome, Result};
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;
-use crate::pg::storage::relation::Relation;
 use condition::LookedFor;
-use parent::{Parent, ParentColumn};
+use parent::Parent;
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
@@ -34,29 +33,17 @@ fn find(call: &Call, is_array: bool) -> Outcome {
         let has_all = !compressed.contains(&leaf.oid());
         // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's memory, and what is
         // known of an index in Rust's.
-        unsafe { in_scratch(|| add_rows(&output, leaf, has_all, &column, &condition)) }
+        unsafe {
+            in_scratch(|| {
+                let may_have = if has_all { leaves::candidates(leaf, &column, &condition)? } else { None };
+                if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
+                    output.add_rows(leaf, condition.of_keys(may_have.as_deref()));
+                }
+                Ok(())
+            })
+        }
     })?;
     Ok(None)
-}
-
-/// Adds the rows of a table that meet the condition. Its index is asked first if it may have all rows.
-///
-/// # Safety
-/// The table must be the parent of the condition or below it, and the column the condition's.
-unsafe fn add_rows(
-    output: &Output,
-    leaf: Relation,
-    has_all: bool,
-    column: &ParentColumn,
-    condition: &LookedFor,
-) -> Result<()> {
-    // SAFETY: promised by the caller.
-    let may_have = if has_all { unsafe { leaves::candidates(leaf, column, condition)? } } else { None };
-    if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
-        // SAFETY: as was promised.
-        unsafe { output.add_rows(leaf, condition.of_keys(may_have.as_deref())) };
-    }
-    Ok(())
 }
 
 pg_functions! {

@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::time::Instant;
 
 /// Patterns for each kind of text.
-const PATTERNS: usize = 24;
+const PATTERNS: usize = 48;
 /// Rows that match a pattern at most.
 const MOST_ROWS: i64 = 20;
 

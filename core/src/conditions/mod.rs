@@ -79,11 +79,16 @@ impl Window {
         self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << Window::WIDE
     }
 
-    /// Its hashes: two for several characters with a wide one among them, else one.
+    /// Whether it has two characters at most.
+    const fn is_short(self) -> bool {
+        self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << (2 * Window::WIDE)
+    }
+
+    /// Its hashes: two for two characters, else one.
     #[inline]
     pub fn hashes(self) -> impl Iterator<Item = u64> {
         let bytes = self.0.to_le_bytes();
-        let has_two = self.0 >> Window::CHARACTERS > 0 && !self.is_alone();
+        let has_two = self.is_short() && !self.is_alone();
         [seeded(&bytes, WINDOW)].into_iter().chain(has_two.then(|| seeded(&bytes, AGAIN)))
     }
 }
@@ -164,6 +169,7 @@ mod tests {
         assert_eq!(of("abcd"), [0xAD8D_4989_510B_FE34]);
         assert_eq!(of("漢字"), [0x31F7_8000_7A8B_DCB0, 0x17E3_53C4_1787_8A1E]);
         assert_eq!(of("漢"), [0x4DF5_A13F_B7BC_8026]);
+        assert_eq!(of("漢a"), [0x8D30_AB01_2B3A_CED4, 0x7B5F_511D_36D6_827A]);
     }
 
     #[test]

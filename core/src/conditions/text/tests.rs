@@ -313,9 +313,11 @@ fn gathered_windows_are_those_of_all_texts() {
 #[test]
 fn windows_are_characters_that_weigh_four() {
     assert_eq!(windows("GET/index"), of(&["get/", "et/i", "t/in", "/ind", "inde", "ndex"]));
-    assert_eq!(windows("第17回会"), of(&["第17", "17回", "7回会", "回会", "第", "回", "会"]));
-    assert_eq!(windows("abc漢d"), of(&["abc漢", "bc漢", "c漢d", "漢"]));
+    assert_eq!(windows("第17回会"), of(&["第17", "17回", "回会", "第1", "7回", "第", "回", "会"]));
+    assert_eq!(windows("abc漢d"), of(&["bc漢", "c漢d", "c漢", "漢d", "漢"]));
     assert_eq!(windows("カナ한"), of(&["カナ", "ナ한", "한"]));
+    assert_eq!(windows("中a中"), of(&["中a", "a中", "中"]));
+    assert_eq!(windows("ン2"), of(&["ン2"]));
     assert_eq!(windows("abc"), of(&[]));
     assert_eq!(windows("Жёлт"), of(&["жёлт"]));
 }

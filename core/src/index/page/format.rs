@@ -26,7 +26,7 @@ pub const PAGE_HEADER_BYTES: usize = 24;
 /// Bytes of PostgreSQL's special space, at the end of a page, which say what it is.
 pub const SPECIAL_BYTES: usize = 8;
 /// The version of the pages.
-pub const PAGE_VERSION: u8 = 2;
+pub const PAGE_VERSION: u8 = 3;
 /// Distinguishes pages of this access method from those of others.
 pub const PAGE_ID: u16 = 0xFB1F;
 

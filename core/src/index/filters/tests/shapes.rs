@@ -92,6 +92,6 @@ fn the_worked_example() {
     assert_eq!(index.memory.pages[1][24], State::Used as u8);
     assert_eq!(index.memory.pages[1][24 + 1165..][..6], [7, 0, 0, 0, 2, 0]);
     assert_eq!(index.memory.pages[2][24..][..value.len() - prefix], value[prefix..]);
-    assert_eq!(index.memory.pages[1][8184..], [0, 0, 0, 0, 2, 6, 0x1F, 0xFB]);
-    assert_eq!(index.memory.pages[2][8184..], [0, 0, 0, 0, 2, 5, 0x1F, 0xFB]);
+    assert_eq!(index.memory.pages[1][8184..], [0, 0, 0, 0, 3, 6, 0x1F, 0xFB]);
+    assert_eq!(index.memory.pages[2][8184..], [0, 0, 0, 0, 3, 5, 0x1F, 0xFB]);
 }

@@ -175,7 +175,7 @@ proptest! {
             prop_assert!(own.is_sorted_by(|a, b| a.0 < b.0));
             prop_assert!(own.iter().all(|&(offset, value)| page[usize::from(offset)] != value));
             memory::set(&mark, page).unwrap();
-            prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 2, [3, 4, 7][level], 0x1F, 0xFB]);
+            prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 3, [3, 4, 7][level], 0x1F, 0xFB]);
             prop_assert!(mark.is_set(Some(page)).unwrap() && changes(&[&mark], page).unwrap().is_empty());
             // By the formulas alone.
             let (w, bits) = (u64::from(shape.slots()), (bytes as u64 - 32) / 16);
@@ -341,5 +341,5 @@ fn the_worked_example() {
     let bytes: Vec<(usize, u8)> = page[..8184].iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();
     let offsets = [6245, 6673, 6933, 7133, 7241, 7489, 7957, 8029, 8041];
     assert_eq!((mark.page(), bytes), (10, offsets.map(|offset| (offset, 0x20)).to_vec()));
-    assert_eq!(page[8184..], [8, 0, 0, 0, 2, 3, 0x1F, 0xFB]);
+    assert_eq!(page[8184..], [8, 0, 0, 0, 3, 3, 0x1F, 0xFB]);
 }
