@@ -302,3 +302,65 @@ fn what_jumps_is_unsafe() {
     }
     assert!(found > 3, "{found} functions were found");
 }
+
+/// The names that a text has after `path::`, each by itself or in braces.
+fn names_after<'t>(text: &'t str, path: &str) -> impl Iterator<Item = &'t str> {
+    let is_of_name = |c: char| c.is_alphanumeric() || "_$".contains(c);
+    text.match_indices(path).flat_map(move |(at, _)| {
+        let rest = &text[at + path.len()..];
+        let group = rest.strip_prefix('{').map(|group| group.split('}').next().unwrap_or_default());
+        let names = group.unwrap_or_else(|| rest.split(|c| !is_of_name(c)).next().unwrap_or_default());
+        let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        // A glob is refused like a name that isn't known.
+        if names.is_empty() { vec!["*"] } else { names }
+    })
+}
+
+/// pgrx's safe functions promise less than those of `src/pg`. The library uses these, and a lint refuses some of them.
+#[test]
+fn little_is_used_of_pgrx() {
+    const OF_PGRX: [&str; 19] = [
+        "PgLogLevel",
+        "PgMemoryContexts",
+        "PgSqlErrorCode",
+        "PgTupleDesc",
+        "check_for_interrupts",
+        "direct_function_call_as_datum",
+        "ereport",
+        "guc",
+        "pg_guard",
+        "pg_module_magic",
+        "pg_sys",
+        "set_varsize_4b",
+        "vardata_any",
+        "varsize_any",
+        "varsize_any_exhdr",
+        "vartag_1b_e",
+        "varatt_is_1b",
+        "varatt_is_1b_e",
+        "varatt_is_4b_u",
+    ];
+    // What isn't PostgreSQL's there.
+    const NOT_OF_PG_SYS: [&str; 8] = ["*", "PgNode", "PgTryBuilder", "cmp", "elog", "panic", "pg_try", "submodules"];
+    let mut files = Vec::new();
+    rust_files(&root().join("src"), &mut files);
+    let mut found = 0;
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a file can be read");
+        let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+        let code = code.join("\n");
+        let name = path.strip_prefix(root()).expect("a file of src").to_string_lossy().into_owned();
+        for used in names_after(&code, "pgrx::") {
+            assert!(OF_PGRX.contains(&used), "{name} uses pgrx::{used}, which is to be looked at first");
+            found += 1;
+        }
+        let is_home_of_panics = name == "src/pg/call/panics.rs";
+        for used in names_after(&code, "pg_sys::").filter(|_| !is_home_of_panics) {
+            assert!(!NOT_OF_PG_SYS.contains(&used), "{name} uses pg_sys::{used}, which is to be looked at first");
+        }
+        // The library's own page refuses them.
+        let may_allow = name.starts_with("src/pg/") || ["src/lib.rs", "src/aggregate/spill.rs"].contains(&&*name);
+        assert!(may_allow || !code.contains("clippy::disallowed"), "{name} allows what is refused");
+    }
+    assert!(found > 50, "{found} names were found");
+}

@@ -15,7 +15,7 @@ mod leaves;
 mod parent;
 
 use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::error::Outcome;
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;

@@ -2,9 +2,12 @@
 //!
 //! No safe function here can break memory, whatever its callers do without `unsafe`. Safe code is what also passes
 //! `make lint`: it catches no panics, raises none with a payload of its own, and starts no threads, since PostgreSQL's
-//! error handling and its memory know one stack. It uses none of pgrx's connections and callbacks, which change memory
-//! under a call. `clippy.toml` refuses that in all of the library; where it is needed here, the reason is beside it.
-//! What has pgrx's guard is unsafe, since it jumps: `tests/rooms.rs` looks.
+//! error handling and its memory know one stack; and it leaks no boxes, whose references would outlive the memory in
+//! them. `clippy.toml` refuses that in all of the library; where it is needed here, the reason is beside it.
+//!
+//! pgrx's own safe functions promise less: its connections and callbacks change memory under a call, and its nodes
+//! believe their tags. So `tests/rooms.rs` has a list of what the library uses of pgrx beside PostgreSQL's functions,
+//! which are unsafe. What has pgrx's guard is unsafe too, since it jumps: that test looks.
 //!
 //! - What PostgreSQL passes becomes a value here by an unsafe function. Nothing else makes a [`call::Call`], a
 //!   [`storage::relation::Relation`], a memory context, a build, a scan or a VACUUM.

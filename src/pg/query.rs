@@ -86,11 +86,11 @@ impl<'c> Output<'c> {
 /// # Safety
 /// `expected` must be null or a descriptor.
 unsafe fn require_same_columns(expected: pg_sys::TupleDesc, parent: Relation) -> Result<()> {
-    let type_of = |column: &pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
+    let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
     // SAFETY: promised by the caller; the descriptor has as many columns.
     let is_same = unsafe {
         expected.is_null() || {
-            let columns = (0..(*expected).natts as usize).map(|i| type_of(version::attribute(expected, i)));
+            let columns = (0..(*expected).natts as usize).map(|i| type_of(*version::attribute(expected, i)));
             columns.eq(parent.columns().map(type_of))
         }
     };
@@ -107,7 +107,7 @@ unsafe fn require_same_columns(expected: pg_sys::TupleDesc, parent: Relation) ->
 /// In the memory of the call.
 unsafe fn targets(parent: Relation) -> *mut List {
     parent.columns().zip(1..).fold(null_mut(), |list, (column, number)| {
-        // SAFETY: nodes for the column of an open table; its name lives as long as the table is open.
+        // SAFETY: nodes for the column of an open table.
         unsafe {
             let expression: *mut pg_sys::Expr = if column.attisdropped {
                 pg_sys::makeNullConst(pg_sys::INT4OID, -1, pg_sys::InvalidOid).cast()
@@ -115,7 +115,7 @@ unsafe fn targets(parent: Relation) -> *mut List {
                 let (of, modifier, collation) = (column.atttypid, column.atttypmod, column.attcollation);
                 pg_sys::makeVar(1, number, of, modifier, collation, 0).cast()
             };
-            let name = column.attname.data.as_ptr().cast_mut();
+            let name = pg_sys::pstrdup(column.attname.data.as_ptr());
             pg_sys::lappend(list, pg_sys::makeTargetEntry(expression, number, name, false).cast())
         }
     })

@@ -261,13 +261,11 @@ impl<'r> Relation<'r> {
         self.data().rd_att
     }
 
-    /// The columns, dropped ones included.
-    pub fn columns(self) -> impl Iterator<Item = &'r pg_sys::FormData_pg_attribute> {
+    /// The columns, dropped ones included. They are copied: PostgreSQL notes in its own where a row has a value.
+    pub fn columns(self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> + use<'r> {
+        let descriptor = self.descriptor();
         // SAFETY: an open relation has a descriptor with as many attributes as it says.
-        unsafe {
-            let descriptor = self.descriptor();
-            (0..(*descriptor).natts as usize).map(move |i| attribute(descriptor, i))
-        }
+        unsafe { (0..(*descriptor).natts as usize).map(move |i| *attribute(descriptor, i)) }
     }
 
     /// The mean bytes of a row's values, by the types of the columns.
