@@ -31,6 +31,7 @@
 //! - `sql/pg_bloom.sql` declares the arguments of each function as its Rust code reads them. Builds for debugging,
 //!   which the tests run, compare them.
 //! - It declares the result of each as its Rust code makes it: a function returns a datum, and PostgreSQL reads that.
+//!   No statement that the library executes declares others.
 //! - The hook of panics stays that of [`call::panics`], which notes errors: `make lint` refuses others too.
 //! - PostgreSQL uses a call site in two calls at once only for support functions of operator classes that it found by a
 //!   type. Those of the extension remember nothing.
