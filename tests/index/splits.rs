@@ -88,6 +88,13 @@ fn documents_are_found_after_any_history_of_an_index_on_an_empty_table() {
     history(&[INDEX, &insert(ROWS)], STEPS / 3, 32);
 }
 
+/// The pages of its first tiles are whole, those of later ones split.
+#[test]
+fn documents_are_found_after_any_history_that_begins_with_short_texts() {
+    let short = "INSERT INTO t (body) SELECT 'Short ' || md5(i::text) FROM generate_series(1, 1000) AS i";
+    history(&[short, INDEX, &insert(ROWS)], STEPS / 3, 33);
+}
+
 fn history(begin: &[&str], steps: usize, seed: u64) {
     let server = Server::start("");
     let mut client = server.database("splits");

@@ -149,7 +149,7 @@ impl Building<'_> {
         let mut directory = self.build.finish(&mut self.index, self.rows)?;
         let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
         directory.keys_per_row = u16::try_from(per_row).unwrap_or(u16::MAX);
-        directory.options.begins_empty = self.may_split && directory.tiles(Level::Zero) == 0;
+        directory.options.may_split = self.may_split;
         self.index.finish(&meta_page(|page| directory.write_meta(page)));
         Ok(self.rows)
     }
@@ -187,17 +187,7 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_p
     let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
     let fpr = options.fpr.or(fpr);
-    Ok(Options {
-        size: PAGE_SIZE,
-        fpr,
-        pages_per_range,
-        split: None,
-        begins_empty: false,
-        whole_from: None,
-        table_pages,
-        guess,
-        is_flat,
-    })
+    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, split: None, may_split: false, table_pages, guess, is_flat })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
@@ -208,7 +198,7 @@ pub fn build_empty(index: Relation) -> Result<()> {
     let column = column_of_new(index)?;
     let table = table::of_index(index);
     let options = core_options(&column, index, table.relation(), 0)?;
-    let directory = Directory::empty(Options { begins_empty: may_split(&column, index), ..options });
+    let directory = Directory::empty(Options { may_split: may_split(&column, index), ..options });
     write_empty(index, &meta_page(|page| directory.write_meta(page)));
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::{Pages, RowId};
-use pg_bloom_core::index::ranges::{Directory, Level, Mark, Options, Places, SPECIAL_BYTES, Split, changes};
+use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, SPECIAL_BYTES, Split, changes};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
@@ -127,30 +127,46 @@ fn write(relation: Relation, changed: &mut [Changed]) {
     }
 }
 
-/// Whether it is not decided yet how pages are split, and how the last pages of the table would be, if so, or if most
-/// ranges of the last tile have no rows: few rows may be on a page because they are wide, or because nobody has filled
-/// it yet.
-fn sampled(index: &Index, row: RowId) -> Result<(bool, Option<Option<Split>>)> {
-    /// The share of columns below which ranges may be too small.
-    const FEW: f64 = 0.25;
-    /// Pages before that of the row.
-    const LAST: u32 = 2;
-    let directory = index.directory()?;
-    let may_be_too_fine = directory.options.split.is_some() && directory.options.whole_from.is_none();
-    let used = || directory.used_share(&mut index.pages()).map_err(|failure| failure.of(index.relation()));
-    let is_undecided = directory.is_undecided();
-    if !(is_undecided || may_be_too_fine && used()? < FEW) {
-        return Ok((false, None));
-    }
-    let table = table::of_index(index.relation());
-    let split = sample::split(index.relation(), table.relation(), row.page.saturating_sub(LAST)..row.page + 1);
-    Ok((is_undecided, Some(split)))
+/// How the last pages of a table would be split that is split so, or not at all.
+struct Sample {
+    is: Option<Split>,
+    would_be: Option<Split>,
 }
 
-/// Whether pages that would be split in this way, or would not be, are split into many more ranges.
-fn is_too_fine(options: &Options, split: Option<Split>) -> bool {
-    let wanted = split.map_or(1, |split| split.ranges);
-    options.whole_from.is_none() && options.split.is_some_and(|split| split.ranges >= 4 * wanted)
+impl Sample {
+    /// One if tiles to come may be split, or if most ranges of the last tile have no rows: few rows may be on a page
+    /// because they are wide, or because nobody has filled it yet.
+    fn of_last_pages(index: &Index, row: RowId) -> Result<Option<Sample>> {
+        /// The share of columns below which ranges may be too small.
+        const FEW: f64 = 0.25;
+        /// Pages before that of the row.
+        const LAST: u32 = 2;
+        let directory = index.directory()?;
+        let is = directory.options.split;
+        let may_be_too_fine = is.is_some_and(|split| split.is_open());
+        let used = || directory.used_share(&mut index.pages()).map_err(|failure| failure.of(index.relation()));
+        if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
+            return Ok(None);
+        }
+        let table = table::of_index(index.relation());
+        let last = row.page.saturating_sub(LAST)..row.page + 1;
+        Ok(Some(Sample { is, would_be: sample::split(index.relation(), table.relation(), last) }))
+    }
+
+    /// Divides the pages that have no tile yet in another way, if the sample says so. If another session has done so
+    /// meanwhile, the sample was for something else.
+    fn divide(&self, directory: &mut Rc<Directory>) {
+        if directory.options.split != self.is {
+            return;
+        }
+        match (self.is, self.would_be) {
+            (None, Some(split)) => Rc::make_mut(directory).split_next(split),
+            (Some(is), would_be) if is.ranges >= 4 * would_be.map_or(1, |split| split.ranges) => {
+                Rc::make_mut(directory).make_whole();
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the meantime. Nothing is
@@ -160,22 +176,19 @@ fn is_too_fine(options: &Options, split: Option<Split>) -> bool {
 fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let relation = index.relation();
     // Pages of the table are read before any of the index is locked.
-    let (was_undecided, sampled) = sampled(index, row)?;
+    let sample = Sample::of_last_pages(index, row)?;
     let mut meta = index.meta()?.exclusive();
     let mut directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
-    let mut range = directory.options.range_of(row);
-    if directory.tile_of(Level::Zero, range).is_some() {
+    if directory.tile_of(Level::Zero, directory.options.range_of(row)).is_some() {
         return Ok(directory);
     }
-    if directory.is_undecided() {
-        // Without a sample: another session has added the first tile only now.
-        let Some(split) = sampled else { return Ok(directory) };
-        Rc::make_mut(&mut directory).options.split = split;
-        range = directory.options.range_of(row);
-    } else if !was_undecided && sampled.is_some_and(|split| is_too_fine(&directory.options, split)) {
-        Rc::make_mut(&mut directory).make_whole();
-        range = directory.options.range_of(row);
+    match sample {
+        Some(sample) => sample.divide(&mut directory),
+        // Another session has added the first tile only now.
+        None if directory.may_split() => return Ok(directory),
+        None => {}
     }
+    let range = directory.options.range_of(row);
     let mut pages = BelowMeta { meta: &meta, pages: index.pages() };
     let growth = directory.grow(&mut pages, range).map_err(|failure| failure.of(relation))?;
     pages.pages.check_new(&directory.chain, &growth.directory.chain)?;

@@ -36,5 +36,5 @@ pub fn split(index: Relation, table: Relation, among: Range<u32>) -> Option<Spli
             lines += f64::from(last);
         }
     }
-    (pages > 0.0).then(|| Split::of(RANGE_BYTES, lines / pages, bytes / pages, table.pages())).flatten()
+    (pages > 0.0).then(|| Split::by_text(RANGE_BYTES, lines / pages, bytes / pages, table.pages())).flatten()
 }

@@ -60,7 +60,7 @@ impl Build {
     /// Those of [`super::rate::check_fpr`].
     pub fn new(options: Options, hold: usize) -> Result<Build> {
         options.fpr.map_or(Ok(()), check_fpr)?;
-        let ranges = options.ranges_of(options.table_pages.into());
+        let ranges = options.ranges_of(options.table_pages);
         let tiles = ranges.div_ceil(MAX_WIDTH.into());
         let top = if ranges <= options.slots_alone(Level::Zero) {
             Level::Zero

@@ -38,10 +38,8 @@ pub struct Options {
     pub pages_per_range: u32,
     /// How pages are split among ranges, if they are.
     pub split: Option<Split>,
-    /// Whether the table was empty then, so that page 0 has a tile to itself: the pages after it may be split.
-    pub begins_empty: bool,
-    /// The first page from which pages are whole again, where pages before it are split: its rows became too wide.
-    pub whole_from: Option<u32>,
+    /// Whether it can be decided later that pages are split: those of a tile that is added.
+    pub may_split: bool,
     /// Heap pages of the table when the index was built.
     pub table_pages: u32,
     /// How many distinct elements a range is assumed to have while there are none.
@@ -65,71 +63,50 @@ impl Options {
     /// The range of a row.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
-        let Some(split) = self.split else { return row.page / self.pages_per_range };
-        match self.whole() {
-            Some((page, range)) if row.page >= page => range.saturating_add(row.page - page),
-            _ => split.range_of(row, self.begins_empty.into()),
-        }
-    }
-
-    /// The first page that is whole again, and its range.
-    fn whole(&self) -> Option<(u32, u32)> {
-        let page = self.whole_from?;
-        Some((page, self.split?.range_of(RowId { page, line: 1 }, self.begins_empty.into())))
+        self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row))
     }
 
     /// How many ranges a page has, of which this is one.
     pub(super) fn ranges_per_page(&self, range: u64) -> f64 {
-        let is_whole =
-            range < u64::from(self.begins_empty) || self.whole().is_some_and(|(_, first)| range >= first.into());
-        if is_whole { 1.0 } else { 1.0 / self.mean_pages() }
+        let range = u32::try_from(range).unwrap_or(u32::MAX);
+        let split = self.split.filter(|split| split.is_split(range));
+        split.map_or(1.0 / f64::from(self.pages_per_range), |split| split.ranges.into())
     }
 
     /// How many ranges so many pages of a table are.
-    pub fn ranges_of(&self, table_pages: u64) -> u64 {
-        match self.split {
-            None => table_pages.div_ceil(self.pages_per_range.into()),
-            Some(Split { ranges, .. }) => table_pages * u64::from(ranges),
-        }
+    pub fn ranges_of(&self, table_pages: u32) -> u64 {
+        let whole = table_pages.div_ceil(self.pages_per_range);
+        self.split.map_or(whole.into(), |split| split.first_range(table_pages))
     }
 
     /// The pages of a table that a range has rows on.
     pub fn pages_of(&self, range: u32) -> Range<u64> {
-        match self.split {
-            None => {
-                let pages = u64::from(self.pages_per_range);
-                u64::from(range) * pages..(u64::from(range) + 1) * pages
-            }
-            Some(split) => {
-                let page = match self.whole() {
-                    Some((page, first)) if range >= first => u64::from(page) + u64::from(range - first),
-                    _ => split.page_of(range, self.begins_empty.into()),
-                };
-                page..page + 1
-            }
-        }
+        let pages = u64::from(self.pages_per_range);
+        let first = self.split.map_or(u64::from(range) * pages, |split| split.page_of(range));
+        first..first + pages
     }
 
     /// The lines of a range's page, in their order; `None` for all.
     pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        let is_whole = self.whole().is_some_and(|(_, first)| range >= first);
-        Some(self.split.filter(|_| !is_whole)?.lines_of(range.checked_sub(self.begins_empty.into())?))
+        self.split?.lines_of(range)
     }
 
     /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ more than pages, so ranges
-    /// of documents have some each.
+    /// of documents have some each. Page 0 of a table that was empty has a tile to itself, so that the pages after it
+    /// may be split.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
-        match level {
-            Level::Zero if self.begins_empty && first_slot == 0 => Width::MIN.columns() as u8,
-            Level::Zero if self.whole().is_some_and(|(_, first)| first_slot >= first.into()) => 1,
-            Level::Zero if self.split.is_some() => 2,
+        let first_range = u32::try_from(first_slot).unwrap_or(u32::MAX);
+        match (level, self.split) {
+            (Level::Zero, Some(split)) if split.is_split(first_range) => 2,
+            (Level::Zero, _) if self.may_split && first_slot == 0 => Width::MIN.columns() as u8,
             _ => 1,
         }
     }
 
-    /// Pages of a table that a range has, or a part of one.
-    pub fn mean_pages(&self) -> f64 {
-        self.split.map_or(f64::from(self.pages_per_range), |split| 1.0 / f64::from(split.ranges))
+    /// Pages that a range has in the mean, or a part of one, in a table of so many pages.
+    pub fn mean_pages(&self, table_pages: f64) -> f64 {
+        let pages = (table_pages as u32).max(1);
+        self.split.map_or(self.pages_per_range.into(), |split| f64::from(pages) / split.first_range(pages) as f64)
     }
 }
 
@@ -219,16 +196,24 @@ impl Directory {
         self.covered_from(level).unwrap_or_else(|| self.tiles(level))
     }
 
-    /// Whether it is still to be decided how pages after the first are divided: by [`Options::split`] of what
-    /// [`Directory::grow`] is called on.
-    pub fn is_undecided(&self) -> bool {
-        self.options.begins_empty && self.tiles(Level::Zero) == 1
+    /// Whether the pages that have no tile yet may be split, those before them are whole.
+    pub fn may_split(&self) -> bool {
+        self.options.may_split && self.options.split.is_none() && self.tiles(Level::Zero) > 0
+    }
+
+    /// Splits the pages that have no tile yet.
+    pub fn split_next(&mut self, split: Split) {
+        let first_page = u32::try_from(self.end_slot(Level::Zero)).unwrap_or(Split::NO_PAGE - 1);
+        self.options.split = Some(Split { first_page, ..split });
     }
 
     /// Lets the pages that have no tile yet be whole, where those before them are split.
     pub fn make_whole(&mut self) {
         let last = u32::try_from(self.end_slot(Level::Zero).saturating_sub(1)).unwrap_or(u32::MAX);
-        self.options.whole_from = u32::try_from(self.options.pages_of(last).end).ok();
+        let end = u32::try_from(self.options.pages_of(last).end).unwrap_or(Split::NO_PAGE);
+        if let Some(split) = &mut self.options.split {
+            split.end_page = end;
+        }
     }
 
     /// How many tiles every lookup probes.

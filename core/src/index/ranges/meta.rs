@@ -8,10 +8,10 @@
 //! 51  lines per range    u8   the same
 //! 52  rows per range     u32  while none are seen
 //! 56  first covered tile u32  of level 0; FFFFFFFF: none. With one level: the first page that is whole again
-//! 60  first covered tile u32  of level 1; FFFFFFFF: none
+//! 60  first covered tile u32  of level 1; FFFFFFFF: none. With one level: the first page that is split
 //! 64  pages of the table u32  at the build
 //! 68  levels             u8   1, or 0: more when they are needed
-//! 69  begins empty       u8   1 where page 0 is whole, and has a tile to itself
+//! 69  may split          u8   1 where pages of tiles to come may be split
 //! 70  keys per row       u16  in the mean, by the build; 0: one
 //! ```
 //!
@@ -33,6 +33,8 @@ const RUN_BYTES: usize = 20;
 const LEAST_BYTES: u64 = 20;
 /// No tile has a slot in the level above.
 const NONE_COVERED: u32 = u32::MAX;
+const NO_TILES: [u32; 2] = [NONE_COVERED; 2];
+const NO_PAGES: [u32; 2] = [Split::NO_PAGE; 2];
 
 /// Runs that the metapage has room for; a directory page has room for more.
 pub(super) const fn open_runs(size: PageSize) -> usize {
@@ -43,11 +45,14 @@ fn field(field: &'static str, found: impl Into<u64>) -> Damage {
     Damage::field(META_PAGE, field, found)
 }
 
-fn split_of(lines: u8, ranges: u8) -> Result<Option<Split>, Damage> {
+/// The split of such pages that fields say.
+fn split_of([ranges, lines]: [u8; 2], [end_page, first_page]: [u32; 2]) -> Result<Option<Split>, Damage> {
     let (lines, ranges) = (u16::from(lines), u16::from(ranges));
     require(ranges == 0 || (2..=MAX_RANGES_PER_PAGE).contains(&ranges), || field("ranges per page", ranges))?;
     require((lines == 0) == (ranges == 0), || field("lines per range", lines))?;
-    Ok((ranges > 0).then_some(Split { lines, ranges }))
+    let has_pages = if ranges > 0 { first_page < end_page } else { end_page.min(first_page) == Split::NO_PAGE };
+    require(has_pages, || field("first page that is split", first_page))?;
+    Ok((ranges > 0).then_some(Split { lines, ranges, first_page, end_page }))
 }
 
 /// The run of a record, not compared with others yet.
@@ -102,10 +107,13 @@ impl Directory {
     fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
         let mut bytes = Reader(&stored.fields);
         let rate = f64::from_bits(bytes.u64());
-        let (pages_per_range, [ranges, lines]) = (u32::from(bytes.u16()), bytes.take());
+        let (pages_per_range, divided) = (u32::from(bytes.u16()), bytes.take());
         let (guess, covered) = (bytes.u32(), [bytes.u32(), bytes.u32()]);
-        let (table_pages, [levels, empty], keys_per_row) = (bytes.u32(), bytes.take(), bytes.u16());
-        let split = split_of(lines, ranges)?;
+        let (table_pages, [levels, may_split], keys_per_row) = (bytes.u32(), bytes.take(), bytes.u16());
+        require(levels <= 1, || field("levels", levels))?;
+        let is_flat = levels == 1;
+        let [split_pages, covered] = if is_flat { [covered, NO_TILES] } else { [NO_PAGES, covered] };
+        let split = split_of(divided, split_pages)?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
         require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
         let is_possible = (1..=MAX_PAGES_PER_RANGE).contains(&pages_per_range);
@@ -114,19 +122,14 @@ impl Directory {
         })?;
         let most = u64::from(pages_per_range) * size.bytes() as u64 / LEAST_BYTES;
         require(u64::from(guess) <= most, || field("elements per range", guess))?;
-        require(levels <= 1, || field("levels", levels))?;
-        let (is_flat, begins_empty) = (levels == 1, empty == 1);
-        require(empty <= u8::from(is_flat && pages_per_range == 1), || field("table that was empty", empty))?;
-        let [zero, one] = covered.map(|first| (first != NONE_COVERED).then_some(first));
-        let (zero, whole_from) = if is_flat { (None, zero) } else { (zero, None) };
-        let may_be = whole_from.is_none_or(|page| split.is_some() && page > u32::from(begins_empty));
-        require(may_be, || field("first page that is whole", covered[0]))?;
-        let options =
-            Options { size, fpr, pages_per_range, split, begins_empty, whole_from, table_pages, guess, is_flat };
+        let may_be = u8::from(is_flat && pages_per_range == 1);
+        require(may_split <= may_be, || field("pages that may be split", may_split))?;
+        let may_split = may_split == 1;
+        let options = Options { size, fpr, pages_per_range, split, may_split, table_pages, guess, is_flat };
         let mut directory = Directory::empty(options);
         directory.keys_per_row = keys_per_row;
         directory.chain = stored.chain;
-        directory.covered_from = [zero, one];
+        directory.covered_from = covered.map(|first| (first != NONE_COVERED).then_some(first));
         let mut end = 1;
         let mut most = Most::new(&directory.options, directory.chain.rows_built, keys_per_row);
         for (at, records) in stored.records {
@@ -142,6 +145,7 @@ impl Directory {
         require(u64::from(allocated) == end, || field("number of pages", allocated))?;
         directory.check_covered(Level::Zero)?;
         directory.check_covered(Level::One)?;
+        directory.check_split()?;
         Ok(directory)
     }
 
@@ -175,6 +179,14 @@ impl Directory {
         Ok(())
     }
 
+    /// Checks that the first page that is split has the first range of a tile, if it has one.
+    fn check_split(&self) -> Result<(), Damage> {
+        let Some(split) = self.options.split else { return Ok(()) };
+        let tile = self.tile_of(Level::Zero, split.first_page);
+        let is_first = tile.is_none_or(|tile| tile.first_slot == split.first_page);
+        require(is_first, || field("first page that is split", split.first_page))
+    }
+
     /// Checks that all tiles of a level from the first covered one on have slots above, and that no lookup probes more
     /// tiles than necessary.
     fn check_covered(&self, level: Level) -> Result<(), Damage> {
@@ -182,7 +194,6 @@ impl Directory {
         let covered_from = self.covered_from(level);
         let (tiles, slots) = (u64::from(self.tiles(level)), self.end_slot(above));
         let first = covered_from.map_or(tiles, u64::from);
-        require(!self.options.is_flat || covered_from.is_none(), || field("first covered tile", first))?;
         require(first < tiles || covered_from.is_none(), || field("first covered tile", first))?;
         let has_tiles = self.tiles(above) > 0;
         require(covered_from.is_some() || !has_tiles, || field("first covered tile", NONE_COVERED))?;
@@ -200,16 +211,15 @@ impl Directory {
     /// # Panics
     /// If the page has another size.
     pub fn write_meta(&self, page: &mut [u8]) {
-        let Options { fpr, pages_per_range, split, begins_empty, whole_from, guess, table_pages, is_flat, .. } =
-            self.options;
+        let Options { fpr, pages_per_range, split, may_split, guess, table_pages, is_flat, .. } = self.options;
         let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
         let [zero, one] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
-        let zero = whole_from.unwrap_or(zero);
+        let [zero, one] = split.map_or([zero, one], |split| [split.end_page, split.first_page]);
         let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
         fields.extend((pages_per_range as u16).to_le_bytes());
         fields.extend([ranges as u8, lines as u8]);
         fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
-        fields.extend([u8::from(is_flat), u8::from(begins_empty)]);
+        fields.extend([u8::from(is_flat), u8::from(may_split)]);
         fields.extend(self.keys_per_row.to_le_bytes());
         self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
     }

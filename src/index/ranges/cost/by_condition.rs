@@ -116,7 +116,7 @@ fn is_split(index: &Index) -> bool {
 fn most_matches(index: &Index, condition: &Condition, pages: f64) -> Option<f64> {
     const ASKED: usize = 32;
     let directory = index.directory().ok()?;
-    let ranges = (pages / directory.options.mean_pages()).ceil();
+    let ranges = (pages / directory.options.mean_pages(pages)).ceil();
     let alternatives = Alternatives::of(condition.clone()).each;
     let stride = alternatives.len().div_ceil(ASKED).max(1);
     let mut times = 0.0;
@@ -134,7 +134,7 @@ fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, mat
     let Some((index, directory)) = index.zip(directory) else {
         return (8.0, Expected { ranges: pages / 8.0 * TYPICAL + matches, pages: TYPICAL_HASHES });
     };
-    let mean_pages = directory.options.mean_pages();
+    let mean_pages = directory.options.mean_pages(pages);
     let all = (pages / mean_pages).ceil();
     let tiles = f64::from(directory.always_probed());
     let sampled = condition.and_then(|condition| {

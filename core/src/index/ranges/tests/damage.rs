@@ -166,7 +166,7 @@ fn each_field_is_checked() {
     assert!(field("bytes of records")(with(52, &[sound.memory.pages[0][52] + 1])));
     assert!(field("levels")(with(92, &[2])));
     // This one has two.
-    assert!(field("first page that is whole")(with(92, &[1])));
+    assert!(field("first page that is split")(with(92, &[1])));
     assert!(matches!(with(84, &[0, 0, 0, 0]), Defect::Uncovered { tile: 0, tiles: 1 }));
     assert!(field("unused byte")(with(8000, &[1])));
     // The first run is five tiles of level 0, 128 wide.

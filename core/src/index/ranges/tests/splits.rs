@@ -9,29 +9,31 @@ use proptest::prelude::*;
 
 #[test]
 fn each_row_is_in_the_lines_of_its_range() {
-    for split in [None, Some(Split { lines: 1, ranges: 128 }), Some(Split { lines: 7, ranges: 20 })] {
+    let part = |first_page, end_page| Split { first_page, end_page, ..Split::of_all(3, 50) };
+    let all = [Split::of_all(1, 128), Split::of_all(7, 20), part(1, Split::NO_PAGE), part(8, 20), part(0, 30)];
+    for split in all.map(Some).into_iter().chain([None]) {
         let options = Options { split, ..options(8192, 0.1, 1) };
         for (page, line) in (0..40).flat_map(|page| (1..=291).map(move |line| (page, line))) {
             let range = options.range_of(RowId { page, line });
             assert!(options.pages_of(range).contains(&page.into()));
             assert!(options.lines_of(range).is_none_or(|mut lines| lines.any(|of| of == line)));
-            assert!(u64::from(range) < options.ranges_of(u64::from(page) + 1));
+            assert!(u64::from(range) < options.ranges_of(page + 1));
         }
     }
 }
 
 #[test]
 fn pages_are_split_where_they_stand_for_much_text() {
-    let of = |lines, bytes, pages| Split::of(8192.0, lines, bytes, pages);
+    let of = |lines, bytes, pages| Split::by_text(8192.0, lines, bytes, pages);
     assert_eq!(of(100.0, 16_000.0, 10), None);
-    assert_eq!(of(100.0, 100.0 * 8192.0, 10), Some(Split { lines: 1, ranges: 100 }));
-    assert_eq!(of(160.0, 160.0 * 20_000.0, 10), Some(Split { lines: 2, ranges: 80 }));
-    assert_eq!(of(20.0, 20.0 * 4096.0, 10), Some(Split { lines: 2, ranges: 10 }));
+    assert_eq!(of(100.0, 100.0 * 8192.0, 10), Some(Split::of_all(1, 100)));
+    assert_eq!(of(160.0, 160.0 * 20_000.0, 10), Some(Split::of_all(2, 80)));
+    assert_eq!(of(20.0, 20.0 * 4096.0, 10), Some(Split::of_all(2, 10)));
     assert_eq!(of(1.0, 1e9, 10), None);
     assert_eq!(of(2000.0, 40_000.0, 10), None);
     assert_eq!(of(100.0, 1e9, u32::MAX), None);
     for (lines, bytes) in [(3.4, 1e6), (11.0, 50_000.0), (140.0, 3e6), (291.0, 1e9)] {
-        let Split { lines: of_range, ranges } = of(lines, bytes, 1000).expect("much text");
+        let Split { lines: of_range, ranges, .. } = of(lines, bytes, 1000).expect("much text");
         assert!(f64::from(of_range) * f64::from(ranges) >= lines);
         assert!(f64::from(of_range) * f64::from(ranges - 1) < lines, "no range is empty");
     }
@@ -39,12 +41,7 @@ fn pages_are_split_where_they_stand_for_much_text() {
 
 /// Options of an index on texts whose pages are split.
 fn split_options(bytes: usize) -> Options {
-    Options {
-        split: Some(Split { lines: 1, ranges: 40 }),
-        pages_per_range: 1,
-        is_flat: true,
-        ..options(bytes, 0.33, 40)
-    }
+    Options { split: Some(Split::of_all(1, 40)), pages_per_range: 1, is_flat: true, ..options(bytes, 0.33, 40) }
 }
 
 /// Documents of very different lengths, as ranges.
@@ -142,15 +139,67 @@ fn only_split_pages_have_more_columns() {
     assert!(refused.contains("its slots cannot have 2 columns"), "{refused}");
 }
 
+/// Only pages without a tile are divided in another way.
+#[test]
+fn the_first_page_that_is_split_begins_a_tile() {
+    let whole = Options { split: None, ..split_options(8192) };
+    let mut index = Index::build(whole, 0, documents(300)).unwrap();
+    let (tile, size) = (index.directory.tile(Level::Zero, 1).unwrap().first_slot, index.directory.options.size);
+    let mut read = |first_page| {
+        index.directory.options.split = Some(Split { first_page, ..Split::of_all(1, 40) });
+        index.directory.write_meta(&mut index.memory.pages[0]);
+        Directory::read(&mut index.memory, size)
+    };
+    for first_page in [1, tile - 1, tile + 1] {
+        let refused = format!("{:?}", read(first_page).unwrap_err());
+        assert!(refused.contains("first page that is split"), "{refused}");
+    }
+    assert!(read(tile).is_ok() && read(1 << 20).is_ok());
+}
+
+/// Short texts may be followed by documents, long after the index was made.
+#[test]
+fn pages_of_documents_after_short_texts_are_split() {
+    let documents: Vec<Vec<u64>> = (0..2000).map(|n| (0..900).map(|i| element(n << 32 | i)).collect()).collect();
+    let short: Vec<Vec<u64>> = (0..300u64).map(|n| (0..50).map(|i| element(n << 48 | i)).collect()).collect();
+    let options = Options { split: None, table_pages: 300, ..split_options(8192) };
+    let mut index = Index::build(options, 0, &short).unwrap();
+    index.directory.options.may_split = true;
+    let built = index.directory.end_slot(Level::Zero);
+    let row = |n: u32| RowId { page: 300 + n / 40, line: (n % 40) as u16 + 1 };
+    for (n, hashes) in (0..).zip(&documents) {
+        let tile = index.directory.tile_of(Level::Zero, index.directory.options.range_of(row(n)));
+        if tile.is_none() && index.directory.may_split() {
+            index.directory.split_next(Split::of_all(1, 40));
+        }
+        let range = index.directory.options.range_of(row(n));
+        hashes.iter().for_each(|&hash| _ = index.insert(range, hash).unwrap());
+    }
+    check(&index);
+    let split = index.directory.options.split.expect("pages of documents are split");
+    assert_eq!(u64::from(split.first_page), built);
+    for (page, hashes) in (0..).zip(&short) {
+        assert!(index.search(hashes[7]).unwrap().contains(&index.directory.options.range_of(RowId { page, line: 9 })));
+    }
+    for (n, hashes) in (0..).zip(&documents) {
+        assert!(index.search(hashes[7]).unwrap().contains(&index.directory.options.range_of(row(n))));
+    }
+    let of_documents = 2000 - (split.first_page - 300) * 40;
+    let found = (0..100).map(|i| index.search(element(1 << 60 | i)).unwrap());
+    let among = found.map(|ranges| ranges.iter().filter(|&&range| split.is_split(range)).count()).sum::<usize>();
+    let share = among as f64 / 100.0 / f64::from(of_documents);
+    assert!((0.2..0.45).contains(&share), "{share} of {of_documents} documents");
+}
+
 /// How the pages of an index on an empty table are divided is decided when page 0 is full.
 #[test]
 fn an_index_on_an_empty_table_decides_after_its_first_page() {
     let documents: Vec<Vec<u64>> = (0..2000).map(|n| (0..900).map(|i| element(n << 32 | i)).collect()).collect();
-    for split in [None, Some(Split { lines: 1, ranges: 40 })] {
-        let mut index = empty(Options { split: None, begins_empty: true, ..split_options(8192) });
+    for split in [None, Some(Split::of_all(1, 40))] {
+        let mut index = empty(Options { split: None, may_split: true, ..split_options(8192) });
         for (row, hashes) in (0..).map(|n| RowId { page: n / 40, line: (n % 40) as u16 + 1 }).zip(&documents) {
-            if index.directory.is_undecided() && row.page > 0 {
-                index.directory.options.split = split;
+            if let Some(split) = split.filter(|_| index.directory.may_split() && row.page > 0) {
+                index.directory.split_next(split);
             }
             let range = index.directory.options.range_of(row);
             assert!(index.directory.options.pages_of(range).contains(&row.page.into()));
@@ -183,7 +232,7 @@ fn pages_with_few_wide_rows_are_whole_again() {
     for (n, hashes) in (1000..).zip(&documents[1000..]) {
         let range = index.directory.options.range_of(row(n));
         if index.directory.tile_of(Level::Zero, range).is_none()
-            && index.directory.options.whole_from.is_none()
+            && index.directory.options.split.unwrap().is_open()
             && index.directory.used_share(&mut index.memory).unwrap() < 0.25
         {
             index.directory.make_whole();
@@ -193,7 +242,7 @@ fn pages_with_few_wide_rows_are_whole_again() {
         hashes.iter().for_each(|&hash| _ = index.insert(range, hash).unwrap());
     }
     check(&index);
-    let whole_from = index.directory.options.whole_from.expect("pages are whole");
+    let whole_from = index.directory.options.split.unwrap().end_page;
     assert!((26..32).contains(&whole_from), "whole from {whole_from}");
     let grown = index.directory.chain.allocated();
     assert!(grown < built * 4, "{built} pages became {grown}");
