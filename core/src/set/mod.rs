@@ -11,7 +11,7 @@
 //! | [`tree`] | which bucket covers a hash; whether buckets are the leaves of one tree |
 //! | [`damage`] | what is wrong with bytes that should be a row |
 //! | `code` | the stored form of a row, in Elias-Fano code; the one validating parser |
-//! | `memory` | a whole set in memory, for tests and fuzzing |
+//! | `memory` | a whole set in memory, for tests and fuzzing (feature `testing`) |
 //! | [`row`] | asking a row, and changing, splitting and joining rows |
 //!
 //! What a row holds, byte by byte:
@@ -21,6 +21,7 @@ mod code;
 pub mod damage;
 pub mod form;
 #[cfg(any(test, feature = "testing"))]
+#[path = "tests/memory.rs"]
 pub mod memory;
 pub mod row;
 #[cfg(test)]
