@@ -37,48 +37,56 @@ pub struct Entry {
     pub slice: i64,
 }
 
+/// The hashes of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The bucket.
+    pub bucket: u64,
+    /// The slice from which the others are counted in the stored form.
+    pub first: i64,
+    /// The hashes, ascending.
+    pub entries: Vec<Entry>,
+}
+
 /// Where the parts of a row are, for a number of hashes of some width.
 struct RowShape {
-    count: usize,
+    /// Bits of each hash that its bucket doesn't say.
+    width: u32,
     /// Low bits of each hash, stored as they are.
     low: u32,
-    /// Bits of the high parts: a one for each hash, after as many zeros as its high part is greater than the last.
-    high: usize,
     /// Bits of each slice.
     slice: u32,
+    /// The bit at which the high parts begin: a one for each hash, after as many zeros as its high part is greater than
+    /// the last.
+    high: usize,
+    /// The bit at which the slices begin.
+    slices: usize,
+    /// The bit behind them.
+    end: usize,
     /// Bytes before the low bits.
     head: usize,
+    /// Bytes of the row.
+    bytes: usize,
 }
 
 impl RowShape {
     /// `None` if there can't be so many different hashes.
     fn new(form: Form, bucket: u64, count: usize) -> Option<RowShape> {
         let width = form.bits.checked_sub(tree::depth(bucket))?;
-        let (slice, first) = if form.keeps { (SLICE_BITS, FIRST) } else { (0, 0) };
+        let (slice, head) = if form.keeps { (SLICE_BITS, HEAD + FIRST) } else { (0, HEAD) };
         let logarithm = count.next_power_of_two().ilog2();
         let low = width.checked_sub(logarithm).filter(|_| count <= MOST_HASHES)?;
-        let high = if count == 0 { 0 } else { count + (1 << logarithm) };
-        Some(RowShape { count, low, high, slice, head: HEAD + first })
-    }
-
-    /// The bit at which the high parts begin, and that at which the slices do.
-    fn parts(&self) -> (usize, usize) {
-        let high = self.count * self.low as usize;
-        (high, high + self.high)
-    }
-
-    fn bits(&self) -> usize {
-        self.parts().1 + self.count * self.slice as usize
-    }
-
-    fn bytes(&self) -> usize {
-        (self.head + self.bits().div_ceil(8) + TAIL).next_multiple_of(8)
+        let high = count * low as usize;
+        let slices = high + if count == 0 { 0 } else { count + (1 << logarithm) };
+        let end = slices + count * slice as usize;
+        let bytes = (head + end.div_ceil(8) + TAIL).next_multiple_of(8);
+        Some(RowShape { width, low, slice, high, slices, end, head, bytes })
     }
 }
 
 /// Bytes of a row with so many hashes.
 pub fn bytes(form: Form, bucket: u64, count: usize) -> Option<usize> {
-    RowShape::new(form, bucket, count).map(|shape| shape.bytes())
+    RowShape::new(form, bucket, count).map(|shape| shape.bytes)
 }
 
 fn form_code(form: Form) -> u8 {
@@ -135,85 +143,83 @@ impl BitString {
     }
 }
 
-/// Reads the row of a bucket: its first slice and its hashes.
-///
-/// # Errors
-/// Whatever is not as [`write()`] writes it.
-pub fn parse(form: Form, bucket: u64, bytes: &[u8]) -> Result<(i64, Vec<Entry>), RowDamage> {
-    let length = RowDamage::Length(bytes.len());
-    let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };
-    if *version != VERSION {
-        return Err(RowDamage::Version(*version));
+impl Row {
+    /// Reads the row of a bucket.
+    ///
+    /// # Errors
+    /// Whatever is not as [`Row::write`] writes it.
+    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, RowDamage> {
+        let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
+        let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(RowDamage::Bucket(bucket))?;
+        let length = RowDamage::Length(bytes.len());
+        let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };
+        if *version != VERSION {
+            return Err(RowDamage::Version(*version));
+        }
+        if *code != form_code(form) {
+            return Err(RowDamage::Form(*code));
+        }
+        if checksum(data, bucket) != *sum {
+            return Err(RowDamage::Checksum);
+        }
+        let (data, count) = data.split_last_chunk().ok_or(length)?;
+        let count = u16::from_le_bytes(*count).into();
+        let shape = RowShape::new(form, bucket, count).filter(|shape| shape.bytes == bytes.len()).ok_or(length)?;
+        let (head, data) = data.split_at(shape.head);
+        let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
+        let bits = BitString::of(data);
+        if bits.ones(shape.end, data.len() * 8).next().is_some() {
+            return Err(RowDamage::Padding);
+        }
+        let entries = entries(&shape, count, form.prefix(tree::first_hash(bucket)), first, &bits);
+        entries.map(|entries| Row { bucket, first, entries }).ok_or(RowDamage::Order)
     }
-    if *code != form_code(form) {
-        return Err(RowDamage::Form(*code));
+
+    /// The stored form.
+    ///
+    /// # Panics
+    /// If it has more hashes than fit, or slices too far apart.
+    pub fn write<B: Buffer>(&self, form: Form) -> B {
+        let shape = RowShape::new(form, self.bucket, self.entries.len()).expect("a row that fits its bucket");
+        let mut bits = BitString(memory::zeroed(shape.end.div_ceil(64) + 1));
+        for (i, entry) in self.entries.iter().enumerate() {
+            let hash = entry.hash & ((1 << shape.width) - 1);
+            bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));
+            bits.set(shape.high + i + (hash >> shape.low) as usize, 1);
+            if form.keeps {
+                let slice = u64::try_from(entry.slice - self.first).ok().filter(|&slice| slice <= MOST_SLICES as u64);
+                bits.set(shape.slices + i * shape.slice as usize, slice.expect("a slice near the first"));
+            }
+        }
+        let mut buffer = B::zeroed(shape.bytes);
+        let (data, sum) = buffer.bytes_mut().split_last_chunk_mut().expect("more bytes than a checksum");
+        data[..HEAD].copy_from_slice(&[VERSION, form_code(form)]);
+        if form.keeps {
+            data[HEAD..shape.head].copy_from_slice(&self.first.to_le_bytes());
+        }
+        let end = data.len() - 2;
+        for (bytes, word) in data[shape.head..end].chunks_mut(8).zip(&bits.0) {
+            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+        }
+        data[end..].copy_from_slice(&(self.entries.len() as u16).to_le_bytes());
+        *sum = checksum(data, self.bucket);
+        buffer
     }
-    if checksum(data, bucket) != *sum {
-        return Err(RowDamage::Checksum);
-    }
-    let (data, count) = data.split_last_chunk().ok_or(length)?;
-    let shape = RowShape::new(form, bucket, u16::from_le_bytes(*count).into()).ok_or(length)?;
-    if shape.bytes() != bytes.len() {
-        return Err(length);
-    }
-    let (head, data) = data.split_at(shape.head);
-    let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
-    let bits = BitString::of(data);
-    if bits.ones(shape.bits(), data.len() * 8).next().is_some() {
-        return Err(RowDamage::Padding);
-    }
-    if first.checked_add(MOST_SLICES).is_none() {
-        return Err(RowDamage::Order);
-    }
-    Ok((first, entries(form, bucket, first, &shape, &bits)?))
 }
 
-fn entries(form: Form, bucket: u64, first: i64, shape: &RowShape, bits: &BitString) -> Result<Vec<Entry>, RowDamage> {
-    let (high, slices) = shape.parts();
-    let (width, mut entries) = (form.bits - tree::depth(bucket), memory::list(shape.count));
-    let start = (bucket ^ 1 << tree::depth(bucket)) << width;
+/// The hashes of a row, all of which begin with `start`; `None` if they are not in order, or not in the bucket.
+fn entries(shape: &RowShape, count: usize, start: u64, first: i64, bits: &BitString) -> Option<Vec<Entry>> {
+    first.checked_add(MOST_SLICES)?;
+    let mut entries = memory::list(count);
     let mut least = 0;
-    for (i, one) in bits.ones(high, slices).take(shape.count + 1).enumerate() {
-        let hash = ((one - high - i) as u64) << shape.low | bits.get(i * shape.low as usize, shape.low);
-        if i == shape.count || hash < least || hash >> width != 0 {
-            return Err(RowDamage::Order);
+    for (i, one) in bits.ones(shape.high, shape.slices).take(count + 1).enumerate() {
+        let hash = ((one - shape.high - i) as u64) << shape.low | bits.get(i * shape.low as usize, shape.low);
+        if i == count || hash < least || hash >> shape.width != 0 {
+            return None;
         }
         least = hash + 1;
-        let slice = first + bits.get(slices + i * shape.slice as usize, shape.slice) as i64;
+        let slice = first + bits.get(shape.slices + i * shape.slice as usize, shape.slice) as i64;
         entries.push(Entry { hash: start | hash, slice });
     }
-    if entries.len() == shape.count { Ok(entries) } else { Err(RowDamage::Order) }
-}
-
-/// The stored form of a row.
-///
-/// # Panics
-/// If it has more hashes than fit, or slices too far apart.
-pub fn write<B: Buffer>(form: Form, bucket: u64, first: i64, entries: &[Entry]) -> B {
-    let shape = RowShape::new(form, bucket, entries.len()).expect("a row that fits its bucket");
-    let width = form.bits - tree::depth(bucket);
-    let (high, slices) = shape.parts();
-    let mut bits = BitString(memory::zeroed(shape.bits().div_ceil(64) + 1));
-    for (i, entry) in entries.iter().enumerate() {
-        let hash = entry.hash & ((1 << width) - 1);
-        bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));
-        bits.set(high + i + (hash >> shape.low) as usize, 1);
-        if form.keeps {
-            let slice = u64::try_from(entry.slice - first).ok().filter(|&slice| slice <= MOST_SLICES as u64);
-            bits.set(slices + i * shape.slice as usize, slice.expect("a slice near the first"));
-        }
-    }
-    let mut buffer = B::zeroed(shape.bytes());
-    let (data, sum) = buffer.bytes_mut().split_last_chunk_mut().expect("more bytes than a checksum");
-    data[..HEAD].copy_from_slice(&[VERSION, form_code(form)]);
-    if form.keeps {
-        data[HEAD..shape.head].copy_from_slice(&first.to_le_bytes());
-    }
-    let end = data.len() - 2;
-    for (bytes, word) in data[shape.head..end].chunks_mut(8).zip(&bits.0) {
-        bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
-    }
-    data[end..].copy_from_slice(&(shape.count as u16).to_le_bytes());
-    *sum = checksum(data, bucket);
-    buffer
+    (entries.len() == count).then_some(entries)
 }

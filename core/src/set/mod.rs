@@ -10,7 +10,7 @@
 //! | [`form`] | what the rows of one set share: B, and whether it forgets |
 //! | [`tree`] | which bucket covers a hash; whether buckets are the leaves of one tree |
 //! | [`damage`] | what is wrong with bytes that should be a row |
-//! | `code` | the stored form of a row, in Elias-Fano code; the one validating parser |
+//! | `code` | a row and its stored form, in Elias-Fano code; the one validating parser |
 //! | `memory` | a whole set in memory, for tests and fuzzing (feature `testing`) |
 //! | [`row`] | asking a row, and changing, splitting and joining rows |
 //!
@@ -28,7 +28,6 @@ pub mod row;
 mod tests;
 pub mod tree;
 
-pub use code::Entry;
+pub use code::{Entry, Row};
 pub use damage::RowDamage;
 pub use form::Form;
-pub use row::Row;

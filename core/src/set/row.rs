@@ -1,10 +1,8 @@
-//! A row of a set: the hashes of one bucket, in order.
+//! Asking a row, and changing, splitting and joining rows.
 
-use super::code::{self, Entry, MOST_HASHES, MOST_SLICES};
-use super::damage::RowDamage;
+use super::code::{self, Entry, MOST_HASHES, MOST_SLICES, Row};
 use super::form::{Form, SLICES};
 use super::tree;
-use crate::filter::Buffer;
 use crate::{hash, memory};
 
 /// The most bytes of a row. WAL for each insertion grows with it, bytes of headers shrink.
@@ -17,36 +15,10 @@ fn limit(bucket: u64, most_bytes: usize) -> usize {
     half + hash::hash(&bucket.to_le_bytes()) as usize % (half + 1)
 }
 
-/// The hashes of a bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The bucket.
-    pub bucket: u64,
-    /// The slice from which the others are counted in the stored form.
-    pub first: i64,
-    /// The hashes, ascending.
-    pub entries: Vec<Entry>,
-}
-
 impl Row {
     /// A row without hashes.
     pub fn empty(bucket: u64) -> Row {
         Row { bucket, first: 0, entries: Vec::new() }
-    }
-
-    /// Reads the row of a bucket.
-    ///
-    /// # Errors
-    /// Whatever is not as [`Row::write`] writes it.
-    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, RowDamage> {
-        let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
-        let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(RowDamage::Bucket(bucket))?;
-        code::parse(form, bucket, bytes).map(|(first, entries)| Row { bucket, first, entries })
-    }
-
-    /// The stored form.
-    pub fn write<B: Buffer>(&self, form: Form) -> B {
-        code::write(form, self.bucket, self.first, &self.entries)
     }
 
     /// The slice of a hash, if the row has it.
@@ -67,9 +39,8 @@ impl Row {
         }
         let before = self.entries.len();
         self.entries.retain(|entry| form.remembers(entry.slice, now));
-        self.entries
-            .iter_mut()
-            .for_each(|entry| entry.slice = entry.slice.min(now.saturating_add(MOST_SLICES - SLICES)));
+        let latest = now.saturating_add(MOST_SLICES - SLICES);
+        self.entries.iter_mut().for_each(|entry| entry.slice = entry.slice.min(latest));
         before - self.entries.len()
     }
 
@@ -106,9 +77,19 @@ impl Row {
     /// largest has so many bytes.
     pub fn split(mut self, form: Form, most_bytes: usize) -> Vec<Row> {
         self.rebase();
-        let mut rows = Vec::new();
-        let (bucket, first) = (self.bucket, self.first);
-        split(form, most_bytes, bucket, first, &self.entries, &mut rows);
+        let (mut rows, mut rest) = (Vec::new(), vec![(self.bucket, &self.entries[..])]);
+        while let Some((bucket, entries)) = rest.pop() {
+            let fits = code::bytes(form, bucket, entries.len()).is_some_and(|bytes| bytes <= limit(bucket, most_bytes));
+            let depth = tree::depth(bucket);
+            if fits || depth == form.bits {
+                let entries = memory::collect(entries.iter().copied());
+                memory::push(&mut rows, Row { bucket, first: self.first, entries });
+            } else {
+                let bit = 1 << (form.bits - depth - 1);
+                let (left, right) = entries.split_at(entries.partition_point(|entry| entry.hash & bit == 0));
+                rest.extend([(bucket * 2 + 1, right), (bucket * 2, left)]);
+            }
+        }
         rows
     }
 
@@ -134,17 +115,4 @@ impl Row {
             self.first = earliest;
         }
     }
-}
-
-fn split(form: Form, most_bytes: usize, bucket: u64, first: i64, entries: &[Entry], rows: &mut Vec<Row>) {
-    let fits = code::bytes(form, bucket, entries.len()).is_some_and(|bytes| bytes <= limit(bucket, most_bytes));
-    let depth = tree::depth(bucket);
-    if fits || depth == form.bits {
-        memory::push(rows, Row { bucket, first, entries: memory::collect(entries.iter().copied()) });
-        return;
-    }
-    let bit = 1 << (form.bits - depth - 1);
-    let (left, right) = entries.split_at(entries.partition_point(|entry| entry.hash & bit == 0));
-    split(form, most_bytes, bucket * 2, first, left, rows);
-    split(form, most_bytes, bucket * 2 + 1, first, right, rows);
 }

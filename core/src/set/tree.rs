@@ -26,8 +26,7 @@ pub fn share(bucket: u64) -> f64 {
 
 /// The first hash that a bucket covers.
 pub fn first_hash(bucket: u64) -> u64 {
-    let depth = depth(bucket);
-    if depth == 0 { 0 } else { bucket << (64 - depth) }
+    bucket.checked_shl(64 - depth(bucket)).unwrap_or(0)
 }
 
 /// Why buckets are not the leaves of one tree.
@@ -53,8 +52,7 @@ pub fn check(buckets: &mut [u64]) -> Result<(), Flaw> {
             // The one before is the longest so far, since what precedes it had no flaw.
             _ => return Err(Flaw::Overlap(buckets[i - 1], bucket)),
         }
-        let width = 64 - depth(bucket);
-        next = if width == 64 { None } else { first_hash(bucket).checked_add(1 << width) };
+        next = 1u64.checked_shl(64 - depth(bucket)).and_then(|width| first_hash(bucket).checked_add(width));
     }
     next.map_or(Ok(()), |hash| Err(Flaw::Gap(hash)))
 }

@@ -1,7 +1,6 @@
 //! A whole set in memory, for tests and fuzzing: every row as its stored bytes.
 
-use super::row::Row;
-use super::{Form, tree};
+use super::{Form, Row, tree};
 use std::collections::BTreeMap;
 
 /// A set.
