@@ -9,8 +9,7 @@
 //! |---|---|
 //! | [`form`] | what the rows of one set share: B, and whether it forgets |
 //! | [`tree`] | which bucket covers a hash; whether buckets are the leaves of one tree |
-//! | [`damage`] | what is wrong with bytes that should be a row |
-//! | `code` | a row and its stored form, in Elias-Fano code; the one validating parser |
+//! | `code` | a row and its stored form, in Elias-Fano code; the one validating parser, and what it finds wrong |
 //! | `memory` | a whole set in memory, for tests and fuzzing (feature `testing`) |
 //! | [`row`] | asking a row, and changing, splitting and joining rows |
 //!
@@ -18,7 +17,6 @@
 #![doc = include_str!("rows.md")]
 
 mod code;
-pub mod damage;
 pub mod form;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
@@ -28,6 +26,5 @@ pub mod row;
 mod tests;
 pub mod tree;
 
-pub use code::{Entry, Row};
-pub use damage::RowDamage;
+pub use code::{Entry, Row, RowDamage};
 pub use form::Form;
