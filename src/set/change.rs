@@ -17,13 +17,13 @@
 //! half too, which nobody has locked then: so the parts stay in order whatever is split or joined. (In the order of
 //! buckets a row that joins two would come before both.)
 
-use super::full::{self, Density};
-use super::items::{Item, check_often};
+use super::full;
+use super::leaves::{Item, check_often};
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
-use crate::pg::sql::{Sees, connected, in_subtransaction, with_new_snapshot};
+use crate::pg::sql::{Parameter, Sees, connected, in_subtransaction, with_new_snapshot};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, row, tree};
 
@@ -52,9 +52,6 @@ struct Changing<'a> {
     gone: (u64, u32),
     added: usize,
 }
-
-/// What a part did: the places of the elements that were new or removed.
-type Places = Vec<usize>;
 
 /// Adds or removes items, which are in the order of their hashes, and calls `affected` with the places of those that
 /// were new, or that were removed.
@@ -99,36 +96,35 @@ fn first_part(work: &[Work]) -> (usize, usize) {
 }
 
 impl Changing<'_> {
+    /// Whether an element that a row has with this slice, or lacks, needs a change at time `now`, in slices.
+    fn is_wanted(&self, slice: Option<i64>, now: i64) -> bool {
+        match self.verb {
+            Verb::Add => slice.is_none_or(|slice| self.set.known.parameters.renews && slice < now),
+            Verb::Remove => slice.is_some(),
+        }
+    }
+
     /// The items whose leaves must be locked, in the order of their hashes. One that is there needs no change, and so
     /// stays there for this call, unless it is to be renewed.
     fn read(&self, items: &[Item]) -> Result<Vec<Work>> {
-        let (set, verb, renews) = (self.set, self.verb, self.set.parameters().renews);
-        let (form, now) = (set.known.form, set.now());
+        let (form, now) = (self.set.known.form, self.set.now());
         let mut work = Vec::new();
-        let note = |row: &Row, items: &[Item]| {
-            for (i, &item) in items.iter().enumerate() {
-                check_often(i);
-                let slice = row.slice_of(form.prefix(item.hash)).filter(|&slice| form.remembers(slice, now));
-                let is_wanted = match verb {
-                    Verb::Add => slice.is_none_or(|slice| renews && slice < now),
-                    Verb::Remove => slice.is_some(),
-                };
-                if is_wanted {
-                    memory::push(&mut work, Work { leaf: row.bucket, item });
-                }
+        let note = |row: &Row, item: Item| {
+            let slice = row.slice_of(form.prefix(item.hash)).filter(|&slice| form.remembers(slice, now));
+            if self.is_wanted(slice, now) {
+                memory::push(&mut work, Work { leaf: row.bucket, item });
             }
-            Ok(())
         };
-        with_new_snapshot(|| set.read_leaves(items, note))?;
+        with_new_snapshot(|| self.set.read_leaves(items, note))?;
         work.sort_unstable_by_key(|work| work.item);
         Ok(work)
     }
 
-    /// Locks the leaves of some work, and does it. `None` if one of them is gone and nothing covers its elements that
-    /// can be locked at once.
-    fn part(&mut self, work: &[Work]) -> Result<Option<Places>> {
+    /// Locks the leaves of some work, and does it. Returns the places of the elements that were new or removed; `None`
+    /// if a leaf is gone and nothing covers its elements that can be locked at once.
+    fn part(&mut self, work: &[Work]) -> Result<Option<Vec<usize>>> {
         let set = self.set;
-        let mut rows = set.list(&set.changes()?.lock, &leaves(work), Sees::Now)?;
+        let mut rows = set.list(&set.changes()?.lock, Parameter::I64s(&leaves(work)), Sees::Now)?;
         let mut work: Vec<Work> = memory::collect(work.iter().copied());
         rows.sort_unstable_by_key(first_hash);
         if rows.len() > 1 {
@@ -137,11 +133,11 @@ impl Changing<'_> {
         if let Some(twice) = rows.windows(2).find(|rows| rows[0].bucket == rows[1].bucket) {
             return Err(set.ambiguous(twice[0].bucket, twice[1].bucket));
         }
-        let gone = without_row(&work, &rows).map(|work| work.leaf).next();
-        match gone {
-            Some(gone) => self.is_gone(gone).map(|()| None),
-            None => self.write(work.chunk_by(|a, b| a.leaf == b.leaf), rows).map(Some),
-        }
+        let Some(gone) = without_row(&work, &rows).map(|work| work.leaf).next() else {
+            return self.write(work.chunk_by(|a, b| a.leaf == b.leaf), rows).map(Some);
+        };
+        self.gone = if self.gone.0 == gone { (gone, self.gone.1 + 1) } else { (gone, 1) };
+        if self.gone.1 < MOST_ATTEMPTS { Ok(None) } else { Err(set.cannot_lock(gone)) }
     }
 
     /// Locks what has replaced the leaves of work that are gone, as far as that is free: waiting for it, after leaves
@@ -153,52 +149,46 @@ impl Changing<'_> {
         }
         work.retain(|work| gone.binary_search(&work.item).is_err());
         let again = self.read(&gone)?;
-        rows.extend(self.set.list(&self.set.changes()?.lock_free, &leaves(&again), Sees::Now)?);
+        rows.extend(self.set.list(&self.set.changes()?.lock_free, Parameter::I64s(&leaves(&again)), Sees::Now)?);
         rows.sort_unstable_by_key(first_hash);
         work.extend(again);
         work.sort_unstable_by_key(|work| work.item);
         Ok(())
     }
 
-    /// Notes that a leaf was gone.
-    fn is_gone(&mut self, leaf: u64) -> Result<()> {
-        let times = if self.gone.0 == leaf { self.gone.1 + 1 } else { 1 };
-        self.gone = (leaf, times);
-        if times < MOST_ATTEMPTS { Ok(()) } else { Err(self.set.cannot_lock(leaf)) }
-    }
-
     /// Changes the locked rows for the work on each.
-    fn write<'w>(&self, work: impl Iterator<Item = &'w [Work]>, rows: Vec<Row>) -> Result<Places> {
+    fn write<'w>(&self, work: impl Iterator<Item = &'w [Work]>, rows: Vec<Row>) -> Result<Vec<usize>> {
         let set = self.set;
         // After the locks: a call that waited would write what is already forgotten.
         let (form, now) = (set.known.form, set.now());
         let (mut gone, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut places, mut density) = (Vec::new(), Density::default());
+        let (mut places, mut hashes, mut share) = (Vec::new(), 0, 0.0);
         for (work, mut row) in work.zip(rows) {
             row.forget(form, now);
-            density.add(&row);
+            hashes += row.entries.len();
+            share += tree::share(row.bucket);
             if !self.apply(&mut row, work, now, &mut places) {
                 continue;
             }
             let bucket = row.bucket;
-            let mut rows = row.split(form, row::MOST_BYTES);
+            let rows = row.split(form, row::MOST_BYTES);
             if rows.len() == 1 {
-                rows.drain(..).for_each(|row| memory::push(&mut updated, row));
+                rows.into_iter().for_each(|row| memory::push(&mut updated, row));
             } else {
                 memory::push(&mut gone, bucket);
-                rows.drain(..).for_each(|row| memory::push(&mut inserted, row));
+                rows.into_iter().for_each(|row| memory::push(&mut inserted, row));
             }
         }
         if self.verb == Verb::Add && !places.is_empty() {
-            full::check(set, density, self.added + places.len())?;
+            full::check(set, hashes as f64, share, self.added + places.len())?;
         }
         set.replace(gone, &updated, inserted)?;
         Ok(places)
     }
 
     /// Changes a row, and returns whether that is needed.
-    fn apply(&self, row: &mut Row, work: &[Work], now: i64, places: &mut Places) -> bool {
-        let (form, renews) = (self.set.known.form, self.set.parameters().renews);
+    fn apply(&self, row: &mut Row, work: &[Work], now: i64, places: &mut Vec<usize>) -> bool {
+        let form = self.set.known.form;
         let mut hashes: Vec<u64> = memory::list(work.len());
         // Of elements with the same first bits the first is new, or removed: then the others are there, or gone.
         let are_same = |a: &Work, b: &Work| form.prefix(a.item.hash) == form.prefix(b.item.hash);
@@ -206,14 +196,11 @@ impl Changing<'_> {
             check_often(i);
             let hash = form.prefix(same[0].item.hash);
             let slice = row.slice_of(hash);
-            let is_affected = match self.verb {
-                Verb::Add => slice.is_none(),
-                Verb::Remove => slice.is_some(),
-            };
-            if is_affected {
+            // One that is only renewed is not affected.
+            if slice.is_some() == (self.verb == Verb::Remove) {
                 same.iter().map(|work| work.item.place).min().into_iter().for_each(|place| memory::push(places, place));
             }
-            if is_affected || self.verb == Verb::Add && slice.is_some_and(|slice| renews && slice < now) {
+            if self.is_wanted(slice, now) {
                 memory::push(&mut hashes, hash);
             }
         }

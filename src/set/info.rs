@@ -1,64 +1,45 @@
 //! `bloom_set_info`: how full a set is, and whether its rows are the leaves of a tree.
 
-use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::{Purpose, Set};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result};
-use crate::pg::call::interrupt;
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
 use crate::pg::value::row::{ResultColumn, row};
 use pg_bloom_core::memory;
+use pg_bloom_core::set::Row;
 use pg_bloom_core::set::tree::{self, Flaw};
 use pgrx::pg_sys;
 
-#[derive(Default)]
-struct Contents {
-    buckets: Vec<u64>,
-    hashes: u64,
-    /// The earliest slice of which something is remembered.
-    oldest: Option<i64>,
-}
-
-/// Reads all rows; forgotten hashes don't count.
-fn read_all(set: &Set) -> Result<Contents> {
-    let (form, now) = (set.known.form, set.now());
-    let mut contents = Contents::default();
-    loop {
-        let after = contents.buckets.last().copied().unwrap_or(0);
-        let rows = connected(|| set.page(after, Sees::CallingQuery))?;
-        for row in &rows {
-            memory::push(&mut contents.buckets, row.bucket);
-            let remembered = row.entries.iter().map(|entry| entry.slice).filter(|&slice| form.remembers(slice, now));
-            contents.hashes += remembered.clone().count() as u64;
-            contents.oldest = remembered.map(|slice| slice.min(now)).chain(contents.oldest).min();
-        }
-        if rows.len() < MOST_ROWS_AT_ONCE {
-            break;
-        }
-        interrupt::check_for_interrupts();
-    }
-    tree::check(&mut contents.buckets).map_err(|flaw| match flaw {
-        Flaw::Gap(hash) => set.missing(tree::covering(hash, set.known.depth.get().unwrap_or(tree::FIRST_DEPTH))),
-        Flaw::Overlap(a, b) => set.ambiguous(a, b),
-    })?;
-    Ok(contents)
-}
-
-/// `bloom_set_info(set)`.
+/// `bloom_set_info(set)`; forgotten hashes don't count.
 fn info(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else { return Ok(None) };
     let set = Set::open(call, oid, Purpose::Ask)?;
-    let (made_for, slice) = (set.parameters(), set.known.slice);
-    let contents = read_all(&set)?;
-    let rate = set.known.form.rate(contents.hashes as f64);
-    let oldest = slice.zip(contents.oldest).map(|(slice, oldest)| oldest.saturating_mul(slice));
+    let (form, made_for, now) = (set.known.form, &set.known.parameters, set.now());
+    let (mut buckets, mut oldest) = (Vec::new(), None);
+    let note = |rows: Vec<Row>| {
+        let mut hashes = 0;
+        for row in &rows {
+            memory::push(&mut buckets, row.bucket);
+            let remembered = row.entries.iter().map(|entry| entry.slice).filter(|&slice| form.remembers(slice, now));
+            hashes += remembered.clone().count();
+            oldest = remembered.map(|slice| slice.min(now)).chain(oldest).min();
+        }
+        Ok(hashes)
+    };
+    let hashes = connected(|| set.pages(Sees::CallingQuery, note))?;
+    tree::check(&mut buckets).map_err(|flaw| match flaw {
+        Flaw::Gap(hash) => set.missing(tree::covering(hash, set.known.depth.get().unwrap_or(tree::FIRST_DEPTH))),
+        Flaw::Overlap(a, b) => set.ambiguous(a, b),
+    })?;
+    let rate = form.rate(hashes as f64);
+    let oldest = set.known.slice.zip(oldest).map(|(slice, oldest)| oldest.saturating_mul(slice));
     let columns = [
         ResultColumn::Oid(made_for.element),
-        ResultColumn::F64(contents.hashes as f64),
+        ResultColumn::F64(hashes as f64),
         made_for.capacity.map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
         ResultColumn::F64(made_for.fpr),
         ResultColumn::F64(rate),
-        ResultColumn::I32(contents.buckets.len() as i32),
+        ResultColumn::I32(buckets.len() as i32),
         ResultColumn::I64(bytes(&set)?),
         ResultColumn::Bool(rate > made_for.fpr),
         made_for.keep.map_or(ResultColumn::Null, ResultColumn::Interval),

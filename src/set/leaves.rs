@@ -3,10 +3,10 @@
 //! The depth of a leaf isn't known before it is found. Nearly all leaves of a set have one of two neighbouring depths,
 //! so the session remembers a depth as a hint where to look first; a wrong one costs another statement.
 
-use super::items::Item;
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
 use crate::pg::call::error::Result;
+use crate::pg::call::interrupt;
 use crate::pg::sql::{Parameter, Sees};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
@@ -15,18 +15,33 @@ use std::ops::RangeInclusive;
 /// How many elements are looked for at all depths at once.
 const MOST_AT_ALL_DEPTHS: usize = 32;
 
+/// An element of a call. The order of hashes is that of their leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Item {
+    pub hash: u64,
+    /// Its place in the array.
+    pub place: usize,
+}
+
+/// Checks for interrupts now and then.
+#[inline]
+pub fn check_often(count: usize) {
+    if count.is_multiple_of(1 << 16) {
+        interrupt::check_for_interrupts();
+    }
+}
+
 impl Set {
-    /// Calls `each` with every leaf that covers some of these items, which are in the order of their hashes, and with
-    /// these items. While connected, with the snapshot of the calling query.
+    /// Calls `each` with these items, which are in the order of their hashes, and with the leaf that covers each. While
+    /// connected, with the snapshot of the calling query.
     ///
     /// # Errors
-    /// 55000 for a gap or an overlap; those of reading and of `each`.
-    pub fn read_leaves(&self, items: &[Item], mut each: impl FnMut(&Row, &[Item]) -> Result<()>) -> Result<()> {
+    /// 55000 for a gap or an overlap; those of reading.
+    pub fn read_leaves(&self, items: &[Item], mut each: impl FnMut(&Row, Item)) -> Result<()> {
         let mut rest = items;
         while let Some(first) = rest.first() {
             if self.known.depth.get().is_none() {
-                let all = 0..=self.known.form.bits;
-                self.read_at(&rest[..1], all, &mut [None], |_, _| Ok(()))?;
+                self.read_at(&rest[..1], 0..=self.known.form.bits, &mut [None], |_, _| ())?;
             }
             let depth =
                 self.known.depth.get().ok_or_else(|| self.missing(tree::covering(first.hash, tree::FIRST_DEPTH)))?;
@@ -38,22 +53,21 @@ impl Set {
         Ok(())
     }
 
-    fn read_batch(&self, batch: &[Item], depth: u32, mut each: impl FnMut(&Row, &[Item]) -> Result<()>) -> Result<()> {
+    fn read_batch(&self, batch: &[Item], depth: u32, mut each: impl FnMut(&Row, Item)) -> Result<()> {
+        let bits = self.known.form.bits;
         let mut leaves: Vec<Option<u64>> = memory::collect(batch.iter().map(|_| None));
-        let near = depth.saturating_sub(1)..=(depth + 1).min(self.known.form.bits);
-        self.read_at(batch, near, &mut leaves, &mut each)?;
-        while let Some(first) = leaves.iter().position(Option::is_none) {
-            let is_missing = |place: &usize| leaves[*place].is_none();
-            let places: Vec<usize> = memory::collect((first..batch.len()).filter(is_missing).take(MOST_AT_ALL_DEPTHS));
-            let missing: Vec<Item> = memory::collect(places.iter().map(|&place| batch[place]));
+        self.read_at(batch, depth.saturating_sub(1)..=(depth + 1).min(bits), &mut leaves, &mut each)?;
+        loop {
+            let missing = batch.iter().zip(&leaves).filter(|(_, leaf)| leaf.is_none()).map(|(&item, _)| item);
+            let missing: Vec<Item> = memory::collect(missing.take(MOST_AT_ALL_DEPTHS));
+            let Some(first) = missing.first() else { return Ok(()) };
             let mut found = memory::collect(missing.iter().map(|_| None));
             // A leaf that is found only now may cover other items.
-            self.read_at(&missing, 0..=self.known.form.bits, &mut found, |_, _| Ok(()))?;
-            let Some(leaf) = found[0] else { return Err(self.missing(tree::covering(batch[first].hash, depth))) };
+            self.read_at(&missing, 0..=bits, &mut found, |_, _| ())?;
+            let leaf = found[0].ok_or_else(|| self.missing(tree::covering(first.hash, depth)))?;
             let depth = tree::depth(leaf);
             self.read_at(batch, depth..=depth, &mut leaves, &mut each)?;
         }
-        Ok(())
     }
 
     /// Reads the rows at some depths that cover items, and notes them.
@@ -62,7 +76,7 @@ impl Set {
         items: &[Item],
         depths: RangeInclusive<u32>,
         leaves: &mut [Option<u64>],
-        mut each: impl FnMut(&Row, &[Item]) -> Result<()>,
+        mut each: impl FnMut(&Row, Item),
     ) -> Result<()> {
         let mut wanted: Vec<u64> = Vec::new();
         for depth in depths {
@@ -74,17 +88,19 @@ impl Set {
                 }
             }
         }
-        self.rows(&self.known.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, |row| {
+        let note = |row: Row| {
             let start = items.partition_point(|item| item.hash < tree::first_hash(row.bucket));
             let end = start + items[start..].partition_point(|item| tree::covers(row.bucket, item.hash));
-            for leaf in &mut leaves[start..end] {
-                if let Some(other) = leaf.replace(row.bucket) {
+            for (i, place) in (start..end).enumerate() {
+                check_often(i);
+                if let Some(other) = leaves[place].replace(row.bucket) {
                     return Err(self.ambiguous(other, row.bucket));
                 }
+                each(&row, items[place]);
             }
             self.known.depth.set(Some(tree::depth(row.bucket)));
-            each(&row, &items[start..end])
-        })?;
-        Ok(())
+            Ok(())
+        };
+        self.rows(&self.known.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, note).map(drop)
     }
 }

@@ -9,14 +9,12 @@
 //! |---|---|
 //! | `table` | opening a set: checking the table, and what it was made for |
 //! | `statements` | the statements about it |
-//! | `items` | elements in the order of their hashes |
 //! | `rows` | executing these statements; what is wrong with rows |
 //! | `leaves` | finding the leaves of elements |
 //! | `full` | warnings about overfull sets |
 //! | `change` | how elements are added and removed: the protocol of locks |
 //! | `create` | `bloom_set_create`; `bloom_set_check`, the constraint of every row |
-//! | `write` | `bloom_set_add`, `bloom_set_add_all`, `bloom_set_remove`, `bloom_set_remove_all` |
-//! | `ask` | `bloom_set_contains`, `bloom_set_present`, `bloom_set_absent` |
+//! | `elements` | `bloom_set_add`, `bloom_set_remove`, `bloom_set_contains`, and their forms for arrays |
 //! | `expire` | `bloom_set_expire` |
 //! | `info` | `bloom_set_info` |
 //!
@@ -27,15 +25,13 @@
 //! rights, policies, triggers, partitions, generated columns, logical replication and distributed tables. If one of
 //! them skips a row or stores something else, the call fails: every row must come back as it was written.
 
-mod ask;
 mod change;
 mod create;
+mod elements;
 mod expire;
 mod full;
 mod info;
-mod items;
 mod leaves;
 mod rows;
 mod statements;
 mod table;
-mod write;

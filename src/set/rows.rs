@@ -3,11 +3,12 @@
 use super::statements::Changes;
 use super::table::Set;
 use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::interrupt;
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
 use crate::pg::value::time;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::memory;
-use pg_bloom_core::set::{Row, tree};
+use pg_bloom_core::set::{Row, RowDamage, tree};
 use pgrx::pg_sys;
 
 /// The most rows that a statement asks for: a few hundred kilobytes.
@@ -42,15 +43,11 @@ impl Set {
         Ok(count)
     }
 
-    /// The rows that a statement returns for buckets, as they come.
+    /// The rows that a statement returns for a value, as they come.
     ///
     /// # Errors
     /// As [`Set::rows`].
-    pub fn list(&self, statement: &Prepared, buckets: &[u64], sees: Sees) -> Result<Vec<Row>> {
-        self.listed(statement, Parameter::I64s(buckets), sees)
-    }
-
-    fn listed(&self, statement: &Prepared, value: Parameter<'_>, sees: Sees) -> Result<Vec<Row>> {
+    pub fn list(&self, statement: &Prepared, value: Parameter<'_>, sees: Sees) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.rows(statement, &[value], sees, |row| {
             memory::push(&mut rows, row);
@@ -59,12 +56,26 @@ impl Set {
         Ok(rows)
     }
 
-    /// Some rows after a bucket in their order: fewer than [`MOST_ROWS_AT_ONCE`] only if there are no more.
+    /// Calls `each` with all rows in the order of their buckets, some at a time, but both halves of a bucket together.
+    /// Returns the sum of what it returned.
     ///
     /// # Errors
     /// As [`Set::rows`].
-    pub fn page(&self, after: u64, sees: Sees) -> Result<Vec<Row>> {
-        self.listed(&self.known.page, Parameter::I64(after as i64), sees)
+    pub fn pages(&self, sees: Sees, mut each: impl FnMut(Vec<Row>) -> Result<usize>) -> Result<usize> {
+        let (mut after, mut sum) = (0, 0);
+        loop {
+            let mut rows = self.list(&self.known.page, Parameter::I64(after), sees)?;
+            let is_last = rows.len() < MOST_ROWS_AT_ONCE;
+            // The other half may be in the next page.
+            rows.pop_if(|row| !is_last && row.bucket & 1 == 0);
+            let Some(last) = rows.last() else { return Ok(sum) };
+            after = last.bucket as i64;
+            sum += each(rows)?;
+            if is_last {
+                return Ok(sum);
+            }
+            interrupt::check_for_interrupts();
+        }
     }
 
     /// Replaces rows that the transaction has locked by others, while connected.
@@ -82,9 +93,7 @@ impl Set {
         let moved: Vec<Row> = memory::collect(inserted.extract_if(.., |row| is_plain && place_of(row).is_ok()));
         let places: Vec<u64> = memory::collect(moved.iter().filter_map(|row| place_of(row).ok()).map(|i| gone[i]));
         gone.retain(|bucket| !places.contains(bucket));
-        if !moved.is_empty() {
-            self.write(&changes.replace, &moved, &places)?;
-        }
+        self.write(&changes.replace, &moved, &places)?;
         if !gone.is_empty() {
             let deleted = self.rows(&changes.delete, &[Parameter::I64s(&gone)], Sees::Now, |_| Ok(()))?;
             if deleted != gone.len() as u64 {
@@ -92,38 +101,33 @@ impl Set {
             }
         }
         // The deletion comes first: if another session did the same, it fails as a conflict, not as a duplicate key.
-        for (statement, rows) in [(&changes.insert, &inserted[..]), (&changes.update, updated)] {
-            if !rows.is_empty() {
-                self.write(statement, rows, &[])?;
-            }
-        }
-        if !self.known.is_changed_after {
+        self.write(&changes.insert, &inserted, &[])?;
+        self.write(&changes.update, updated, &[])?;
+        if is_plain {
             return Ok(());
         }
         let written: Vec<&Row> = memory::collect(updated.iter().chain(&inserted));
         let all: Vec<u64> = memory::collect(written.iter().map(|row| row.bucket).chain(gone.iter().copied()));
-        self.expect(&self.known.read, &[Parameter::I64s(&all)], &written)
+        self.expect(&self.known.read, &[Parameter::I64s(&all)], written)
     }
 
     /// Writes rows by a statement, in the places of others if it takes these.
     fn write(&self, statement: &Prepared, rows: &[Row], places: &[u64]) -> Result<()> {
-        let mut hashes = memory::list(rows.len());
-        for row in rows {
-            memory::push(&mut hashes, row.write::<PgBuffer>(self.known.form));
+        if rows.is_empty() {
+            return Ok(());
         }
-        let rows: Vec<&Row> = memory::collect(rows.iter());
+        let hashes: Vec<PgBuffer> = memory::collect(rows.iter().map(|row| row.write(self.known.form)));
         let buckets: Vec<u64> = memory::collect(rows.iter().map(|row| row.bucket));
         let values = [Parameter::I64s(&buckets), Parameter::Byteas(&hashes), Parameter::I64s(places)];
-        self.expect(statement, if places.is_empty() { &values[..2] } else { &values }, &rows)
+        self.expect(statement, if places.is_empty() { &values[..2] } else { &values }, memory::collect(rows.iter()))
     }
 
     /// Executes a statement that must return exactly these rows.
-    fn expect(&self, statement: &Prepared, values: &[Parameter<'_>], rows: &[&Row]) -> Result<()> {
-        let mut places: Vec<usize> = memory::collect(0..rows.len());
-        places.sort_unstable_by_key(|&place| rows[place].bucket);
+    fn expect(&self, statement: &Prepared, values: &[Parameter<'_>], mut rows: Vec<&Row>) -> Result<()> {
+        rows.sort_unstable_by_key(|row| row.bucket);
         let count = self.rows(statement, values, Sees::Now, |row| {
-            let found = places.binary_search_by_key(&row.bucket, |&place| rows[place].bucket);
-            if found.is_ok_and(|found| *rows[places[found]] == row) { Ok(()) } else { Err(self.changed_otherwise()) }
+            let found = rows.binary_search_by_key(&row.bucket, |row| row.bucket);
+            if found.is_ok_and(|found| *rows[found] == row) { Ok(()) } else { Err(self.changed_otherwise()) }
         })?;
         if count == rows.len() as u64 { Ok(()) } else { Err(self.changed_otherwise()) }
     }
@@ -144,7 +148,7 @@ impl Set {
     }
 
     #[cold]
-    fn damaged(&self, bucket: i64, damage: &pg_bloom_core::set::RowDamage) -> Error {
+    fn damaged(&self, bucket: i64, damage: &RowDamage) -> Error {
         let message = format!("row for bucket {bucket} of filter set {} is damaged", self.quoted_name());
         Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message)
             .detail(format!("As a row of this set: {damage}."))
@@ -154,14 +158,13 @@ impl Set {
     /// The error for a hash that no row covers.
     #[cold]
     pub fn missing(&self, bucket: u64) -> Error {
+        const HINT: &str = "If the table was truncated or rewritten meanwhile, run that again. Else restore the row \
+            from a backup, make a new set, or change the policy that hides the row. An unlogged set loses its rows in \
+            a crash.";
         let message = format!("filter set {} has no row for bucket {bucket}", self.quoted_name());
         Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Neither that row nor one above or below it is visible. If it was deleted, the elements in it are lost.")
-            .hint(
-                "If the table was truncated or rewritten meanwhile, run that again. Else restore the row from a \
-                 backup, make a new set, or change the policy that hides the row. An unlogged set loses its rows in a \
-                 crash.",
-            )
+            .hint(HINT)
     }
 
     /// The error for two rows that cover the same hashes.
@@ -184,11 +187,9 @@ impl Set {
 
     #[cold]
     fn changed_otherwise(&self) -> Error {
-        Error::new(
-            SqlState::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
-            format!("rows of filter set {} were not stored as they were written", self.quoted_name()),
-        )
-        .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
-        .hint("Let it leave the columns of the filter set as they are.")
+        let message = format!("rows of filter set {} were not stored as they were written", self.quoted_name());
+        Error::new(SqlState::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, message)
+            .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
+            .hint("Let it leave the columns of the filter set as they are.")
     }
 }

@@ -1,29 +1,23 @@
-//! The elements of a call, in the order of their hashes, which is that of their leaves.
+//! The functions of elements: `bloom_set_contains`, `bloom_set_add`, `bloom_set_remove`, and those of arrays.
 
+use super::change::{Verb, change};
+use super::leaves::{Item, check_often};
 use super::table::{Purpose, Set};
 use crate::element::ElementType;
 use crate::pg::call::error::{Outcome, Result};
-use crate::pg::call::{Call, Element, interrupt};
+use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
+use crate::pg::sql::connected;
 use crate::pg::value::array::{array_of, elements};
+use pg_bloom_core::set::Row;
 use pg_bloom_core::{Layout, memory};
 use pgrx::pg_sys::Datum;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Item {
-    pub hash: u64,
-    /// Its place in the array.
-    pub place: usize,
-}
-
 /// What is done with the items of a call: it is given the places for which the answer is yes.
-pub type Act = fn(&Set, &[Item], &mut dyn FnMut(usize)) -> Result<()>;
+type Act = fn(&Set, &[Item], &mut dyn FnMut(usize)) -> Result<()>;
 
 /// A function of a set and one element: the answer for it.
-///
-/// # Errors
-/// 42804 for an element of another kind; those of `act`.
-pub fn one(call: &Call, purpose: Purpose, operation: &str, act: Act) -> Outcome {
+fn one(call: &Call, purpose: Purpose, operation: &str, act: Act) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
     let set = Set::open(call, oid, purpose)?;
@@ -38,10 +32,7 @@ pub fn one(call: &Call, purpose: Purpose, operation: &str, act: Act) -> Outcome 
 
 /// A function of a set and an array of elements: those for which the answer is `wanted`, in their order. Of equal
 /// elements only the first is changed.
-///
-/// # Errors
-/// As for [`one`].
-pub fn all(call: &Call, purpose: Purpose, operation: &str, wanted: bool, act: Act) -> Outcome {
+fn all(call: &Call, purpose: Purpose, operation: &str, wanted: bool, act: Act) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
     let (element_type, element_oid) = ElementType::remembered_of_array(call, 1)?;
     let set = Set::open(call, oid, purpose)?;
@@ -84,10 +75,31 @@ unsafe fn items(element_type: &ElementType, elements: &[Element]) -> Vec<Item> {
     items
 }
 
-/// Checks for interrupts now and then.
-#[inline]
-pub fn check_often(count: usize) {
-    if count.is_multiple_of(1 << 16) {
-        interrupt::check_for_interrupts();
-    }
+/// Finds those items that may be in the set, with the snapshot of the query.
+fn look_up(set: &Set, items: &[Item], is_there: &mut dyn FnMut(usize)) -> Result<()> {
+    let (form, now) = (set.known.form, set.now());
+    let note = |row: &Row, item: Item| {
+        if row.slice_of(form.prefix(item.hash)).is_some_and(|slice| form.remembers(slice, now)) {
+            is_there(item.place);
+        }
+    };
+    connected(|| set.read_leaves(items, note))
+}
+
+fn add(set: &Set, items: &[Item], is_new: &mut dyn FnMut(usize)) -> Result<()> {
+    change(set, Verb::Add, items, is_new)
+}
+
+fn remove(set: &Set, items: &[Item], is_removed: &mut dyn FnMut(usize)) -> Result<()> {
+    change(set, Verb::Remove, items, is_removed)
+}
+
+pg_functions! {
+    bloom_set_contains => |call| one(call, Purpose::Ask, "bloom_set_contains", look_up);
+    bloom_set_present => |call| all(call, Purpose::Ask, "bloom_set_present", true, look_up);
+    bloom_set_absent => |call| all(call, Purpose::Ask, "bloom_set_absent", false, look_up);
+    bloom_set_add => |call| one(call, Purpose::Change, "bloom_set_add", add);
+    bloom_set_add_all => |call| all(call, Purpose::Change, "bloom_set_add_all", true, add);
+    bloom_set_remove => |call| one(call, Purpose::Change, "bloom_set_remove", remove);
+    bloom_set_remove_all => |call| all(call, Purpose::Change, "bloom_set_remove_all", true, remove);
 }
