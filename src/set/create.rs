@@ -51,7 +51,8 @@ fn create(call: &Call) -> Outcome {
         ],
         &[],
     )?;
-    let (buckets, rows) = first_rows(form);
+    let buckets: Vec<u64> = memory::collect(1 << tree::FIRST_DEPTH..2 << tree::FIRST_DEPTH);
+    let rows: Vec<PgBuffer> = memory::collect(buckets.iter().map(|&bucket| Row::empty(bucket).write(form)));
     execute(
         &[b"INSERT INTO ", &table, b" (bucket, hashes) SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n"],
         &[Parameter::I64s(&buckets), Parameter::Byteas(&rows)],
@@ -59,27 +60,17 @@ fn create(call: &Call) -> Outcome {
     Ok(new.relation().map(Datum::from))
 }
 
-/// The rows that a set begins with: their buckets, and their hashes.
-fn first_rows(form: Form) -> (Vec<u64>, Vec<PgBuffer>) {
-    let first = || 1 << tree::FIRST_DEPTH..2 << tree::FIRST_DEPTH;
-    let row = |bucket: u64| Row::empty(bucket).write::<PgBuffer>(form);
-    (memory::collect(first()), memory::collect(first().map(row)))
-}
-
 /// Checks that the time for which a set remembers can be cut into slices.
 fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
-    let Some(keep) = keep else {
-        if !renews {
-            return Ok(());
+    match keep {
+        None if renews => Err(invalid_parameter("elements of a filter set can only be renewed if they are forgotten")
+            .hint("Say for how long it remembers: keep => '7 days'.")),
+        Some(keep) if slice_of(keep).is_none() => {
+            Err(invalid_parameter(format!("a filter set cannot remember for {}", keep.shown()))
+                .detail("It remembers for at least 8 milliseconds, and at most 10,000 years. A month has 30 days."))
         }
-        return Err(invalid_parameter("elements of a filter set can only be renewed if they are forgotten")
-            .hint("Say for how long it remembers: keep => '7 days'."));
-    };
-    if slice_of(&keep).is_some() {
-        return Ok(());
+        _ => Ok(()),
     }
-    Err(invalid_parameter(format!("a filter set cannot remember for {}", keep.shown()))
-        .detail("It remembers for at least 8 milliseconds, and at most 10,000 years. A month has 30 days."))
 }
 
 #[cold]

@@ -4,14 +4,14 @@ use crate::pg::call::error::Result;
 use crate::pg::sql::Prepared;
 use pgrx::pg_sys;
 
-const READ: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)";
+/// Reads rows by an array of buckets. All statements return bucket and hashes.
+pub const READ: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)";
 
+/// The order of hashes is that of buckets as strings of bits.
 const LOCK: &str = "SELECT s.bucket, s.hashes FROM {set} AS s
     WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)
-    ORDER BY {order} FOR NO KEY UPDATE";
-
-/// The order of hashes: that of buckets as strings of bits, `{order}` above.
-const ORDER: &str = "pg_catalog.ltrim(s.bucket::pg_catalog.\"bit\"(64)::pg_catalog.text, '0') COLLATE pg_catalog.\"C\"";
+    ORDER BY pg_catalog.ltrim(s.bucket::pg_catalog.\"bit\"(64)::pg_catalog.text, '0') COLLATE pg_catalog.\"C\" \
+    FOR NO KEY UPDATE";
 
 const UPDATE: &str = "UPDATE {set} AS s SET hashes = n.hashes
     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (bucket, hashes)
@@ -31,7 +31,8 @@ const INSERT: &str = "INSERT INTO {set} AS s (bucket, hashes) SELECT n.bucket, n
     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (bucket, hashes)
     RETURNING s.bucket, s.hashes";
 
-const PAGE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>) $1
+/// Reads the rows after a bucket, some at a time.
+pub const PAGE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>) $1
     ORDER BY s.bucket LIMIT 1024";
 
 const FREE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s
@@ -40,33 +41,19 @@ const FREE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s
 
 /// A statement with the name of its table, which is in the encoding of the database. It is planned with the index of
 /// the primary key: a plan made while the table was small would read all of it later.
-fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
-    let statement = statement.replace("{order}", ORDER);
+///
+/// # Errors
+/// Those of preparing it.
+pub fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
     let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
     Ok(Prepared::new(&[&parts.join(table)], types)?.with_index())
 }
 
-/// Reads rows by an array of buckets. All statements return bucket and hashes.
-///
-/// # Errors
-/// Those of preparing it.
-pub fn read(table: &[u8]) -> Result<Prepared> {
-    prepared(READ, table, &[pg_sys::INT8ARRAYOID])
-}
-
-/// Reads the rows after a bucket, some at a time.
-///
-/// # Errors
-/// Those of preparing it.
-pub fn page(table: &[u8]) -> Result<Prepared> {
-    prepared(PAGE, table, &[pg_sys::INT8OID])
-}
-
-/// The statements that lock rows and change them.
+/// The statements that lock rows, and return their newest versions, and those that change them.
 pub struct Changes {
-    /// Locks rows in the order of their hashes, and returns their newest versions.
+    /// In the order of hashes.
     pub lock: Prepared,
-    /// The same of those that no other transaction has locked.
+    /// Only rows that no other transaction has locked.
     pub lock_free: Prepared,
     pub update: Prepared,
     /// Puts buckets with their hashes in the place of others.

@@ -6,15 +6,13 @@
 //! the table was renamed while the call waited for it, as when two tables are swapped, the call fails with an error
 //! that a retry resolves.
 
-use super::statements::{self, Changes};
+use super::statements::{Changes, PAGE, READ, prepared};
 use crate::element::ElementType;
 use crate::error::advice_on_kinds;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog::definition::{self, CheckArgument};
-use crate::pg::catalog::invalidation;
-use crate::pg::catalog::owner;
-use crate::pg::catalog::{self, TableColumn};
+use crate::pg::catalog::{self, invalidation, owner};
 use crate::pg::sql::{self, Prepared, Sees};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
 use crate::pg::value::encoding;
@@ -54,7 +52,7 @@ const SHORTEST_SLICE: i64 = 1000;
 const LONGEST: i64 = 10_000 * 12 * 30 * 86_400 * 1_000_000;
 
 /// The slice of the time for which a set remembers, in microseconds; `None` if it is too short or too long.
-pub fn slice_of(keep: &Interval) -> Option<Timestamp> {
+pub fn slice_of(keep: Interval) -> Option<Timestamp> {
     let slice = keep.microseconds().filter(|&keep| keep <= LONGEST)? / SLICES;
     (slice >= SHORTEST_SLICE).then_some(slice)
 }
@@ -117,11 +115,11 @@ impl Set {
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Set> {
         let lock = match purpose {
             Purpose::Ask => pg_sys::AccessShareLock,
-            Purpose::Change => pg_sys::RowExclusiveLock,
+            Purpose::Change => {
+                sql::require_writable(c"changing a filter set");
+                pg_sys::RowExclusiveLock
+            }
         };
-        if purpose == Purpose::Change {
-            sql::require_writable(c"changing a filter set");
-        }
         let name = sql::relation(oid);
         let Some(table) = Opened::if_there(call, oid, lock as pg_sys::LOCKMODE) else {
             let name = name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
@@ -160,19 +158,13 @@ impl Set {
         let read = |sees| definition::checks_written_by(self.oid, sees);
         let (seen, present) = (read(Sees::CallingQuery)?, read(Sees::Catalogs)?);
         if seen != present {
-            let name = self.quoted_name();
-            return Err(retried(
-                "change",
-                format!("The constraints of filter set {name} were changed after the snapshot."),
-            ));
+            let set = self.quoted_name();
+            let detail = format!("The constraints of filter set {set} were changed after the snapshot.");
+            return Err(retried("change", detail));
         }
         let writers = present.iter().map(|&(_, by)| by);
         self.known.written_by.set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
         Ok(())
-    }
-
-    pub fn parameters(&self) -> &Parameters {
-        &self.known.parameters
     }
 
     /// Checks that elements of this type are of the set's kind. `operation` is the function's name.
@@ -209,42 +201,41 @@ impl Set {
     /// # Errors
     /// 40001 if it was renamed.
     pub fn check_name(&self) -> Result<()> {
-        if sql::relation(self.oid).is_some_and(|name| name == self.known.table) {
-            return Ok(());
-        }
-        Err(renamed(&self.known.table))
+        let table = &self.known.table;
+        if sql::relation(self.oid).as_ref() == Some(table) { Ok(()) } else { Err(renamed(table)) }
     }
 }
 
-/// Reads what a set was made for, and prepares the statement that reads it.
+/// Reads what a set was made for, and prepares the statements that read it.
 fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
     if !IS_WATCHED.replace(true) {
         // SAFETY: flags of Rust's are set.
         unsafe { invalidation::watch_relations(forget) };
     }
-    let columns = check_columns(table, definition::columns(table))?;
+    let columns = check_columns(table)?;
     let checks = definition::check_calls(table);
     let function = call.function()?;
     let checks = checks.iter().filter(|check| catalog::is_beside(check.function, function, c"bloom_set_check"));
     // SAFETY: those that a constraint has.
-    let mut all = checks.filter_map(|check| unsafe { parameters(&check.arguments, &columns) });
+    let mut all = checks.filter_map(|check| unsafe { parameters(&check.arguments, columns) });
     let parameters =
         all.next().ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
     if all.any(|other| other != parameters) {
         return Err(no_set(table, "It has constraints that call bloom_set_check with different arguments."));
     }
-    if !definition::is_primary_key(table.oid(), columns[0].number)? {
+    if !definition::is_primary_key(table.oid(), columns[0])? {
         return Err(no_set(table, "Its column \"bucket\" is not its primary key, checked at once."));
     }
-    let slice = parameters.keep.map(|keep| slice_of(&keep)).map_or(Ok(None), |slice| slice.map(Some).ok_or(()));
-    let form = Form::new(parameters.capacity.unwrap_or(DEFAULT_CAPACITY), parameters.fpr, parameters.keep.is_some());
-    let (Some(form), Ok(slice)) = (form, slice) else {
+    let Parameters { capacity, fpr, keep, .. } = parameters;
+    let slice = keep.and_then(slice_of);
+    let form = Form::new(capacity.unwrap_or(DEFAULT_CAPACITY), fpr, keep.is_some());
+    let Some(form) = form.filter(|form| form.keeps == slice.is_some()) else {
         return Err(no_set(table, "Its constraint that calls bloom_set_check has impossible arguments."));
     };
     let before = before.filter(|known| known.parameters == parameters);
     let known = Rc::new(Known {
-        read: statements::read(&name)?,
-        page: statements::page(&name)?,
+        read: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
+        page: prepared(PAGE, &name, &[pg_sys::INT8OID])?,
         table: name,
         parameters,
         element: RefCell::new(ElementType::of_later_elements(call, parameters.element)?),
@@ -279,30 +270,27 @@ fn forget(oid: Oid) {
     });
 }
 
-/// The columns of a set and their types.
-const COLUMNS: [(&str, Oid); 2] = [("bucket", pg_sys::INT8OID), ("hashes", pg_sys::BYTEAOID)];
-
-/// The columns of a set in the order of [`COLUMNS`], if the table has exactly these.
-fn check_columns(table: Relation, columns: Vec<TableColumn>) -> Result<Vec<TableColumn>> {
+/// The numbers of the columns `bucket` and `hashes`, if the table has exactly these.
+fn check_columns(table: Relation) -> Result<[i16; 2]> {
+    let columns = definition::columns(table);
     if ["shard", "filter"].iter().all(|name| columns.iter().any(|column| column.name == *name)) {
         let message = format!("filter set \"{}\" has a form that is no longer supported", table.name());
         return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Its rows are filters.")
             .hint("Make a new set with bloom_set_create, and add its elements."));
     }
-    let mut found = Vec::new();
-    for (name, oid) in COLUMNS {
+    let number = |name: &str, oid: Oid| {
         let column = columns.iter().find(|column| column.name == name && column.oid == oid && column.not_null);
-        let Some(column) = column else {
+        column.map(|column| column.number).ok_or_else(|| {
             let type_name = catalog::display_name(oid);
-            return Err(no_set(table, format!("It has no column \"{name}\" of type {type_name} that is NOT NULL.")));
-        };
-        found.push(column.clone());
-    }
-    if let Some(other) = columns.iter().find(|column| COLUMNS.iter().all(|(name, _)| column.name != *name)) {
+            no_set(table, format!("It has no column \"{name}\" of type {type_name} that is NOT NULL."))
+        })
+    };
+    let numbers = [number("bucket", pg_sys::INT8OID)?, number("hashes", pg_sys::BYTEAOID)?];
+    if let Some(other) = columns.iter().find(|column| !numbers.contains(&column.number)) {
         return Err(no_set(table, format!("It has another column, \"{}\".", other.name)));
     }
-    Ok(found)
+    Ok(numbers)
 }
 
 /// The parameters in the arguments of `bloom_set_check`, if they have the form and the types that `bloom_set_create`
@@ -310,14 +298,10 @@ fn check_columns(table: Relation, columns: Vec<TableColumn>) -> Result<Vec<Table
 ///
 /// # Safety
 /// The constants must be of the types that they say.
-unsafe fn parameters(arguments: &[CheckArgument], columns: &[TableColumn]) -> Option<Parameters> {
+unsafe fn parameters(arguments: &[CheckArgument], columns: [i16; 2]) -> Option<Parameters> {
     use CheckArgument::{Column, Null};
-    let are = |given: &[&CheckArgument], names: &[&str]| {
-        let number = |name: &str| columns.iter().find(|column| column.name == name).map(|column| column.number);
-        given.iter().zip(names).all(|(given, name)| number(name).is_some_and(|number| **given == Column(number)))
-    };
-    let [a, b, element, kind, capacity, fpr, keep, renews] = arguments else { return None };
-    if !are(&[a, b], &["bucket", "hashes"]) {
+    let [Column(a), Column(b), element, kind, capacity, fpr, keep, renews] = arguments else { return None };
+    if [*a, *b] != columns {
         return None;
     }
     let number = |argument: &CheckArgument| argument.constant(pg_sys::INT8OID).map(|datum| datum.value() as i64);
