@@ -18,7 +18,7 @@ use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Build, Directory, Level, MAX_FPR, MAX_PART_FPR, Options};
+use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options};
 use pg_bloom_core::memory;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
