@@ -59,16 +59,8 @@ fn element(i: u64) -> u64 {
 
 /// The options that an index has by default, over a table that has so many rows when it is built.
 fn options(rows: u64) -> Options {
-    Options {
-        size: PageSize::DEFAULT,
-        fpr: None,
-        pages_per_range: PAGES_PER_RANGE as u32,
-        split: None,
-        may_split: false,
-        table_pages: rows.div_ceil(ROWS_PER_PAGE) as u32,
-        guess: PER_RANGE as u32,
-        is_flat: false,
-    }
+    let options = Options::of_whole_pages(PageSize::DEFAULT, PAGES_PER_RANGE as u32, PER_RANGE as u32);
+    Options { table_pages: rows.div_ceil(ROWS_PER_PAGE) as u32, ..options }
 }
 
 /// Looks up elements. Returns index pages and ranges read, and microseconds, per lookup.

@@ -32,16 +32,7 @@ fn live(history: &[u8]) -> Index {
     let (fpr, is_flat) = ([1e-7, 0.00002, 0.01, 0.1][usize::from(shape % 4)], shape & 4 != 0);
     let fpr = (shape & 8 == 0).then_some(fpr);
     let guess = u32::from(input.byte());
-    let options = Options {
-        size: size(),
-        fpr,
-        pages_per_range: 8,
-        split: None,
-        may_split: false,
-        table_pages: 0,
-        guess,
-        is_flat,
-    };
+    let options = Options { fpr, is_flat, ..Options::of_whole_pages(size(), 8, guess) };
     let (built, each) = (u32::from(input.half() % 800), u64::from(input.byte() % 12));
     let hold = usize::from(input.half());
     let element = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -187,7 +187,7 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_p
     let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
     let fpr = options.fpr.or(fpr);
-    Ok(Options { size: PAGE_SIZE, fpr, pages_per_range, split: None, may_split: false, table_pages, guess, is_flat })
+    Ok(Options { fpr, table_pages, is_flat, ..Options::of_whole_pages(PAGE_SIZE, pages_per_range, guess) })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.

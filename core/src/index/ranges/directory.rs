@@ -49,6 +49,20 @@ pub struct Options {
 }
 
 impl Options {
+    /// Those of an index on an empty table whose pages are whole. The rate follows the size of the table.
+    pub const fn of_whole_pages(size: PageSize, pages_per_range: u32, guess: u32) -> Options {
+        Options {
+            size,
+            fpr: None,
+            pages_per_range,
+            split: None,
+            may_split: false,
+            table_pages: 0,
+            guess,
+            is_flat: false,
+        }
+    }
+
     /// Tiles of a level that end within so many slots have none above.
     pub(super) const fn slots_alone(&self, level: Level) -> u64 {
         match level {
@@ -57,9 +71,7 @@ impl Options {
             _ => u64::MAX,
         }
     }
-}
 
-impl Options {
     /// The range of a row.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {

@@ -17,16 +17,7 @@ const FPR: f64 = 0.00002;
 /// Default options, except what a test is about.
 fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
     let size = PageSize::new(bytes).unwrap();
-    Options {
-        size,
-        fpr: Some(fpr),
-        pages_per_range: 8,
-        split: None,
-        may_split: false,
-        table_pages: 0,
-        guess,
-        is_flat: false,
-    }
+    Options { fpr: Some(fpr), ..Options::of_whole_pages(size, 8, guess) }
 }
 
 /// The shape of a tile whose slots have a column each.
