@@ -4,7 +4,7 @@ use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
 use pg_bloom_core::index::ranges::memory::{Failure, Index, Memory, set};
-use pg_bloom_core::index::ranges::{Level, Options, PageSize, Places};
+use pg_bloom_core::index::ranges::{Level, Options, PageSize, Places, Split};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
@@ -32,7 +32,12 @@ fn live(history: &[u8]) -> Index {
     let (fpr, is_flat) = ([1e-7, 0.00002, 0.01, 0.1][usize::from(shape % 4)], shape & 4 != 0);
     let fpr = (shape & 8 == 0).then_some(fpr);
     let guess = u32::from(input.byte());
-    let options = Options { fpr, is_flat, ..Options::of_whole_pages(size(), 8, guess) };
+    let (is_split, may_split) = (is_flat && shape & 16 != 0, is_flat && shape & 32 != 0);
+    let mut options = Options { fpr, is_flat, ..Options::of_whole_pages(size(), 8, guess) };
+    if is_split || may_split {
+        (options.pages_per_range, options.guess) = (1, guess % 50);
+        options.split = is_split.then(|| Split::of_all(1, 8));
+    }
     let (built, each) = (u32::from(input.half() % 800), u64::from(input.byte() % 12));
     let hold = usize::from(input.half());
     let element = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -43,6 +48,8 @@ fn live(history: &[u8]) -> Index {
     }
     let lists = given.values().map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
     let mut index = Index::build(options, hold, lists).expect("possible options");
+    index.directory.options.may_split = may_split;
+    index.directory.write_meta(&mut index.memory.pages[0]);
     let mut range = built;
     while !input.0.is_empty() && range < 40_000 {
         let (step, hash) = (input.byte(), element(input.half().into()));
@@ -52,6 +59,13 @@ fn live(history: &[u8]) -> Index {
             6 => range + u32::from(step) * 64,
             _ => range / 2,
         };
+        if index.directory.tile_of(Level::Zero, range).is_none() {
+            match step % 3 {
+                0 if index.directory.may_split() => index.directory.split_next(Split::of_all(2, 6)),
+                1 if index.directory.options.split.is_some_and(|split| split.is_open()) => index.directory.make_whole(),
+                _ => {}
+            }
+        }
         index.insert(range, hash).expect("an index that was not damaged");
         given.entry(range).or_default().insert(hash);
         for mark in index.directory.places(range, hash).expect("it was just added").marks() {
