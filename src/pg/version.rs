@@ -161,6 +161,15 @@ pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_s
     }
 }
 
+/// Copies of all columns of a descriptor: PostgreSQL notes in its own where a row has a value.
+///
+/// # Safety
+/// The descriptor must be there while the iterator is.
+pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
+    // SAFETY: promised by the caller; it has as many columns as it says.
+    unsafe { (0..(*descriptor).natts as usize).map(move |i| *attribute(descriptor, i)) }
+}
+
 /// Locks a pinned page for sharing.
 ///
 /// # Safety

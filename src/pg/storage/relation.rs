@@ -261,11 +261,10 @@ impl<'r> Relation<'r> {
         self.data().rd_att
     }
 
-    /// The columns, dropped ones included. They are copied: PostgreSQL notes in its own where a row has a value.
+    /// The columns, dropped ones included.
     pub fn columns(self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> + use<'r> {
-        let descriptor = self.descriptor();
-        // SAFETY: an open relation has a descriptor with as many attributes as it says.
-        unsafe { (0..(*descriptor).natts as usize).map(move |i| *attribute(descriptor, i)) }
+        // SAFETY: an open relation has a descriptor.
+        unsafe { version::attributes(self.descriptor()) }
     }
 
     /// The mean bytes of a row's values, by the types of the columns.

@@ -6,7 +6,7 @@ use crate::pg::call::guard::{guard, raw};
 use crate::pg::catalog::{self, Storage};
 use crate::pg::memory::{self, Context};
 use crate::pg::version;
-use pgrx::{PgTupleDesc, pg_sys, varatt_is_1b_e, vartag_1b_e};
+use pgrx::{pg_sys, varatt_is_1b_e, vartag_1b_e};
 
 /// A type of rows as it is at one time.
 pub struct RowType {
@@ -42,9 +42,9 @@ impl RowType {
 
     /// The columns; there is none for one that was dropped.
     pub fn columns(&self) -> Vec<Option<Attribute>> {
-        // SAFETY: the descriptor is valid; what reads it has a copy of its own.
-        let descriptor = unsafe { PgTupleDesc::from_pg_copy(self.descriptor) };
-        descriptor.iter().map(|attribute| (!attribute.attisdropped).then(|| Attribute::of(attribute))).collect()
+        // SAFETY: the descriptor is valid.
+        let columns = unsafe { version::attributes(self.descriptor) };
+        columns.map(|column| (!column.attisdropped).then(|| Attribute::of(&column))).collect()
     }
 
     /// Calls `work` for each column of a row with its number and value, also for those that were dropped.
@@ -81,7 +81,7 @@ impl RowType {
     pub unsafe fn check(&self, datum: pg_sys::Datum) {
         let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
         // SAFETY: promised by the caller; the tag says what is behind it, and the number what kind of expanded object.
-        let older = unsafe {
+        let is_as_before = unsafe {
             use pg_sys::vartag_external::{VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW};
             let is_expanded = varatt_is_1b_e(pointer)
                 && [VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW].contains(&u32::from(vartag_1b_e(pointer)));
@@ -96,22 +96,27 @@ impl RowType {
             if !is_older {
                 return;
             }
-            PgTupleDesc::from_pg_copy((*record).er_tupdesc)
+            self.reads((*record).er_tupdesc)
         };
-        if !self.reads(&older) {
+        if !is_as_before {
             raise(altered(self.oid));
         }
     }
 
     /// Whether rows that were made with an older descriptor can be read with this one.
-    fn reads(&self, older: &PgTupleDesc<'_>) -> bool {
-        // SAFETY: the descriptor is valid; what reads it has a copy of its own.
-        let now = unsafe { PgTupleDesc::from_pg_copy(self.descriptor) };
+    ///
+    /// # Safety
+    /// It must be a descriptor.
+    unsafe fn reads(&self, older: pg_sys::TupleDesc) -> bool {
         let storage = |column: &pg_sys::FormData_pg_attribute| (column.attlen, column.attbyval, column.attalign);
-        older.len() <= now.len()
-            && older.iter().zip(now.iter()).all(|(before, now)| {
-                storage(before) == storage(now) && (now.attisdropped || before.atttypid == now.atttypid)
-            })
+        // SAFETY: promised by the caller; this one's is valid.
+        unsafe {
+            let mut pairs = version::attributes(older).zip(version::attributes(self.descriptor));
+            (*older).natts <= (*self.descriptor).natts
+                && pairs.all(|(before, now)| {
+                    storage(&before) == storage(&now) && (now.attisdropped || before.atttypid == now.atttypid)
+                })
+        }
     }
 }
 
