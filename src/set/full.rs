@@ -14,8 +14,9 @@ use pg_bloom_core::set::form::DEFAULT_CAPACITY;
 /// 22023 for an overfull set if `pg_bloom.overfill` is `error`.
 pub fn check(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()> {
     let form = set.known.form;
-    let (all, six_deviations) = (hashes / share + added as f64, 6.0 * hashes.sqrt() / share);
-    if form.rate(all - six_deviations) > set.known.parameters.fpr {
+    let (added, all) = (added as f64, hashes / share + added as f64);
+    let most = set.known.parameters.fpr / form.rate(1.0);
+    if added > most || is_more_than_chance(hashes, (most - added) * share) {
         match settings::overfill() {
             Overfill::Error => return Err(describe(set, form.rate(all))),
             Overfill::Warn if !set.known.has_warned.replace(true) => warn(describe(set, form.rate(all))),
@@ -23,6 +24,13 @@ pub fn check(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether so many hashes would be in some rows with a probability of at most e^-18, six deviations of a large number,
+/// if so many were expected there. By Chernoff's bound for Poisson's distribution, P(n ≥ found) ≤
+/// e^(found - expected) (expected / found)^found.
+fn is_more_than_chance(found: f64, expected: f64) -> bool {
+    found > expected && found - expected - found * (found / expected).ln() < -18.0
 }
 
 fn describe(set: &Set, rate: f64) -> Error {

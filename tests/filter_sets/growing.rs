@@ -74,6 +74,17 @@ fn two_hundred_connections_that_each_call_once_keep_the_rate() {
     }
 }
 
+/// Rows of a small set have few elements each, so it takes more of them to know.
+#[test]
+fn a_small_set_that_gets_single_elements_is_noticed() {
+    let mut client = server().database("small");
+    run(&mut client, "SELECT bloom_set_create('g', 'int4', 1000, 0.01); SET pg_bloom.overfill = error");
+    let add = "SELECT count(*) FROM generate_series($1::integer, $1 + 99) AS i WHERE bloom_set_add('g', i)";
+    let refused = (0..100).find(|i| client.query_one(add, &[&(i * 100)]).is_err());
+    // 2^17 hashes have 1 % with 1,311 elements.
+    assert!(refused.is_some_and(|i| (13..80).contains(&i)), "refused after {refused:?} hundreds");
+}
+
 /// A set that is fuller than promised warns in every session, or fails if the setting says so; a set of any other size
 /// does neither, whichever elements come.
 #[test]
