@@ -88,9 +88,8 @@ impl<'c> Output<'c> {
 unsafe fn require_same_columns(expected: pg_sys::TupleDesc, parent: Relation) -> Result<()> {
     let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
     // SAFETY: promised by the caller; the descriptor has as many columns.
-    let is_same = unsafe {
-        expected.is_null() || { version::attributes(expected).map(type_of).eq(parent.columns().map(type_of)) }
-    };
+    let is_same =
+        unsafe { expected.is_null() || version::attributes(expected).map(type_of).eq(parent.columns().map(type_of)) };
     if is_same {
         return Ok(());
     }

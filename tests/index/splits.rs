@@ -133,7 +133,7 @@ fn history(begin: &[&str], steps: usize, seed: u64) {
     assert!(found > 6 * steps, "{found} rows");
 }
 
-/// How pages are divided is decided once, whoever needs the second tile first; TRUNCATE begins anew.
+/// Whoever needs a tile first decides how the pages after it are divided; after TRUNCATE it is decided again.
 #[test]
 fn sessions_that_fill_an_empty_table_together_decide_once() {
     const SESSIONS: usize = 6;

@@ -13,10 +13,10 @@
 //! A row that matches has every run of the pattern in its text, character for character, so it has the windows of the
 //! run: whether some characters are a window follows from them alone.
 //!
-//! Of scripts with wide characters people look for two, or for one. So two characters of which one is wide are a window
-//! too, though they weigh three, and so is each Han character and each syllable of Hangul by itself. Such a pattern has
-//! few windows: those of two characters have two hashes, all others one. Without windows of three, `%传F%` reads what
-//! has 传, and `%ン2%` all: such patterns made half of the time that Japanese manuals take.
+//! Of scripts with wide characters people look for two, or for one. So a wide character and a narrow one beside it are
+//! a window too, though they weigh three, and so is each Han character and each syllable of Hangul by itself. Such a
+//! pattern has few windows: those of two characters have two hashes, all others one. Without windows of three, `%传F%`
+//! reads what has 传, and `%ン2%` all.
 //!
 //! By a model with real filters on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones
 //! chosen by their content all read more of the text at the same size of the index.

@@ -127,41 +127,41 @@ fn write(relation: Relation, changed: &mut [Changed]) {
     }
 }
 
-/// How the last pages of a table would be split that is split so, or not at all.
+/// How pages are split, and how they would be by the last pages of the table.
 struct Sample {
-    is: Option<Split>,
-    would_be: Option<Split>,
+    now: Option<Split>,
+    wanted: Option<Split>,
 }
 
 impl Sample {
-    /// One if tiles to come may be split, or if most ranges of the last tile have no rows: few rows may be on a page
-    /// because they are wide, or because nobody has filled it yet.
+    /// A sample if tiles to come may be split, or if most ranges of the last tile have no rows: few rows may be on a
+    /// page because they are wide, or because nobody has filled it yet.
     fn of_last_pages(index: &Index, row: RowId) -> Result<Option<Sample>> {
         /// The share of columns below which ranges may be too small.
         const FEW: f64 = 0.25;
         /// Pages before that of the row.
         const LAST: u32 = 2;
         let directory = index.directory()?;
-        let is = directory.options.split;
-        let may_be_too_fine = is.is_some_and(|split| split.is_open());
+        let now = directory.options.split;
+        let may_be_too_fine = now.is_some_and(|split| split.is_open());
         let used = || directory.used_share(&mut index.pages()).map_err(|failure| failure.of(index.relation()));
         if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
             return Ok(None);
         }
         let table = table::of_index(index.relation());
         let last = row.page.saturating_sub(LAST)..row.page + 1;
-        Ok(Some(Sample { is, would_be: sample::split(index.relation(), table.relation(), last) }))
+        Ok(Some(Sample { now, wanted: sample::split(index.relation(), table.relation(), last) }))
     }
 
     /// Divides the pages that have no tile yet in another way, if the sample says so. If another session has done so
-    /// meanwhile, the sample was for something else.
+    /// since, the sample was taken for something else.
     fn divide(&self, directory: &mut Rc<Directory>) {
-        if directory.options.split != self.is {
+        if directory.options.split != self.now {
             return;
         }
-        match (self.is, self.would_be) {
+        match (self.now, self.wanted) {
             (None, Some(split)) => Rc::make_mut(directory).split_next(split),
-            (Some(is), would_be) if is.ranges >= 4 * would_be.map_or(1, |split| split.ranges) => {
+            (Some(now), wanted) if now.ranges >= 4 * wanted.map_or(1, |split| split.ranges) => {
                 Rc::make_mut(directory).make_whole();
             }
             _ => {}
