@@ -9,6 +9,7 @@ use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
 use std::cell::Cell;
+use std::ops::Range;
 
 pub const PAGE_SIZE: PageSize = match PageSize::new(PAGE_BYTES) {
     Some(size) => size,
@@ -121,6 +122,22 @@ impl<'a> IndexPages<'a> {
             if !is_new.map_err(|failure| failure.of(self.relation))? {
                 return Err(damaged(self.relation, &Damage { page: at, defect: Defect::UsedPage }));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks those of neighbouring pages that the file has: each is as it was made here, or was not written.
+    ///
+    /// # Errors
+    /// XX002 for one that is not.
+    pub fn check_each(&mut self, pages: Range<u32>, special: Special) -> Result<()> {
+        let index = self.relation;
+        for at in pages {
+            if !self.has(at) {
+                break;
+            }
+            let check = |page: Option<&[u8]>| page.map_or(Ok(true), |page| check_written(index, special, at, page));
+            self.with(at, check).map_err(|failure| failure.of(index))??;
         }
         Ok(())
     }

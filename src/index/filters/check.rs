@@ -53,11 +53,15 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     Ok(rows)
 }
 
-/// The slots of all rows. Fails for a row that the table can't have.
+/// The slots of all rows. Looks at each page on the way. Fails for a row that the table can't have.
 fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
     let mut slots = Slots::new();
-    for (number, _) in directory.groups() {
+    for (number, group) in directory.groups() {
+        for tile in directory.tiles(number) {
+            index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
+        }
         for page in directory.row_pages(number) {
+            index.pages().check_each(page.page..page.page + 1, page.special())?;
             index.each_slot(page, |slot, state, row| {
                 if state == State::Used {
                     slots.entry(row).or_default().push((*page, slot));

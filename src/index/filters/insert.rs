@@ -12,7 +12,7 @@
 
 use super::column::{Index, is_of_text};
 use crate::index::new_index::meta_page;
-use crate::index::page::{check_written, damaged, prepare};
+use crate::index::page::{damaged, prepare};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::catalog::invalidation;
@@ -21,7 +21,7 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, Tile, slot_bits};
-use pg_bloom_core::index::page::{Pages, RowId, SPECIAL_BYTES};
+use pg_bloom_core::index::page::{RowId, SPECIAL_BYTES};
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -97,18 +97,11 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
 /// Checks the pages of a tile, once for the rows that a session adds to it one after the other: a row that is refused
 /// must not have taken a slot.
 fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) -> Result<()> {
-    let (relation, checked) = (index.relation(), &index.kind().checked);
+    let checked = &index.kind().checked;
     if checked.get() == Some(tile.ordinal) {
         return Ok(());
     }
-    for at in tile.pages(directory.size, group) {
-        if !index.pages().has(at) {
-            break;
-        }
-        let check =
-            |page: Option<&[u8]>| page.map_or(Ok(true), |page| check_written(relation, tile.special(), at, page));
-        index.pages().with(at, check).map_err(|failure| failure.of(relation))??;
-    }
+    index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
     checked.set(Some(tile.ordinal));
     Ok(())
 }

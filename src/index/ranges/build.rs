@@ -147,8 +147,10 @@ impl Building<'_> {
             self.end_range()?;
         }
         let mut directory = self.build.finish(&mut self.index, self.rows)?;
-        let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
-        directory.keys_per_row = u16::try_from(per_row).unwrap_or(u16::MAX);
+        if !self.gathered.is_of_elements() {
+            let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
+            directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
+        }
         directory.options.may_split = self.may_split;
         self.index.finish(&meta_page(|page| directory.write_meta(page)));
         Ok(self.rows)

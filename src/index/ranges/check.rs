@@ -1,7 +1,8 @@
 //! `bloom_index_check` of an index over ranges: whether it would find every row of its table by each of its keys.
 //!
-//! The rows are those that everybody sees who begins now. Each key is looked up as a query would do it, in the pages
-//! that its bits are in, and an element by the heap filter on its own page as well.
+//! First the pages of all tiles are looked at: by a damaged header PostgreSQL would lose their bits later. The rows are
+//! those that everybody sees who begins now. Each key is looked up as a query would do it, in the pages that its bits
+//! are in, and an element by the heap filter on its own page as well.
 
 use super::columns::Index;
 use super::recent_keys::{RecentKey, RecentKeys};
@@ -12,7 +13,7 @@ use crate::pg::call::error::Result;
 use crate::pg::method::table::{Latest, Row, scan_for_check};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Directory, Pages};
+use pg_bloom_core::index::ranges::{Directory, Level, Pages};
 
 /// Looks for every row. Returns how many there are.
 ///
@@ -23,6 +24,11 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let snapshot = Latest::take(named.table());
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
+    for level in Level::ALL {
+        for tile in directory.tiles_from(level, 0).take_while(|tile| index.pages().has(tile.first_page)) {
+            index.pages().check_each(tile.pages(), tile.special())?;
+        }
+    }
     let mut filter = FilterCheck::new(&index, named.table());
     // Most parts are those of the rows before.
     let (mut found, mut count) = (RecentKeys::default(), 0);

@@ -51,6 +51,11 @@ impl<'c> GatheredKeys<'c> {
         Ok(count)
     }
 
+    /// Whether each row has exactly one key.
+    pub fn is_of_elements(&self) -> bool {
+        matches!(self.column, RangesColumn::Element(_))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty() && self.windows.is_empty()
     }

@@ -12,7 +12,7 @@
 //! 64  pages of the table u32  at the build
 //! 68  levels             u8   1, or 0: more when they are needed
 //! 69  may split          u8   1 where pages of tiles to come may be split
-//! 70  keys per row       u16  in the mean, by the build; 0: one
+//! 70  keys per row       u16  in the mean, by the build, 1 at least; 0: each has one
 //! ```
 //!
 //! A record is a run of 20 bytes.

@@ -4,7 +4,8 @@
 //! they come from somewhere:
 //!
 //! ```text
-//! level 0    those of all rows of the build, or the guess, or what the tile before it has room for if all bits are set
+//! level 0    those of all rows of the build, of a range full of them where each has one, or the guess,
+//!              or what the tile before it has room for if all bits are set
 //! above      those of 128 slots of the level below, or what the tile before it has room for
 //! ```
 //!
@@ -38,14 +39,17 @@ pub(super) struct Most {
 }
 
 impl Most {
-    /// Before the first run, of an index that was built from so many rows with so many keys in the mean.
+    /// Before the first run, of an index that was built from so many rows with so many keys in the mean; 0 where each
+    /// row has one.
     pub fn new(options: &Options, rows: u64, keys_per_row: u16) -> Most {
-        let keys = match keys_per_row {
-            u16::MAX => f64::INFINITY,
+        let rows = rows as f64;
+        let built = match keys_per_row {
+            // A page has at most as many rows as it has room for their pointers, of four bytes.
+            0 => rows.min(f64::from(options.pages_per_range) * (options.size.bytes() / 4) as f64),
+            u16::MAX if rows > 0.0 => f64::INFINITY,
             // It is rounded, and a key of text may have two hashes.
-            keys => 2.0 * (f64::from(keys) + 0.5).max(1.0),
+            keys => rows * 2.0 * (f64::from(keys) + 0.5),
         };
-        let built = if rows > 0 { rows as f64 * keys } else { 0.0 };
         Most { size: options.size, elements: [built.max(options.guess.into()).max(1.0), 0.0, 0.0] }
     }
 

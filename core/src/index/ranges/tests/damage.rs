@@ -200,8 +200,11 @@ fn each_field_is_checked() {
 /// A run with more pages than its slots can need is refused, even if all other numbers agree.
 #[test]
 fn more_pages_than_tiles_can_need_are_refused() {
-    for of_table in [700, 8, 0] {
-        let mut index = Index::build(options(8192, 0.01, 3000), 0, ranges(of_table, 300)).unwrap();
+    // A page has 2,048 rows at most, however many the table has.
+    for (of_table, rows, too_many) in
+        [(700, 0, 2_000_000), (8, 0, 2_000_000), (0, 0, 2_000_000), (700, 1 << 40, 20_000)]
+    {
+        let mut index = Index::build(options(8192, 0.01, 3000), rows, ranges(of_table, 300)).unwrap();
         if of_table == 0 {
             index.insert(0, element(0)).unwrap();
         }
@@ -219,8 +222,10 @@ fn more_pages_than_tiles_can_need_are_refused() {
             index
         };
         assert!(Index::open(forged(1).memory, index.directory.options.size).is_ok());
-        match defect(&forged(2_000_000)) {
-            Defect::Run { run: 0, problem } => assert!(problem.starts_with("tiles of 2000000 pages"), "{problem}"),
+        match defect(&forged(too_many)) {
+            Defect::Run { run: 0, problem } => {
+                assert!(problem.starts_with(&format!("tiles of {too_many} pages")), "{problem}");
+            }
             other => panic!("{other:?}"),
         }
     }
