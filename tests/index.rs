@@ -14,6 +14,7 @@
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `parts` | what is in values: random documents, random questions of each operator |
 //! | `many` | many values in one condition, after random histories |
+//! | `late_splits` | pages that are split while others write |
 //! | `splits` | pages that are split among ranges, after random histories |
 //! | `locales` | ILIKE in the locales that this machine has, with all characters that it folds to ASCII or from it |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
@@ -46,6 +47,8 @@ mod failures;
 mod heap_filter;
 #[path = "index/history.rs"]
 mod history;
+#[path = "index/late_splits.rs"]
+mod late_splits;
 #[path = "index/levels.rs"]
 mod levels;
 #[path = "index/locales.rs"]
