@@ -4,6 +4,7 @@
 use crate::common::asking::{Answers, agree, check};
 use crate::common::{Random, Server, run, value};
 use crate::{random, times};
+use std::collections::BTreeSet;
 
 /// Steps of a history.
 const STEPS: usize = 24;
@@ -18,6 +19,15 @@ const TABLE: &str = "
         WITH (fillfactor = 60, autovacuum_enabled = off);
     ALTER TABLE t ALTER body SET STORAGE EXTERNAL;
     CREATE INDEX t_n ON t (n)";
+
+/// The same text as other columns, each with an index of its own.
+const PARTS: &str = "
+    ALTER TABLE t ADD words tsvector GENERATED ALWAYS AS (to_tsvector('simple', body)) STORED,
+        ADD members text[] GENERATED ALWAYS AS (string_to_array(body, ' ')) STORED,
+        ADD document jsonb GENERATED ALWAYS AS (('[\"' || replace(body, ' ', '\",\"') || '\"]')::jsonb) STORED;
+    CREATE INDEX t_words ON t USING bloom_filter (words);
+    CREATE INDEX t_members ON t USING bloom_filter (members);
+    CREATE INDEX t_document ON t USING bloom_filter (document)";
 
 /// The text of a row, from a number: mostly some kilobytes, but also NULL, empty, short and long.
 fn body(number: &str) -> String {
@@ -56,17 +66,32 @@ fn change(random: &mut Random) -> String {
     }
 }
 
-/// Conditions on texts.
-fn conditions(random: &mut Random) -> Vec<String> {
+/// Conditions, and the index that each takes.
+fn conditions(random: &mut Random) -> Vec<(&'static str, String)> {
+    let word = format!("md5(({} * 1000 + {})::text)", random.below(TEXTS), 1 + random.below(70));
+    let many = "ARRAY(SELECT '%' || substr(md5(k::text), 1, 12) || '%' FROM generate_series(1, 40) AS k)";
+    vec![
+        ("t_body", format!("body LIKE '%' || substr({word}, 3, 12) || '%'")),
+        ("t_body", format!("body ILIKE '%word ' || upper(substr({word}, 1, 9)) || '%'")),
+        ("t_body", format!("body ~ ('Word ' || substr({word}, 1, 8) || '[0-9a-f]*( |$)')")),
+        ("t_body", format!("body LIKE ANY ({many})")),
+        ("t_body", format!("body = 'Short ' || md5('{}')", 5 + 11 * random.below(8))),
+    ]
+}
+
+/// The same of the columns that have its words.
+fn conditions_on_parts(random: &mut Random) -> Vec<(&'static str, String)> {
     let word = format!("md5(({} * 1000 + {})::text)", random.below(TEXTS), 1 + random.below(70));
     vec![
-        format!("body LIKE '%' || substr({word}, 3, 12) || '%'"),
-        format!("body ILIKE '%word ' || upper(substr({word}, 1, 9)) || '%'"),
-        format!("body ~ ('Word ' || substr({word}, 1, 8) || '[0-9a-f]*( |$)')"),
-        format!(
-            "body LIKE ANY (ARRAY(SELECT '%' || substr(md5(k::text), 1, 12) || '%' FROM generate_series(1, 40) AS k))"
+        ("t_words", format!("words @@ {word}::tsquery")),
+        (
+            "t_words",
+            format!("words @@ ('short & ' || md5('{}') || ' | ' || {word})::tsquery", 5 + 11 * random.below(8)),
         ),
-        format!("body = 'Short ' || md5('{}')", 5 + 11 * random.below(8)),
+        ("t_members", format!("members @> ARRAY['Word', {word}]")),
+        ("t_members", format!("members && ARRAY[{word}, 'Short']")),
+        ("t_document", format!("document @> to_jsonb(ARRAY[{word}])")),
+        ("t_document", format!("document ? {word}")),
     ]
 }
 
@@ -79,23 +104,29 @@ fn insert(rows: usize) -> String {
 
 #[test]
 fn documents_are_found_in_parts_of_pages_after_any_history() {
-    history(&[&insert(ROWS), INDEX], STEPS, 31);
+    history(&[&insert(ROWS), INDEX], STEPS, 31, conditions);
+}
+
+/// The indexes of other columns split their pages as well, if these have documents when the index is made.
+#[test]
+fn words_of_documents_are_found_in_parts_of_pages_after_any_history() {
+    history(&[&insert(ROWS), INDEX, PARTS], STEPS / 2, 35, conditions_on_parts);
 }
 
 /// Its first page is whole, and has a tile to itself.
 #[test]
 fn documents_are_found_after_any_history_of_an_index_on_an_empty_table() {
-    history(&[INDEX, &insert(ROWS)], STEPS / 3, 32);
+    history(&[INDEX, &insert(ROWS)], STEPS / 3, 32, conditions);
 }
 
 /// The pages of its first tiles are whole, those of later ones split.
 #[test]
 fn documents_are_found_after_any_history_that_begins_with_short_texts() {
     let short = "INSERT INTO t (body) SELECT 'Short ' || md5(i::text) FROM generate_series(1, 1000) AS i";
-    history(&[short, INDEX, &insert(ROWS)], STEPS / 3, 33);
+    history(&[short, INDEX, &insert(ROWS)], STEPS / 3, 33, conditions);
 }
 
-fn history(begin: &[&str], steps: usize, seed: u64) {
+fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Random) -> Vec<(&'static str, String)>) {
     let server = Server::start("");
     let mut client = server.database("splits");
     let mut old = server.connect("splits");
@@ -103,8 +134,11 @@ fn history(begin: &[&str], steps: usize, seed: u64) {
     run(&mut client, TABLE);
     begin.iter().for_each(|statement| run(&mut client, statement));
     run(&mut client, "ANALYZE t");
-    let ranges: i32 = value(&mut client, RANGES);
-    assert!(ranges > 5, "{ranges} ranges");
+    let asked: BTreeSet<&str> = conditions(&mut random).into_iter().map(|(index, _)| index).collect();
+    for index in &asked {
+        let ranges: i32 = value(&mut client, &RANGES.replace("t_body", index));
+        assert!(ranges > 2, "{ranges} ranges of {index}");
+    }
     let mut found = 0;
     for step in 0..times(steps) {
         if step % KEPT == 0 {
@@ -120,16 +154,16 @@ fn history(begin: &[&str], steps: usize, seed: u64) {
         if needs_all {
             run(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM t");
         }
-        for condition in conditions(&mut random) {
+        for (index, condition) in conditions(&mut random) {
             let sql = format!("SELECT id::text || '/' || n FROM t WHERE {condition} ORDER BY id");
-            found += agree(&mut client, "t_body", &sql);
+            found += agree(&mut client, index, &sql);
             Answers::of_transaction(&mut old, &sql).expect("can be asked").assert_same(&sql);
         }
         if step % KEPT == KEPT - 1 {
             run(&mut old, "COMMIT");
         }
     }
-    check(&mut client, "t_body");
+    asked.iter().for_each(|index| _ = check(&mut client, index));
     assert!(found > 6 * steps, "{found} rows");
 }
 

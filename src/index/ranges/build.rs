@@ -18,7 +18,7 @@ use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options};
+use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split};
 use pg_bloom_core::memory;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
@@ -36,8 +36,6 @@ const ROW_OVERHEAD: u32 = 28;
 
 struct Building<'b> {
     options: Options,
-    /// Whether pages may be split.
-    may_split: bool,
     build: Build,
     index: NewIndex<'b>,
     /// The range that rows come from, and its keys.
@@ -57,16 +55,13 @@ struct Building<'b> {
 /// 0A000 for a column that can't be in an index; 22023 for options that it can't have; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let column = column_of_new(wanted.index())?;
-    let mut options = core_options(&column, wanted.index(), wanted.table(), wanted.table().pages())?;
-    let may_split = may_split(&column, wanted.index());
-    if may_split {
-        options.split = sample::split(wanted.index(), wanted.table(), 0..wanted.table().pages());
-    }
+    let (index, table) = (wanted.index(), wanted.table());
+    let split = if may_be_split(&column, index) { sample::split(index, table, 0..table.pages()) } else { None };
+    let options = core_options(&column, index, table, split)?;
     let mut building = Building {
         options,
-        may_split,
         // Those of half of the memory, since tiles need memory too.
-        build: Build::new(options, table::maintenance_memory() / 2 / size_of::<u64>())?,
+        build: Build::new(Options { may_split: false, ..options }, table::maintenance_memory() / 2 / size_of::<u64>())?,
         index: NewIndex::begin(wanted.index())?,
         range: 0,
         gathered: GatheredKeys::new(&column),
@@ -151,7 +146,7 @@ impl Building<'_> {
             let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
             directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
         }
-        directory.options.may_split = self.may_split;
+        directory.options.may_split = self.options.may_split;
         self.index.finish(&meta_page(|page| directory.write_meta(page)));
         Ok(self.rows)
     }
@@ -172,24 +167,30 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
     Ok(column)
 }
 
-/// Whether pages may be split among ranges: a text may be longer than all others of its page.
-fn may_split(column: &RangesColumn, index: Relation) -> bool {
-    matches!(column, RangesColumn::Text(_)) && !options::are_pages_given(index)
+/// Whether pages may be split among ranges, if they stand for much: a value with many keys may be longer than all others
+/// of its page.
+fn may_be_split(column: &RangesColumn, index: Relation) -> bool {
+    !matches!(column, RangesColumn::Element(_)) && !options::are_pages_given(index)
 }
 
-/// What an index is made with, on a table of so many pages.
-fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_pages: u32) -> Result<Options> {
-    let is_flat = matches!(column, RangesColumn::Text(_));
+/// What an index is made with, on a table whose pages are split so.
+///
+/// Those of texts may always be split later, since their ranges are single pages in any case; those of others only if
+/// some are now.
+fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: Option<Split>) -> Result<Options> {
+    let is_text = matches!(column, RangesColumn::Text(_));
+    let is_flat = is_text || split.is_some();
     let (most_fpr, (fpr, pages_per_range), keys_per_page) = match column {
         RangesColumn::Element(_) => (MAX_FPR, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)),
         RangesColumn::Text(_) => (MAX_PART_FPR, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
         _ => (MAX_PART_FPR, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
     };
     let options = options::of(index, most_fpr)?;
-    let pages_per_range = options.pages_per_range.unwrap_or(pages_per_range);
+    let pages_per_range = options.pages_per_range.unwrap_or(if is_flat { 1 } else { pages_per_range });
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
-    let fpr = options.fpr.or(fpr);
-    Ok(Options { fpr, table_pages, is_flat, ..Options::of_whole_pages(PAGE_SIZE, pages_per_range, guess) })
+    let (fpr, may_split) = (options.fpr.or(fpr), is_flat && may_be_split(column, index));
+    let whole = Options::of_whole_pages(PAGE_SIZE, pages_per_range, guess);
+    Ok(Options { fpr, table_pages: table.pages(), is_flat, split, may_split, ..whole })
 }
 
 /// Writes what an unlogged index is after a crash: one without rows.
@@ -199,8 +200,8 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, table_p
 pub fn build_empty(index: Relation) -> Result<()> {
     let column = column_of_new(index)?;
     let table = table::of_index(index);
-    let options = core_options(&column, index, table.relation(), 0)?;
-    let directory = Directory::empty(Options { may_split: may_split(&column, index), ..options });
+    let options = core_options(&column, index, table.relation(), None)?;
+    let directory = Directory::empty(Options { table_pages: 0, ..options });
     write_empty(index, &meta_page(|page| directory.write_meta(page)));
     Ok(())
 }
