@@ -452,7 +452,10 @@ fn conditions_at_random() {
     ];
     let shown =
         ["n", "count(*), sum(n)", "ctid, tableoid::regclass, c_label", "t", "n ORDER BY c_long LIMIT 9", "n LIMIT 9"];
-    for _ in 0..common::times(150) {
+    run(&mut client, "SET jit = on");
+    for n in 0..common::times(150) {
+        // Some plans are compiled.
+        run(&mut client, &format!("SET jit_above_cost = {}", if n % 10 == 0 { 0 } else { 100_000 }));
         let i = random.below(EXPRESSIONS.len() - 4);
         let element = EXPRESSIONS[i];
         let (columns, end) =
