@@ -32,7 +32,8 @@ fn add(database: &str, begin: &str) -> usize {
             let mut client = server().connect(database);
             let mut random = Random(n as u64);
             let mut again = 0;
-            for _ in 0..times(BATCHES) {
+            // Fewer would not meet.
+            for _ in 0..times(BATCHES).max(BATCHES) {
                 let found: Vec<String> = (0..BATCH).map(|_| format!("'url {}'", random.below(KEYS))).collect();
                 let found = found.join(", ");
                 let sql = format!(

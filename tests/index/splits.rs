@@ -164,7 +164,7 @@ fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Ran
         }
     }
     asked.iter().for_each(|index| _ = check(&mut client, index));
-    assert!(found > 6 * steps, "{found} rows");
+    assert!(found > 6 * times(steps), "{found} rows");
 }
 
 /// Whoever needs a tile first decides how the pages after it are divided; after TRUNCATE it is decided again.
