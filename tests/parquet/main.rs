@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// Elements that are asked for besides those that are there.
-const ABSENT: i64 = 100_000;
+const ABSENT: i64 = 20_000;
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
@@ -109,7 +109,7 @@ fn files_of_the_parquet_crate_are_read() {
     let mut client = server().database("crate");
     let path = server().dir().join("elements.parquet");
     // Filters of the wanted rate, smaller ones, and larger ones.
-    for (present, fpp, ndv) in [(100_000, 0.01, 50_000), (2_000, 0.05, 100), (1_000, 0.1, 100_000)] {
+    for (present, fpp, ndv) in [(40_000, 0.01, 20_000), (2_000, 0.05, 100), (1_000, 0.1, 100_000)] {
         let columns: Vec<_> =
             COLUMNS.iter().map(|column| (column, elements(&mut client, column, physical(column), present))).collect();
         write_file(&path, &columns, fpp, ndv);
