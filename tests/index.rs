@@ -72,4 +72,11 @@ mod types;
 #[path = "index/values.rs"]
 mod values;
 
-use common::{random, times};
+use common::{Server, random, times};
+use std::sync::OnceLock;
+
+/// The server of those tests that need no configuration and let it run.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(""))
+}

@@ -1,9 +1,8 @@
 //! Sessions that each add only what isn't there yet, at once: with locks on the keys' hashes, and under SERIALIZABLE.
 
 use crate::common::asking::check;
-use crate::common::{Random, Server, run, state_of, value};
-use crate::times;
-use std::sync::OnceLock;
+use crate::common::{Random, run, state_of, value};
+use crate::{server, times};
 use std::thread;
 
 /// Sessions at once, and batches of each.
@@ -12,11 +11,6 @@ const BATCHES: usize = 12;
 /// Keys of a batch, of so many in all.
 const BATCH: usize = 40;
 const KEYS: usize = 900;
-
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(""))
-}
 
 const TABLE: &str = "
     CREATE TABLE pages (url text NOT NULL, pad text DEFAULT repeat('-', 300));

@@ -1,13 +1,13 @@
 //! Text in databases that are not in UTF-8.
 
-use crate::common::{Server, plan, run, value};
+use crate::common::{plan, run, value};
+use crate::server;
 
 /// PostgreSQL stores some characters of an encoding that have no form in UTF-8: no reason to refuse them to an index,
 /// which never leaves its database.
 #[test]
 fn an_index_takes_text_that_has_no_form_in_utf8() {
-    let server = Server::start("");
-    let mut client = server.empty_database("without_form", "ENCODING WIN1252 LOCALE 'C' TEMPLATE template0");
+    let mut client = server().empty_database("without_form", "ENCODING WIN1252 LOCALE 'C' TEMPLATE template0");
     run(&mut client, "CREATE EXTENSION pg_bloom");
     run(
         &mut client,

@@ -1,7 +1,8 @@
 //! What can't be indexed is refused when the index is made, and says why.
 
 use crate::common::standby::wait_until;
-use crate::common::{Server, refused, run, sqlstate, value};
+use crate::common::{refused, run, sqlstate, value};
+use crate::server;
 use postgres::Client;
 use std::thread;
 
@@ -78,8 +79,7 @@ fn said(client: &mut Client, refusal: &Refusal<'_>) -> String {
 /// ALTER INDEX SET knows nothing of the operator class. What rebuilds the index says how to undo it.
 #[test]
 fn options_that_an_index_cannot_have_are_refused_with_the_way_back() {
-    let server = Server::start("");
-    let mut client = server.database("options");
+    let mut client = server().database("options");
     run(
         &mut client,
         "CREATE TABLE o (x text, seen bloom); INSERT INTO o SELECT 'a', bloom_agg('a'::text);
@@ -108,8 +108,7 @@ fn all_refused(client: &mut Client, refusals: &[Refusal<'_>]) {
 /// An index on a table without rows and on one with: both are refused.
 #[test]
 fn what_cannot_be_indexed_is_refused_by_name() {
-    let server = Server::start("");
-    let mut client = server.database("refused");
+    let mut client = server().database("refused");
     run(&mut client, OBJECTS);
     for _ in 0..2 {
         all_refused(&mut client, &STRUCTURE);
@@ -127,9 +126,8 @@ fn what_cannot_be_indexed_is_refused_by_name() {
 fn what_is_dropped_meanwhile_is_no_internal_error() {
     const WAITS: &str =
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'asks' AND wait_event_type = 'Lock'";
-    let server = Server::start("");
-    let mut drops = server.database("dropped");
-    let mut observer = server.connect("dropped");
+    let mut drops = server().database("dropped");
+    let mut observer = server().connect("dropped");
     for (dropped, function) in [
         ("INDEX t_i", "bloom_index_check('t_i')"),
         ("INDEX t_i", "bloom_index_info('t_i')"),
@@ -137,7 +135,7 @@ fn what_is_dropped_meanwhile_is_no_internal_error() {
     ] {
         run(&mut drops, "CREATE TABLE t (i integer); CREATE INDEX t_i ON t USING bloom_filter (i)");
         run(&mut drops, &format!("BEGIN; DROP {dropped}"));
-        let mut asks = server.connect("dropped");
+        let mut asks = server().connect("dropped");
         run(&mut asks, "SET application_name = asks");
         thread::scope(|scope| {
             let asking = scope.spawn(move || refused(&mut asks, "42P01", &format!("SELECT {function}")));
