@@ -2,11 +2,11 @@
 //! a character that some locale converts to an ASCII letter or from one is found as that locale finds it.
 
 use crate::common::asking::agree;
-use crate::common::{Server, column, run, value};
-use crate::times;
+use crate::common::{column, run, value};
+use crate::{server, times};
 use pg_bloom_core::conditions::text::{Encoding, each_window, like};
 use postgres::Client;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The languages with rules of their own, and some without.
 const COLLATIONS: &str = "SELECT quote_ident(collname) FROM pg_collation
@@ -46,15 +46,14 @@ fn prepare(client: &mut Client, collation: &str) -> i64 {
 
 #[test]
 fn ilike_finds_what_each_locale_does() {
-    let server = Server::start("");
-    let mut client = server.empty_database("locales", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
+    let mut client = server().empty_database("locales", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
     run(&mut client, "CREATE EXTENSION pg_bloom");
     let collations: Vec<String> = column(&mut client, COLLATIONS);
     assert!(collations.len() > 1, "there is C, and one of UTF-8");
     for collation in &collations {
         let others = prepare(&mut client, collation);
         for (pattern, i) in ["t", "lower(t)", "upper(t)", "initcap(t)", "lower(upper(t))"].into_iter().zip(0..) {
-            let one_of = if times(1) > 1 { 1 } else { 7 };
+            let one_of = if times(1) > 1 { 1 } else { 15 };
             // What isn't ASCII is left out of every other pattern, as somebody without such keys would write it.
             let pattern = format!(
                 "'%' || CASE WHEN id % 2 = 0 THEN {pattern} ELSE regexp_replace({pattern}, '[^ -~]+', '%', 'g') END || '%'"
@@ -79,19 +78,23 @@ fn may_match(text: &str, pattern: &str) -> bool {
     condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash)))) == Ok(1)
 }
 
-/// All of Unicode, each character in a text and, if it has case, with marks behind it.
+/// All characters that may have case, or with `SOAK` all of Unicode: each in a text and, if it has case, with marks
+/// behind it.
 #[test]
 fn what_each_locale_takes_for_equal_has_the_same_windows() {
-    let server = Server::start("");
-    let mut client = server.empty_database("windows", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
+    let mut client = server().empty_database("windows", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
     let all = "SELECT quote_ident(collname) FROM pg_collation WHERE collencoding IN (-1, 6) AND collisdeterministic AND collprovider <> 'd'";
-    let collations: Vec<String> = column(&mut client, if times(1) > 1 { all } else { COLLATIONS });
+    let is_long = times(1) > 1;
+    let collations: Vec<String> = column(&mut client, if is_long { all } else { COLLATIONS });
+    let last = if is_long { LAST_OF_ALL } else { LAST };
+    // What a pair has depends on no collation: most collations have the same.
+    let mut looked_at = HashSet::new();
     for collation in &collations {
         let sql = format!(
             "SELECT text || E'\\n' || pattern FROM (
                 SELECT t, p, t ILIKE p AS forth, p ILIKE t AS back FROM (
                     SELECT ('qwe' || c || mark || 'rty') COLLATE {collation} AS t
-                    FROM (SELECT chr(i) COLLATE {collation} AS c FROM generate_series(1, {LAST_OF_ALL}) AS i
+                    FROM (SELECT chr(i) COLLATE {collation} AS c FROM generate_series(1, {last}) AS i
                         WHERE i NOT BETWEEN 55296 AND 57343 AND i NOT IN (10, 37, 92, 95)) AS characters,
                         unnest({MARKS}) AS mark
                     WHERE lower(c) <> c OR upper(c) <> c
@@ -100,7 +103,7 @@ fn what_each_locale_takes_for_equal_has_the_same_windows() {
             ) AS pairs, LATERAL (VALUES (t, p, forth), (p, t, back)) AS way (text, pattern, matches) WHERE matches"
         );
         let pairs: Vec<String> = column(&mut client, &sql);
-        for pair in &pairs {
+        for pair in pairs.iter().filter(|pair| looked_at.insert(pair.as_str().to_owned())) {
             let (text, pattern) = pair.split_once('\n').expect("a text and a pattern");
             assert!(may_match(text, pattern), "{text:?} ILIKE {pattern:?} COLLATE {collation}");
         }
