@@ -30,7 +30,7 @@ const DAMAGED: Damaged = Damaged {
 fn questions(random: &mut Random, n: usize) -> Vec<String> {
     let keys: Vec<String> = (0..60).map(|_| format!("md5('{}')", random.below(4200))).collect();
     let condition = format!(" AND n <> {n}");
-    vec![any("t", "x", &condition, &keys), each("t", "x", &condition, &keys[..12])]
+    vec![any("t", "x", &condition, &keys), each("t", "x", &condition, &keys[..5])]
 }
 
 #[test]
@@ -126,21 +126,25 @@ fn a_flipped_bit_of_the_first_page_is_refused_and_nothing_is_written() {
     let mut client = server.database("pages");
     made_tables(&mut client);
     // Bytes of the file, and which of their bits.
-    for (at, bit) in [(42, 1 << 5), (40, 1 << 1), (43, 1 << 6), (53, 1 << 4), (36, 1 << 3), (64, 1 << 7), (72, 1 << 1)]
-    {
-        let flip = |file: &mut Vec<u8>| file[at] ^= bit;
-        client = changed(&server, client, flip);
+    let bits = [(42, 1 << 5), (40, 1 << 1), (43, 1 << 6), (53, 1 << 4), (36, 1 << 3), (64, 1 << 7), (72, 1 << 1)];
+    let mut before: Option<(usize, u8)> = None;
+    for (at, bit) in bits {
+        // The one before is as it was again.
+        client = changed(&server, client, |file| {
+            before.into_iter().chain([(at, bit)]).for_each(|(at, bit)| file[at] ^= bit);
+        });
+        before = Some((at, bit));
         for (table, index, lookup) in TABLES {
             let insert = format!("INSERT INTO {table} SELECT * FROM {table} LIMIT 100");
             let check = format!("SELECT bloom_index_check('{index}')");
             let damage = format!("bit {bit} of byte {at} of {index}");
             refuses_all(&server, &mut client, index, &damage, &[&insert, lookup, &check, &insert]);
         }
-        client = changed(&server, client, flip);
-        for (_, index, lookup) in TABLES {
-            assert!(!rows(&mut client, lookup).is_empty(), "{index} was right before");
-            check(&mut client, index);
-        }
+    }
+    client = changed(&server, client, |file| before.into_iter().for_each(|(at, bit)| file[at] ^= bit));
+    for (_, index, lookup) in TABLES {
+        assert!(!rows(&mut client, lookup).is_empty(), "{index} was right before");
+        check(&mut client, index);
     }
     assert_no_crash(&server);
 }
