@@ -3,21 +3,15 @@
 
 use crate::common::asking::check;
 use crate::common::standby::StopsWhenDropped;
-use crate::common::{Random, Server, run, sqlstate, value};
-use crate::{random, times};
+use crate::common::{Random, run, sqlstate, value};
+use crate::{random, server, times};
 use postgres::Client;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 /// Indexes that are made while others write.
-const BUILDS: usize = 12;
-
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(""))
-}
+const BUILDS: usize = 7;
 
 /// Writes until told to stop: rows that stay, rows that don't, rows that move within their page and to others.
 fn write(client: &mut Client, mut random: Random, done: &AtomicBool) {

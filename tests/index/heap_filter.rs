@@ -192,7 +192,7 @@ fn every_version_is_found_by_those_who_see_it() {
     let ask = |with_n: &str| each("t", "x", "", &keys).replace("id::text", &format!("id::text{with_n}"));
     for _ in 0..times(6) {
         run(&mut client, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM t");
-        for _ in 0..12 {
+        for _ in 0..8 {
             let some = format!("id % {} = {}", 2 + random.below(9), random.below(2));
             let change = match random.below(8) {
                 0..3 => format!("UPDATE t SET n = n + 1 WHERE {some}"),

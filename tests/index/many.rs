@@ -2,16 +2,16 @@
 //! histories. The oracle is the sequential scan, of the newest snapshot and of an older one.
 
 use crate::common::asking::{Answers, agree, check};
-use crate::common::{Random, Server, run};
-use crate::{random, times};
+use crate::common::{Random, run};
+use crate::{random, server, times};
 
 /// Steps of a history.
-const STEPS: usize = 40;
+const STEPS: usize = 24;
 /// Steps that an older snapshot is kept for.
 const KEPT: usize = 8;
 /// Different values of each column, and rows of the table at the start.
 const VALUES: usize = 300;
-const ROWS: usize = 900;
+const ROWS: usize = 600;
 
 /// The columns before those that are indexed are dropped and added.
 const TABLE: &str = "
@@ -90,9 +90,8 @@ fn change(random: &mut Random) -> String {
 
 #[test]
 fn many_values_find_what_a_scan_does_after_any_history() {
-    let server = Server::start("");
-    let mut client = server.database("many");
-    let mut old = server.connect("many");
+    let mut client = server().database("many");
+    let mut old = server().connect("many");
     let mut random = random(9);
     run(&mut client, TABLE);
     let (columns, rows) = (columns("i"), format!("generate_series(1, {ROWS}) AS i"));
@@ -113,11 +112,14 @@ fn many_values_find_what_a_scan_does_after_any_history() {
             change.split("; ").for_each(|statement| run(&mut client, statement));
         }
         let (first, many) = (random.below(VALUES), *random.pick(&[9, 20, 60]));
-        for (index, condition) in questions(first, many) {
+        for (number, (index, condition)) in questions(first, many).into_iter().enumerate() {
             let sql = format!("SELECT id::text || '/' || n FROM t WHERE {condition} ORDER BY id");
             found += agree(&mut client, index, &sql);
-            let before = Answers::of_transaction(&mut old, &sql).expect("can be asked");
-            before.assert_same(&sql);
+            // Half of them each time, so that each is asked of every older snapshot.
+            if (step + number) % 2 == 0 {
+                let before = Answers::of_transaction(&mut old, &sql).expect("can be asked");
+                before.assert_same(&sql);
+            }
         }
         if step % KEPT == KEPT - 1 {
             run(&mut old, "COMMIT");
@@ -126,5 +128,5 @@ fn many_values_find_what_a_scan_does_after_any_history() {
     for index in ["t_line", "t_tags", "t_attributes", "t_words"] {
         check(&mut client, index);
     }
-    assert!(found > 1000, "{found} rows");
+    assert!(found > 25 * times(STEPS), "{found} rows");
 }
