@@ -3,11 +3,11 @@
 
 use crate::common::asking::{agree, check};
 use crate::common::{Random, Server, plan, run};
-use crate::{random, times};
+use crate::{random, server, times};
 use postgres::Client;
 
 /// Rows of a table, half of them before the index is made.
-const ROWS: usize = 2400;
+const ROWS: usize = 1200;
 /// Rows that are made of the same letters.
 const BLOCK: usize = 60;
 /// Questions of each class; with `SOAK=10` 50,000 of all classes and more.
@@ -287,8 +287,7 @@ fn ask(client: &mut Client, random: &mut Random, trial: &Trial, documents: &[Str
 
 #[test]
 fn random_documents_are_found_by_random_questions() {
-    let server = Server::start("");
-    let mut client = server.database("parts");
+    let mut client = server().database("parts");
     let mut random = random(7);
     for trial in &TRIALS {
         let documents = prepare(&mut client, &mut random, trial);
@@ -352,8 +351,7 @@ fn parts_are_added_again_to_other_contents() {
     const TABLE: &str = "CREATE TABLE lines (id serial, d text, more text DEFAULT repeat('x', 1900));
         CREATE INDEX lines_d ON lines USING bloom_filter (d text_ngram_ops) WITH (pages_per_range = 1)";
     const FORGET: &str = "DELETE FROM lines; VACUUM lines; REINDEX INDEX lines_d";
-    let server = Server::start("");
-    let mut client = server.database("contents");
+    let mut client = server().database("contents");
     run(&mut client, TABLE);
     let other_contents = [
         format!("{ADD}; {ADD}"),
@@ -381,8 +379,7 @@ fn parts_are_added_again_to_other_contents() {
 /// The extension `intarray` has operators of the same names for `integer[]`, which PostgreSQL prefers.
 #[test]
 fn arrays_are_found_beside_the_operators_of_intarray() {
-    let server = Server::start("");
-    let mut client = server.database("intarray");
+    let mut client = server().database("intarray");
     run(&mut client, "CREATE EXTENSION intarray; CREATE TABLE i (id integer, tags integer[])");
     run(&mut client, "INSERT INTO i SELECT i, ARRAY[i, i % 7] FROM generate_series(1, 20000) AS i");
     run(&mut client, "CREATE INDEX i_tags ON i USING bloom_filter (tags); ANALYZE i");

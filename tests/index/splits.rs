@@ -2,12 +2,12 @@
 //! The oracle is the sequential scan.
 
 use crate::common::asking::{Answers, agree, check};
-use crate::common::{Random, Server, run, value};
-use crate::{random, times};
+use crate::common::{Random, run, value};
+use crate::{random, server, times};
 use std::collections::BTreeSet;
 
 /// Steps of a history.
-const STEPS: usize = 24;
+const STEPS: usize = 18;
 /// Steps that an older snapshot is kept for.
 const KEPT: usize = 6;
 /// Different texts, and rows of the table at the start.
@@ -69,7 +69,7 @@ fn change(random: &mut Random) -> String {
 /// Conditions, and the index that each takes.
 fn conditions(random: &mut Random) -> Vec<(&'static str, String)> {
     let word = format!("md5(({} * 1000 + {})::text)", random.below(TEXTS), 1 + random.below(70));
-    let many = "ARRAY(SELECT '%' || substr(md5(k::text), 1, 12) || '%' FROM generate_series(1, 40) AS k)";
+    let many = "ARRAY(SELECT '%' || substr(md5(k::text), 1, 12) || '%' FROM generate_series(1, 20) AS k)";
     vec![
         ("t_body", format!("body LIKE '%' || substr({word}, 3, 12) || '%'")),
         ("t_body", format!("body ILIKE '%word ' || upper(substr({word}, 1, 9)) || '%'")),
@@ -127,9 +127,9 @@ fn documents_are_found_after_any_history_that_begins_with_short_texts() {
 }
 
 fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Random) -> Vec<(&'static str, String)>) {
-    let server = Server::start("");
-    let mut client = server.database("splits");
-    let mut old = server.connect("splits");
+    let database = format!("splits_{seed}");
+    let mut client = server().database(&database);
+    let mut old = server().connect(&database);
     let mut random = random(seed);
     run(&mut client, TABLE);
     begin.iter().for_each(|statement| run(&mut client, statement));
@@ -171,15 +171,14 @@ fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Ran
 #[test]
 fn sessions_that_fill_an_empty_table_together_decide_once() {
     const SESSIONS: usize = 6;
-    let server = Server::start("");
-    let mut client = server.database("together");
+    let mut client = server().database("together");
     run(&mut client, TABLE);
     run(&mut client, INDEX);
     for documents in [true, false, true] {
         run(&mut client, "TRUNCATE t");
         std::thread::scope(|scope| {
             for session in 0..SESSIONS {
-                let mut own = server.connect("together");
+                let mut own = server().connect("together");
                 scope.spawn(move || {
                     for row in 0..40 {
                         let n = (session * 100 + row).to_string();
@@ -204,8 +203,7 @@ fn sessions_that_fill_an_empty_table_together_decide_once() {
 /// Where few rows are on a page, most ranges of a page that is split for many would have no rows, but bits.
 #[test]
 fn an_index_stays_small_when_rows_become_wide() {
-    let server = Server::start("");
-    let mut client = server.database("wide");
+    let mut client = server().database("wide");
     run(
         &mut client,
         "CREATE FUNCTION document(n integer) RETURNS text LANGUAGE sql AS
