@@ -4,8 +4,8 @@
 use crate::common::asking::{agree, check};
 use crate::common::followed::Followed;
 use crate::common::standby::StopsWhenDropped;
-use crate::common::{Random, Server, run, value};
-use crate::{random, times};
+use crate::common::{Random, run, value};
+use crate::{random, server, times};
 use postgres::Client;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -75,8 +75,7 @@ fn write(client: &mut Client, mut random: Random, done: &AtomicBool) {
 
 #[test]
 fn an_index_is_made_while_documents_come() {
-    let server = Server::start("");
-    let mut client = server.database("late");
+    let mut client = server().database("late");
     let mut random = random(34);
     run(&mut client, TABLES);
     for build in 0..times(BUILDS) {
@@ -86,7 +85,7 @@ fn an_index_is_made_while_documents_come() {
         thread::scope(|scope| {
             let _stops = StopsWhenDropped(&done);
             for _ in 0..2 {
-                let (seed, mut writer, done) = (Random(random.bits()), server.connect("late"), &done);
+                let (seed, mut writer, done) = (Random(random.bits()), server().connect("late"), &done);
                 scope.spawn(move || write(&mut writer, seed, done));
             }
             run(&mut client, &INDEX.replace("INDEX", "INDEX CONCURRENTLY"));
