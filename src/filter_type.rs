@@ -37,6 +37,9 @@ pub trait FilterType: 'static {
     /// 22P03 for a damaged one.
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Self::Start<'_>>;
 
+    /// The same value for as long as it is borrowed.
+    fn shorter<'s, 'l: 's>(whole: &'s Self::Whole<'l>) -> &'s Self::Whole<'s>;
+
     fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
 
     fn start_header<'v>(start: &'v Self::Start<'_>) -> &'v Header<'v>;
@@ -85,6 +88,10 @@ impl FilterType for Bloom {
     }
 
     #[inline(always)]
+    fn shorter<'s, 'l: 's>(whole: &'s View<'l>) -> &'s View<'s> {
+        whole
+    }
+
     fn header<'v>(whole: &'v View<'_>) -> &'v Header<'v> {
         &whole.header
     }
@@ -138,6 +145,10 @@ impl FilterType for CountingBloom {
 
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Header<'_>> {
         counting::parse_start(bytes, length)
+    }
+
+    fn shorter<'s, 'l: 's>(whole: &'s Counting<'l>) -> &'s Counting<'s> {
+        whole
     }
 
     fn header<'v>(whole: &'v Counting<'_>) -> &'v Header<'v> {

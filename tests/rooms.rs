@@ -5,6 +5,7 @@
 #[path = "rooms/picture.rs"]
 mod picture;
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -303,71 +304,145 @@ fn what_jumps_is_unsafe() {
     assert!(found > 3, "{found} functions were found");
 }
 
-/// The names that a text has after `path::`, each by itself or in braces.
-fn names_after<'t>(text: &'t str, path: &str) -> impl Iterator<Item = &'t str> {
-    let is_of_name = |c: char| c.is_alphanumeric() || "_$".contains(c);
-    text.match_indices(path).flat_map(move |(at, _)| {
-        let rest = &text[at + path.len()..];
-        let group = rest.strip_prefix('{').map(|group| group.split('}').next().unwrap_or_default());
-        let names = group.unwrap_or_else(|| rest.split(|c| !is_of_name(c)).next().unwrap_or_default());
-        // Of `a::b` in braces, `a`.
-        let names = names.split(',').filter_map(|name| name.split("::").next()).map(str::trim);
-        let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
-        // A glob is refused like a name that isn't known.
-        if names.is_empty() { vec!["*"] } else { names }
-    })
+/// The trees of some tokens and of all groups in them, each list of them by itself.
+fn lists_of(tokens: TokenStream, lists: &mut Vec<Vec<TokenTree>>) {
+    let list: Vec<TokenTree> = tokens.into_iter().collect();
+    for tree in &list {
+        if let TokenTree::Group(group) = tree {
+            lists_of(group.stream(), lists);
+        }
+    }
+    lists.push(list);
 }
 
-/// pgrx's safe functions promise less than those of `src/pg`. The library uses these, and a lint refuses some of them.
+/// The text of a name, or of a sign.
+fn shown(tree: Option<&TokenTree>) -> String {
+    tree.map_or_else(String::new, |tree| tree.to_string().trim_start_matches("r#").into())
+}
+
+/// What these tokens have after `path::`, each name by itself or in braces. What isn't a name is shown as it stands.
+fn names_after(list: &[TokenTree], path: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for at in (0..list.len()).filter(|&at| shown(list.get(at)) == path) {
+        let is_path = [1, 2].iter().all(|i| shown(list.get(at + i)) == ":");
+        match list.get(at + 3).filter(|_| is_path) {
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+                let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+                // Of `a::b`, `a`: what comes after it is in the list of the group.
+                names.extend(inside.split(|tree| shown(Some(tree)) == ",").map(|name| shown(name.first())));
+            }
+            // PostgreSQL's functions are imported as a module.
+            None if path == "pg_sys" && [";", ",", ""].contains(&&*shown(list.get(at + 1))) => {}
+            other => names.push(shown(other)),
+        }
+    }
+    // After the last comma of a group there is nothing.
+    names.retain(|name| !name.is_empty() || path == "pgrx" && list.len() == 1);
+    names
+}
+
+/// Whether an attribute allows what is refused, or hides code from the lint.
+fn is_hidden(list: &[TokenTree]) -> bool {
+    let mut lists = Vec::new();
+    lists_of(list.iter().cloned().collect(), &mut lists);
+    let words: Vec<String> = lists.iter().flatten().map(|tree| shown(Some(tree))).collect();
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
+    let allows = has(&["all", "style", "warnings"]) || words.iter().any(|word| word.starts_with("disallowed"));
+    match &*shown(list.first()) {
+        "allow" | "expect" => allows,
+        "cfg" => has(&["clippy", "debug_assertions"]),
+        "cfg_attr" => allows && has(&["allow", "expect"]) || has(&["clippy", "debug_assertions"]),
+        _ => false,
+    }
+}
+
+/// What pgrx's safe functions promise is less than what those of `src/pg` do. The library uses these.
+#[rustfmt::skip]
+const OF_PGRX: [&str; 17] = [
+    "PgLogLevel", "PgMemoryContexts", "PgSqlErrorCode", "check_for_interrupts", "direct_function_call_as_datum", "ereport",
+    "pg_guard", "pg_module_magic", "pg_sys", "set_varsize_4b", "vardata_any", "varsize_any", "varsize_any_exhdr",
+    "vartag_1b_e", "varatt_is_1b", "varatt_is_1b_e", "varatt_is_4b_u",
+];
+/// What isn't PostgreSQL's in `pg_sys`.
+#[rustfmt::skip]
+const NOT_OF_PG_SYS: [&str; 11] = [
+    "*", "AsPgCStr", "PgNode", "PgTryBuilder", "cmp", "elog", "ffi", "panic", "pg_try", "submodules", "thread_check",
+];
+/// What has no other name.
+const NOT_RENAMED: [&str; 4] = ["pgrx", "pg_sys", "pg_guard", "self"];
+
+/// What of a file's code is to be looked at first, and how many names it has of pgrx.
+fn looked_at_first(code: &str, file: &str) -> (Vec<String>, usize) {
+    // The library's own page refuses what these allow.
+    let may_allow = file.starts_with("src/pg/") || ["src/lib.rs", "src/aggregate/spill.rs"].contains(&file);
+    let is_home_of_panics = file == "src/pg/call/panics.rs";
+    let (mut lists, mut problems, mut found) = (Vec::new(), Vec::new(), 0);
+    lists_of(code.parse().expect("a file has tokens"), &mut lists);
+    for list in &lists {
+        let of_pgrx = names_after(list, "pgrx");
+        found += of_pgrx.len();
+        let is_known = |used: &str| OF_PGRX.contains(&used) || used == "guc" && file == "src/settings.rs";
+        problems.extend(of_pgrx.iter().filter(|used| !is_known(used)).map(|used| format!("pgrx::{used}")));
+        let of_pg_sys = names_after(list, "pg_sys");
+        let is_other = |used: &&String| !is_home_of_panics && NOT_OF_PG_SYS.contains(&used.as_str());
+        problems.extend(of_pg_sys.iter().filter(is_other).map(|used| format!("pg_sys::{used}")));
+        problems.extend(list.windows(2).filter_map(|two| {
+            let (from, to) = (shown(two.first()), shown(two.last()));
+            let is_renamed = to == "as" && NOT_RENAMED.contains(&&*from) || from == "extern" && to == "crate";
+            is_renamed.then(|| format!("{from} {to}"))
+        }));
+        if !may_allow && is_hidden(list) {
+            problems.push(format!("#[{}]", list.iter().map(|tree| shown(Some(tree))).collect::<String>()));
+        }
+    }
+    (problems, found)
+}
+
 #[test]
 fn little_is_used_of_pgrx() {
-    const OF_PGRX: [&str; 17] = [
-        "PgLogLevel",
-        "PgMemoryContexts",
-        "PgSqlErrorCode",
-        "check_for_interrupts",
-        "direct_function_call_as_datum",
-        "ereport",
-        "pg_guard",
-        "pg_module_magic",
-        "pg_sys",
-        "set_varsize_4b",
-        "vardata_any",
-        "varsize_any",
-        "varsize_any_exhdr",
-        "vartag_1b_e",
-        "varatt_is_1b",
-        "varatt_is_1b_e",
-        "varatt_is_4b_u",
-    ];
-    // What isn't PostgreSQL's there.
-    const NOT_OF_PG_SYS: [&str; 9] =
-        ["*", "AsPgCStr", "PgNode", "PgTryBuilder", "cmp", "elog", "panic", "pg_try", "submodules"];
-    const RENAMED: [&str; 5] = ["pgrx as ", "pg_sys as ", "pg_guard as ", "self as ", "extern crate"];
     let mut files = Vec::new();
     rust_files(&root().join("src"), &mut files);
     let mut found = 0;
     for path in files {
         let text = fs::read_to_string(&path).expect("a file can be read");
-        let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
-        let code = code.join("\n");
-        let name = path.strip_prefix(root()).expect("a file of src").to_string_lossy().into_owned();
-        for used in names_after(&code, "pgrx::") {
-            let is_known = OF_PGRX.contains(&used) || used == "guc" && name == "src/settings.rs";
-            assert!(is_known, "{name} uses pgrx::{used}, which is to be looked at first");
-            found += 1;
-        }
-        assert!(
-            !RENAMED.iter().any(|name| code.contains(name)),
-            "{name} has another name for pgrx, or for a part of it"
-        );
-        let is_home_of_panics = name == "src/pg/call/panics.rs";
-        for used in names_after(&code, "pg_sys::").filter(|_| !is_home_of_panics) {
-            assert!(!NOT_OF_PG_SYS.contains(&used), "{name} uses pg_sys::{used}, which is to be looked at first");
-        }
-        // The library's own page refuses them.
-        let may_allow = name.starts_with("src/pg/") || ["src/lib.rs", "src/aggregate/spill.rs"].contains(&&*name);
-        assert!(may_allow || !code.contains("clippy::disallowed"), "{name} allows what is refused");
+        let file = path.strip_prefix(root()).expect("a file of src").to_string_lossy().into_owned();
+        let (problems, names) = looked_at_first(&text, &file);
+        assert!(problems.is_empty(), "{file}: to be looked at first: {problems:?}");
+        found += names;
     }
     assert!(found > 50, "{found} names were found");
+}
+
+/// Forms that rustfmt and clippy let pass.
+#[test]
+fn what_is_used_of_pgrx_cannot_be_hidden() {
+    for hidden in [
+        "use pgrx::{ pg_sys::{self}, spi::Spi };",
+        "use pgrx::pg_sys::{ errcodes::{self}, pg_try::PgTryBuilder };",
+        "macro_rules! spi { ($p:ident) => { $p::Spi::connect(|_| ()) } } spi!(pgrx);",
+        "fn f() { g(\"//\", pgrx::Spi::connect(|_| ())) }",
+        "use pgrx as other;",
+        "use r#pgrx::Spi;",
+        "use ::pgrx::*;",
+        "use pgrx::{Spi as pg_guard};",
+        "extern crate pgrx;",
+        "fn f() { pg_sys::thread_check::active_thread::clear() }",
+        "#[allow(clippy::style)] fn f() {}",
+        "#![allow(clippy::disallowed_methods)]",
+        "#[expect(warnings)] fn f() {}",
+        "#[cfg_attr(all(), allow(clippy::all))] fn f() {}",
+        "#[cfg(not(clippy))] fn f() {}",
+        "#[cfg(not(debug_assertions))] fn f() {}",
+    ] {
+        assert!(!looked_at_first(hidden, "src/sizing.rs").0.is_empty(), "passes: {hidden}");
+    }
+    for plain in [
+        "use pgrx::pg_sys;",
+        "use pgrx::pg_sys::{self, Oid};",
+        "use pgrx::{PgLogLevel, pg_sys, pg_sys::Datum,};",
+        "#[allow(clippy::too_many_arguments, reason = \"PostgreSQL's own signature\")] fn f() {}",
+        "#[cfg(feature = \"before_pg16\")] fn f() { x.all(); }",
+    ] {
+        assert_eq!(looked_at_first(plain, "src/sizing.rs").0, [""; 0], "{plain}");
+    }
 }

@@ -12,9 +12,10 @@
 //!
 //! - What PostgreSQL passes becomes a value here by an unsafe function. Nothing else makes a [`call::Call`], a
 //!   [`storage::relation::Relation`], a memory context, a build, a scan or a VACUUM.
-//! - These, and what is opened or locked here, have lifetimes within the call. A buffer of PostgreSQL's memory, which
-//!   the core makes, knows its call instead, and panics in another. If one is still there when its call ends, so may be
-//!   references to it, and the process is ended. None is under way any more when a process ends.
+//! - These, and what is opened or locked here, have lifetimes within the call, or are only lent. A buffer of
+//!   PostgreSQL's memory, which the core makes, knows its call instead, and panics in another. If one is still there
+//!   when its call ends, so may be references to it, and the process is ended. None is under way any more when a
+//!   process ends.
 //! - A datum is a number. Only unsafe functions read what it points to: nothing but its type says what that is.
 //! - What a call site remembers, the options of an index, the columns of rows that are made or that a statement
 //!   returns, the parameters of a statement, and whether a relation is a table, an index or one of the extension's are
@@ -31,6 +32,7 @@
 //!
 //! - `sql/pg_bloom.sql` declares the arguments of each function as its Rust code reads them. Builds for debugging,
 //!   which the tests run, compare them.
+//! - Where it declares `internal`, that is a state of an aggregate, or a node of the planner, as the function reads it.
 //! - It declares the result of each as its Rust code makes it: a function returns a datum, and PostgreSQL reads that.
 //!   No statement that the library executes declares others.
 //! - The hook of panics stays that of [`call::panics`], which notes errors: `make lint` refuses others too.
@@ -39,7 +41,7 @@
 //! - Statements and names are in the encoding of the database.
 //! - PostgreSQL 19 may set the checksum in the header of a page that is being read. Nothing here reads it.
 //! - What may run outside of a transaction uses nothing that needs one, though much of `catalog` and `sql` takes no
-//!   `Call`: `_PG_init`, what [`method::hooks::watch_aborts`] and [`catalog::invalidation::watch_relations`] are given,
+//!   `Call`, and no destructor of safe code uses PostgreSQL while an error passes: `_PG_init`, what [`method::hooks::watch_aborts`] and [`catalog::invalidation::watch_relations`] are given,
 //!   and `drop` of what a call site remembers, or a thread-local variable has.
 //!
 //! | module | what it is for |

@@ -57,7 +57,7 @@ impl<'c> Output<'c> {
     ///
     /// # Safety
     /// The table must be the parent or one below it, and the condition an expression, which may be changed, over the
-    /// parent as table 1.
+    /// parent as table 1. No earlier call may have failed.
     pub unsafe fn add_rows(&self, leaf: Relation, condition: *mut Node) {
         let snapshot = sql::snapshot().expect("a query has a snapshot");
         // SAFETY: the executor's own steps for a plan; the query is one that the parser could have made.

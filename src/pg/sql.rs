@@ -257,7 +257,7 @@ impl Prepared {
             if table.is_null() {
                 return Ok(rows as u64);
             }
-            for i in 0..rows {
+            for i in 0..rows.min((*table).numvals as usize) {
                 super::call::interrupt::check_for_interrupts();
                 each(&ResultRow { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc })?;
             }
@@ -292,7 +292,7 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 /// Those of `work`.
 ///
 /// # Safety
-/// Nothing that `work` opens may be there after it.
+/// Nothing that `work` opens may be there after it, or be used that its locks are for.
 #[allow(clippy::disallowed_methods, reason = "whatever is caught is raised again")]
 pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
     // SAFETY: PostgreSQL's own steps for a block with exceptions. The subtransaction must be ended here after an error

@@ -143,10 +143,13 @@ pub fn may_snapshots_be_too_old() -> bool {
     false
 }
 
+/// Whether a session has one lock of a page at most, even of those that are shared.
+pub const LOCKS_A_PAGE_ONCE: bool = cfg!(not(feature = "before_pg19"));
+
 /// An attribute of a descriptor.
 ///
 /// # Safety
-/// The descriptor must have as many.
+/// The descriptor must have as many, and stay as it is for `'a`.
 pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::FormData_pg_attribute {
     // SAFETY: promised by the caller; since version 18 the full rows come after the compact ones.
     unsafe {

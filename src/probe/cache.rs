@@ -175,7 +175,7 @@ impl<S: FilterType> FilterCache<S> {
         // SAFETY: by declaration the argument is of variable length.
         let identity = unsafe { identity(call.datum(i)?)? };
         let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
-        Some((shorter::<S>(place.view.as_ref()?), place.hasher.as_ref()?))
+        Some((S::shorter(place.view.as_ref()?), place.hasher.as_ref()?))
     }
 
     /// Remembers how elements are read for the filter probed last.
@@ -262,14 +262,6 @@ impl<S: FilterType> FilterCache<S> {
     }
 }
 
-/// A view without a lifetime, for as long as it is borrowed. Nobody else sees it without one, so no copy outlives it.
-#[inline(always)]
-fn shorter<'a, S: FilterType>(view: &'a S::Whole<'static>) -> &'a S::Whole<'a> {
-    // SAFETY: the types differ in a lifetime only, which `S::whole` could not know when it made the view; the bytes are
-    // there as long as the place is.
-    unsafe { &*std::ptr::from_ref(view).cast() }
-}
-
 impl<S: FilterType> CachedFilter<S> {
     /// Bytes of the value that are kept.
     fn bytes(&self) -> usize {
@@ -278,7 +270,7 @@ impl<S: FilterType> CachedFilter<S> {
 
     fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>> {
         if let Some(view) = &self.view {
-            return Ok(Filter::Whole(*shorter::<S>(view), true));
+            return Ok(Filter::Whole(*S::shorter(view), true));
         }
         Ok(Filter::Slices(Slices {
             start: S::start(self.value.bytes(), self.length)?,

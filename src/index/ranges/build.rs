@@ -167,8 +167,8 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
     Ok(column)
 }
 
-/// Whether pages may be split among ranges, if they stand for much: a value with many keys may be longer than all others
-/// of its page.
+/// Whether pages may be split among ranges, if they stand for much: a value with many keys may be longer than all
+/// others of its page.
 fn may_be_split(column: &RangesColumn, index: Relation) -> bool {
     !matches!(column, RangesColumn::Element(_)) && !options::are_pages_given(index)
 }

@@ -51,7 +51,7 @@ pub struct Element {
 impl Call {
     /// # Safety
     /// `fcinfo` must be what PostgreSQL passed to the function being called, whose arguments have the types that the
-    /// extension's script declares.
+    /// extension's script declares, and stay so while this is there. No other of the same may be in use.
     #[inline(always)]
     pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
         Call { fcinfo, is_site_in_use: Cell::new(false), internals_in_use: Cell::new(0) }

@@ -33,7 +33,7 @@ impl Temporary {
     /// An empty file.
     ///
     /// # Safety
-    /// It must be dropped with, or before, the memory context.
+    /// A transaction must be under way. It must be dropped with, or before, the memory context.
     pub unsafe fn new(context: Context<'_>) -> Temporary {
         let number = MADE.get();
         // SAFETY: within a transaction, as all aggregates are; promised by the caller. The callback is a function of

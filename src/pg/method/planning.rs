@@ -29,7 +29,7 @@ pub struct Planned {
 
 impl Planned {
     /// # Safety
-    /// These must be what PostgreSQL passes to amcostestimate.
+    /// These must be what PostgreSQL passes to amcostestimate, and stay so while this is there.
     pub unsafe fn new(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath, loops: f64) -> Planned {
         let mut generic = pg_sys::GenericCosts::default();
         // SAFETY: promised by the caller; the table of the index is known.

@@ -41,7 +41,8 @@ impl OptionSet {
 /// The options of a relation as a struct that begins with its length; null if there are none.
 ///
 /// # Safety
-/// The entries must be fields of `T`, of the types that the options of `kind` have.
+/// The entries must be fields of `T`, of the types that the options of `kind` have: no later one has the name of
+/// another.
 pub unsafe fn parse<T>(options: pg_sys::Datum, validate: bool, kind: OptionSet, entries: &[StoredOption]) -> *mut T {
     let entry = |&(name, opttype, offset): &StoredOption| {
         // Newer versions have a field more, which may be zero.

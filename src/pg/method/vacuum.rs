@@ -37,7 +37,7 @@ pub struct DeadRows {
 
 impl DeadRows {
     /// # Safety
-    /// These must be what PostgreSQL passes to ambulkdelete.
+    /// These must be what PostgreSQL passes to ambulkdelete, and stay so while this is there.
     pub unsafe fn new(has: pg_sys::IndexBulkDeleteCallback, state: *mut c_void) -> DeadRows {
         DeadRows { has, state }
     }

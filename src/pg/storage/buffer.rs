@@ -30,7 +30,7 @@ pub struct Pin<'r>(pg_sys::Buffer, PhantomData<*const &'r ()>);
 
 thread_local! {
     /// The pages of temporary indexes that are locked, and whether exclusively. PostgreSQL doesn't lock them: there is
-    /// nobody else who could.
+    /// nobody else who could. From version 19 on all pages: a session can have one lock of a page.
     static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
     /// How many locks of pages there are.
     static LOCKS: Cell<usize> = const { Cell::new(0) };
@@ -113,7 +113,8 @@ impl<'r> Pin<'r> {
     /// The page under a share lock.
     ///
     /// # Panics
-    /// If this session has the page of a temporary index locked exclusively. That of another would wait for itself.
+    /// If this session has the page of a temporary index locked exclusively; from version 19 on, any page in any way.
+    /// That of another would wait for itself.
     pub fn shared(&self) -> Shared<'_> {
         self.note_lock(false);
         // SAFETY: pinned.
@@ -134,15 +135,21 @@ impl<'r> Pin<'r> {
         Exclusive(self)
     }
 
-    /// Notes a lock that PostgreSQL doesn't take.
+    /// Notes a lock that PostgreSQL doesn't take, or takes once only.
     fn note_lock(&self, is_exclusive: bool) {
-        if self.is_temporary() {
+        if self.is_noted() {
             LOCKED.with_borrow_mut(|locked| {
                 let mut of_page = locked.iter().filter(|&&(buffer, _)| buffer == self.0);
-                assert!(of_page.all(|&(_, other)| !is_exclusive && !other), "a page that is not locked");
+                let is_shared = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
+                assert!(of_page.all(|&(_, other)| is_shared && !other), "a page that is not locked");
                 locked.push((self.0, is_exclusive));
             });
         }
+    }
+
+    /// Whether it is noted here who has the page.
+    fn is_noted(&self) -> bool {
+        version::LOCKS_A_PAGE_ONCE || self.is_temporary()
     }
 
     /// Whether the page is of a temporary relation, in memory of the session.
@@ -162,7 +169,7 @@ impl<'r> Pin<'r> {
 
     fn unlock(&self) {
         LOCKS.set(LOCKS.get() - 1);
-        if self.is_temporary() {
+        if self.is_noted() {
             LOCKED.with_borrow_mut(|locked| {
                 let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
                 last.map(|last| locked.swap_remove(last));
