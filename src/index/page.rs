@@ -136,8 +136,8 @@ impl<'a> IndexPages<'a> {
             if !self.has(at) {
                 break;
             }
-            let check = |page: Option<&[u8]>| page.map_or(Ok(true), |page| check_written(index, special, at, page));
-            self.with(at, check).map_err(|failure| failure.of(index))??;
+            let checked = self.with(at, |page| check_written(index, special, at, page));
+            checked.map_err(|failure| failure.of(index))??;
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Pages for BelowMeta<'_> {
 /// # Errors
 /// XX002 for a page that was not made here.
 pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive) -> Result<()> {
-    if !check_written(index, special, at, page)? {
+    if !check_written(index, special, at, Some(page))? {
         let mut bytes = [0; SPECIAL_BYTES];
         special.write(&mut bytes);
         wal::make_empty(index, page, &bytes);
@@ -227,12 +227,9 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
 ///
 /// # Errors
 /// XX002 for a page that was not made here.
-pub fn check_written(index: Relation, special: Special, at: u32, page: &[u8]) -> Result<bool> {
-    match special.written(Some(page), PAGE_SIZE, at) {
-        Ok(Some(_)) => {}
-        Ok(None) => return Ok(false),
-        Err(damage) => return Err(damaged(index, &damage)),
-    }
+pub fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
+    let written = special.written(page, PAGE_SIZE, at).map_err(|damage| damaged(index, &damage))?;
+    let Some(page) = written else { return Ok(false) };
     let layout = Layout::of(page);
     let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
     if layout == Layout::full(SPECIAL_BYTES) || layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
@@ -256,10 +253,12 @@ pub fn impossible(index: Relation, table: Relation, row: RowId) -> Error {
 
 /// The error for a row that would not be found.
 pub fn missed(index: Relation, table: Relation, row: Row) -> Error {
-    Error::new(
-        SqlState::ERRCODE_INDEX_CORRUPTED,
-        format!("index \"{}\" misses row ({},{}) of table \"{}\"", index.name(), row.page, row.line, table.name()),
-    )
-    .detail("A query that uses the index does not find this row.")
-    .hint("REINDEX it.")
+    wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
+}
+
+/// The error for a row that the index treats so, and what follows for queries.
+pub fn wrong_row(index: Relation, table: Relation, row: Row, problem: &str, detail: &str) -> Error {
+    let (index, table) = (index.name(), table.name());
+    let message = format!("index \"{index}\" {problem} row ({},{}) of table \"{table}\"", row.page, row.line);
+    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).detail(detail).hint("REINDEX it.")
 }

@@ -9,10 +9,11 @@
 
 use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::storage::buffer::Pin;
+use crate::pg::storage::buffer::{Exclusive, Pin};
 use crate::pg::storage::relation::{File, Relation};
+use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::chain::{META_PAGE, Tiles};
-use pg_bloom_core::index::page::{Damage, Defect};
+use pg_bloom_core::index::page::{Damage, Defect, PageNumber, SPECIAL_BYTES};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -149,10 +150,41 @@ impl<'r, K: IndexColumn> Index<'r, K> {
     }
 
     /// Keeps a directory that is newer.
-    pub fn remember(&self, directory: K::Directory) -> Rc<K::Directory> {
+    fn remember(&self, directory: K::Directory) -> Rc<K::Directory> {
         let directory = Rc::new(directory);
         *self.kept.directory.borrow_mut() = directory.clone();
         directory
+    }
+
+    /// Writes a newer directory, with one record: the metapage with these bytes, which the caller has locked, and the
+    /// directory page that changes. Returns it. If the file lacks that page, only extends the file, and returns the
+    /// directory so far.
+    ///
+    /// # Errors
+    /// XX002 if the page was not allocated.
+    pub fn write_directory(
+        &self,
+        mut meta: Exclusive,
+        meta_bytes: &[u8],
+        directory: K::Directory,
+        page: Option<&(PageNumber, Vec<u8>)>,
+    ) -> Result<Rc<K::Directory>> {
+        let meta_change = Change::Page(meta_bytes, SPECIAL_BYTES);
+        match page {
+            Some((number, _)) if !self.pages().has(*number) => {
+                // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked for that.
+                drop(meta);
+                self.pages().extend_to(*number, directory.chain())?;
+                return Ok(self.known_directory());
+            }
+            Some((number, bytes)) => {
+                let mut page = self.pages().existing(*number, directory.chain())?.exclusive();
+                let page = Edit::new(&mut page, Change::Page(bytes, SPECIAL_BYTES));
+                wal::change(self.relation, &mut [Edit::new(&mut meta, meta_change), page]);
+            }
+            None => wal::change(self.relation, &mut [Edit::new(&mut meta, meta_change)]),
+        }
+        Ok(self.remember(directory))
     }
 
     /// # Errors

@@ -3,10 +3,10 @@
 use super::column::{Index, can_be, end_of};
 use crate::heap::HeapPage;
 use crate::index::named_index::NamedIndex;
-use crate::index::page::{Failure, impossible, missed};
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::index::page::{Failure, impossible, missed, wrong_row};
+use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
-use crate::pg::method::table::{Latest, Row, scan_for_check};
+use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
@@ -43,7 +43,8 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
             return Err(missed(relation, named.table(), row));
         }
         if right < own.len() {
-            return Err(other(relation, named.table(), row));
+            let detail = "A query that uses the index may find this row where it should not.";
+            return Err(wrong_row(relation, named.table(), row, "has another filter for", detail));
         }
         // One that is NULL is never looked for.
         rows += i64::from(row.value.is_some());
@@ -117,20 +118,6 @@ fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter
         }
     }
     Ok((1, right))
-}
-
-/// The error for a row that would also be found by a filter that is not its own.
-fn other(index: Relation, table: Relation, row: Row) -> Error {
-    let message = format!(
-        "index \"{}\" has another filter for row ({},{}) of table \"{}\"",
-        index.name(),
-        row.page,
-        row.line,
-        table.name()
-    );
-    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message)
-        .detail("A query that uses the index may find this row where it should not.")
-        .hint("REINDEX it.")
 }
 
 /// Whether the blocks of a slot are those that they should be.

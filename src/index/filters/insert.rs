@@ -21,7 +21,7 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, Tile, slot_bits};
-use pg_bloom_core::index::page::{RowId, SPECIAL_BYTES};
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
@@ -58,8 +58,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
             // New rows mostly go to the newest tile; where it is full, slots that were freed come first.
             for page in pages.last().into_iter().chain(pages) {
                 if let Some(slot) = claim_in(index, &directory, group, page, row)? {
-                    let page = *page;
-                    return Ok((directory, page, slot));
+                    return Ok((directory.clone(), *page, slot));
                 }
             }
         }
@@ -145,25 +144,13 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
 /// contents.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
-    let relation = index.relation();
-    let mut meta = index.meta()?.exclusive();
-    let directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
+    let meta = index.meta()?.exclusive();
+    let directory = index.directory_under(&meta).map_err(|failure| failure.of(index.relation()))?;
     if directory != *searched {
         return Ok(directory);
     }
     let growth = directory.grow(group)?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    if !index.pages().has(growth.page.0) {
-        // Many pages may have to be added up to there. The metapage is not locked for that.
-        drop(meta);
-        index.pages().extend_to(growth.page.0, &growth.directory.chain)?;
-        return Ok(directory);
-    }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
-    let change = Change::Page(&bytes, SPECIAL_BYTES);
-    let (number, records) = &growth.page;
-    let mut page = index.pages().existing(*number, &growth.directory.chain)?.exclusive();
-    let records = Edit::new(&mut page, Change::Page(records, SPECIAL_BYTES));
-    wal::change(relation, &mut [Edit::new(&mut meta, change), records]);
-    Ok(index.remember(growth.directory))
+    index.write_directory(meta, &bytes, growth.directory, Some(&growth.page))
 }

@@ -18,7 +18,7 @@ use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::{Pages, RowId};
-use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, SPECIAL_BYTES, Split, changes};
+use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
@@ -177,7 +177,7 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let relation = index.relation();
     // Pages of the table are read before any of the index is locked.
     let sample = Sample::of_last_pages(index, row)?;
-    let mut meta = index.meta()?.exclusive();
+    let meta = index.meta()?.exclusive();
     let mut directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
     if directory.tile_of(Level::Zero, directory.options.range_of(row)).is_some() {
         return Ok(directory);
@@ -194,25 +194,10 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     pages.pages.check_new(&directory.chain, &growth.directory.chain)?;
     for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
         let (at, special) = (mark.page(), mark.special());
-        let checked = pages.with(at, |page| page.map_or(Ok(true), |page| check_written(relation, special, at, page)));
+        let checked = pages.with(at, |page| check_written(relation, special, at, page));
         checked.map_err(|failure| failure.of(relation))??;
     }
-    if let Some((number, _)) = growth.closed.as_ref().filter(|(number, _)| !index.pages().has(*number)) {
-        // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked for that.
-        drop(meta);
-        index.pages().extend_to(*number, &growth.directory.chain)?;
-        // Without what was decided here: it is not written.
-        return Ok(index.known_directory());
-    }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
-    let change = Change::Page(&bytes, SPECIAL_BYTES);
-    match &growth.closed {
-        Some((number, closed)) => {
-            let mut page = index.pages().existing(*number, &growth.directory.chain)?.exclusive();
-            let closed = Edit::new(&mut page, Change::Page(closed, SPECIAL_BYTES));
-            wal::change(relation, &mut [Edit::new(&mut meta, change), closed]);
-        }
-        None => wal::change(relation, &mut [Edit::new(&mut meta, change)]),
-    }
-    Ok(index.remember(growth.directory))
+    // What was decided here is lost if it can't be written yet.
+    index.write_directory(meta, &bytes, growth.directory, growth.closed.as_ref())
 }
