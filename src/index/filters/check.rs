@@ -1,9 +1,9 @@
 //! `bloom_index_check` of an index over filters: whether each row has a slot with all bits of its filter.
 
-use super::column::{Index, can_be, end_of};
+use super::column::{Index, check_rows};
 use crate::heap::HeapPage;
 use crate::index::named_index::NamedIndex;
-use crate::index::page::{Failure, impossible, missed, wrong_row};
+use crate::index::page::{impossible, missed, wrong_row};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{Latest, scan_for_check};
@@ -12,7 +12,7 @@ use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
-use pg_bloom_core::index::page::{Pages, RowId};
+use pg_bloom_core::index::page::RowId;
 use std::collections::HashMap;
 
 type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
@@ -71,11 +71,8 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
         }
     }
     // Now the table is at least as long as it was when they were read.
-    let end = end_of(table);
-    match slots.keys().find(|row| !can_be(**row, end)) {
-        Some(row) => Err(impossible(index.relation(), table, *row)),
-        None => Ok(slots),
-    }
+    check_rows(index.relation(), table, slots.keys().copied())?;
+    Ok(slots)
 }
 
 /// Checks slots of rows that the scan has not seen: the table has at least their lines, since VACUUM frees a slot
@@ -90,13 +87,11 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
         interrupt::check_for_interrupts();
         let table_page = TablePage::read(table, row.page);
         for (page, number) in own {
-            let checked = index.pages().with(page.page, |bytes| {
+            let is_right = index.read(page.page, |bytes| {
                 let Some(bytes) = page.written(bytes)? else { return Ok(true) };
                 let is_there = || HeapPage::lock(&table_page).has_line(row.line);
                 Ok(page.slot(bytes, number)? != (State::Used, row) || is_there())
-            });
-            let is_right =
-                checked.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation()))?;
+            })?;
             if !is_right {
                 return Err(impossible(index.relation(), table, row));
             }
@@ -122,15 +117,14 @@ fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter
 
 /// Whether the blocks of a slot are those that they should be.
 fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<bool> {
-    let mut pages = index.pages();
     for (at, offset, expected) in slot.chunks(directory.size, group, bits) {
-        let is_there = pages.with(at, |page| {
+        let is_there = index.read(at, |page| {
             let Some(page) = page else { return Ok(false) };
             slot.tile.special().check(page, directory.size, at)?;
             let offset = usize::from(offset);
             Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
-        });
-        if !is_there.and_then(|checked| checked).map_err(|failure: Failure| failure.of(index.relation()))? {
+        })?;
+        if !is_there {
             return Ok(false);
         }
     }

@@ -1,6 +1,7 @@
 //! The column of an index over filters: which columns are some, and what asks them.
 
 use crate::error::unsupported;
+use crate::index::page::impossible;
 use crate::index::session::{self, IndexColumn};
 use crate::key_condition::{ASKS, KEY_OF_ARRAY};
 use crate::pg::call::error::{Error, Result, SqlState, info};
@@ -9,12 +10,14 @@ use crate::pg::catalog::operators;
 use crate::pg::method::scan::is_line;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, State};
-use pg_bloom_core::index::page::{Pages, RowId};
+use pg_bloom_core::index::page::{Damage, Pages, RowId};
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 
 pub type Index<'r> = session::Index<'r, Filters>;
+/// What a page says, if it is not damaged.
+type Checked<T> = std::result::Result<T, Damage>;
 
 pub struct Filters {
     /// The type `bloom_key`.
@@ -32,24 +35,34 @@ impl IndexColumn for Filters {
 }
 
 impl Index<'_> {
+    /// Calls `read` with the bytes of a page; `None` if it is behind the end of the file.
+    ///
+    /// # Errors
+    /// XX002 for damage.
+    pub fn read<T>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> Checked<T>) -> Result<T> {
+        let checked = self.pages().with(page, read);
+        checked.and_then(|checked| Ok(checked?)).map_err(|failure| failure.of(self.relation()))
+    }
+
     /// Calls `visit` with each slot of a row page that has a row, its state and the row.
     ///
     /// # Errors
     /// XX002 for damage.
     pub fn each_slot(&self, page: &RowPage, visit: impl FnMut(u16, State, RowId)) -> Result<()> {
-        let read = self.pages().with(page.page, |bytes| page.rows(bytes, visit));
-        read.and_then(|read| Ok(read?)).map_err(|failure| failure.of(self.relation()))
+        self.read(page.page, |bytes| page.rows(bytes, visit))
     }
 }
 
-/// The first page that a table can't have rows on now. Only the access method `heap` has them on the pages of its file.
-pub fn end_of(table: Relation) -> u32 {
-    if table.is_heap() { table.pages() } else { u32::MAX }
-}
-
-/// Whether a table with this end can have a row.
-pub fn can_be(row: RowId, end: u32) -> bool {
-    is_line(row.line) && row.page < end
+/// Checks that a table can have these rows now. Only the access method `heap` has them on the pages of its file.
+///
+/// # Errors
+/// XX002 with the first that it can't have.
+pub fn check_rows(index: Relation, table: Relation, mut rows: impl Iterator<Item = RowId>) -> Result<()> {
+    let end = if table.is_heap() { table.pages() } else { u32::MAX };
+    match rows.find(|row| !is_line(row.line) || row.page >= end) {
+        Some(row) => Err(impossible(index, table, row)),
+        None => Ok(()),
+    }
 }
 
 /// Whether the filters of a group can be probed for text. It can't be known of those that have nothing in the index.

@@ -18,7 +18,6 @@
 //! | module | what it does |
 //! |---|---|
 //! | `column` | the column of filters, and what asks it |
-//! | `key` | what a scan looks for, for each kind of elements |
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY: a slot for a row |
 //! | `scan` | lookups: a bitmap of rows |
@@ -34,7 +33,6 @@ mod column;
 mod cost;
 mod insert;
 mod inspect;
-mod key;
 mod prefetch;
 mod scan;
 mod vacuum;

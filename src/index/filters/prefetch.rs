@@ -70,12 +70,9 @@ impl Pages for Ahead<'_> {
     fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Failure> {
         interrupt::check_for_interrupts();
         self.draw_near();
-        match self.near.front() {
-            Some((next, _)) if *next == page => {
-                let found = self.near.pop_front().map(|(_, pin)| f(Some(&pin.shared())));
-                Ok(found.expect("there is a first one"))
-            }
-            _ => self.pages.with(page, f),
+        match self.near.pop_front_if(|(next, _)| *next == page) {
+            Some((_, pin)) => Ok(f(Some(&pin.shared()))),
+            None => self.pages.with(page, f),
         }
     }
 

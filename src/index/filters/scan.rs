@@ -1,30 +1,36 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
-use super::column::{Index, can_be, end_of};
-use super::key::{conditions, keys};
+use super::column::{Index, check_rows};
 use super::prefetch::Ahead;
-use crate::index::page::impossible;
+use crate::element::{ElementType, ProbeKey};
+use crate::error::unsupported;
+use crate::pg::call::Element;
 use crate::pg::call::error::Result;
+use crate::pg::catalog;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
 use crate::pg::storage::relation::Relation;
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::index::filters::{FilterCondition, Group, Sought};
 use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::memory;
+use pgrx::pg_sys;
 
 /// Adds the rows that may match all of these keys.
 ///
 /// # Errors
-/// XX002 for damage; those of the keys.
+/// XX002 for damage; 0A000 for an operator that the index can't answer, and for a collation that does not compare bytes.
 ///
 /// # Safety
 /// The keys must be those of a scan of the index.
-pub unsafe fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
     // A nested loop asks again and again.
     // SAFETY: promised by the caller; what is returned is in Rust's memory.
-    let sought = unsafe { in_scratch(|| keys(&index, scan_keys))? };
+    let sought = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| alternatives(&index, key))))? };
     // PostgreSQL evaluates what `@=>` stands for on all rows that are found: see `cost`.
-    let is_own = scan_keys.iter().any(|key| key.asked_type != index.kind().key);
+    let is_own = keys.iter().any(|key| key.asked_type != index.kind().key);
     let directory = index.directory()?;
     // The row on the highest page, and one that no page has.
     let (mut highest, mut wrong): (Option<RowId>, Option<RowId>) = (None, None);
@@ -42,9 +48,40 @@ pub unsafe fn bitmap(relation: Relation, scan_keys: &[Key], rows: &mut RowBatch)
     let Some(highest) = highest else { return Ok(()) };
     // Others may have made the table longer, but no row was found before it was there.
     let table = table::of_index(relation);
-    let table = table.relation();
-    match wrong.or(Some(highest)).filter(|&row| !can_be(row, end_of(table))) {
-        Some(row) => Err(impossible(relation, table, row)),
-        None => Ok(()),
+    check_rows(relation, table.relation(), [wrong.unwrap_or(highest)].into_iter())
+}
+
+/// What a condition of a scan looks for: at least one of these.
+///
+/// # Errors
+/// Those of [`bitmap`], except for damage.
+///
+/// # Safety
+/// The key must be one of a scan of the index.
+unsafe fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
+    let asked = key.asked_type;
+    let elements = key.sought();
+    if asked == index.kind().key {
+        // SAFETY: the elements are of that type, which is of variable length.
+        let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
+        return memory::try_collect(elements.into_iter().map(parse));
     }
+    if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
+        return Err(unsupported(
+            format!("an index over filters can't be asked for type {}", catalog::display_name(asked)),
+            "Use the operator class bloom_ops.",
+        ));
+    }
+    let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation)?;
+    // SAFETY: what is looked for is of the type that the key says.
+    Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
+}
+
+/// The conditions for the filters of a group.
+fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<FilterCondition> {
+    let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
+        Some(hash) if !group.kind().is_none() => hash.map(Sought::Hash),
+        _ => Some(Sought::OtherKind),
+    };
+    memory::collect(keys.iter().map(|alternatives| memory::collect(alternatives.iter().filter_map(asked))))
 }
