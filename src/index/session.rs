@@ -172,7 +172,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         let meta_change = Change::Page(meta_bytes, SPECIAL_BYTES);
         match page {
             Some((number, _)) if !self.pages().has(*number) => {
-                // Up to there are the pages of all tiles so far, which may be many. The metapage is not locked for that.
+                // Up to there are the pages of all tiles, which may be many. The metapage is not locked for that.
                 drop(meta);
                 self.pages().extend_to(*number, directory.chain())?;
                 return Ok(self.known_directory());

@@ -31,10 +31,9 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         value.free();
         Ok(())
     })?;
-    let rows = build.rows();
     let directory = build.finish(&mut new)?;
     new.finish(&meta_page(|page| directory.write_meta(page)));
-    Ok(Built { table_rows, index_rows: rows as f64 })
+    Ok(Built { table_rows, index_rows: directory.chain.rows_built as f64 })
 }
 
 /// Checks that an index can be one.

@@ -61,14 +61,14 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
         for tile in directory.tiles(number) {
             index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
         }
-        for page in directory.row_pages(number) {
-            index.pages().check_each(page.page..page.page + 1, page.special())?;
-            index.each_slot(page, |slot, state, row| {
-                if state == State::Used {
-                    slots.entry(row).or_default().push((*page, slot));
-                }
-            })?;
-        }
+    }
+    for page in directory.all_row_pages() {
+        index.pages().check_each(page.page..page.page + 1, page.special())?;
+        index.each_slot(page, |slot, state, row| {
+            if state == State::Used {
+                slots.entry(row).or_default().push((*page, slot));
+            }
+        })?;
     }
     // Now the table is at least as long as it was when they were read.
     check_rows(index.relation(), table, slots.keys().copied())?;

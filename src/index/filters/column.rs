@@ -49,7 +49,7 @@ impl Index<'_> {
     /// # Errors
     /// XX002 for damage.
     pub fn each_slot(&self, page: &RowPage, visit: impl FnMut(u16, State, RowId)) -> Result<()> {
-        self.read(page.page, |bytes| page.rows(bytes, visit))
+        self.read(page.page, |bytes| page.rows(bytes, 0..page.slots, visit))
     }
 }
 

@@ -30,19 +30,15 @@ pub fn estimate(planned: &Planned) -> Cost {
     // A damaged index must not keep the table's queries from being planned: the scan says what is wrong.
     let opened = planned.index();
     let directory = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());
-    let asked = directory.as_deref().map_or(1.0 + planned.index_pages / 100.0, pages_asked);
-    let is_text = directory.is_some_and(|directory| is_all_text(&directory));
-    ask_by_key(planned, is_text);
+    let guess = 1.0 + planned.index_pages / 100.0;
+    let asked = directory.as_ref().map_or(guess, |directory| directory.pages_per_lookup() as f64);
+    ask_by_key(planned, directory.is_some_and(|directory| is_all_text(&directory)));
     let fetched = planned.index_pages_read(asked, planned.searches * planned.loops);
     let startup = planned.keys_cost();
     let total = startup
         + fetched * planned.random_page_cost()
         + asked * planned.searches * OPERATORS_PER_PAGE * planned.operator_cost();
     Cost { startup, total, selectivity: planned.selectivity }
-}
-
-fn pages_asked(directory: &Directory) -> f64 {
-    1.0 + f64::from(directory.all_tiles()) + directory.all_row_pages() as f64
 }
 
 /// Whether the index has filters, all of which can be probed for text. `insert` sees to it that no plan is kept which

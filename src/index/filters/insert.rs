@@ -84,12 +84,7 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
         return claim_in(index, directory, group, page, row);
     }
     prepare(relation, page.special(), page.page, &mut locked)?;
-    let (state, place) = page.claim(slot.number, row);
-    let mut bytes = [(state.offset, state.bytes[0]); 7];
-    for ((to, offset), byte) in bytes[1..].iter_mut().zip(place.offset..).zip(place.bytes) {
-        *to = (offset, byte);
-    }
-    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
+    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
 }
 
@@ -135,8 +130,7 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
         let message = format!("slot {} of block {} of index \"{}\" was taken", slot.number, page.page, relation.name());
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
-    let state = page.publish(slot.number);
-    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&[(state.offset, state.bytes[0])]))]);
+    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&[page.publish(slot.number)]))]);
     Ok(())
 }
 

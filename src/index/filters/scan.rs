@@ -20,7 +20,8 @@ use pgrx::pg_sys;
 /// Adds the rows that may match all of these keys.
 ///
 /// # Errors
-/// XX002 for damage; 0A000 for an operator that the index can't answer, and for a collation that does not compare bytes.
+/// XX002 for damage; 0A000 for an operator that the index can't answer, and for a collation that does not compare
+/// bytes.
 ///
 /// # Safety
 /// The keys must be those of a scan of the index.

@@ -22,19 +22,17 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;
     let mut counts = Counts::default();
-    for (number, _) in directory.groups() {
-        for page in directory.row_pages(number) {
-            version::vacuum_delay_point();
-            let mut rows: Vec<(u16, RowId)> = Vec::new();
-            index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
-            let all = rows.len();
-            rows.retain(|&(_, row)| dead.has(row.page, row.line));
-            counts.rows += (all - rows.len()) as f64;
-            counts.removed += rows.len() as f64;
-            // Many bytes of a page take several records.
-            for rows in rows.chunks(wal::MAX_PIECES) {
-                free(&index, &directory, page, rows)?;
-            }
+    for page in directory.all_row_pages() {
+        version::vacuum_delay_point();
+        let mut rows: Vec<(u16, RowId)> = Vec::new();
+        index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
+        let all = rows.len();
+        rows.retain(|&(_, row)| dead.has(row.page, row.line));
+        counts.rows += (all - rows.len()) as f64;
+        counts.removed += rows.len() as f64;
+        // Many bytes of a page take several records.
+        for rows in rows.chunks(wal::MAX_PIECES) {
+            free(&index, &directory, page, rows)?;
         }
     }
     counts.pages = relation.pages();
@@ -50,8 +48,7 @@ fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowI
     for &(slot, row) in rows {
         let (_, owner) = page.slot(&locked, slot).map_err(|damage| damaged(relation, &damage))?;
         if owner == row {
-            let state = page.free(slot);
-            bytes.push((state.offset, state.bytes[0]));
+            bytes.push(page.free(slot));
         }
     }
     wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);

@@ -5,9 +5,10 @@
 
 use super::group::Group;
 use super::row_page::{RowPage, room};
-use super::tile::{Grid, Slot, Tile, widest};
+use super::tile::{Grid, Slot, Tile};
+use crate::error::Result;
 use crate::index::chain::Chain;
-use crate::index::page::PageSize;
+use crate::index::page::{PageNumber, PageSize};
 
 /// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,14 +58,14 @@ impl Directory {
         self.groups.get(group as usize).map_or(&[], |member| &member.row_pages)
     }
 
-    /// How many tiles there are.
-    pub fn all_tiles(&self) -> u32 {
-        self.tiles
+    /// The row pages of all groups.
+    pub fn all_row_pages(&self) -> impl Iterator<Item = &RowPage> {
+        self.groups.iter().flat_map(|member| &member.row_pages)
     }
 
-    /// How many row pages there are.
-    pub fn all_row_pages(&self) -> usize {
-        self.groups.iter().map(|member| member.row_pages.len()).sum()
+    /// Pages that a lookup reads if each tile may have the element: the metapage, one of each tile, and the row pages.
+    pub fn pages_per_lookup(&self) -> u64 {
+        1 + u64::from(self.tiles) + self.all_row_pages().count() as u64
     }
 
     /// How many slots a group has, including free ones.
@@ -80,35 +81,32 @@ impl Directory {
         (tile.row_page == page.page && tile.slots().contains(&number)).then_some(Slot { tile: *tile, number })
     }
 
-    /// Adds a group. Returns its number.
-    pub(super) fn place_group(&mut self, group: Group) -> u32 {
+    pub(super) fn place_group(&mut self, group: Group) {
         self.groups.push(Member { group, tiles: Vec::new(), row_pages: Vec::new() });
-        self.groups.len() as u32 - 1
     }
 
-    /// Adds a tile after those of its group.
+    /// Adds a tile after those of its group. One whose first slot is 0 begins a row page.
     pub(super) fn place(&mut self, tile: Tile) {
         let member = &mut self.groups[tile.group as usize];
-        let end = tile.slots().end;
-        match member.row_pages.last_mut().filter(|page| page.page == tile.row_page) {
-            Some(page) => page.slots = end,
-            None => {
-                let page = RowPage { page: tile.row_page, group: tile.group, slots: end, size: self.size };
-                member.row_pages.push(page);
-            }
+        if tile.first_slot == 0 {
+            member.row_pages.push(RowPage { page: tile.row_page, group: tile.group, slots: 0, size: self.size });
         }
+        member.row_pages.last_mut().expect("a first tile has slot 0").slots = tile.slots().end;
         member.tiles.push(tile);
         self.tiles += 1;
     }
 
     /// How many slots a tile of a group may have.
     pub(super) fn widest(&self, group: &Group) -> u16 {
-        let room = room(self.size);
-        if group.shape.blocks == 0 { room } else { room.min(widest(self.size, group.block_bytes()) as u16) }
+        room(self.size).min(group.blocks_per_page(self.size) as u16)
     }
 
-    pub(super) fn pages_of(&self, group: &Group, width: u16) -> u64 {
-        Grid::new(self.size, group, width).map_or(0, |grid| grid.pages())
+    /// Allocates the pages of a tile. Returns the first; 0 if it has none.
+    pub(super) fn allocate(&mut self, group: &Group, width: u16) -> Result<PageNumber> {
+        match Grid::new(self.size, group, width).pages() {
+            0 => Ok(0),
+            pages => self.chain.allocate(pages),
+        }
     }
 
     /// A group by its number.

@@ -1,6 +1,7 @@
 //! Groups: filters that share tiles, since an element has the same block and the same bits in all of them.
 
 use crate::filter::{Body, View};
+use crate::index::page::PageSize;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, Shape};
 use std::borrow::Cow;
@@ -68,9 +69,14 @@ impl Group {
         Kind { tag: self.tag, name: &self.name }
     }
 
-    /// Bytes of a block.
+    /// Bytes of a block; one if there are no blocks.
     pub fn block_bytes(&self) -> usize {
-        (self.shape.layout.block_bits() / 8) as usize
+        self.shape.layout.block_bits().div_ceil(8) as usize
+    }
+
+    /// How many blocks a page has room for.
+    pub(super) fn blocks_per_page(&self, size: PageSize) -> u32 {
+        (size.payload_bytes() / self.block_bytes()) as u32
     }
 }
 

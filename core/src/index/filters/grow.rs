@@ -8,7 +8,7 @@ use super::directory::Directory;
 use super::group::Group;
 use super::meta::{TILE_BYTES, group_record, tile_record};
 use super::row_page::room;
-use super::tile::{Tile, widest};
+use super::tile::Tile;
 use crate::error::Result;
 use crate::index::chain;
 use crate::index::page::PageNumber;
@@ -37,18 +37,15 @@ impl Directory {
     /// [`crate::Class::TooLarge`] if there are too few numbers left for pages.
     pub fn grow(&self, group: &Group) -> Result<Growth> {
         let mut directory = self.clone();
-        let known = self.group_number(group);
-        let number = known.unwrap_or(self.groups().count() as u32);
+        let number = self.group_number(group).unwrap_or(self.groups().count() as u32);
         let width = self.next_width(group, self.slots(number));
         let (row_page, first_slot) = match self.row_pages(number).last() {
             Some(last) if last.slots + width <= room(self.size) => (last.page, last.slots),
             _ => (directory.chain.allocate(1)?, 0),
         };
-        let pages = directory.pages_of(group, width);
-        let first_page = if pages == 0 { 0 } else { directory.chain.allocate(pages)? };
-        let ordinal = directory.tiles;
-        let tile = Tile { ordinal, group: number, width, first_slot, row_page, first_page };
-        directory.append(known.is_none().then_some(group), tile)?;
+        let first_page = directory.allocate(group, width)?;
+        let tile = Tile { ordinal: self.tiles, group: number, width, first_slot, row_page, first_page };
+        directory.append(group, tile)?;
         directory.chain.generation = directory.chain.generation.wrapping_add(1);
         let page = directory.newest_page();
         Ok(Growth { directory, page })
@@ -63,31 +60,28 @@ impl Directory {
         }
         let wanted = if blocks <= SMALL_BLOCKS { slots } else { slots / 4 };
         let wanted = wanted.clamp(1, most.into()) as u16;
-        let room = widest(self.size, group.block_bytes());
+        let room = group.blocks_per_page(self.size);
         // As many slots as fill the page with this number of blocks of each.
         let per_page = u64::from(room / u32::from(wanted)).clamp(1, blocks);
         ((u64::from(room) / per_page) as u16).min(most)
     }
 
-    /// Whether the record of a tile, and that of its group if that is given, need another directory page.
-    pub(super) fn is_full(&self, group: Option<&Group>) -> bool {
-        let group = group.map_or(0, |group| group_record(group).len());
-        self.newest.len() + group + TILE_BYTES > chain::room(self.size)
-    }
-
-    /// Adds a tile whose pages are allocated, and before it the group if that is given. If the newest directory page is
-    /// full, another one becomes the newest.
-    pub(super) fn append(&mut self, group: Option<&Group>, tile: Tile) -> Result<()> {
-        if self.chain.pages().is_empty() || self.is_full(group) {
+    /// Adds a tile whose pages are allocated, and before it its group if that is new. If the newest directory page is
+    /// full, another one becomes the newest; then returns the full one.
+    pub(super) fn append(&mut self, group: &Group, tile: Tile) -> Result<Option<(PageNumber, Vec<u8>)>> {
+        let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
+        let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
+        let full = is_full.then(|| self.newest_page());
+        if is_full || self.chain.pages().is_empty() {
             self.chain.add_page()?;
             self.newest.clear();
         }
-        if let Some(group) = group {
-            self.newest.extend(group_record(group));
+        if !new.is_empty() {
             self.place_group(group.clone());
         }
+        self.newest.extend(new);
         self.newest.extend(tile_record(&tile));
         self.place(tile);
-        Ok(())
+        Ok(full)
     }
 }

@@ -2,12 +2,12 @@
 //! measurements and fuzzing.
 
 use super::group::{Group, slot_bits};
-use super::{Build, Directory, FilterCondition, Piece, RowPage, Slot};
+use super::{Build, Directory, FilterCondition, RowPage, Slot};
 use crate::filter::View;
 use crate::index::chain::Tiles;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An index in memory.
 #[derive(Clone, Debug)]
@@ -21,11 +21,10 @@ pub struct Index {
 /// A row whose slot is being filled.
 #[derive(Clone, Debug)]
 pub struct Insertion {
-    group: Group,
     page: RowPage,
     slot: Slot,
-    bits: Vec<u8>,
-    written: usize,
+    /// What is not written yet: page, offset and bytes.
+    chunks: VecDeque<(PageNumber, u16, Vec<u8>)>,
 }
 
 impl Index {
@@ -57,18 +56,16 @@ impl Index {
         Ok(Index { memory, directory })
     }
 
-    /// Adds a row with its filter. Returns how many bytes of how many pages were written.
+    /// Adds a row with its filter.
     ///
     /// # Errors
     /// Those of [`Directory::grow`] and of reading.
-    pub fn insert(&mut self, row: RowId, filter: &View<'_>) -> Result<(usize, usize), Failure> {
-        let Some(mut insertion) = self.begin(row, filter)? else { return Ok((0, 0)) };
-        let (mut bytes, mut pages) = (8, 1);
-        while let Some(written) = self.step(&mut insertion)? {
-            (bytes, pages) = (bytes + written, pages + 1);
+    pub fn insert(&mut self, row: RowId, filter: &View<'_>) -> Result<(), Failure> {
+        if let Some(mut insertion) = self.begin(row, filter)? {
+            while self.step(&mut insertion) {}
+            self.publish(&insertion);
         }
-        self.publish(&insertion);
-        Ok((bytes, pages))
+        Ok(())
     }
 
     /// The first step: claims a slot. `None` if the filter needs none.
@@ -79,17 +76,15 @@ impl Index {
         let Some(group) = Group::of(filter) else { return Ok(None) };
         loop {
             let pages = self.directory.group_number(&group).map_or(&[][..], |number| self.directory.row_pages(number));
-            for page in pages {
-                let Some(free) = page.first_free(self.memory.pages.get(page.page as usize).map(Vec::as_slice))? else {
-                    continue;
-                };
-                let page = *page;
+            for &page in pages {
+                let bytes = self.memory.pages.get(page.page as usize).map(Vec::as_slice);
+                let Some(free) = page.first_free(bytes)? else { continue };
                 let slot = self.directory.slot(&page, free).expect("a slot of the row page");
-                let (state, place) = page.claim(free, row);
-                self.change(&page, state);
-                self.change(&page, place);
-                let bits = slot_bits(filter, &group).into_owned();
-                return Ok(Some(Insertion { group, page, slot, bits, written: 0 }));
+                page.claim(free, row).into_iter().for_each(|change| self.change(&page, change));
+                let bits = slot_bits(filter, &group);
+                let chunks = slot.chunks(self.directory.size, &group, &bits);
+                let chunks = chunks.map(|(at, offset, bytes)| (at, offset, bytes.to_vec())).collect();
+                return Ok(Some(Insertion { page, slot, chunks }));
             }
             let growth = self.directory.grow(&group)?;
             let (number, page) = growth.page;
@@ -99,17 +94,11 @@ impl Index {
         }
     }
 
-    /// Another step: writes blocks to a page. Returns how many bytes; `None` if all were written.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn step(&mut self, insertion: &mut Insertion) -> Result<Option<usize>, Failure> {
-        let Insertion { group, slot, bits, written, .. } = insertion;
-        let chunk = slot.chunks(self.directory.size, group, bits).nth(*written);
-        let Some((page, offset, bytes)) = chunk else { return Ok(None) };
-        self.write(page, slot.tile.special(), offset, bytes);
-        *written += 1;
-        Ok(Some(bytes.len()))
+    /// Another step: writes blocks to a page. Returns whether there were some left.
+    pub fn step(&mut self, insertion: &mut Insertion) -> bool {
+        let Some((page, offset, bytes)) = insertion.chunks.pop_front() else { return false };
+        self.write(page, insertion.slot.tile.special(), offset, &bytes);
+        true
     }
 
     /// The last step: lookups find the row from now on.
@@ -122,13 +111,12 @@ impl Index {
     /// # Errors
     /// Those of reading.
     pub fn remove(&mut self, is_dead: impl Fn(RowId) -> bool) -> Result<(usize, usize), Failure> {
-        let groups = self.directory.groups();
-        let pages: Vec<RowPage> = groups.flat_map(|(number, _)| self.directory.row_pages(number)).copied().collect();
+        let pages: Vec<RowPage> = self.directory.all_row_pages().copied().collect();
         let (mut removed, mut left) = (0, 0);
         for page in pages {
             let mut dead = Vec::new();
             self.memory.with(page.page, |bytes| {
-                page.rows(bytes, |slot, _, row| if is_dead(row) { dead.push(slot) } else { left += 1 })
+                page.rows(bytes, 0..page.slots, |slot, _, row| if is_dead(row) { dead.push(slot) } else { left += 1 })
             })??;
             removed += dead.len();
             dead.into_iter().for_each(|slot| self.change(&page, page.free(slot)));
@@ -151,8 +139,8 @@ impl Index {
         Ok(found)
     }
 
-    fn change<const N: usize>(&mut self, page: &RowPage, piece: Piece<N>) {
-        self.write(page.page, page.special(), piece.offset, &piece.bytes);
+    fn change(&mut self, page: &RowPage, (offset, byte): (u16, u8)) {
+        self.write(page.page, page.special(), offset, &[byte]);
     }
 
     fn write(&mut self, at: PageNumber, special: Special, offset: u16, bytes: &[u8]) {

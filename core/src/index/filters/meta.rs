@@ -18,13 +18,14 @@
 use super::directory::Directory;
 use super::group::{Group, Holds};
 use super::row_page::room;
-use super::tile::Tile;
+use super::tile::{Grid, Tile};
 use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
 use crate::memory;
 use crate::sizing::limits::max_blocks;
+use std::ops::Range;
 
 const FORM: ChainForm = ChainForm { magic: *b"bfrw", fields: 0 };
 const GROUP_BYTES: usize = 16;
@@ -34,56 +35,53 @@ pub(super) const TILE_BYTES: usize = 24;
 const GROUP: u8 = 1;
 const TILE: u8 = 2;
 
+/// Pages that have an owner.
+type Taken = Vec<Range<PageNumber>>;
+
 pub(super) fn group_record(group: &Group) -> Vec<u8> {
     let (kind, shape) = (group.kind(), group.shape);
-    let mut record = vec![0; GROUP_BYTES + kind.name.len().next_multiple_of(8)];
     let layout = shape.layout as u8;
-    record[..6].copy_from_slice(&[GROUP, group.holds as u8, layout, kind.tag as u8, shape.num_hashes as u8, 0]);
-    record[6..8].copy_from_slice(&(kind.name.len() as u16).to_le_bytes());
-    record[8..16].copy_from_slice(&shape.blocks.to_le_bytes());
-    record[16..][..kind.name.len()].copy_from_slice(kind.name.as_bytes());
+    let mut record = vec![GROUP, group.holds as u8, layout, kind.tag as u8, shape.num_hashes as u8, 0];
+    record.extend((kind.name.len() as u16).to_le_bytes());
+    record.extend(shape.blocks.to_le_bytes());
+    record.extend(kind.name.as_bytes());
+    record.resize(record.len().next_multiple_of(8), 0);
     record
 }
 
 pub(super) fn tile_record(tile: &Tile) -> Vec<u8> {
-    let mut record = vec![0; TILE_BYTES];
-    record[0] = TILE;
-    record[2..4].copy_from_slice(&tile.width.to_le_bytes());
-    record[4..6].copy_from_slice(&tile.first_slot.to_le_bytes());
-    record[8..12].copy_from_slice(&tile.group.to_le_bytes());
-    record[12..16].copy_from_slice(&tile.row_page.to_le_bytes());
-    record[16..20].copy_from_slice(&tile.first_page.to_le_bytes());
+    let mut record = vec![TILE, 0];
+    record.extend([tile.width, tile.first_slot, 0].into_iter().flat_map(u16::to_le_bytes));
+    record.extend([tile.group, tile.row_page, tile.first_page, 0].into_iter().flat_map(u32::to_le_bytes));
     record
 }
 
 /// The group of a record whose first byte was read.
 fn parse_group(bytes: &mut Reader<'_>, page: PageNumber) -> Result<Group, Damage> {
-    require(bytes.0.len() >= GROUP_BYTES - 1, || Damage::field(page, "bytes of records", bytes.0.len() as u64))?;
-    let [holds, layout, tag, hashes, reserved, n0, n1] = bytes.take();
-    let (name_len, blocks) = (usize::from(u16::from_le_bytes([n0, n1])), bytes.u64());
+    let wrong = |field, found: usize| Damage::field(page, field, found as u64);
+    require(bytes.0.len() >= GROUP_BYTES - 1, || wrong("bytes of records", bytes.0.len()))?;
+    let [holds, layout, tag, hashes, reserved] = bytes.take();
+    let (name_len, blocks) = (usize::from(bytes.u16()), bytes.u64());
     let padded = name_len.next_multiple_of(8);
-    require(reserved == 0, || Damage::field(page, "reserved byte", reserved))?;
-    require(name_len <= MAX_NAME && padded <= bytes.0.len(), || {
-        Damage::field(page, "bytes of a name", name_len as u64)
-    })?;
+    require(reserved == 0, || wrong("reserved byte", reserved.into()))?;
+    require(name_len <= MAX_NAME && padded <= bytes.0.len(), || wrong("bytes of a name", name_len))?;
     let (name, rest) = bytes.0.split_at(padded);
     bytes.0 = rest;
     let (name, padding) = name.split_at(name_len);
-    let name = std::str::from_utf8(name).map_err(|_| Damage::field(page, "bytes of a name", name_len as u64))?;
-    let tag = Tag::from_code(tag).ok_or_else(|| Damage::field(page, "key kind", tag))?;
-    let layout = Layout::from_code(layout).ok_or_else(|| Damage::field(page, "layout", layout))?;
+    let name = std::str::from_utf8(name).map_err(|_| wrong("bytes of a name", name_len))?;
+    let tag = Tag::from_code(tag).ok_or_else(|| wrong("key kind", tag.into()))?;
+    let layout = Layout::from_code(layout).ok_or_else(|| wrong("layout", layout.into()))?;
     let shape = Shape { layout, num_hashes: hashes.into(), blocks };
-    let known = [Holds::Bits, Holds::Hashes, Holds::Nothing].into_iter().find(|&known| known as u8 == holds);
     let has_blocks = layout != Layout::Classic
         && (1..=max_blocks(layout)).contains(&blocks)
         && (1..=MAX_HASHES).contains(&shape.num_hashes);
-    let is_sound = |known: &Holds| match known {
-        Holds::Bits | Holds::Hashes => has_blocks && tag != Tag::None,
-        Holds::Nothing => Group::of_any().shape == shape && tag == Tag::None,
-    };
     let is_named = padding.iter().all(|&byte| byte == 0) && name.is_empty() != tag.has_name();
-    let holds =
-        known.filter(|known| is_named && is_sound(known)).ok_or_else(|| Damage::field(page, "a group", holds))?;
+    let is_sound = |known: &Holds| match known {
+        Holds::Bits | Holds::Hashes => is_named && has_blocks && tag != Tag::None,
+        Holds::Nothing => is_named && Group::of_any().shape == shape && tag == Tag::None,
+    };
+    let known = [Holds::Bits, Holds::Hashes, Holds::Nothing].into_iter().find(|&known| known as u8 == holds);
+    let holds = known.filter(is_sound).ok_or_else(|| wrong("a group", holds.into()))?;
     Ok(Group::new(holds, shape, Kind { tag, name }))
 }
 
@@ -102,7 +100,7 @@ impl Directory {
         require(stored.open.is_empty(), || Damage::field(META_PAGE, "bytes of records", stored.open.len() as u64))?;
         let mut directory = Directory::empty(size);
         directory.chain = stored.chain;
-        let mut taken: Vec<_> = std::iter::once(0..1).collect();
+        let mut taken: Taken = std::iter::once(0..1).collect();
         for (at, records) in stored.records {
             directory.add_records(&records, at, &mut taken)?;
             taken.push(at..at + 1);
@@ -113,12 +111,7 @@ impl Directory {
     }
 
     /// Adds the groups and tiles of a directory page, and the pages that they own.
-    fn add_records(
-        &mut self,
-        records: &[u8],
-        page: PageNumber,
-        taken: &mut Vec<std::ops::Range<PageNumber>>,
-    ) -> Result<(), Damage> {
+    fn add_records(&mut self, records: &[u8], page: PageNumber, taken: &mut Taken) -> Result<(), Damage> {
         let mut bytes = Reader(records);
         while !bytes.0.is_empty() {
             crate::interrupt::check();
@@ -130,15 +123,13 @@ impl Directory {
                 }
                 [TILE] => {
                     let tile = self.parse_tile(&mut bytes, page)?;
-                    let is_new = self.row_pages(tile.group).last().is_none_or(|last| last.page != tile.row_page);
                     self.place(tile);
-                    if is_new {
-                        memory::push(taken, tile.row_page..tile.row_page + 1);
-                    }
                     let group = self.group(tile.group).expect("its tile was parsed");
-                    let pages = tile.pages(self.size, group);
-                    if !pages.is_empty() {
-                        memory::push(taken, pages);
+                    let row_page = tile.row_page..tile.row_page + u32::from(tile.first_slot == 0);
+                    for pages in [row_page, tile.pages(self.size, group)] {
+                        if !pages.is_empty() {
+                            memory::push(taken, pages);
+                        }
                     }
                 }
                 [other] => return Err(Damage::field(page, "a record", other)),
@@ -148,33 +139,29 @@ impl Directory {
     }
 
     fn parse_tile(&self, bytes: &mut Reader<'_>, page: PageNumber) -> Result<Tile, Damage> {
-        require(bytes.0.len() >= TILE_BYTES - 1, || Damage::field(page, "bytes of records", bytes.0.len() as u64))?;
-        let [reserved, w0, w1, s0, s1, r0, r1] = bytes.take();
-        let (width, first_slot) = (u16::from_le_bytes([w0, w1]), u16::from_le_bytes([s0, s1]));
+        let wrong = |field, found: u32| Damage::field(page, field, found);
+        require(bytes.0.len() >= TILE_BYTES - 1, || wrong("bytes of records", bytes.0.len() as u32))?;
+        let ([reserved], width, first_slot, reserved_too) = (bytes.take(), bytes.u16(), bytes.u16(), bytes.u16());
         let (group, row_page, first_page, last) = (bytes.u32(), bytes.u32(), bytes.u32(), bytes.u32());
-        require((reserved, r0, r1, last) == (0, 0, 0, 0), || Damage::field(page, "reserved byte", reserved))?;
-        let known = self.group(group).ok_or_else(|| Damage::field(page, "the group of a tile", group))?;
-        require((1..=self.widest(known)).contains(&width), || Damage::field(page, "the width of a tile", width))?;
+        require((reserved, reserved_too, last) == (0, 0, 0), || wrong("reserved byte", reserved.into()))?;
+        let known = self.group(group).ok_or_else(|| wrong("the group of a tile", group))?;
+        require((1..=self.widest(known)).contains(&width), || wrong("the width of a tile", width.into()))?;
         let last = self.row_pages(group).last();
-        require(last.is_none_or(|last| last.page <= row_page), || {
-            Damage::field(page, "the row page of a tile", row_page)
-        })?;
+        require(last.is_none_or(|last| last.page <= row_page), || wrong("the row page of a tile", row_page))?;
         let next = last.filter(|last| last.page == row_page).map_or(0, |last| last.slots);
         let fits = first_slot == next && width <= room(self.size) - next;
-        require(fits, || Damage::field(page, "the first slot of a tile", first_slot))?;
-        require((1..self.chain.allocated()).contains(&row_page), || {
-            Damage::field(page, "the row page of a tile", row_page)
-        })?;
-        let pages = self.pages_of(known, width);
+        require(fits, || wrong("the first slot of a tile", first_slot.into()))?;
+        let allocated = self.chain.allocated();
+        require((1..allocated).contains(&row_page), || wrong("the row page of a tile", row_page))?;
+        let pages = Grid::new(self.size, known, width).pages();
         let end = u64::from(first_page).saturating_add(pages);
-        let is_there =
-            if pages == 0 { first_page == 0 } else { first_page > 0 && end <= self.chain.allocated().into() };
-        require(is_there, || Damage::field(page, "the first page of a tile", first_page))?;
+        let is_there = if pages == 0 { first_page == 0 } else { first_page > 0 && end <= allocated.into() };
+        require(is_there, || wrong("the first page of a tile", first_page))?;
         Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page })
     }
 
     /// Checks that each page that was allocated has one owner, and no other page has one.
-    fn check_taken(&self, mut taken: Vec<std::ops::Range<PageNumber>>) -> Result<(), Damage> {
+    fn check_taken(&self, mut taken: Taken) -> Result<(), Damage> {
         taken.sort_unstable_by_key(|pages| pages.start);
         let mut end = 0;
         for pages in taken {

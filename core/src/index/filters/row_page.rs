@@ -19,21 +19,12 @@ pub enum State {
     Used = 2,
 }
 
-/// Bytes of a page that change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<const N: usize> {
-    /// Their offset in the page.
-    pub offset: u16,
-    /// Their new values.
-    pub bytes: [u8; N],
-}
-
 /// How many slots a row page has.
 pub(super) const fn room(size: PageSize) -> u16 {
     (size.payload_bytes() / (1 + RowId::BYTES)) as u16
 }
 
-/// A row page and the tiles that use it.
+/// A row page and the tiles that use it. A change of it is a byte: its offset in the page, and its new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPage {
     /// Where it is.
@@ -68,17 +59,14 @@ impl RowPage {
         self.special().written(page, self.size, self.page)
     }
 
-    fn states<'p>(&self, page: &'p [u8]) -> &'p [u8] {
-        &page[usize::from(self.state_at(0))..][..usize::from(self.slots)]
-    }
-
     /// The first free slot.
     ///
     /// # Errors
     /// For another page.
     pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
         let Some(page) = self.written(page)? else { return Ok((self.slots > 0).then_some(0)) };
-        Ok(self.states(page).iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
+        let states = &page[self.size.payload()][..usize::from(self.slots)];
+        Ok(states.iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
     }
 
     /// The state of a slot, and its row.
@@ -90,24 +78,17 @@ impl RowPage {
             0 => State::Free,
             1 => State::Claimed,
             2 => State::Used,
-            found => {
-                return Err(Damage::field(self.page, "the state of a slot", found));
-            }
+            found => return Err(Damage::field(self.page, "the state of a slot", found)),
         };
         let row = page[usize::from(self.row_at(slot))..].first_chunk().expect("a row is in the page");
         Ok((state, RowId::from_bytes(*row)))
     }
 
-    /// Calls `found` with each slot that is not free.
+    /// Calls `found` with each of these slots that is not free.
     ///
     /// # Errors
     /// For another page, and for an unknown state.
-    pub fn rows(&self, page: Option<&[u8]>, found: impl FnMut(u16, State, RowId)) -> Result<(), Damage> {
-        self.rows_of(page, 0..self.slots, found)
-    }
-
-    /// Calls `found` with each of these slots that is not free.
-    pub(super) fn rows_of(
+    pub fn rows(
         &self,
         page: Option<&[u8]>,
         slots: impl Iterator<Item = u16>,
@@ -124,26 +105,28 @@ impl RowPage {
     }
 
     /// The changes that give a free slot to a row, before its blocks are written.
-    pub fn claim(&self, slot: u16, row: RowId) -> (Piece<1>, Piece<6>) {
-        let state = Piece { offset: self.state_at(slot), bytes: [State::Claimed as u8] };
-        (state, Piece { offset: self.row_at(slot), bytes: row.to_bytes() })
+    pub fn claim(&self, slot: u16, row: RowId) -> [(u16, u8); 1 + RowId::BYTES] {
+        let mut changes = [(self.state_at(slot), State::Claimed as u8); 1 + RowId::BYTES];
+        for (change, byte) in changes[1..].iter_mut().zip((self.row_at(slot)..).zip(row.to_bytes())) {
+            *change = byte;
+        }
+        changes
     }
 
     /// The change after which lookups find the row of a claimed slot.
-    pub fn publish(&self, slot: u16) -> Piece<1> {
-        Piece { offset: self.state_at(slot), bytes: [State::Used as u8] }
+    pub fn publish(&self, slot: u16) -> (u16, u8) {
+        (self.state_at(slot), State::Used as u8)
     }
 
     /// The change that frees a slot.
-    pub fn free(&self, slot: u16) -> Piece<1> {
-        Piece { offset: self.state_at(slot), bytes: [State::Free as u8] }
+    pub fn free(&self, slot: u16) -> (u16, u8) {
+        (self.state_at(slot), State::Free as u8)
     }
 
     /// Gives a slot to a row in a page that is being built.
     pub(super) fn set(&self, page: &mut [u8], slot: u16, row: RowId) {
-        let (_, place) = self.claim(slot, row);
-        let state = self.publish(slot);
-        page[usize::from(state.offset)] = state.bytes[0];
-        page[usize::from(place.offset)..][..RowId::BYTES].copy_from_slice(&place.bytes);
+        for (offset, byte) in self.claim(slot, row).into_iter().chain([self.publish(slot)]) {
+            page[usize::from(offset)] = byte;
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::group::{Group, Holds};
 use super::row_page::{RowPage, State};
 use super::tile::{Grid, Mask, Tile};
-use crate::index::page::{PageNumber, PageSize, Pages, RowId};
+use crate::index::page::{Damage, PageNumber, PageSize, Pages, RowId};
 use crate::memory;
 
 /// What a lookup wants from the filters of a group.
@@ -38,7 +38,7 @@ impl Directory {
     /// `conditions` returns the conditions for a group.
     ///
     /// # Errors
-    /// [`crate::index::page::Damage`] for a page that is not what the directory says; those of reading.
+    /// [`Damage`] for a page that is not what the directory says; those of reading.
     pub fn search<P: Pages>(
         &self,
         pages: &mut P,
@@ -57,7 +57,9 @@ impl Directory {
             };
             let mut tiles = self.tiles(number);
             let first = conditions.first().map_or(&[][..], Vec::as_slice);
-            let coming = tiles.iter().flat_map(|tile| pages_of(self.size, group, tile, first).map(|(page, _)| page));
+            let grid = |tile: &Tile| Grid::new(self.size, group, tile.width);
+            let coming =
+                tiles.iter().flat_map(|tile| pages_of(grid(tile), tile.first_page, first)).map(|(page, _)| page);
             let mut lookup = Lookup { pages, size: self.size, group, conditions: &conditions, coming };
             lookup.prefetch(AHEAD);
             for page in self.row_pages(number) {
@@ -92,7 +94,7 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
         }
         // The blocks were read before: a row that was given a slot since then is not visible to this lookup.
         self.pages.with(page.page, |bytes| {
-            page.rows_of(bytes, (0..page.slots).filter(|&slot| slots[usize::from(slot)]), |_, state, row| {
+            page.rows(bytes, (0..page.slots).filter(|&slot| slots[usize::from(slot)]), |_, state, row| {
                 if state == State::Used {
                     found(row);
                 }
@@ -103,13 +105,15 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
 
     /// Adds the slots of a tile that may have at least one of the elements.
     fn probe(&mut self, tile: &Tile, elements: &[Mask], is_first: bool, may: &mut [bool]) -> Result<(), P::Error> {
-        let Some(grid) = Grid::new(self.size, self.group, tile.width) else { return Ok(()) };
-        for (at, elements) in pages_of(self.size, self.group, tile, elements) {
+        let grid = Grid::new(self.size, self.group, tile.width);
+        let may = &mut may[usize::from(tile.first_slot)..][..usize::from(tile.width)];
+        for (at, elements) in pages_of(grid, tile.first_page, elements) {
             self.prefetch(usize::from(is_first));
             self.pages.with(at, |page| {
-                elements.iter().try_for_each(|mask| {
-                    mask.probe(tile, &grid, self.size, page, at, |slot| may[usize::from(tile.first_slot + slot)] = true)
-                })
+                // A page that was not written yet has no bits.
+                let Some(page) = tile.special().written(page, self.size, at)? else { return Ok(()) };
+                elements.iter().for_each(|mask| mask.probe(&grid, &page[self.size.payload()], may));
+                Ok::<(), Damage>(())
             })??;
         }
         Ok(())
@@ -118,15 +122,8 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
 
 /// The pages of a tile with the blocks of these elements, which are in the order of their blocks; each page with its
 /// elements.
-fn pages_of<'m>(
-    size: PageSize,
-    group: &Group,
-    tile: &Tile,
-    elements: &'m [Mask],
-) -> impl Iterator<Item = (PageNumber, &'m [Mask])> + use<'m> {
-    let per_page = Grid::new(size, group, tile.width).map_or(1, |grid| grid.per_page);
-    let first_page = tile.first_page;
-    let page_of = move |mask: &Mask| first_page + (mask.block / per_page) as u32;
+fn pages_of(grid: Grid, first: PageNumber, elements: &[Mask]) -> impl Iterator<Item = (PageNumber, &[Mask])> {
+    let page_of = move |mask: &Mask| first + (mask.block / grid.per_page) as u32;
     elements.chunk_by(move |a, b| page_of(a) == page_of(b)).map(move |elements| (page_of(&elements[0]), elements))
 }
 

@@ -16,7 +16,7 @@
 //! half of the 512 bits would each change a byte elsewhere: 1,280 bytes of WAL, twenty times the filter.
 
 use super::group::Group;
-use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::index::page::{PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use std::ops::Range;
 
 /// A tile and where it is. Tiles never move: an address stays true.
@@ -43,24 +43,16 @@ pub(super) struct Grid {
     pub block_bytes: usize,
     /// Blocks of each slot (B).
     pub blocks: u64,
-    /// Blocks of each slot in a page (P).
+    /// Blocks of each slot in a page (P), at least one.
     pub per_page: u64,
 }
 
-/// The most slots of a tile with blocks of this number of bytes.
-pub(super) fn widest(size: PageSize, block_bytes: usize) -> u32 {
-    (size.payload_bytes() / block_bytes) as u32
-}
-
 impl Grid {
-    /// The grid of a tile of `width` slots, from one to [`widest`]; `None` if its group has no blocks.
-    pub fn new(size: PageSize, group: &Group, width: u16) -> Option<Grid> {
-        let (block_bytes, blocks) = (group.block_bytes(), group.shape.blocks);
-        if blocks == 0 {
-            return None;
-        }
-        let per_page = u64::from(widest(size, block_bytes) / u32::from(width)).clamp(1, blocks);
-        Some(Grid { block_bytes, blocks, per_page })
+    /// The grid of a tile of `width` slots, from one to [`Group::blocks_per_page`].
+    pub fn new(size: PageSize, group: &Group, width: u16) -> Grid {
+        let blocks = group.shape.blocks;
+        let per_page = u64::from(group.blocks_per_page(size) / u32::from(width)).min(blocks).max(1);
+        Grid { block_bytes: group.block_bytes(), blocks, per_page }
     }
 
     pub fn pages(&self) -> u64 {
@@ -81,8 +73,7 @@ impl Tile {
 
     /// Its pages.
     pub fn pages(&self, size: PageSize, group: &Group) -> Range<PageNumber> {
-        let pages = Grid::new(size, group, self.width).map_or(0, |grid| grid.pages());
-        self.first_page..self.first_page + pages as u32
+        self.first_page..self.first_page + Grid::new(size, group, self.width).pages() as u32
     }
 
     /// Its slots in its row page.
@@ -120,7 +111,7 @@ impl Slot {
         group: &Group,
         bits: &'b [u8],
     ) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
-        let stride = Grid::new(size, group, self.tile.width).map_or(1, |grid| grid.stride());
+        let stride = Grid::new(size, group, self.tile.width).stride();
         let within = usize::from(self.number - self.tile.first_slot);
         let offset = (PAGE_HEADER_BYTES + within * stride) as u16;
         (self.tile.first_page..).zip(bits.chunks(stride)).map(move |(page, bytes)| (page, offset, bytes))
@@ -143,45 +134,22 @@ impl Mask {
         Mask { block: group.shape.block_of(hash), bits }
     }
 
-    /// Calls `found` with each slot of a tile, counted from its first, whose block in this page has all of the bits. A
-    /// page that was not written yet has none.
-    ///
-    /// # Errors
-    /// For a page that is not of this tile.
-    pub fn probe(
-        &self,
-        tile: &Tile,
-        grid: &Grid,
-        size: PageSize,
-        page: Option<&[u8]>,
-        at: PageNumber,
-        found: impl FnMut(u16),
-    ) -> Result<(), Damage> {
-        let Some(page) = tile.special().written(page, size, at)? else { return Ok(()) };
-        let first = size.payload().start + (self.block % grid.per_page) as usize * grid.block_bytes;
+    /// Adds the slots of a tile whose block in a page with this payload has all of the bits.
+    pub fn probe(&self, grid: &Grid, payload: &[u8], may: &mut [bool]) {
+        let blocks = &payload[(self.block % grid.per_page) as usize * grid.block_bytes..];
         match grid.block_bytes {
-            64 => self.probe_blocks::<64>(page, first, grid.stride(), tile.width, found),
-            _ => self.probe_blocks::<32>(page, first, grid.stride(), tile.width, found),
+            64 => self.probe_blocks::<64>(blocks, grid.stride(), may),
+            _ => self.probe_blocks::<32>(blocks, grid.stride(), may),
         }
-        Ok(())
     }
 
     #[inline(always)]
-    fn probe_blocks<const N: usize>(
-        &self,
-        page: &[u8],
-        first: usize,
-        stride: usize,
-        width: u16,
-        mut found: impl FnMut(u16),
-    ) {
+    fn probe_blocks<const N: usize>(&self, blocks: &[u8], stride: usize, may: &mut [bool]) {
         let mask = self.bits.first_chunk::<N>().expect("a block is no longer");
-        for slot in 0..width {
-            let block = page[first + usize::from(slot) * stride..].first_chunk::<N>().expect("a slot is in the page");
+        for (slot, may) in may.iter_mut().enumerate() {
+            let block = blocks[slot * stride..].first_chunk::<N>().expect("a slot is in the page");
             let lacking = mask.iter().zip(block).fold(0, |lacking, (&mask, &bits)| lacking | mask & !bits);
-            if lacking == 0 {
-                found(slot);
-            }
+            *may |= lacking == 0;
         }
     }
 }

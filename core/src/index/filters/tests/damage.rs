@@ -76,7 +76,10 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
             page
         };
         let (rows, blocks) = (flipped(row_page.page), flipped(tile.first_page));
-        assert!(row_page.first_free(Some(&rows)).is_err() && row_page.rows(Some(&rows), |_, _, _| ()).is_err());
+        assert!(
+            row_page.first_free(Some(&rows)).is_err()
+                && row_page.rows(Some(&rows), 0..row_page.slots, |_, _, _| ()).is_err()
+        );
         assert!(tile.special().check(&blocks, index.directory.size, tile.first_page).is_err());
     }
 }
