@@ -6,7 +6,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
-use pg_bloom_core::filter::{fold, merge, resize};
+use pg_bloom_core::filter::{merge, resize};
 use pg_bloom_core::sizing;
 
 /// `bloom_union(filter, filter)`, `filter | filter`.
@@ -26,7 +26,7 @@ fn intersection(call: &Call) -> Outcome {
 /// `bloom_fold(filter, fpr)`.
 fn fold(call: &Call) -> Outcome {
     let (Some(view), Some(fpr)) = (argument::<Bloom>(call, 0)?, call.f64(1)) else { return Ok(None) };
-    let result: PgBuffer = fold::fold(&view, fpr)?;
+    let result: PgBuffer = resize::fold(&view, fpr)?;
     Ok(Some(result.into_datum()))
 }
 

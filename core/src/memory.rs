@@ -1,7 +1,7 @@
-//! Memory that operations need in addition to their results.
+//! Memory that operations need: for their results a [`Buffer`] of the caller's, and what they need besides.
 //!
-//! All memory whose size depends on a filter is allocated here. Without enough memory the installed hook raises an
-//! error and the process goes on; Rust's own collections would abort it.
+//! All other memory whose size depends on a filter is allocated here. Without enough memory the installed hook raises
+//! an error and the process goes on; Rust's own collections would abort it.
 
 use crate::interrupt;
 use std::alloc::{Layout, handle_alloc_error};
@@ -85,6 +85,33 @@ pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
         interrupt::check();
     }
     zeros
+}
+
+/// Memory that an operation writes its result into; the caller chooses how it is allocated.
+pub trait Buffer {
+    /// A buffer of `len` zero bytes.
+    fn zeroed(len: usize) -> Self;
+    /// Its bytes.
+    fn bytes(&self) -> &[u8];
+    /// Its bytes, for writing.
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// Drops all bytes from `len` on.
+    fn truncate(&mut self, len: usize);
+}
+
+impl Buffer for Vec<u8> {
+    fn zeroed(len: usize) -> Self {
+        zeroed(len)
+    }
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+    fn truncate(&mut self, len: usize) {
+        Vec::truncate(self, len);
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::forge::{Input, repair, repair_like};
 use super::oracle;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
-use pg_bloom_core::filter::{build, estimate, fold, merge, overfull, resize};
+use pg_bloom_core::filter::{build, estimate, merge, overfull, resize};
 use pg_bloom_core::{Body, Class, Error, Header, View};
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ fn accepted(value: &[u8]) -> View<'_> {
 /// Folding ORs neighbours, loses nothing, and is idempotent.
 fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
     let h = &view.header;
-    let value: Vec<u8> = match fold::fold(view, fpr) {
+    let value: Vec<u8> = match resize::fold(view, fpr) {
         Ok(value) => value,
         Err(error) => return assert_eq!(error.class(), Class::InvalidParameter, "{error:?}"),
     };
@@ -123,7 +123,7 @@ fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
     if let (Some(before), Some(after)) = (oracle::bits_of(view), oracle::bits_of(&folded)) {
         assert_eq!(oracle::fold(h.layout, &before, q), after);
     }
-    assert_eq!(fold::fold::<Vec<u8>>(&folded, fpr), Ok(value.clone()), "folding twice");
+    assert_eq!(resize::fold::<Vec<u8>>(&folded, fpr), Ok(value.clone()), "folding twice");
 }
 
 /// Another size loses nothing; of a list it is that of a build, and bits can go back.

@@ -1,6 +1,6 @@
 //! Numbers in plain decimal text: no exponent, no zeros at the end of the fraction, no point without a fraction.
 
-use super::sink::Sink;
+use super::Sink;
 
 /// Decimal digits of a group.
 const GROUP: usize = 4;

@@ -1,7 +1,7 @@
 //! The compact text of JSON, which is the same for equal values: no blanks, keys in [`key_order`], numbers as
 //! [`super::decimal`] writes them, strings as [`string`] does.
 
-use super::sink::Sink;
+use super::Sink;
 use std::cmp::Ordering;
 
 /// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes below 32, these as

@@ -13,7 +13,7 @@
 //!
 //! All numbers are little-endian.
 
-use super::sink::Sink;
+use super::Sink;
 
 /// The flags of a range: it is empty; its lower, its upper bound is in it; it has no lower, no upper bound.
 pub mod flags {

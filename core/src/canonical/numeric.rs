@@ -1,7 +1,7 @@
 //! Numbers of kind numeric, read from decimal text.
 
+use super::Sink;
 use super::decimal;
-use super::sink::Sink;
 use crate::memory;
 
 /// Digits of a group.

@@ -29,7 +29,6 @@
 pub mod counters;
 
 use crate::error::{Error, InvalidBinary, InvalidParameter, Mismatch, Result};
-use crate::filter::buffer::Buffer;
 use crate::filter::build::{Request, meet_kind};
 use crate::filter::check::{check_is_whole, invalid, parse_header, require};
 use crate::filter::estimate;
@@ -38,6 +37,7 @@ use crate::filter::merge::{cannot_merge, merged_header};
 use crate::filter::view::{Body, View};
 use crate::kind::Kind;
 use crate::layout::Layout;
+use crate::memory::Buffer;
 use crate::{interrupt, memory, sizing};
 use counters::{BLOCK_BYTES, BLOCK_COUNTERS, Tally};
 

@@ -1,12 +1,12 @@
 //! Building filters from hashes, probing them, and adding to them.
 
-use super::buffer::Buffer;
 use super::header::{Capacity, Header, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::{KindMismatch, Result};
 use crate::kind::Kind;
 use crate::layout::Layout;
+use crate::memory::Buffer;
 use crate::sizing::limits::max_blocks;
 use crate::{interrupt, memory, sizing};
 

@@ -15,7 +15,6 @@
 //! An intersection with a sparse filter is sparse: those of its hashes that the other filter has too. Since a filter
 //! has a hash if and only if its spread form does, intersection is commutative and associative as well.
 
-use super::buffer::Buffer;
 use super::build::{contains, insert_entries, write_hashes};
 use super::header::{Header, payload_mut};
 use super::sparse;
@@ -24,6 +23,7 @@ use crate::error::{Error, InvalidParameter, KindMismatch, Mismatch, Result};
 use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
 use crate::memory;
+use crate::memory::Buffer;
 use crate::sizing::limits::DEFAULT_FPR;
 use std::cmp::Ordering;
 

@@ -3,37 +3,31 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`header`] | the stored form: what a filter is, apart from its elements |
-//! | [`buffer`] | memory that the caller owns and results are written to |
 //! | `check` | what a stored value must be: the one validating parser |
-//! | [`view`] | a stored filter, read in place |
-//! | [`partial`] | the state of a build that one process passes to another |
+//! | [`view`] | a stored filter, or the state of a build, read in place |
 //! | [`sparse`] | lists of hashes |
 //! | [`slices`] | probing a filter of which only slices are read |
 //! | [`build`] | filters from hashes; adding to a filter |
 //! | [`merge`] | union and intersection of two filters |
 //! | [`merging`] | union and intersection of many, in any order |
-//! | [`fold`](mod@fold), [`resize`](mod@resize) | other sizes for an existing filter |
+//! | [`resize`](mod@resize) | other sizes for an existing filter |
 //! | [`estimate`] | cardinality, present rate |
 //! | [`overfull`] | whether that rate is more than chance above the promise |
 //! | [`owned`] | a filter with its bytes, and all that a program does with one |
 
-pub mod buffer;
 pub mod build;
 pub(crate) mod check;
 pub mod estimate;
-pub mod fold;
 pub mod header;
 pub mod merge;
 pub mod merging;
 pub mod overfull;
 pub mod owned;
-pub mod partial;
 pub mod resize;
 pub mod slices;
 pub mod sparse;
 pub mod view;
 
-pub use buffer::Buffer;
+pub use crate::memory::Buffer;
 pub use header::{Capacity, HEADER_BYTES, Header, VERSION, capacity_for_bytes};
-pub use partial::Partial;
-pub use view::{Body, View};
+pub use view::{Body, Partial, View};

@@ -5,18 +5,27 @@
 //! bits   ──▶  spread to a size that is a multiple, or folded to one that divides
 //! ```
 //!
+//! [`fold`] halves a filter that has fewer elements than its capacity:
+//!
+//! ```text
+//! list   while a list of its length may have that size; then it becomes bits
+//! bits   neighbouring blocks are ORed
+//! ```
+//!
 //! Resizing bits can't change the number of hashes that set them. If capacity and rate need another number, as in a
 //! filter that was folded to another rate, the size is the smallest that keeps the rate and is its own times a power of
 //! two.
 
-use super::buffer::Buffer;
 use super::build::{insert_entries, settle};
+use super::estimate::{rate_of_bits, rate_of_hashes};
 use super::header::{Capacity, Header, payload_mut};
 use super::merge::gcd;
 use super::view::{Body, View};
 use crate::error::{Error, InvalidParameter, Result};
 use crate::kind::Kind;
-use crate::sizing::{self, Size};
+use crate::memory::Buffer;
+use crate::sizing::{self, MAX_STORED_BYTES, Size};
+use crate::{interrupt, memory};
 
 /// The filter as if built for `capacity` elements at its own rate. Without a capacity the filter must be a list, and is
 /// sized for its elements.
@@ -54,8 +63,7 @@ fn resize_list<B: Buffer>(h: &Header<'_>, entries: &[[u8; 8]], capacity: Option<
 
 fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64) -> Result<B> {
     let blocks = blocks_for(h, capacity)?;
-    let header =
-        Header { blocks, base_blocks: gcd(h.base_blocks, blocks), capacity: Capacity::Elements(capacity), ..*h };
+    let header = Header { capacity: Capacity::Elements(capacity), ..of_size(h, blocks) };
     if blocks > h.blocks {
         header.check_size(limit)?;
     }
@@ -82,8 +90,7 @@ fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
     let mut blocks = h.blocks;
     while !holds(blocks) {
         blocks *= 2;
-        Header { blocks, capacity: Capacity::Elements(capacity), ..*h }
-            .check_size(crate::sizing::limits::MAX_STORED_BYTES)?;
+        Header { blocks, capacity: Capacity::Elements(capacity), ..*h }.check_size(MAX_STORED_BYTES)?;
     }
     while blocks.is_multiple_of(2) && holds(blocks / 2) {
         blocks /= 2;
@@ -113,6 +120,55 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
             blocks_for(h, capacity).is_ok_and(|found| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found))
         })
     })
+}
+
+/// Halves a filter while its present rate stays at or under `fpr`. If it becomes smaller, its rate is `fpr`, and its
+/// capacity what the smaller size holds at that rate.
+///
+/// # Errors
+/// Those of [`sizing::check_fpr`].
+pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
+    let h = &view.header;
+    sizing::check_fpr(h.layout, fpr)?;
+    let mut header = *h;
+    // Its bits, once they are no longer those of `view`.
+    let mut folded: Option<Vec<u8>> = None;
+    while let Some(half) = half(&header, fpr) {
+        let (rate, bits) = match view.body {
+            Body::Sparse(entries) if half.fits_sparse(entries.len()) => (rate_of_hashes(&half, entries), None),
+            body => {
+                let mut bits = memory::zeroed(half.payload_bytes() as usize);
+                match (&folded, body) {
+                    (Some(own), _) => h.layout.fold(own, &mut bits, 2),
+                    (None, Body::Dense(own)) => h.layout.fold(own, &mut bits, 2),
+                    (None, Body::Sparse(entries)) => insert_entries(&mut bits, &half, entries),
+                }
+                (rate_of_bits(&half, &bits), Some(bits))
+            }
+        };
+        if rate > fpr {
+            break;
+        }
+        (header, folded) = (half, bits);
+    }
+    if header.blocks < h.blocks {
+        header.capacity = Capacity::Elements(sizing::capacity_of(h.layout, h.num_hashes, header.blocks, fpr));
+    }
+    let Some(bits) = folded else { return Ok(View { header, body: view.body }.to_buffer()) };
+    let mut value: B = header.dense();
+    interrupt::copy(payload_mut(&mut value, &header), &bits);
+    Ok(value)
+}
+
+/// The header of half the size, if that is a whole number of blocks.
+fn half<'a>(h: &Header<'a>, fpr: f64) -> Option<Header<'a>> {
+    let is_possible = !h.is_unsized() && h.blocks.is_multiple_of(2);
+    is_possible.then(|| Header { fpr, ..of_size(h, h.blocks / 2) })
+}
+
+/// The header of the filter with this many blocks, to which it is spread or folded.
+fn of_size<'a>(h: &Header<'a>, blocks: u64) -> Header<'a> {
+    Header { blocks, base_blocks: gcd(h.base_blocks, blocks), ..*h }
 }
 
 #[cfg(test)]
@@ -216,7 +272,7 @@ mod tests {
         for layout in [Layout::Blocked, Layout::Classic] {
             let hashes = hashes(1, 3000);
             let given = build(layout, Some(40_000), &hashes);
-            let folded: Vec<u8> = crate::filter::fold::fold(&View::parse(&given).unwrap(), 0.1).unwrap();
+            let folded: Vec<u8> = fold(&View::parse(&given).unwrap(), 0.1).unwrap();
             let before = View::parse(&folded).unwrap().header;
             assert!(before.blocks < View::parse(&given).unwrap().header.blocks);
             // A little less than four times as many: few blocks hold a little more at this rate than their share.

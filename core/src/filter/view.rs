@@ -1,11 +1,11 @@
-//! A stored filter, read in place.
+//! A stored filter, or the state of a build, read in place.
 
-use super::buffer::Buffer;
-use super::check::{check_is_whole, check_unused, parse_start, require};
-use super::header::{Header, payload_mut};
+use super::check::{check_foldable, check_is_whole, check_unused, invalid, parse_start, require};
+use super::header::{Capacity, Header, payload_mut};
 use super::sparse;
 use crate::error::Result;
 use crate::interrupt;
+use crate::memory::Buffer;
 
 /// The elements of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,10 +73,53 @@ impl<'a> View<'a> {
     }
 }
 
+/// The state of a build that one process passes to another, validated, read in place: a filter in its stored form, or
+/// one of two forms that no stored value has.
+///
+/// ```text
+/// blocks  capacity  payload
+/// 0       0         hashes      an unsized build, exact
+/// 2^e     0         bits        an unsized build with more blocks than it will need, to be folded in the end
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Partial<'a>(View<'a>);
+
+impl<'a> Partial<'a> {
+    /// Reads a partial state.
+    ///
+    /// # Errors
+    /// [`crate::Class::InvalidBinary`] for a value that no aggregate writes.
+    pub fn parse(bytes: &'a [u8]) -> Result<Partial<'a>> {
+        let view = read(bytes)?;
+        check_contents(&view)?;
+        match (view.header.capacity, view.body) {
+            (Capacity::ToBeFolded, _) => check_foldable(&view.header)?,
+            (Capacity::Unsized, Body::Sparse([])) if !view.header.kind.is_none() => {
+                return Err(invalid("a filter of no size has a key kind but no elements"));
+            }
+            _ => {}
+        }
+        Ok(Partial(view))
+    }
+
+    /// Reads a value whose bytes [`Partial::parse`] accepted before, as [`View::parse_trusted`] does.
+    ///
+    /// # Errors
+    /// As [`Partial::parse`].
+    pub fn parse_trusted(bytes: &'a [u8]) -> Result<Partial<'a>> {
+        Ok(Partial(read(bytes)?))
+    }
+
+    /// Header and elements. A view of no size may have hashes here.
+    pub fn view(&self) -> &View<'a> {
+        &self.0
+    }
+}
+
 /// Reads a filter or a partial state, with the checks common to both. Checks that take time that grows with the payload
 /// are left out.
 #[inline]
-pub(super) fn read(bytes: &[u8]) -> Result<View<'_>> {
+fn read(bytes: &[u8]) -> Result<View<'_>> {
     let (header, hashes) = parse_start(bytes, bytes.len())?;
     let payload = &bytes[header.prefix_bytes()..];
     if hashes.is_some() {
@@ -88,7 +131,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<View<'_>> {
 
 /// Checks the rest: hashes ascend, and a filter without a kind has no bits set. Two empty filters of different sizes
 /// merge to one that is dense and has no kind yet.
-pub(super) fn check_contents(view: &View<'_>) -> Result<()> {
+fn check_contents(view: &View<'_>) -> Result<()> {
     match view.body {
         Body::Sparse(hashes) => require(sparse::is_ascending(hashes), || "hashes are not in ascending order".into()),
         Body::Dense(bits) => require(!view.header.kind.is_none() || interrupt::is_zero(bits), || {

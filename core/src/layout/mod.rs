@@ -7,8 +7,7 @@
 //! | [`Parquet`] | 256 bits, split in eight words | one bit in each word of one block |
 //!
 //! [`Shape`] (in `shape`) has layout, number of hashes and number of blocks; its methods (in `dispatch`) are the
-//! operations of its layout; `scheme` has the trait that `blocked`, `classic` and `parquet` implement; `rates` the
-//! rates that each can keep.
+//! operations of its layout; `scheme` has the trait that `blocked`, `classic` and `parquet` implement.
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
 //! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks has exactly the elements of blocks
@@ -18,13 +17,11 @@ mod blocked;
 mod classic;
 mod dispatch;
 mod parquet;
-mod rates;
 mod scheme;
 mod shape;
 
 pub use blocked::Blocked;
 pub use classic::Classic;
 pub use parquet::{PARQUET_HASHES, Parquet};
-pub use rates::{GREATEST_FPR, is_possible_fpr, least_fpr};
 pub use scheme::{Scheme, and_bytes, or_bytes};
-pub use shape::{Layout, MAX_HASHES, Shape};
+pub use shape::{GREATEST_FPR, Layout, MAX_HASHES, Shape, is_possible_fpr, least_fpr};

@@ -1,4 +1,4 @@
-//! The layouts by name, and the numbers that decide the bits that an element sets.
+//! The layouts by name, the rates that they can keep, and the numbers that decide the bits that an element sets.
 
 /// A layout by name, as chosen by users and kept in the stored form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,4 +77,20 @@ impl Shape {
     pub fn payload_bytes(self) -> u64 {
         self.layout.payload_bytes(self.blocks)
     }
+}
+
+/// The smallest rate that a layout can keep at any size.
+pub fn least_fpr(layout: Layout) -> f64 {
+    match layout {
+        Layout::Parquet => 1e-6,
+        _ => 1e-9,
+    }
+}
+
+/// The greatest rate that a filter may promise: it finds half of the absent elements.
+pub const GREATEST_FPR: f64 = 0.5;
+
+/// Whether a filter of a layout may promise a rate.
+pub fn is_possible_fpr(layout: Layout, fpr: f64) -> bool {
+    (least_fpr(layout)..=GREATEST_FPR).contains(&fpr)
 }

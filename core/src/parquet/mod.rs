@@ -28,7 +28,6 @@ mod thrift;
 
 use crate::canonical::scalar;
 use crate::error::{Error, InvalidBinary, InvalidParameter, Result, TooLarge};
-use crate::filter::buffer::Buffer;
 use crate::filter::build::{contains, insert_entries};
 use crate::filter::estimate;
 use crate::filter::header::{Capacity, Header, capacity_for_bytes, payload_mut};
@@ -36,6 +35,7 @@ use crate::filter::view::{Body, View};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, PARQUET_HASHES};
+use crate::memory::Buffer;
 use crate::sizing::limits::DEFAULT_FPR;
 use crate::{interrupt, sizing};
 use thrift::{Field, I32, Malformed, Read, STOP, STRUCT, ThriftReader, UNION_OF_FIRST, write_i32};

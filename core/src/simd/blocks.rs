@@ -1,4 +1,4 @@
-//! Setting and probing the bits of one block of the `blocked` layout at once.
+//! Setting and probing the bits of one block of the `blocked` layout at once, and fetching it before.
 //!
 //! ```text
 //! positions of one word, 9 bits each      | - | p6 | p5 | p4 | p3 | p2 | p1 | p0 |
@@ -53,8 +53,7 @@ pub fn contains_each(payload: &[u8], blocks: Blocks, hashes: &[u64], found: &mut
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::super::prefetch::prefetch;
-    use super::{Blocks, POSITIONS_PER_WORD, PREFETCH_AHEAD};
+    use super::{Blocks, POSITIONS_PER_WORD, PREFETCH_AHEAD, prefetch};
     use crate::hash::{reduce, word};
     use std::arch::x86_64::*;
 
@@ -124,4 +123,19 @@ mod avx512 {
         }
         true
     }
+}
+
+/// Hints that the cache line of a byte `offset` bytes from this one is about to be used. Does nothing on CPUs without
+/// such a hint.
+#[inline(always)]
+pub fn prefetch(bytes: *const u8, offset: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address, and reads nothing that the program can see; SSE is part of
+    // every x86_64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch(bytes.wrapping_add(offset).cast::<i8>(), _MM_HINT_T0);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, offset);
 }

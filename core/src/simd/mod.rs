@@ -3,14 +3,11 @@
 //!
 //! | module | what is faster |
 //! |---|---|
-//! | `blocks` | setting and probing bits of the `blocked` layout, with AVX-512 |
+//! | `blocks` | setting and probing bits of the `blocked` layout, with AVX-512; prefetching memory |
 //! | `counts` | counting bits, with POPCNT |
-//! | `prefetch` | prefetching memory |
 
 mod blocks;
 mod counts;
-mod prefetch;
 
-pub use blocks::{Blocks, POSITIONS_PER_WORD, PREFETCH_AHEAD, contains_each, insert_all};
+pub use blocks::{Blocks, POSITIONS_PER_WORD, PREFETCH_AHEAD, contains_each, insert_all, prefetch};
 pub use counts::count_ones;
-pub use prefetch::prefetch;

@@ -2,7 +2,7 @@ use super::*;
 use crate::error::{Class, Problem};
 use crate::filter::build::{self, contains};
 use crate::filter::estimate;
-use crate::filter::fold::fold;
+use crate::filter::resize::fold;
 use crate::kind::Tag;
 use crate::layout::{Layout, Shape};
 use crate::sizing::Size;

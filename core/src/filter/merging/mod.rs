@@ -14,14 +14,13 @@
 //!
 //! An intersection with a list keeps only the hashes that all filters have so far, and the headers of the other sizes.
 //!
-//! `whole` has all of them, `of_size` the result for one size, `store` the memory; `partial` and `write` are the state
-//! that one process passes to another.
+//! `whole` has all of them, `of_size` the result for one size, `store` the memory; `partial` is the state that one
+//! process passes to another.
 
 mod of_size;
 mod partial;
 mod store;
 mod whole;
-mod write;
 
 pub use partial::{Operation, PartialMerge};
 pub use store::{Heap, List, MergeMemory};

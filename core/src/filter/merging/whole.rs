@@ -1,17 +1,18 @@
 //! What was merged so far, and what is kept apart.
 
 use super::of_size::{Held, OfSize, list, retain, without_kind};
-use super::partial::{Operation, PartialMerge};
+use super::partial::{MOST_BYTES, Operation, PartialMerge, START};
 use super::store::{List, MergeMemory};
-use crate::error::{Error, Mismatch, Result};
-use crate::filter::buffer::Buffer;
+use crate::error::{Error, Mismatch, Result, TooLarge};
 use crate::filter::build::{contains, write_hashes};
-use crate::filter::header::{Header, payload_mut};
+use crate::filter::header::{DENSE, Header, SPARSE, payload_mut};
 use crate::filter::merge::{cannot_merge, compare, gcd, merged_kind, mismatch};
 use crate::filter::sparse;
 use crate::filter::view::{Body, View};
+use crate::interrupt;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, and_bytes};
+use crate::memory::Buffer;
 use crate::sizing::limits::{DEFAULT_FPR, MAX_STORED_BYTES};
 use std::cmp::Ordering;
 
@@ -228,6 +229,46 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(value)
     }
 
+    /// The state as bytes, for another process to continue with.
+    ///
+    /// # Errors
+    /// [`TooLarge::Sizes`] if the filters are too many bytes together.
+    pub fn to_parts<B: Buffer>(&mut self) -> Result<B> {
+        self.members.iter_mut().for_each(OfSize::sort);
+        let (kind, base_blocks) = (self.kind(), self.base);
+        let common: &[u64] = self.common.as_deref().unwrap_or_default();
+        let last = self.members.len().wrapping_sub(1);
+        let filters = || {
+            let no_size = self.no_size.iter().map(|&header| (header, Payload::Hashes(&[])));
+            no_size.chain(self.members.iter().enumerate().map(move |(i, member)| {
+                let payload = match &member.held {
+                    Held::Bits(bits) => Payload::Bits(bits),
+                    Held::Hashes(hashes, _) => Payload::Hashes(hashes),
+                    Held::Nothing => Payload::Hashes(if i == last { common } else { &[] }),
+                };
+                (Header { kind, base_blocks, ..member.header }, payload)
+            }))
+        };
+        let length = |header: &Header<'_>, payload: &Payload<'_>| header.prefix_bytes() + payload.len();
+        let total = filters().map(|(h, p)| 8 + length(&h, &p).next_multiple_of(8)).sum::<usize>() + START;
+        if total > MOST_BYTES {
+            return Err(TooLarge::Sizes(total).into());
+        }
+        let mut value = B::zeroed(total);
+        let (start, mut rest) = value.bytes_mut().split_at_mut(START);
+        start[1] = self.operation as u8;
+        start[4..8].copy_from_slice(&(filters().count() as u32).to_le_bytes());
+        start[8..].copy_from_slice(&self.given.to_le_bytes());
+        for (header, payload) in filters() {
+            let length = length(&header, &payload);
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(8 + length.next_multiple_of(8));
+            own[..8].copy_from_slice(&(length as u64).to_le_bytes());
+            payload.write(&header, &mut own[8..8 + length]);
+            rest = after;
+        }
+        Ok(value)
+    }
+
     /// The hashes of the result, if it is a list: of lists of one size, or the common ones of an intersection.
     fn only_hashes(&self) -> Option<&[u64]> {
         match (&self.common, self.operation, &self.members[..]) {
@@ -243,4 +284,35 @@ impl<M: MergeMemory> MergedFilters<M> {
 fn refuse(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
     let larger = if compare(a, b) == Ordering::Less { b } else { a };
     cannot_merge(a, b, larger, why)
+}
+
+/// The elements of one filter of a partial state.
+enum Payload<'a> {
+    Bits(&'a [u8]),
+    Hashes(&'a [u64]),
+}
+
+impl Payload<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Payload::Bits(bits) => bits.len(),
+            Payload::Hashes(hashes) => size_of_val(*hashes),
+        }
+    }
+
+    /// Writes a filter of exactly as many bytes as `into` has.
+    fn write(&self, header: &Header<'_>, into: &mut [u8]) {
+        let kind = if header.is_unsized() { Kind::NONE } else { header.kind };
+        let header = Header { kind, ..*header };
+        match self {
+            Payload::Bits(bits) => {
+                header.write(DENSE, into);
+                interrupt::copy(&mut into[header.prefix_bytes()..], bits);
+            }
+            Payload::Hashes(hashes) => {
+                header.write(SPARSE, into);
+                write_hashes(&mut into[header.prefix_bytes()..], hashes.iter().copied());
+            }
+        }
+    }
 }

@@ -2,7 +2,6 @@ use super::*;
 use crate::error::Class;
 use crate::filter::build;
 use crate::filter::header::HEADER_BYTES;
-use crate::filter::partial::Partial;
 use crate::hash::hash;
 use crate::kind::Kind;
 use crate::kind::Tag;
