@@ -41,8 +41,8 @@
 //! - Statements and names are in the encoding of the database.
 //! - PostgreSQL 19 may set the checksum in the header of a page that is being read. Nothing here reads it.
 //! - What may run outside of a transaction uses nothing that needs one, though much of `catalog` and `sql` takes no
-//!   `Call`, and no destructor of safe code uses PostgreSQL while an error passes: `_PG_init`, what [`method::hooks::watch_aborts`] and [`catalog::invalidation::watch_relations`] are given,
-//!   and `drop` of what a call site remembers, or a thread-local variable has.
+//!   `Call`: `_PG_init`, what [`catalog::invalidation`] is given to call, and `drop` of what a call site remembers, or
+//!   a thread-local variable has. Nor does a destructor of safe code use PostgreSQL while an error passes.
 //!
 //! | module | what it is for |
 //! |---|---|

@@ -1,11 +1,15 @@
-//! The planner's request for the cost of a call, and what a filter from a column means for that.
+//! The planner's requests for the cost of a call, and what a filter from a column means for that, and for the number of
+//! rows that a call returns.
 
 use super::statistics;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
 use crate::pg::call::nodes::argument;
-use crate::pg::catalog;
+use crate::pg::{catalog, version};
 use pgrx::pg_sys;
+
+/// Rows to expect of a key, as the script declares for `bloom_find`.
+const ROWS_OF_KEY: f64 = 3.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredColumn {
@@ -35,6 +39,22 @@ pub fn answer(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option
         (*request).startup = 0.0;
         Some(pg_sys::Datum::from(request))
     }
+}
+
+/// Answers the request for the number of rows that `bloom_find_all` returns, if argument 0 of a support function is one
+/// and the keys are argument 2 of a known call.
+pub fn answer_rows(call: &Call) -> Option<pg_sys::Datum> {
+    let request = call.internal::<pg_sys::SupportRequestRows>(0)?;
+    // SAFETY: as for the request for the cost: a node, which is read as what its tag says.
+    unsafe {
+        let is_asked = (*request).type_ == pg_sys::NodeTag::T_SupportRequestRows;
+        if !is_asked || (*request).root.is_null() || (*request).node.is_null() {
+            return None;
+        }
+        let keys = argument((*request).node, 2)?;
+        (*request).rows = (ROWS_OF_KEY * version::array_length((*request).root, keys)).max(1.0);
+    }
+    Some(pg_sys::Datum::from(request))
 }
 
 /// The column that an expression is, if that has filters.

@@ -33,7 +33,6 @@
 
 use super::cost::{self, StoredColumn};
 use super::index_condition::index_condition;
-use super::rows;
 use super::statistics::{ColumnStatistics, Side, share_of_clause};
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
@@ -121,5 +120,5 @@ pg_functions! {
     bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
     bloom_probe_support => |call| cost(call, slices);
     bloom_whole_support => |call| cost(call, whole_value);
-    bloom_find_support => |call| Ok(Some(rows::answer(call).unwrap_or(Datum::null())));
+    bloom_find_support => |call| Ok(Some(cost::answer_rows(call).unwrap_or(Datum::null())));
 }

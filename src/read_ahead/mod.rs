@@ -6,16 +6,12 @@
 //! | `condition` | the conditions that are evaluated for many rows at once |
 //! | `private_lists` | what is in paths and plans |
 //! | `batch` | rows that were read ahead, and those among them that are handed out |
-//! | `scan` | the executor's side: reading ahead and handing out |
-//! | `explain` | what EXPLAIN shows |
-//! | `plan` | from a path to a plan |
-//! | `path` | the planner's side: which scans are worth it |
+//! | `scan` | the executor's side: reading ahead and handing out; what EXPLAIN shows |
+//! | `path` | the planner's side: which scans are worth it, and from a path to a plan |
 
 mod batch;
 mod condition;
-mod explain;
 mod path;
-mod plan;
 mod private_lists;
 mod scan;
 

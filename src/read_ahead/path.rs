@@ -1,11 +1,13 @@
-//! The planner's side: which scans are worth reading ahead.
+//! The planner's side: which scans are worth reading ahead, and from a path to a plan.
 
-use super::{condition, plan, private_lists};
+use super::scan::{self, CallbackTable};
+use super::{condition, private_lists};
 use crate::pg::call::guard::Entry;
-use crate::pg::call::nodes::items;
+use crate::pg::call::nodes::{items, length, nth};
 use crate::settings;
 use pgrx::pg_sys::{self, NodeTag};
 use std::cell::OnceCell;
+use std::ptr::null_mut;
 
 /// Rows of a table from which on it is worth it.
 const LEAST_ROWS: f64 = 10_000.0;
@@ -13,6 +15,15 @@ const LEAST_ROWS: f64 = 10_000.0;
 const LEAST_BYTES: usize = 1 << 20;
 /// What is left of the cost of reading a row: enough to be chosen instead of the plain scan, and no more.
 const SHARE: f64 = 0.999;
+
+// SAFETY: functions and a name.
+static PATH: CallbackTable<pg_sys::CustomPathMethods> = unsafe {
+    CallbackTable::new(pg_sys::CustomPathMethods {
+        CustomName: scan::NAME.as_ptr(),
+        PlanCustomPath: Some(plan),
+        ReparameterizeCustomPathByChild: None,
+    })
+};
 
 thread_local! {
     /// Which other library is called first.
@@ -92,7 +103,7 @@ unsafe fn path(scan: *mut pg_sys::Path, chosen: *mut pg_sys::List) -> *mut pg_sy
         (*path).path.total_cost = (*scan).startup_cost + ((*scan).total_cost - (*scan).startup_cost) * SHARE;
         (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
         (*path).custom_private = chosen;
-        (*path).methods = plan::methods();
+        (*path).methods = PATH.table();
         path.cast()
     }
 }
@@ -152,4 +163,57 @@ unsafe fn is_read_to_end(mut root: *mut pg_sys::PlannerInfo) -> bool {
         }
     }
     true
+}
+
+/// The plan of a path; `clauses` are the restrictions in the order in which PostgreSQL evaluates them.
+///
+/// A column can't fail as an element, nor can probing for it. Of the conditions before it, those that may fail are
+/// evaluated after it, since no one may ever ask for a row that was read ahead. Any other element may fail unless the
+/// conditions before it protect it: all of them are evaluated before it.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn plan(
+    _root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    path: *mut pg_sys::CustomPath,
+    targets: *mut pg_sys::List,
+    clauses: *mut pg_sys::List,
+    _plans: *mut pg_sys::List,
+) -> *mut pg_sys::Plan {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
+        // SAFETY: PostgreSQL passes a path of this library; the plan is memory for one, and its fields may be zero at
+        // first.
+        unsafe {
+            let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
+            let (ours, condition): (*mut pg_sys::RestrictInfo, _) =
+                (part(0).cast(), private_lists::number(part(1).cast(), 0));
+            let (_, element) = condition::sides((*ours).clause.cast(), condition as usize);
+            let is_column = condition::is_column(element);
+            let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
+            for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
+                let clause = (*restriction).clause;
+                if restriction == ours {
+                    is_after = true;
+                } else if (*restriction).pseudoconstant {
+                    continue;
+                } else if is_after || is_column && pg_sys::contain_leaked_vars(clause.cast()) {
+                    after = pg_sys::lappend(after, clause.cast());
+                } else {
+                    before = pg_sys::lappend(before, clause.cast());
+                }
+            }
+            assert!(is_after, "restrictions of a table are those of its paths");
+            let numbers = pg_sys::lappend_int(null_mut(), length(before) as i32);
+            let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast();
+            (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
+            (*scan).scan.plan.targetlist = targets;
+            (*scan).scan.plan.qual = pg_sys::list_concat(before, after);
+            (*scan).scan.scanrelid = (*rel).relid;
+            (*scan).flags = (*path).flags;
+            (*scan).custom_exprs = pg_sys::lappend(null_mut(), (*ours).clause.cast());
+            (*scan).custom_private = pg_sys::lappend_int(numbers, condition);
+            (*scan).methods = scan::methods();
+            scan.cast()
+        }
+    })
 }

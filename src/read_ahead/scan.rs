@@ -1,8 +1,7 @@
-//! The executor's side: reading ahead and handing out.
+//! The executor's side: reading ahead and handing out; and what EXPLAIN shows of that.
 
 use super::batch::Batch;
 use super::condition::{ProbeState, evaluate};
-use super::explain::explain;
 use super::private_lists::Conditions;
 use crate::pg::call::guard::{Entry, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
@@ -10,10 +9,12 @@ use crate::pg::version;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys::{self, CustomScanState, NodeTag};
 use std::ffi::{CStr, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 /// What EXPLAIN calls such a scan.
 pub const NAME: &CStr = c"Bloom Scan";
+const LABEL: &CStr = c"Bloom Filter";
+const REMOVED: &CStr = c"Rows Removed by Bloom Filter";
 
 /// A table of function pointers and a name.
 pub struct CallbackTable<T>(T);
@@ -301,4 +302,35 @@ unsafe fn share(state: *mut CustomScanState, shared: *mut c_void) {
         let scan = &mut (*state).ss;
         scan.ss_currentScanDesc = version::begin_parallel_scan(scan.ss_currentRelation, shared.cast());
     }
+}
+
+/// Adds our condition, and how many rows it rejected.
+///
+/// # Safety
+/// `state` must be that of a Bloom Scan.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn explain(
+    state: *mut pg_sys::CustomScanState,
+    ancestors: *mut pg_sys::List,
+    explained: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: PostgreSQL calls this.
+    unsafe { Entry::new() }.run(|| {
+        // SAFETY: PostgreSQL passes the state and what it writes to.
+        unsafe {
+            let plan = (*state).ss.ps.plan;
+            let names = pg_sys::set_deparse_context_plan((*explained).deparse_cxt, plan, ancestors);
+            let text = pg_sys::deparse_expression(Conditions::of(plan.cast()).ours, names, (*explained).verbose, false);
+            pg_sys::ExplainPropertyText(LABEL.as_ptr(), text, explained);
+            let counters = (*state).ss.ps.instrument;
+            if !(*explained).analyze || counters.is_null() {
+                return;
+            }
+            let (removed, loops) = ((*counters).nfiltered2, (*counters).nloops);
+            if removed > 0.0 || (*explained).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+                let average = if loops > 0.0 { removed / loops } else { 0.0 };
+                pg_sys::ExplainPropertyFloat(REMOVED.as_ptr(), null(), average, 0, explained);
+            }
+        }
+    })
 }

@@ -4,7 +4,7 @@
 //! places of rows; so the session that built it keeps them in memory until then. Rows that there was no memory for come
 //! again, which costs time only: bits that are set need nothing.
 
-use crate::pg::method::hooks;
+use crate::pg::catalog::invalidation;
 use crate::pg::method::table;
 use crate::pg::method::vacuum::DeadRows;
 use crate::pg::storage::relation::{File, Relation};
@@ -44,7 +44,7 @@ impl BuiltRows {
     pub fn keep(self, index: Relation) {
         if !IS_WATCHED.replace(true) {
             // SAFETY: rows of Rust's are forgotten.
-            unsafe { hooks::watch_aborts(|| drop(WAITING.take())) };
+            unsafe { invalidation::watch_aborts(|| drop(WAITING.take())) };
         }
         let file = index.file();
         WAITING.with_borrow_mut(|waiting| {

@@ -1,6 +1,8 @@
-//! What PostgreSQL reports of changes of relations, so that what a session remembers of them can be forgotten.
+//! What PostgreSQL reports of changes of relations, and of transactions that fail, so that what a session remembers of
+//! them can be forgotten.
 
 use pgrx::pg_sys;
+use std::ffi::c_void;
 
 /// Calls `changed` in this session with the identifier of each relation whose definition changed, or with an invalid
 /// one when any may have.
@@ -23,4 +25,21 @@ unsafe extern "C-unwind" fn relation_changed(changed: pg_sys::Datum, relation: p
     // SAFETY: what `watch_relations` registered.
     let changed: fn(pg_sys::Oid) = unsafe { std::mem::transmute(changed.value()) };
     changed(relation);
+}
+
+/// Calls this whenever a transaction of this session fails.
+///
+/// # Safety
+/// It must not use PostgreSQL, which is cleaning up then.
+pub unsafe fn watch_aborts(failed: fn()) {
+    // SAFETY: the callback gets what it is registered with.
+    unsafe { pg_sys::RegisterXactCallback(Some(transaction_ended), failed as *mut c_void) };
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn transaction_ended(event: pg_sys::XactEvent::Type, failed: *mut c_void) {
+    if event == pg_sys::XactEvent::XACT_EVENT_ABORT {
+        // SAFETY: what `watch_aborts` was given.
+        unsafe { std::mem::transmute::<*mut c_void, fn()>(failed)() };
+    }
 }

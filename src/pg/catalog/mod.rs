@@ -5,7 +5,7 @@
 //! | [`lookup`] | PostgreSQL's functions that may be given any identifier |
 //! | [`operators`] | operator classes and families |
 //! | [`definition`] | what a table consists of |
-//! | [`invalidation`] | what changed since |
+//! | [`invalidation`] | what changed since, and which transactions failed |
 //! | [`owner`] | rights, and running a table's expressions as its owner |
 
 pub mod definition;
@@ -13,6 +13,13 @@ pub mod invalidation;
 pub mod lookup;
 pub mod operators;
 pub mod owner;
+
+/// The schema of a function.
+pub use self::lookup::get_func_namespace as namespace_of_function;
+/// The collation that a type has by itself; invalid if its values don't compare by one.
+pub use self::lookup::get_typcollation as collation;
+/// The type under all domains.
+pub use self::lookup::getBaseType as base_type;
 
 use super::value::encoding::utf8_of;
 use pgrx::pg_sys;
@@ -81,11 +88,6 @@ pub fn is_type(oid: pg_sys::Oid) -> bool {
     let (key, none) = (pg_sys::Datum::from(oid), pg_sys::Datum::null());
     // SAFETY: reads the catalog.
     unsafe { pg_sys::SearchSysCacheExists(cache, key, none, none, none) }
-}
-
-/// The type under all domains.
-pub fn base_type(oid: pg_sys::Oid) -> pg_sys::Oid {
-    lookup::getBaseType(oid)
 }
 
 /// The type that a function declares for argument `i`, if it has so many.
@@ -317,11 +319,6 @@ pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
     collation == pg_sys::InvalidOid || lookup::get_collation_isdeterministic(collation)
 }
 
-/// The schema of a function.
-pub fn namespace_of_function(function: pg_sys::Oid) -> pg_sys::Oid {
-    lookup::get_func_namespace(function)
-}
-
 /// Whether a function has this name and is in the schema of another one.
 pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool {
     // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.
@@ -330,11 +327,6 @@ pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool
         !own.is_null() && CStr::from_ptr(own) == name
     };
     is_named && namespace_of_function(function) == namespace_of_function(other)
-}
-
-/// The collation that a type has by itself; invalid if its values don't compare by one.
-pub fn collation(oid: pg_sys::Oid) -> pg_sys::Oid {
-    lookup::get_typcollation(oid)
 }
 
 /// The type of this name in the schema of a function.

@@ -1,5 +1,8 @@
 //! Operator classes and families, as the catalogs have them.
 
+/// The function of an operator.
+pub use super::lookup::get_opcode as function_of;
+
 use super::lookup;
 use crate::pg::catalog;
 use crate::pg::value::encoding::utf8_of;
@@ -62,11 +65,6 @@ pub fn right_type(family: Oid, operator: Oid) -> Option<Oid> {
         pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut right);
     }
     Some(right)
-}
-
-/// The function of an operator.
-pub fn function_of(operator: Oid) -> Oid {
-    lookup::get_opcode(operator)
 }
 
 /// A support function of an operator family for this type.

@@ -6,9 +6,7 @@
 //! | [`scan`] | index scans as PostgreSQL asks for them |
 //! | [`vacuum`], [`planning`] | what VACUUM and the planner ask of an index |
 //! | [`reloptions`] | options of relations |
-//! | [`hooks`] | transactions that fail |
 
-pub mod hooks;
 pub mod planning;
 pub mod reloptions;
 pub mod scan;
