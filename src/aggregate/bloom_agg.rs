@@ -48,9 +48,7 @@ fn combine(call: &Call) -> Outcome {
 }
 
 fn serialise(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    // SAFETY: argument 0 is the state.
-    unsafe { BloomState::argument(call, 0)? }.map(|mut state| state.serialise()).transpose()
+    tag::only_state::<BloomState>(call)?.map(|mut state| state.serialise()).transpose()
 }
 
 pg_functions! {

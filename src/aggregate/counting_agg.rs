@@ -62,9 +62,7 @@ fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
 }
 
 fn serialise(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    // SAFETY: argument 0 is the state.
-    Ok(unsafe { CountingState::argument(call, 0)? }.map(|mut state| state.filter()))
+    Ok(tag::only_state::<CountingState>(call)?.map(|mut state| state.filter()))
 }
 
 pg_functions! {

@@ -31,9 +31,7 @@ fn combine(call: &Call, operation: Operation) -> Outcome {
 }
 
 fn serialise(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    // SAFETY: argument 0 is the state.
-    unsafe { MergeState::argument(call, 0)? }.map(|mut state| state.serialise(call)).transpose()
+    tag::only_state::<MergeState>(call)?.map(|mut state| state.serialise(call)).transpose()
 }
 
 fn deserialise(call: &Call) -> Outcome {
@@ -42,19 +40,14 @@ fn deserialise(call: &Call) -> Outcome {
 }
 
 fn finish_union(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    // SAFETY: argument 0 is the state.
-    match unsafe { MergeState::argument(call, 0)? } {
+    match tag::only_state::<MergeState>(call)? {
         Some(mut state) => overfull::finish::<Bloom>(call, overfull::MERGED, state.finish(call)?),
         None => empty_bloom().map(Some),
     }
 }
 
 fn finish_intersection(call: &Call) -> Outcome {
-    call.require_aggregate()?;
-    // SAFETY: argument 0 is the state.
-    let state = unsafe { MergeState::argument(call, 0)? };
-    state.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
+    tag::only_state::<MergeState>(call)?.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
 }
 
 pg_functions! {

@@ -1,7 +1,7 @@
 //! Aggregates over elements: their transition and final functions, and what a call site remembers between rows.
 
 use super::parameters::{Params, SharedParams};
-use super::tag::State;
+use super::tag::{State, only_state};
 use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
@@ -100,10 +100,7 @@ pub fn deserialise<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
 
 /// The final function of an aggregate.
 pub fn finish<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
-    call.require_aggregate()?;
-    // SAFETY: argument 0 is the state.
-    let filter = unsafe { S::argument(call, 0)? }.map_or_else(S::empty, |mut state| state.finish(call))?;
-    Ok(Some(filter))
+    only_state::<S>(call)?.map_or_else(S::empty, |mut state| state.finish(call)).map(Some)
 }
 
 /// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.

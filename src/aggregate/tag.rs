@@ -143,6 +143,16 @@ pub fn combine<'c, S: State<'c>>(call: &'c Call, join: impl FnOnce(Option<S>, S)
     Ok(joined.map(S::into_datum))
 }
 
+/// The state that a function of an aggregate gets as its only one, to serialise or to end it; `None` for no rows.
+///
+/// # Errors
+/// 55000 outside an aggregate, and for a state of another one.
+pub fn only_state<'c, S: State<'c>>(call: &'c Call) -> Result<Option<S>> {
+    call.require_aggregate()?;
+    // SAFETY: argument 0 is the state.
+    unsafe { S::argument(call, 0) }
+}
+
 #[cold]
 fn foreign_state() -> Error {
     Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "state belongs to another aggregate")
