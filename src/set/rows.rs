@@ -62,14 +62,15 @@ impl Set {
     /// # Errors
     /// As [`Set::rows`].
     pub fn pages(&self, sees: Sees, mut each: impl FnMut(Vec<Row>) -> Result<usize>) -> Result<usize> {
-        let (mut after, mut sum) = (0, 0);
+        // Buckets that no set has are damage.
+        let (mut from, mut sum) = (i64::MIN, 0);
         loop {
-            let mut rows = self.list(&self.known.page, Parameter::I64(after), sees)?;
+            let mut rows = self.list(&self.known.page, Parameter::I64(from), sees)?;
             let is_last = rows.len() < MOST_ROWS_AT_ONCE;
             // The other half may be in the next page.
             rows.pop_if(|row| !is_last && row.bucket & 1 == 0);
             let Some(last) = rows.last() else { return Ok(sum) };
-            after = last.bucket as i64;
+            from = last.bucket as i64 + 1;
             sum += each(rows)?;
             if is_last {
                 return Ok(sum);

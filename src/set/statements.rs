@@ -31,8 +31,8 @@ const INSERT: &str = "INSERT INTO {set} AS s (bucket, hashes) SELECT n.bucket, n
     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (bucket, hashes)
     RETURNING s.bucket, s.hashes";
 
-/// Reads the rows after a bucket, some at a time.
-pub const PAGE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>) $1
+/// Reads the rows from a bucket on, some at a time.
+pub const PAGE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>=) $1
     ORDER BY s.bucket LIMIT 1024";
 
 const FREE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s

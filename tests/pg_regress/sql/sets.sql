@@ -185,6 +185,16 @@ DO $$ BEGIN EXECUTE 'ALTER TABLE seen ADD CONSTRAINT filter_set ' || current_set
 SELECT * FROM failure($f$SELECT bloom_set_contains('seen', 'a')$f$);
 SELECT state FROM unnest(ARRAY['bloom_set_add(''seen'', ''a'')', 'bloom_set_info(''seen'')', 'bloom_set_expire(''seen'')']) AS call, failure('SELECT ' || call);
 ROLLBACK;
+-- Rows for buckets that there are not.
+BEGIN;
+SELECT set_config('test.constraint', pg_get_constraintdef(oid), true) ~ 'bloom_set_check' AS kept FROM pg_constraint WHERE conrelid = 'seen'::regclass AND contype = 'c';
+ALTER TABLE seen DROP CONSTRAINT filter_set;
+INSERT INTO seen VALUES (0, '\x01'), (-9223372036854775808, '\x01');
+DO $$ BEGIN EXECUTE 'ALTER TABLE seen ADD CONSTRAINT filter_set ' || current_setting('test.constraint') || ' NOT VALID'; END $$;
+SELECT state, message FROM failure($f$SELECT bloom_set_info('seen')$f$);
+DELETE FROM seen WHERE bucket < 0;
+SELECT state, message FROM failure($f$SELECT bloom_set_info('seen')$f$);
+ROLLBACK;
 \x off
 
 -- A call sees those before it, also in one statement; a query asks as of its start. ROLLBACK undoes all.
