@@ -86,20 +86,15 @@ fn look_up(set: &Set, items: &[Item], is_there: &mut dyn FnMut(usize)) -> Result
     connected(|| set.read_leaves(items, note))
 }
 
-fn add(set: &Set, items: &[Item], is_new: &mut dyn FnMut(usize)) -> Result<()> {
-    change(set, Verb::Add, items, is_new)
-}
-
-fn remove(set: &Set, items: &[Item], is_removed: &mut dyn FnMut(usize)) -> Result<()> {
-    change(set, Verb::Remove, items, is_removed)
-}
+const ADD: Act = |set, items, is_new| change(set, Verb::Add, items, is_new);
+const REMOVE: Act = |set, items, is_removed| change(set, Verb::Remove, items, is_removed);
 
 pg_functions! {
     bloom_set_contains => |call| one(call, Purpose::Ask, "bloom_set_contains", look_up);
     bloom_set_present => |call| all(call, Purpose::Ask, "bloom_set_present", true, look_up);
     bloom_set_absent => |call| all(call, Purpose::Ask, "bloom_set_absent", false, look_up);
-    bloom_set_add => |call| one(call, Purpose::Change, "bloom_set_add", add);
-    bloom_set_add_all => |call| all(call, Purpose::Change, "bloom_set_add_all", true, add);
-    bloom_set_remove => |call| one(call, Purpose::Change, "bloom_set_remove", remove);
-    bloom_set_remove_all => |call| all(call, Purpose::Change, "bloom_set_remove_all", true, remove);
+    bloom_set_add => |call| one(call, Purpose::Change, "bloom_set_add", ADD);
+    bloom_set_add_all => |call| all(call, Purpose::Change, "bloom_set_add_all", true, ADD);
+    bloom_set_remove => |call| one(call, Purpose::Change, "bloom_set_remove", REMOVE);
+    bloom_set_remove_all => |call| all(call, Purpose::Change, "bloom_set_remove_all", true, REMOVE);
 }

@@ -159,13 +159,11 @@ impl Set {
     /// The error for a hash that no row covers.
     #[cold]
     pub fn missing(&self, bucket: u64) -> Error {
-        const HINT: &str = "If the table was truncated or rewritten meanwhile, run that again. Else restore the row \
-            from a backup, make a new set, or change the policy that hides the row. An unlogged set loses its rows in \
-            a crash.";
         let message = format!("filter set {} has no row for bucket {bucket}", self.quoted_name());
         Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Neither that row nor one above or below it is visible. If it was deleted, the elements in it are lost.")
-            .hint(HINT)
+            .hint("If the table was truncated or rewritten meanwhile, run that again. Else restore the row from a \
+                backup, make a new set, or change the policy that hides the row. An unlogged set loses its rows in a crash.")
     }
 
     /// The error for two rows that cover the same hashes.

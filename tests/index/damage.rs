@@ -285,8 +285,13 @@ fn the_check_finds_a_header_by_which_bits_would_be_lost() {
             page[13] ^= 1;
         };
         client = changed_files(&server, client, &[index], flip);
-        assert_eq!(column::<i32>(&mut client, lookup), found);
-        assert_eq!(sqlstate(&mut client, &format!("SELECT bloom_index_check('{index}')")), "XX002");
+        let state = sqlstate(&mut client, &format!("SELECT bloom_index_check('{index}')"));
+        // With checksums, which newer versions have, PostgreSQL refuses such a page itself.
+        if value::<String>(&mut client, "SHOW data_checksums") == "on" {
+            assert_eq!(state, "XX001");
+        } else {
+            assert_eq!((state.as_str(), column::<i32>(&mut client, lookup)), ("XX002", found));
+        }
         client = changed_files(&server, client, &[index], flip);
         check(&mut client, index);
     }

@@ -20,7 +20,7 @@ const TABLES: &str = "
     CREATE TABLE t (id bigint, n integer DEFAULT 0, body text) WITH (fillfactor = 70);
     ALTER TABLE t ALTER body SET STORAGE EXTERNAL;
     CREATE INDEX t_id ON t (id);
-    INSERT INTO t SELECT 0, 0, 'Short ' || md5(i::text) FROM generate_series(1, 1000) AS i;";
+    INSERT INTO t SELECT -i, 0, 'Short ' || md5(i::text) FROM generate_series(1, 1000) AS i;";
 const INDEX: &str = "CREATE INDEX t_body ON t USING bloom_filter (body text_ngram_ops)";
 const RANGES: &str = "SELECT coalesce((bloom_index_info('t_body')).ranges_per_page, 0)";
 
@@ -43,6 +43,8 @@ fn questions(random: &mut Random) -> Vec<String> {
     let word = |random: &mut Random| format!("md5(({} * 1000 + 7)::text)", random.below(60));
     let (like, ilike) = (word(random), word(random));
     vec![
+        // It is always there.
+        format!("SELECT id::text FROM t WHERE body LIKE '%' || md5('{}') || '%'", 1 + random.below(1000)),
         format!("SELECT id::text || '/' || n FROM t WHERE body LIKE '%' || substr({like}, 3, 12) || '%' ORDER BY 1"),
         format!("SELECT id::text || '/' || n FROM t WHERE body ILIKE '%WORD ' || {ilike} || '%' ORDER BY 1"),
     ]
