@@ -92,6 +92,7 @@ impl FilterType for Bloom {
         whole
     }
 
+    #[inline(always)]
     fn header<'v>(whole: &'v View<'_>) -> &'v Header<'v> {
         &whole.header
     }
@@ -147,6 +148,7 @@ impl FilterType for CountingBloom {
         counting::parse_start(bytes, length)
     }
 
+    #[inline(always)]
     fn shorter<'s, 'l: 's>(whole: &'s Counting<'l>) -> &'s Counting<'s> {
         whole
     }

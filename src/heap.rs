@@ -177,11 +177,8 @@ fn length_of_value(bytes: &[u8]) -> Option<usize> {
     const LONGEST: usize = 4;
     /// Bytes of a value that is out of line.
     const OUT_OF_LINE: usize = 2 + size_of::<pg_sys::varatt_external>();
+    let value: *const pg_sys::varlena = bytes.as_ptr().cast();
     bytes.first()?;
-    // Damaged bytes may begin anywhere.
-    let aligned = bytes.first_chunk::<LONGEST>().map(|&head| u32::from_ne_bytes(head));
-    let value: *const pg_sys::varlena =
-        aligned.as_ref().map_or(bytes.as_ptr().cast(), |head| std::ptr::from_ref(head).cast());
     // SAFETY: one byte says which kind it is, and of a short one the length; of others there are as many as say it.
     unsafe {
         if varatt_is_1b_e(value) {

@@ -218,7 +218,7 @@ impl Watch {
     /// Asserts that the server and the session are still the same, and that neither fate was rare.
     fn end(self, client: &mut Client) {
         assert_eq!(identity(client), self.identity);
-        let enough = self.fates.len() == 2 && self.fates.values().all(|&n| n > 1000);
+        let enough = self.fates.len() == 2 && self.fates.values().all(|&n| n > times(1000));
         assert!(enough, "{:?}", self.fates);
     }
 }

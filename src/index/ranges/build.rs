@@ -186,7 +186,7 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: 
         _ => (MAX_PART_FPR, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
     };
     let options = options::of(index, most_fpr)?;
-    let pages_per_range = options.pages_per_range.unwrap_or(if is_flat { 1 } else { pages_per_range });
+    let pages_per_range = options.pages_per_range.unwrap_or(if split.is_some() { 1 } else { pages_per_range });
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
     let (fpr, may_split) = (options.fpr.or(fpr), is_flat && may_be_split(column, index));
     let whole = Options::of_whole_pages(PAGE_SIZE, pages_per_range, guess);
