@@ -49,9 +49,11 @@ impl Answers {
     pub fn of_transaction(client: &mut Client, sql: &str) -> Result<Answers, Error> {
         client.batch_execute(BY_INDEX)?;
         let plan = texts(client, &format!("EXPLAIN (COSTS OFF) {sql}"))?.join("\n");
-        let by_index = texts(client, sql)?;
+        let mut by_index = texts(client, sql)?;
         client.batch_execute(BY_SCAN)?;
-        let by_scan = texts(client, sql)?;
+        let mut by_scan = texts(client, sql)?;
+        by_index.sort_unstable();
+        by_scan.sort_unstable();
         Ok(Answers { by_index, by_scan, plan })
     }
 

@@ -44,7 +44,7 @@ fn questions(random: &mut Random) -> Vec<String> {
     let (like, ilike) = (word(random), word(random));
     vec![
         // It is always there.
-        format!("SELECT id::text FROM t WHERE body LIKE '%' || md5('{}') || '%'", 1 + random.below(1000)),
+        format!("SELECT id::text FROM t WHERE body LIKE '%' || md5('{}') || '%' ORDER BY 1", 1 + random.below(1000)),
         format!("SELECT id::text || '/' || n FROM t WHERE body LIKE '%' || substr({like}, 3, 12) || '%' ORDER BY 1"),
         format!("SELECT id::text || '/' || n FROM t WHERE body ILIKE '%WORD ' || {ilike} || '%' ORDER BY 1"),
     ]

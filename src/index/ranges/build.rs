@@ -56,7 +56,7 @@ struct Building<'b> {
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let column = column_of_new(wanted.index())?;
     let (index, table) = (wanted.index(), wanted.table());
-    let split = if may_be_split(&column, index) { sample::split(index, table, 0..table.pages()) } else { None };
+    let split = if may_be_split(&column, index) { sample::split_of_all(index, table) } else { None };
     let options = core_options(&column, index, table, split)?;
     let mut building = Building {
         options,

@@ -139,8 +139,6 @@ impl Sample {
     fn of_last_pages(index: &Index, row: RowId) -> Result<Option<Sample>> {
         /// The share of columns below which ranges may be too small.
         const FEW: f64 = 0.25;
-        /// Pages before that of the row.
-        const LAST: u32 = 2;
         let directory = index.directory()?;
         let now = directory.options.split;
         let may_be_too_fine = now.is_some_and(|split| split.is_open());
@@ -149,8 +147,7 @@ impl Sample {
             return Ok(None);
         }
         let table = table::of_index(index.relation());
-        let last = row.page.saturating_sub(LAST)..row.page + 1;
-        Ok(Some(Sample { now, wanted: sample::split(index.relation(), table.relation(), last) }))
+        Ok(Some(Sample { now, wanted: sample::split_of_last(index.relation(), table.relation(), row.page) }))
     }
 
     /// Divides the pages that have no tile yet in another way, if the sample says so. If another session has done so

@@ -5,23 +5,34 @@ use crate::pg::call::interrupt;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::toast;
 use pg_bloom_core::index::ranges::Split;
-use std::ops::Range;
 
 /// Pages that are read.
-const PAGES: usize = 64;
+const PAGES: u32 = 64;
+/// Full pages that the last ones of a table make up: empty ones may be among them.
+const ENOUGH: f64 = 3.0;
 /// Bytes of text that a range has where pages are split.
 const RANGE_BYTES: f64 = 16384.0;
 
-/// How pages are split among ranges by some of these pages of a table, as they are when they are full. `None` where a
-/// page stands for little text, where the index is on an expression, and for tables whose rows only PostgreSQL can
+/// How the pages of a table are split among ranges by some of all of them, as they are when they are full. `None` where
+/// a page stands for little text, where the index is on an expression, and for tables whose rows only PostgreSQL can
 /// read.
-pub fn split(index: Relation, table: Relation, among: Range<u32>) -> Option<Split> {
+pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
+    let (count, read) = (u64::from(table.pages()), u64::from(table.pages().min(PAGES)));
+    split(index, table, (0..read).map(|i| (i * count / read) as u32), f64::INFINITY)
+}
+
+/// The same by the pages up to this one.
+pub fn split_of_last(index: Relation, table: Relation, last: u32) -> Option<Split> {
+    split(index, table, (last.saturating_sub(PAGES - 1)..=last).rev(), ENOUGH)
+}
+
+fn split(index: Relation, table: Relation, among: impl Iterator<Item = u32>, enough: f64) -> Option<Split> {
     let column = RowColumn::of_index(index, table).filter(RowColumn::is_of_variable_length)?;
-    let (count, read, full) = (among.len() as u64, among.len().min(PAGES) as u64, table.fill_factor());
+    let full = table.fill_factor();
     let (mut pages, mut lines, mut bytes) = (0.0, 0.0, 0.0);
-    for i in 0..read {
+    for at in among {
         interrupt::check_for_interrupts();
-        let pin = column.page(among.start + (i * count / read) as u32);
+        let pin = column.page(at);
         let mut last = 0;
         let page = HeapPage::lock(&pin);
         page.for_each_row(&column, |line, found| {
@@ -34,6 +45,9 @@ pub fn split(index: Relation, table: Relation, among: Range<u32>) -> Option<Spli
         if last > 0 {
             pages += (page.share_in_use() / full).min(1.0);
             lines += f64::from(last);
+        }
+        if pages >= enough {
+            break;
         }
     }
     (pages > 0.0).then(|| Split::by_text(RANGE_BYTES, lines / pages, bytes / pages, table.pages())).flatten()
