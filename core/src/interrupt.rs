@@ -1,5 +1,6 @@
 //! A hook that long loops call, so that a database can cancel them.
 
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 static HOOK: OnceLock<fn()> = OnceLock::new();
@@ -59,10 +60,19 @@ pub fn copy(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Makes bytes zero, in strides that can be cancelled.
-pub fn zero(bytes: &mut [u8]) {
-    for stride in bytes.chunks_mut(STRIDE) {
-        stride.fill(0);
+/// Writes bytes where none are yet, in strides that can be cancelled.
+pub fn write(into: &mut [MaybeUninit<u8>], from: &[u8]) {
+    assert_eq!(into.len(), from.len());
+    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
+        into.write_copy_of_slice(from);
+        check();
+    }
+}
+
+/// Writes zeros where no bytes are yet, in strides that can be cancelled.
+pub fn write_zeros(into: &mut [MaybeUninit<u8>]) {
+    for stride in into.chunks_mut(STRIDE) {
+        stride.fill(MaybeUninit::new(0));
         check();
     }
 }

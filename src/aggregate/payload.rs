@@ -31,16 +31,18 @@ impl Payload {
     /// # Safety
     /// The payload must be gone with the memory context.
     pub unsafe fn zeroed_in(context: Context<'_>, len: usize) -> Payload {
-        let mut payload = Payload::allocate_in(context, len);
-        interrupt::zero(&mut payload);
+        let payload = Payload::allocate_in(context, len);
+        // SAFETY: as many bytes were allocated.
+        interrupt::write_zeros(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), len) });
         payload
     }
 
     /// # Safety
     /// As for [`Payload::zeroed_in`].
     pub unsafe fn copied_in(context: Context<'_>, bytes: &[u8]) -> Payload {
-        let mut payload = Payload::allocate_in(context, bytes.len());
-        interrupt::copy(&mut payload, bytes);
+        let payload = Payload::allocate_in(context, bytes.len());
+        // SAFETY: as many bytes were allocated.
+        interrupt::write(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), bytes.len()) }, bytes);
         payload
     }
 

@@ -218,7 +218,7 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
     if !check_written(index, special, at, Some(page))? {
         let mut bytes = [0; SPECIAL_BYTES];
         special.write(&mut bytes);
-        wal::make_empty(index, page, &bytes);
+        wal::make_empty(page, &bytes);
     }
     Ok(())
 }

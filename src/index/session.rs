@@ -180,9 +180,9 @@ impl<'r, K: IndexColumn> Index<'r, K> {
             Some((number, bytes)) => {
                 let mut page = self.pages().existing(*number, directory.chain())?.exclusive();
                 let page = Edit::new(&mut page, Change::Page(bytes, SPECIAL_BYTES));
-                wal::change(self.relation, &mut [Edit::new(&mut meta, meta_change), page]);
+                wal::change(&mut [Edit::new(&mut meta, meta_change), page]);
             }
-            None => wal::change(self.relation, &mut [Edit::new(&mut meta, meta_change)]),
+            None => wal::change(&mut [Edit::new(&mut meta, meta_change)]),
         }
         Ok(self.remember(directory))
     }

@@ -21,7 +21,10 @@ pub struct StoredColumn {
 
 /// Answers the planner's request for the cost of a call, if argument 0 of a support function is one and the filter
 /// comes from a column of a table whose filters are out of line: as `per_call` says.
-pub fn answer(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option<pg_sys::Datum> {
+///
+/// # Safety
+/// Argument 0 must be a node.
+pub unsafe fn answer(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option<pg_sys::Datum> {
     let request = call.internal::<pg_sys::SupportRequestCost>(0)?;
     // SAFETY: the planner passes a node, which is read as what its tag says, with the query's root, null outside of
     // one, and the call, null if it isn't known. The request is the answer as well.
@@ -43,7 +46,10 @@ pub fn answer(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option
 
 /// Answers the request for the number of rows that `bloom_find_all` returns, if argument 0 of a support function is one
 /// and the keys are argument 2 of a known call.
-pub fn answer_rows(call: &Call) -> Option<pg_sys::Datum> {
+///
+/// # Safety
+/// Argument 0 must be a node.
+pub unsafe fn answer_rows(call: &Call) -> Option<pg_sys::Datum> {
     let request = call.internal::<pg_sys::SupportRequestRows>(0)?;
     // SAFETY: as for the request for the cost: a node, which is read as what its tag says.
     unsafe {

@@ -54,8 +54,12 @@ const SHORT_PAGES: f64 = 2.0;
 
 /// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or
 /// not for the rows of the statistics.
-fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
-    let share = share_of_clause(call, filter, S::NAME, |column| share::<S>(call, column));
+///
+/// # Safety
+/// The arguments must be those of a restriction estimator.
+unsafe fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
+    // SAFETY: promised by the caller.
+    let share = unsafe { share_of_clause(call, filter, S::NAME, |column| share::<S>(call, column)) };
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT).to_bits())))
 }
 
@@ -102,23 +106,34 @@ fn slices(pages: f64) -> f64 {
 }
 
 /// Tells the planner the cost of a function that fetches values at the cost of `fetch`.
-fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
+///
+/// # Safety
+/// Argument 0 must be a node.
+unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     let cost = |column: StoredColumn| {
         // SAFETY: reading a setting of the process.
         let operator = unsafe { pg_sys::cpu_operator_cost };
         column.function * operator + fetch(column.pages)
     };
-    let answer = index_condition(call).or_else(|| cost::answer(call, cost));
+    // SAFETY: promised by the caller.
+    let answer = unsafe { index_condition(call).or_else(|| cost::answer(call, cost)) };
     Ok(Some(answer.unwrap_or(Datum::null())))
 }
 
 pg_functions! {
-    bloom_contains_selectivity => |call| selectivity::<Bloom>(call, Side::Left);
-    bloom_contained_selectivity => |call| selectivity::<Bloom>(call, Side::Right);
-    counting_bloom_contains_selectivity => |call| selectivity::<CountingBloom>(call, Side::Left);
-    counting_bloom_contained_selectivity => |call| selectivity::<CountingBloom>(call, Side::Right);
+    // SAFETY: its arguments are declared so.
+    bloom_contains_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Left) };
+    // SAFETY: its arguments are declared so.
+    bloom_contained_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Right) };
+    // SAFETY: its arguments are declared so.
+    counting_bloom_contains_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Left) };
+    // SAFETY: its arguments are declared so.
+    counting_bloom_contained_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Right) };
     bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
-    bloom_probe_support => |call| cost(call, slices);
-    bloom_whole_support => |call| cost(call, whole_value);
-    bloom_find_support => |call| Ok(Some(cost::answer_rows(call).unwrap_or(Datum::null())));
+    // SAFETY: its arguments are declared so.
+    bloom_probe_support => |call| unsafe { cost(call, slices) };
+    // SAFETY: its arguments are declared so.
+    bloom_whole_support => |call| unsafe { cost(call, whole_value) };
+    // SAFETY: its arguments are declared so.
+    bloom_find_support => |call| Ok(Some(unsafe { cost::answer_rows(call) }.unwrap_or(Datum::null())));
 }

@@ -40,7 +40,10 @@ const ASKING: [(&CStr, i32, Asks); 4] = [
 ];
 
 /// Answers the planner's request, if argument 0 of a support function is one; without a condition if there is none.
-pub fn index_condition(call: &Call) -> Option<Datum> {
+///
+/// # Safety
+/// Argument 0 must be a node.
+pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
     let request = call.internal::<pg_sys::SupportRequestIndexCondition>(0)?;
     // SAFETY: the planner passes a node, which is read as what its tag says.
     let is_condition = unsafe { (*request).type_ == pg_sys::NodeTag::T_SupportRequestIndexCondition };

@@ -42,7 +42,10 @@ pub struct ColumnStatistics<'a> {
 
 /// For a restriction estimator: the share of rows that `ask` gives for a constant filter, of the extension's type with
 /// this name, and a column of elements; `None` if there are none, or none that can be asked.
-pub fn share_of_clause(
+///
+/// # Safety
+/// The arguments must be those of a restriction estimator.
+pub unsafe fn share_of_clause(
     call: &Call,
     filter: Side,
     filter_type: &CStr,

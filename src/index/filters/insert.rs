@@ -84,7 +84,7 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
         return claim_in(index, directory, group, page, row);
     }
     prepare(relation, page.special(), page.page, &mut locked)?;
-    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
+    wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
 }
 
@@ -116,7 +116,7 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
         let changes = locked.iter_mut().zip(&batch);
         let mut edits: Vec<Edit<'_>> =
             changes.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes))).collect();
-        wal::change(relation, &mut edits);
+        wal::change(&mut edits);
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
         let message = format!("slot {} of block {} of index \"{}\" was taken", slot.number, page.page, relation.name());
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
-    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&[page.publish(slot.number)]))]);
+    wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&[page.publish(slot.number)]))]);
     Ok(())
 }
 

@@ -51,7 +51,7 @@ fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowI
             bytes.push(page.free(slot));
         }
     }
-    wal::change(relation, &mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
+    wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
     Ok(())
 }
 

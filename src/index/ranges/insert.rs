@@ -102,27 +102,27 @@ fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
             changed.push((page, changes));
         }
         if changed.len() == wal::MAX_PAGES {
-            write(relation, &mut changed);
+            write(&mut changed);
             changed.clear();
         }
     }
-    write(relation, &mut changed);
+    write(&mut changed);
     Ok(())
 }
 
 /// Writes changes of at most four pages, with one record if that has room for them.
-fn write(relation: Relation, changed: &mut [Changed]) {
+fn write(changed: &mut [Changed]) {
     if changed.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
         let edits = changed.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
         let mut edits = memory::collect(edits);
         if !edits.is_empty() {
-            wal::change(relation, &mut edits);
+            wal::change(&mut edits);
         }
         return;
     }
     for (page, changes) in changed {
         for changes in changes.chunks(wal::MAX_PIECES) {
-            wal::change(relation, &mut [Edit::new(page, Change::Bytes(changes))]);
+            wal::change(&mut [Edit::new(page, Change::Bytes(changes))]);
         }
     }
 }

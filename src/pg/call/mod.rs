@@ -166,7 +166,7 @@ impl Call {
         }
     }
 
-    /// Argument `i` of an aggregate's support function: the pointer that one of them returned.
+    /// Argument `i` that PostgreSQL, or another support function of the aggregate, made: where it is.
     #[inline(always)]
     pub fn internal<T>(&self, i: usize) -> Option<*mut T> {
         self.datum(i).map(|d| d.cast_mut_ptr())

@@ -21,12 +21,11 @@ use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ops::Deref;
 
 /// A page of one of the extension's indexes that is kept in its buffer, while the index is open. Like the locks, it
 /// stays in its thread.
-pub struct Pin<'r>(pg_sys::Buffer, PhantomData<*const &'r ()>);
+pub struct Pin<'r>(pg_sys::Buffer, Relation<'r>);
 
 thread_local! {
     /// The pages of temporary indexes that are locked, and whether exclusively. PostgreSQL doesn't lock them: there is
@@ -107,7 +106,7 @@ impl<'r> Pin<'r> {
         let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
         // SAFETY: the relation is open. Raises an error if the page can't be read.
         let buffer = unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) };
-        Pin(buffer, PhantomData)
+        Pin(buffer, relation)
     }
 
     /// The page under a share lock.
@@ -226,6 +225,10 @@ impl Exclusive<'_> {
     /// The buffer's number.
     pub(super) fn number(&self) -> pg_sys::Buffer {
         self.0.0
+    }
+
+    pub(super) fn relation(&self) -> Relation<'_> {
+        self.0.1
     }
 
     /// The bytes, for `wal` and `bulk_write` to change.

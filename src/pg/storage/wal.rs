@@ -91,6 +91,7 @@ pub enum Change<'a> {
 /// A page to change, and what to do with it.
 pub struct Edit<'e> {
     buffer: pg_sys::Buffer,
+    logged: bool,
     page: &'e mut [u8],
     change: Change<'e>,
 }
@@ -98,7 +99,7 @@ pub struct Edit<'e> {
 impl<'e> Edit<'e> {
     /// This change of a page.
     pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
-        Edit { buffer: page.number(), page: page.bytes_mut(), change }
+        Edit { buffer: page.number(), logged: page.relation().needs_wal(), page: page.bytes_mut(), change }
     }
 }
 
@@ -126,12 +127,12 @@ impl Pieces {
     }
 }
 
-/// Changes up to four pages of a relation with one WAL record.
+/// Changes up to four pages with one WAL record.
 ///
 /// # Panics
 /// If there are more pages, or more bytes of one than a record takes; for bytes that are not in a page that was written
-/// before, or in its header; for a temporary page in a record.
-pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
+/// before, or in its header; for pages of which some need no record.
+pub fn change(edits: &mut [Edit<'_>]) {
     assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
     let mut pieces = [Pieces::NONE; MAX_PAGES];
     for (edit, pieces) in edits.iter().zip(&mut pieces) {
@@ -161,9 +162,9 @@ pub fn change(relation: Relation, edits: &mut [Edit<'_>]) {
             }
         }
     }
-    let logged = relation.needs_wal();
+    let logged = edits.iter().any(|edit| edit.logged);
     if logged {
-        assert!(edits.iter().all(|edit| edit.buffer > 0), "pages of this relation");
+        assert!(edits.iter().all(|edit| edit.logged), "pages of one relation");
         // SAFETY: nothing else of this session writes a record now.
         unsafe { pg_sys::XLogBeginInsert() };
     }
@@ -248,11 +249,11 @@ fn set_lsn(page: &mut [u8], lsn: u64) {
 ///
 /// # Panics
 /// If the page is none of zeros.
-pub fn make_empty(relation: Relation, page: &mut Exclusive, special: &[u8]) {
+pub fn make_empty(page: &mut Exclusive, special: &[u8]) {
     assert_eq!(Layout::of(page), Layout { lower: 0, upper: 0, special: 0, size: 0 }, "a page of zeros");
     let mut bytes = [0; PAGE_BYTES];
     bytes[PAGE_BYTES - special.len()..].copy_from_slice(special);
-    change(relation, &mut [Edit::new(page, Change::Page(&bytes, special.len()))]);
+    change(&mut [Edit::new(page, Change::Page(&bytes, special.len()))]);
 }
 
 /// Runs what must not be interrupted by an error.

@@ -8,6 +8,7 @@ use pgrx::{
     pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any, varsize_any_exhdr,
 };
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 
 /// Bytes of the length before a value.
@@ -157,18 +158,21 @@ pub struct PgBuffer {
 impl PgBuffer {
     /// A buffer of `len` zero bytes in a memory context of its own choice.
     pub fn zeroed_in(context: Context<'_>, len: usize) -> Self {
-        let mut buffer = PgBuffer::allocate_in(context, len);
-        interrupt::zero(buffer.bytes_mut());
-        buffer
+        // SAFETY: all bytes are written.
+        unsafe { PgBuffer::written_in(context, len, interrupt::write_zeros) }
     }
 
-    /// A buffer of `len` bytes that are still to be written.
-    fn allocate_in(context: Context<'_>, len: usize) -> Self {
+    /// A buffer whose `len` bytes are written by `write`.
+    ///
+    /// # Safety
+    /// It must write all of them.
+    unsafe fn written_in(context: Context<'_>, len: usize, write: impl FnOnce(&mut [MaybeUninit<u8>])) -> Self {
         let total = len.saturating_add(LENGTH_BYTES);
         // SAFETY: the allocation has room for length and bytes, or raises an error.
         unsafe {
             let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
             set_varsize_4b(pointer, total as i32);
+            write(std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<u8>>().add(LENGTH_BYTES), len));
             PgBuffer { pointer, held: Held::new() }
         }
     }
@@ -194,9 +198,9 @@ impl PgBuffer {
     /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
         // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done.
-        let mut buffer = PgBuffer::allocate_in(unsafe { Context::new(pg_sys::CurrentMemoryContext) }, bytes.len());
-        interrupt::copy(buffer.bytes_mut(), bytes);
-        buffer
+        let context = unsafe { Context::new(pg_sys::CurrentMemoryContext) };
+        // SAFETY: all bytes are written.
+        unsafe { PgBuffer::written_in(context, bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
     /// The buffer as a result.
@@ -241,19 +245,18 @@ impl Buffer for PgBuffer {
 pub fn hex_string(bytes: &[u8]) -> pg_sys::Datum {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let len = 2 + bytes.len() * 2;
-    // SAFETY: one byte more than the text was allocated, and is made zero with it; twice the largest value may be more
-    // than a gigabyte.
+    // SAFETY: so many bytes were allocated; twice the largest value may be more than a gigabyte.
     let text = unsafe {
         let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
         let pointer = pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, flags);
-        std::slice::from_raw_parts_mut(pointer.cast::<u8>(), len + 1)
+        std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<u8>>(), len + 1)
     };
-    interrupt::zero(text);
-    text[..2].copy_from_slice(b"\\x");
+    text[..2].write_copy_of_slice(b"\\x");
+    text[len].write(0);
     let pairs = text[2..].as_chunks_mut::<2>().0;
     for (pairs, bytes) in pairs.chunks_mut(interrupt::STRIDE).zip(bytes.chunks(interrupt::STRIDE)) {
         for (pair, byte) in pairs.iter_mut().zip(bytes) {
-            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+            *pair = [byte >> 4, byte & 15].map(|digit| MaybeUninit::new(DIGITS[usize::from(digit)]));
         }
         interrupt::check();
     }
