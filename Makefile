@@ -92,10 +92,11 @@ matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from D
 
 # What of the tests depends on the version of PostgreSQL: not the pages, the sources, the scripts
 # and the Python package. LEFT_OUT names more that are left out, for a run that has to be short.
-OF_NO_VERSION = applications documentation links python releases rooms scripts versions
+OF_NO_VERSION = applications documentation links parquet python releases rooms scripts versions
+TESTS = $(patsubst tests/%.rs,%,$(subst /main.rs,.rs,$(wildcard tests/*.rs tests/*/main.rs)))
 server-tests: all
 	$(CARGO) test --no-fail-fast $(CARGO_FEATURES) \
-		$(patsubst %,--test %,$(filter-out $(OF_NO_VERSION) $(LEFT_OUT),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs))))
+		$(patsubst %,--test %,$(filter-out $(OF_NO_VERSION) $(LEFT_OUT),$(TESTS)))
 	scripts/server with $(MAKE) installcheck
 
 # From the PostgreSQL of PG_CONFIG to that of UPGRADE_TO, whose library is in UPGRADE_TARGET_DIR.
@@ -133,8 +134,8 @@ soak: ## sessions that build, probe, merge and update at once, for SOAK_SECONDS 
 	scripts/setup
 	$(MAKE) all
 	SOAK_SECONDS=$${SOAK_SECONDS:-300} $(CARGO) test $(CARGO_FEATURES) --test concurrent -- --nocapture
-	SOAK=$${SOAK:-10} $(CARGO) test --no-fail-fast $(CARGO_FEATURES) --test index --test index_filters --test hostile --test limits \
-		--test arguments
+	SOAK=$${SOAK:-10} $(CARGO) test --no-fail-fast $(CARGO_FEATURES) --test index --test index_filters
+	SOAK=$${SOAK:-10} $(CARGO) test --no-fail-fast $(CARGO_FEATURES) --test filters -- arguments hostile limits
 
 figures: ## draw the figures of docs/sizing.md from measurements; FIGURES="rate bits size" leaves out what depends on the machine
 	$(CARGO) run --release --package pg_bloom_benches --bin figures -- $(FIGURES)

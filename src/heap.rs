@@ -19,9 +19,10 @@ use crate::pg::call::Element;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::storage::buffer::{SharedTablePage, TablePage};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::value::varlena;
 use crate::pg::version::{self, attribute};
 use pg_bloom_core::simd;
-use pgrx::{pg_sys, varatt_is_1b, varatt_is_1b_e, varsize_any};
+use pgrx::pg_sys;
 use std::cell::OnceCell;
 
 /// Bytes of a page before its lines, and of a line.
@@ -162,30 +163,11 @@ impl Place {
         let is_packed = self.len == -1 && *data.get(at)? != 0;
         let start = if is_packed { at } else { at.next_multiple_of(self.align) };
         let len = match self.len {
-            -1 => length_of_value(data.get(start..)?)?,
+            -1 => varlena::length_of(data.get(start..)?)?,
             -2 => data.get(start..)?.iter().position(|&byte| byte == 0)? + 1,
             len => usize::try_from(len).ok()?,
         };
         (start + len <= data.len()).then_some((start, start + len))
-    }
-}
-
-/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know.
-#[inline(always)]
-fn length_of_value(bytes: &[u8]) -> Option<usize> {
-    /// What says it, of the longest.
-    const LONGEST: usize = 4;
-    /// Bytes of a value that is out of line.
-    const OUT_OF_LINE: usize = 2 + size_of::<pg_sys::varatt_external>();
-    let value: *const pg_sys::varlena = bytes.as_ptr().cast();
-    bytes.first()?;
-    // SAFETY: one byte says which kind it is, and of a short one the length; of others there are as many as say it.
-    unsafe {
-        if varatt_is_1b_e(value) {
-            return (u32::from(*bytes.get(1)?) == pg_sys::vartag_external::VARTAG_ONDISK).then_some(OUT_OF_LINE);
-        }
-        let len = if varatt_is_1b(value) || bytes.len() >= LONGEST { varsize_any(value) } else { 0 };
-        (len > 0).then_some(len)
     }
 }
 

@@ -293,7 +293,9 @@ fn what_jumps_is_unsafe() {
         let text = fs::read_to_string(&path).expect("a file can be read");
         let mut lines = text.lines().map(str::trim_start);
         while let Some(line) = lines.next() {
-            if line.starts_with("#[") && line.contains("pg_guard") {
+            let is_use = line.contains("pg_guard") && !line.starts_with("//") && !line.contains("use pgrx::");
+            assert!(!is_use || line.starts_with("#["), "{}: {line}", path.display());
+            if is_use {
                 let function =
                     lines.find(|line| !line.starts_with("#[") && !line.starts_with("//")).unwrap_or_default();
                 assert!(function.contains("unsafe extern"), "{}: {function}", path.display());
@@ -347,7 +349,8 @@ fn is_hidden(list: &[TokenTree]) -> bool {
     lists_of(list.iter().cloned().collect(), &mut lists);
     let words: Vec<String> = lists.iter().flatten().map(|tree| shown(Some(tree))).collect();
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
-    let allows = has(&["all", "style", "warnings"]) || words.iter().any(|word| word.starts_with("disallowed"));
+    // What a macro is given could be anything.
+    let allows = has(&["all", "style", "warnings", "$"]) || words.iter().any(|word| word.starts_with("disallowed"));
     match &*shown(list.first()) {
         "allow" | "expect" => allows,
         "cfg" => has(&["clippy", "debug_assertions"]),
@@ -428,6 +431,7 @@ fn what_is_used_of_pgrx_cannot_be_hidden() {
         "extern crate pgrx;",
         "fn f() { pg_sys::thread_check::active_thread::clear() }",
         "#[allow(clippy::style)] fn f() {}",
+        "macro_rules! quiet { ($lint:ident $i:item) => { #[allow(clippy::$lint)] $i } }",
         "#![allow(clippy::disallowed_methods)]",
         "#[expect(warnings)] fn f() {}",
         "#[cfg_attr(all(), allow(clippy::all))] fn f() {}",

@@ -33,22 +33,27 @@ fn another_row(call: &Call) -> Option<Datum> {
     // SAFETY: argument 0 is the state.
     let mut state = unsafe { BloomState::argument_at_once(call, 0)? };
     let hash = site.hash_at_once(call, state.params())?;
-    state.push_at_once(hash).then(|| state.into_datum())
+    // SAFETY: it was returned before.
+    state.push_at_once(hash).then(|| unsafe { state.into_datum() })
 }
 
 fn combine(call: &Call) -> Outcome {
-    tag::combine(call, |first: Option<BloomState>, second: BloomState| {
-        if let Some(first) = &first {
-            same_parameters::<BloomAgg>(first.params(), second.params())?;
-        }
-        // SAFETY: remembered by the site of this call.
-        let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
-        BloomState::combine(call, shared, first, second)
-    })
+    // SAFETY: remembered by the site of this call.
+    let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
+    // SAFETY: the first state is returned, or one in the memory of the aggregate.
+    unsafe {
+        tag::combine(call, |first: Option<BloomState>, second: BloomState| {
+            if let Some(first) = &first {
+                same_parameters::<BloomAgg>(first.params(), second.params())?;
+            }
+            BloomState::combine(call, shared, first, second)
+        })
+    }
 }
 
 fn serialise(call: &Call) -> Outcome {
-    tag::only_state::<BloomState>(call)?.map(|mut state| state.serialise()).transpose()
+    // SAFETY: nothing is added to it.
+    unsafe { tag::only_state::<BloomState>(call)? }.map(|mut state| state.serialise()).transpose()
 }
 
 pg_functions! {

@@ -30,7 +30,8 @@ fn union_transition(call: &Call) -> Outcome {
         call.require_aggregate()?;
     }
     let Some(filter) = argument::<CountingBloom>(call, 1)? else {
-        return Ok(state.map(CountingState::into_datum));
+        // SAFETY: it was returned before.
+        return Ok(state.map(|state| unsafe { state.into_datum() }));
     };
     // SAFETY: remembered by the site of this call.
     let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
@@ -39,30 +40,35 @@ fn union_transition(call: &Call) -> Outcome {
         None => CountingState::with_header(call, shared, &filter.header)?,
     };
     state.absorb(call, shared, &filter, "counting_bloom_union_agg")?;
-    Ok(Some(state.into_datum()))
+    // SAFETY: it was returned before, or made in the memory of the aggregate.
+    Ok(Some(unsafe { state.into_datum() }))
 }
 
 /// Adds two states, whose parameters must be the same if `same`.
 fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
-    tag::combine(call, |first: Option<CountingState>, second: CountingState| {
-        // SAFETY: remembered by the site of this call.
-        let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
-        let mut first = match first {
-            Some(first) => {
-                if same {
-                    same_parameters::<CountingBloomAgg>(first.params(), second.params())?;
+    // SAFETY: remembered by the site of this call.
+    let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
+    // SAFETY: the first state is returned, or one in the memory of the aggregate.
+    unsafe {
+        tag::combine(call, |first: Option<CountingState>, second: CountingState| {
+            let mut first = match first {
+                Some(first) => {
+                    if same {
+                        same_parameters::<CountingBloomAgg>(first.params(), second.params())?;
+                    }
+                    first
                 }
-                first
-            }
-            None => CountingState::with_header(call, shared, second.params())?,
-        };
-        first.absorb_state(call, shared, second, aggregate)?;
-        Ok(first)
-    })
+                None => CountingState::with_header(call, shared, second.params())?,
+            };
+            first.absorb_state(call, shared, second, aggregate)?;
+            Ok(first)
+        })
+    }
 }
 
 fn serialise(call: &Call) -> Outcome {
-    Ok(tag::only_state::<CountingState>(call)?.map(|mut state| state.filter()))
+    // SAFETY: nothing is added to it.
+    Ok(unsafe { tag::only_state::<CountingState>(call)? }.map(|mut state| state.filter()))
 }
 
 pg_functions! {

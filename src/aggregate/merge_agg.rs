@@ -15,39 +15,48 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
     let state = unsafe { MergeState::argument(call, 0)? };
     call.require_aggregate()?;
     let Some(view) = argument::<Bloom>(call, 1)? else {
-        return Ok(state.map(MergeState::into_datum));
+        // SAFETY: it was returned before.
+        return Ok(state.map(|state| unsafe { state.into_datum() }));
     };
     let mut state = state.map_or_else(|| MergeState::new(call, operation), Ok)?;
     state.take(call, &view)?;
-    Ok(Some(state.into_datum()))
+    // SAFETY: it was returned before, or made in the memory of the aggregate.
+    Ok(Some(unsafe { state.into_datum() }))
 }
 
 fn combine(call: &Call, operation: Operation) -> Outcome {
-    tag::combine(call, |first, second| {
-        let mut state = first.map_or_else(|| MergeState::new(call, operation), Ok)?;
-        state.take_state(call, second)?;
-        Ok(state)
-    })
+    // SAFETY: the first state is returned, or one in the memory of the aggregate.
+    unsafe {
+        tag::combine(call, |first: Option<MergeState>, second| {
+            let mut state = first.map_or_else(|| MergeState::new(call, operation), Ok)?;
+            state.take_state(call, second)?;
+            Ok(state)
+        })
+    }
 }
 
 fn serialise(call: &Call) -> Outcome {
-    tag::only_state::<MergeState>(call)?.map(|mut state| state.serialise(call)).transpose()
+    // SAFETY: nothing is added to it.
+    unsafe { tag::only_state::<MergeState>(call)? }.map(|mut state| state.serialise(call)).transpose()
 }
 
 fn deserialise(call: &Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
-    Ok(Some(MergeState::handed(call, bytes)?.into_datum()))
+    // SAFETY: this is the deserialisation function.
+    Ok(Some(unsafe { MergeState::handed(call, bytes)?.into_datum() }))
 }
 
 fn finish_union(call: &Call) -> Outcome {
-    match tag::only_state::<MergeState>(call)? {
+    // SAFETY: nothing is added to it.
+    match unsafe { tag::only_state::<MergeState>(call)? } {
         Some(mut state) => overfull::finish::<Bloom>(call, overfull::MERGED, state.finish(call)?),
         None => empty_bloom().map(Some),
     }
 }
 
 fn finish_intersection(call: &Call) -> Outcome {
-    tag::only_state::<MergeState>(call)?.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
+    // SAFETY: nothing is added to it.
+    unsafe { tag::only_state::<MergeState>(call)? }.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
 }
 
 pg_functions! {

@@ -87,7 +87,8 @@ pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
     if let Some(hash) = unsafe { site.hash(call, state.params())? } {
         state.push(call, hash)?;
     }
-    Ok(Some(state.into_datum()))
+    // SAFETY: it was returned before, or made in the memory of the aggregate.
+    Ok(Some(unsafe { state.into_datum() }))
 }
 
 /// The function of an aggregate that reads what another process serialised: its first argument.
@@ -95,12 +96,14 @@ pub fn deserialise<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
     let Some(bytes) = call.value(0) else { return Ok(None) };
     let state = S::deserialised(call, bytes)?;
     call.require_aggregate()?;
-    Ok(Some(state.into_datum()))
+    // SAFETY: this is a deserialisation function.
+    Ok(Some(unsafe { state.into_datum() }))
 }
 
 /// The final function of an aggregate.
 pub fn finish<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
-    only_state::<S>(call)?.map_or_else(S::empty, |mut state| state.finish(call)).map(Some)
+    // SAFETY: nothing is added to it.
+    unsafe { only_state::<S>(call)? }.map_or_else(S::empty, |mut state| state.finish(call)).map(Some)
 }
 
 /// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.

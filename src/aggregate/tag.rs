@@ -104,7 +104,12 @@ pub trait State<'c>: Sized {
     /// As [`State::argument`]. The state may be used until it is moved, and by one of these at a time.
     unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Self>;
 
-    fn into_datum(self) -> Datum;
+    /// The state as a result.
+    ///
+    /// # Safety
+    /// It must be in the memory of the aggregate, or be what a deserialisation function returns: PostgreSQL hands that
+    /// to one call of the combine function, at once.
+    unsafe fn into_datum(self) -> Datum;
 }
 
 impl<'c, H: Head> State<'c> for Group<'c, H> {
@@ -126,13 +131,16 @@ impl<'c, H: Head> State<'c> for Group<'c, H> {
     }
 
     #[inline(always)]
-    fn into_datum(self) -> Datum {
+    unsafe fn into_datum(self) -> Datum {
         Datum::from(self.head)
     }
 }
 
 /// The body of a combine function: the first state, or none, joined with the second.
-pub fn combine<'c, S: State<'c>>(call: &'c Call, join: impl FnOnce(Option<S>, S) -> Result<S>) -> Outcome {
+///
+/// # Safety
+/// What `join` returns must be in the memory of the aggregate. The second state may not be.
+pub unsafe fn combine<'c, S: State<'c>>(call: &'c Call, join: impl FnOnce(Option<S>, S) -> Result<S>) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: both arguments are states, not of one group.
     let (first, second) = unsafe { (S::argument(call, 0)?, S::argument(call, 1)?) };
@@ -140,14 +148,18 @@ pub fn combine<'c, S: State<'c>>(call: &'c Call, join: impl FnOnce(Option<S>, S)
         Some(second) => Some(join(first, second)?),
         None => first,
     };
-    Ok(joined.map(S::into_datum))
+    // SAFETY: promised by the caller; the first state was returned before.
+    Ok(joined.map(|state| unsafe { state.into_datum() }))
 }
 
 /// The state that a function of an aggregate gets as its only one, to serialise or to end it; `None` for no rows.
 ///
 /// # Errors
 /// 55000 outside an aggregate, and for a state of another one.
-pub fn only_state<'c, S: State<'c>>(call: &'c Call) -> Result<Option<S>> {
+///
+/// # Safety
+/// The state must not be moved: PostgreSQL keeps it where it is, and may hand it out again.
+pub unsafe fn only_state<'c, S: State<'c>>(call: &'c Call) -> Result<Option<S>> {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
     unsafe { S::argument(call, 0) }

@@ -1,5 +1,7 @@
 //! Arrays.
 
+use super::varlena;
+use crate::pg::call::error::{Error, SqlState, raise};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
@@ -104,24 +106,11 @@ fn oidvector(elements: &[Element]) -> pg_sys::Datum {
     unsafe { pg_sys::Datum::from(pg_sys::buildoidvector(oids.as_ptr(), oids.len() as i32)) }
 }
 
-/// Lengths and lower bounds of an array's dimensions.
-///
-/// # Safety
-/// `array` must be a whole, aligned array, which lives for `'a`.
-unsafe fn dimensions<'a>(array: *const pg_sys::ArrayType) -> (&'a [i32], &'a [i32]) {
-    // SAFETY: promised by the caller; lengths and lower bounds are behind the fixed part.
-    unsafe {
-        let count = usize::try_from((*array).ndim).unwrap_or(0);
-        let numbers: *const i32 = array.add(1).cast();
-        std::slice::from_raw_parts(numbers, 2 * count).split_at(count)
-    }
-}
-
 /// Calls `start` with length and lower bound of each dimension of an array, then `member` with each of its elements;
-/// `None` is NULL.
+/// `None` is NULL. A damaged array is an error: this reads them where PostgreSQL hasn't looked at them.
 ///
 /// # Safety
-/// `array` must be a whole, aligned array of elements that are kept as `storage` says.
+/// `array` must be whole and aligned, of elements that are kept as `storage` says.
 pub unsafe fn each_element<C>(
     array: *const pg_sys::ArrayType,
     storage: Storage,
@@ -129,51 +118,89 @@ pub unsafe fn each_element<C>(
     start: impl FnOnce(&mut C, &[i32], &[i32]),
     mut member: impl FnMut(&mut C, Option<pg_sys::Datum>),
 ) {
-    // SAFETY: promised by the caller. Behind the dimensions are a bit for each element if there are NULLs, then the
-    // NULL elements.
-    unsafe {
-        let (lengths, lower_bounds) = dimensions(array);
-        start(context, lengths, lower_bounds);
-        let count = if lengths.is_empty() { 0 } else { lengths.iter().map(|&length| length as usize).product() };
-        let bitmap: *const u8 = lower_bounds.as_ptr_range().end.cast();
-        let has_nulls = (*array).dataoffset != 0;
-        let first = if has_nulls { (*array).dataoffset as usize } else { after_header(lengths.len()) };
-        let mut at: *const u8 = array.cast::<u8>().add(first);
-        for i in 0..count {
-            if has_nulls && *bitmap.add(i / 8) >> (i % 8) & 1 == 0 {
-                member(context, None);
-                continue;
-            }
-            at = storage.align(at);
-            member(context, Some(storage.fetch(at)));
-            at = at.add(storage.length(at));
+    // SAFETY: promised by the caller.
+    let Parts { lengths, lower_bounds, count, nulls, mut elements } =
+        unsafe { Parts::of(array) }.unwrap_or_else(|| damaged());
+    start(context, lengths, lower_bounds);
+    for i in 0..count {
+        if nulls.is_some_and(|nulls| nulls[i / 8] >> (i % 8) & 1 == 0) {
+            member(context, None);
+            continue;
         }
+        let (at, rest) = storage.first_of(elements).unwrap_or_else(|| damaged());
+        // SAFETY: it is within the array.
+        member(context, Some(unsafe { storage.fetch(at.as_ptr()) }));
+        elements = rest;
     }
 }
 
-/// Where the elements of an array without NULLs start.
-fn after_header(dimensions: usize) -> usize {
-    (size_of::<pg_sys::ArrayType>() + 2 * dimensions * size_of::<i32>())
-        .next_multiple_of(pg_sys::MAXIMUM_ALIGNOF as usize)
+#[cold]
+fn damaged() -> ! {
+    raise(Error::new(SqlState::ERRCODE_DATA_CORRUPTED, "invalid array").detail("The value is damaged."))
+}
+
+/// What an array is made of.
+///
+/// ```text
+/// ArrayType │ lengths │ lower bounds │ a bit for each element, if there are NULLs │ padding │ elements without NULLs
+/// ```
+struct Parts<'a> {
+    lengths: &'a [i32],
+    lower_bounds: &'a [i32],
+    count: usize,
+    nulls: Option<&'a [u8]>,
+    elements: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// `None` for a damaged array.
+    ///
+    /// # Safety
+    /// `array` must be aligned, and have as many bytes as it says, which live for `'a`.
+    unsafe fn of(array: *const pg_sys::ArrayType) -> Option<Parts<'a>> {
+        // SAFETY: promised by the caller.
+        let whole: &'a [u8] = unsafe { std::slice::from_raw_parts(array.cast(), pgrx::varsize_any(array.cast())) };
+        let (head, numbers) = whole.split_at_checked(size_of::<pg_sys::ArrayType>())?;
+        // SAFETY: there are as many bytes, aligned.
+        let pg_sys::ArrayType { ndim, dataoffset, .. } = unsafe { *head.as_ptr().cast::<pg_sys::ArrayType>() };
+        let dimensions = usize::try_from(ndim).ok().filter(|&count| count <= pg_sys::MAXDIM as usize)?;
+        let (numbers, _) = numbers.split_at_checked(2 * dimensions * size_of::<i32>())?;
+        // SAFETY: as many bytes, behind a head whose size is a multiple of a number's.
+        let numbers = unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast::<i32>(), 2 * dimensions) };
+        let (lengths, lower_bounds) = numbers.split_at(dimensions);
+        let product = |all: usize, &length: &i32| all.checked_mul(usize::try_from(length).ok()?);
+        let count = if dimensions == 0 { 0 } else { lengths.iter().try_fold(1, product)? };
+        let end = size_of::<pg_sys::ArrayType>() + size_of_val(numbers);
+        let nulls = if dataoffset == 0 { None } else { Some(whole.get(end..)?.get(..count.div_ceil(8))?) };
+        let first = match dataoffset {
+            0 => end.next_multiple_of(pg_sys::MAXIMUM_ALIGNOF as usize),
+            offset => usize::try_from(offset).ok()?,
+        };
+        // An array without elements may end before where they would begin.
+        let elements = if count == 0 { &[] } else { whole.get(first..)? };
+        Some(Parts { lengths, lower_bounds, count, nulls, elements })
+    }
 }
 
 impl Storage {
-    /// Where a value that starts at `at` or behind some padding starts.
-    ///
-    /// # Safety
-    /// `at` must be within a value that such values follow each other in.
-    unsafe fn align(&self, at: *const u8) -> *const u8 {
-        // SAFETY: promised by the caller. A short length is never zero, as padding is, and needs no alignment.
-        if self.len == -1 && unsafe { *at } != 0 {
-            return at;
-        }
+    /// The first value of some that follow each other, and those after it; `None` if they end before.
+    fn first_of<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        // A short length is never zero, as padding is, and needs no alignment.
+        let is_packed = self.len == -1 && *values.first()? != 0;
         let alignment = match self.align as u8 {
+            _ if is_packed => 1,
             b'c' => 1,
             b's' => align_of::<i16>(),
             b'i' => align_of::<i32>(),
             _ => align_of::<f64>(),
         };
-        at.wrapping_add(at.align_offset(alignment))
+        let value = values.get(values.as_ptr().align_offset(alignment)..)?;
+        let length = match self.len {
+            -1 => varlena::length_of(value)?,
+            -2 => value.iter().position(|&byte| byte == 0)? + 1,
+            length => usize::try_from(length).ok()?,
+        };
+        value.split_at_checked(length)
     }
 
     /// The value at `at`.
@@ -189,21 +216,6 @@ impl Storage {
                 (true, 4) => pg_sys::Datum::from(at.cast::<i32>().read()),
                 (true, _) => pg_sys::Datum::from(at.cast::<u64>().read()),
                 (false, _) => pg_sys::Datum::from(at.cast_mut()),
-            }
-        }
-    }
-
-    /// Bytes of the value at `at`.
-    ///
-    /// # Safety
-    /// There must be one.
-    unsafe fn length(&self, at: *const u8) -> usize {
-        // SAFETY: promised by the caller.
-        unsafe {
-            match self.len {
-                -1 => pgrx::varsize_any(at.cast()),
-                -2 => std::ffi::CStr::from_ptr(at.cast()).to_bytes_with_nul().len(),
-                length => length as usize,
             }
         }
     }

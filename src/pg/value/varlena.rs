@@ -14,6 +14,28 @@ use std::ops::Deref;
 /// Bytes of the length before a value.
 const LENGTH_BYTES: usize = 4;
 
+/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know. It may begin
+/// anywhere: damage may have moved it.
+#[inline(always)]
+pub fn length_of(bytes: &[u8]) -> Option<usize> {
+    /// Bytes of a value that is out of line.
+    const OUT_OF_LINE: usize = 2 + size_of::<pg_sys::varatt_external>();
+    let value: *const pg_sys::varlena = bytes.as_ptr().cast();
+    bytes.first()?;
+    // SAFETY: the first byte says which kind it is, and of a short one the length.
+    unsafe {
+        if varatt_is_1b_e(value) {
+            return (u32::from(*bytes.get(1)?) == pg_sys::vartag_external::VARTAG_ONDISK).then_some(OUT_OF_LINE);
+        }
+        if varatt_is_1b(value) {
+            return Some(varsize_any(value));
+        }
+    }
+    let length = u32::from_ne_bytes(*bytes.first_chunk()?);
+    // SAFETY: the length of a long value is in its first four bytes, which are aligned here.
+    Some(unsafe { varsize_any((&raw const length).cast()) }).filter(|&len| len >= LENGTH_BYTES)
+}
+
 /// The bytes of a value of variable length, whole and uncompressed: the argument itself where it is so already, else a
 /// copy in the memory of the current call.
 ///

@@ -66,13 +66,12 @@ pub fn estimate(planned: &Planned) -> Cost {
         + lookups * OPERATORS_PER_PAGE * planned.operator_cost()
         + planned.table_pages_read(pages_read - pages_given) * a_page
         + rows_cost;
-    let total = if mean_pages < 1.0 {
-        let texts = Texts { of_page: 1.0 / mean_pages, read: ranges };
-        texts.in_coin_of_scans(total, planned)
-    } else {
-        total
-    };
-    cost_of_rows(planned, startup, startup + total, given, pages_given)
+    if mean_pages >= 1.0 {
+        return cost_of_rows(planned, startup, startup + total, given, pages_given);
+    }
+    let texts = Texts { of_page: 1.0 / mean_pages, read: ranges };
+    let (coin, total) = (texts.coin_of_scans(planned), total + texts.cost(planned));
+    cost_of_rows(planned, startup, startup + total * coin, given * coin, pages_given * coin)
 }
 
 /// Texts out of line, each a page, and one of the index by which it is found. PostgreSQL charges nothing for reading
@@ -85,12 +84,18 @@ struct Texts {
 }
 
 impl Texts {
-    /// The cost of a scan that reads these, in the coin in which a sequential scan costs what PostgreSQL takes it for.
-    fn in_coin_of_scans(&self, cost: f64, planned: &Planned) -> f64 {
+    /// What reading them costs.
+    fn cost(&self, planned: &Planned) -> f64 {
         let (random, next) = planned.table_page_costs();
+        self.read * (random + next)
+    }
+
+    /// What PostgreSQL takes a sequential scan for, as a share of what it costs. In this coin a scan of the index is
+    /// told: what it reads, and the rows that PostgreSQL compares after it.
+    fn coin_of_scans(&self, planned: &Planned) -> f64 {
+        let next = planned.table_page_costs().1;
         let scan = planned.table_pages * next + planned.table_rows * planned.row_cost();
-        let texts = planned.table_pages * self.of_page * (next + next);
-        (cost + self.read * (random + next)) * scan / (scan + texts)
+        scan / (scan + planned.table_pages * self.of_page * (next + next))
     }
 }
 

@@ -1,0 +1,247 @@
+//! Where there is no more memory a statement fails with 53200, and nothing else happens: the session goes on, and all
+//! others.
+
+use crate::common::{Server, refused, rows, run, sqlstate, value};
+use postgres::Client;
+use std::collections::BTreeMap;
+
+/// Filters of 79 MB: two of bits, one of counters; and a long array.
+const LARGE: &str = "
+    SET pg_bloom.overfill = ignore; SET max_parallel_workers_per_gather = 0; SET jit = off; SET statement_timeout = '60s';
+    CREATE UNLOGGED TABLE large AS
+    SELECT empty | (bloom_empty(33000000) || 1) AS f, empty | (bloom_empty(33000000) || 2) AS g,
+           counting_bloom_empty(16000000) || 1 AS c, ARRAY(SELECT generate_series(1, 1000000)) AS many
+    FROM (SELECT bloom_empty(66000000) AS empty) AS e;";
+
+/// The process of a session, which can be told how much address space it may have; by another session, since the
+/// server's user may not be ours.
+struct Process {
+    pid: i32,
+    other: Client,
+}
+
+impl Process {
+    fn of(client: &mut Client, other: Client) -> Process {
+        Process { pid: value(client, "SELECT pg_backend_pid()"), other }
+    }
+
+    fn is_that_of(&self, client: &mut Client) -> bool {
+        value::<i32>(client, "SELECT pg_backend_pid()") == self.pid
+    }
+
+    /// Allows so many bytes more than it has now.
+    fn allow(&mut self, more: u64) {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("Linux tells about processes");
+        let line = status.lines().find(|line| line.starts_with("VmSize:")).expect("the number is there");
+        let now: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("it is a number");
+        self.set(&(now * 1024 + more).to_string());
+    }
+
+    fn allow_all(&mut self) {
+        self.set("unlimited");
+    }
+
+    /// Sets the soft limit: that may be raised again.
+    fn set(&mut self, limit: &str) {
+        let program = format!("prlimit --pid {} --as={limit}:", self.pid);
+        run(&mut self.other, &format!("COPY (SELECT 1) TO PROGRAM '{program} && cat >/dev/null'"));
+    }
+}
+
+/// An argument of this type, of a table that joins [`LARGE`]'s with numbers n.
+fn argument(argument_type: &str) -> Option<&'static str> {
+    Some(match argument_type {
+        "bloom" => "f",
+        "counting_bloom" => "c",
+        "anyelement" | "integer" => "n",
+        "text" => "'x'::text",
+        "\"char\"" => "'x'::\"char\"",
+        "anyarray" => "many",
+        "bigint" => "66000000::bigint",
+        "double precision" => "0.01::float8",
+        "bytea" => "f::bytea",
+        "cstring" => "bloom_out(f)",
+        "regtype" | "oid" => "'integer'::regtype",
+        _ => return None,
+    })
+}
+
+/// A call of every function and aggregate of the extension that SQL can call.
+fn calls(client: &mut Client) -> Vec<String> {
+    let functions = rows(
+        client,
+        "SELECT p.proname::text, p.prokind = 'a', ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) AS t)
+         FROM pg_proc AS p JOIN pg_depend AS d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
+         WHERE p.oid >= 16384 AND NOT 'internal'::regtype = ANY (p.proargtypes) AND p.prorettype <> 'internal'::regtype
+         ORDER BY 1, 3",
+    );
+    let mut calls = Vec::new();
+    for function in functions {
+        let (name, is_aggregate, types): (String, bool, Vec<String>) =
+            (function.get(0), function.get(1), function.get(2));
+        // The value is one of the type that the function is for.
+        let of_counting = name.starts_with("counting_bloom");
+        let arguments: Option<Vec<&str>> = types
+            .iter()
+            .enumerate()
+            .map(|(i, t)| match t.as_str() {
+                "bloom" if i == 1 => Some("g"),
+                "bytea" if of_counting => Some("c::bytea"),
+                "cstring" if of_counting => Some("bloom_out(bloom(c))"),
+                t => argument(t),
+            })
+            .collect();
+        let Some(arguments) = arguments else { continue };
+        let call = format!("{name}({})", arguments.join(", "));
+        if is_aggregate {
+            calls.push(format!("SELECT {call} IS NULL FROM large, generate_series(1, 3) AS n"));
+        } else {
+            calls.push(format!(
+                "SELECT count(*) FROM large, generate_series(1, 1) AS n, LATERAL {call} AS r WHERE r IS NULL"
+            ));
+        }
+    }
+    calls
+}
+
+#[test]
+fn every_function_fails_with_an_error_or_works() {
+    let server = Server::start("");
+    let mut client = server.database("exhaustion");
+    run(&mut client, LARGE);
+    let mut bystander = server.connect("exhaustion");
+    let mut process = Process::of(&mut client, server.connect("exhaustion"));
+    let started: String = value(&mut bystander, "SELECT pg_postmaster_start_time()::text");
+
+    let mut calls = calls(&mut client);
+    assert!(calls.len() > 90, "{} functions", calls.len());
+    for sql in [
+        "f & g",
+        "f | g",
+        "bloom_fold(f, 0.5)",
+        "f || 5",
+        "c + c",
+        "f::text",
+        "c::text",
+        "f = g",
+        "bloom_from_array(many)",
+        "bloom_from_array(many, 66000000)",
+        "bloom_add_all(bloom_from_array(many, 66000000), ARRAY(SELECT -x FROM unnest(many) AS x))",
+        "bloom_cardinality(bloom_from_array(many, 66000000, 0.01, 'classic'))",
+        "bloom_info(bloom_from_array(many, 66000000, 0.01, 'classic'))",
+        "bloom_union_cardinality(bloom_from_array(many, 66000000), bloom_from_array(many, 33000000))",
+        "bloom_from_array(many, 66000000) | bloom_from_array(many, 33000000)",
+        "bloom_contains_all(f, many)",
+        "bloom_empty(10, 0.01, repeat('x', 66000000))",
+        "(repeat('x', 66000000))::bloom",
+        "(SELECT bloom_agg(x) FROM unnest(many) AS x)",
+        "(SELECT bloom_agg(x, 50000000) FROM unnest(many) AS x)",
+        "(SELECT bloom_agg(x) FROM (SELECT bloom_agg(x) OVER (ORDER BY x / 700000) FROM unnest(many) AS x) AS x)",
+        "(SELECT bloom_union_agg(h) FROM (VALUES (f), (g), (f)) AS v (h))",
+        "(SELECT bloom_intersection_agg(h) FROM (VALUES (f), (g), (f)) AS v (h))",
+        "(SELECT counting_bloom_union_agg(h) FROM (VALUES (c), (c)) AS v (h))",
+    ] {
+        calls.push(format!("SELECT ({sql}) IS NULL FROM large"));
+    }
+    run(&mut client, "SET work_mem = '1GB'");
+    let mut ended = BTreeMap::new();
+    for sql in &calls {
+        // What makes a table makes it again.
+        run(&mut client, "BEGIN");
+        let expected = sqlstate(&mut client, sql);
+        run(&mut client, "ROLLBACK");
+        assert!(!expected.starts_with("XX"), "{expected}: {sql}");
+        for megabytes in [8, 100] {
+            run(&mut client, "BEGIN");
+            process.allow(megabytes << 20);
+            let found = sqlstate(&mut client, sql);
+            process.allow_all();
+            run(&mut client, "ROLLBACK");
+            assert!(found == "53200" || found == expected, "{found}, not {expected}, with {megabytes} MB: {sql}");
+            assert!(process.is_that_of(&mut client), "another session: {sql}");
+            *ended.entry(found).or_insert(0) += 1;
+        }
+    }
+    println!("{} calls with two limits each: {ended:?}", calls.len());
+    assert!(ended["53200"] > 80 && ended["00000"] > 30, "{ended:?}");
+    let restarted: String = value(&mut bystander, "SELECT pg_postmaster_start_time()::text");
+    assert_eq!(started, restarted);
+    for sql in ["SELECT bloom_fold(f, 0.5) FROM large", "SELECT f & g FROM large"] {
+        // The session from before may have kept memory that it no longer uses.
+        let mut client = server.connect("exhaustion");
+        let mut process = Process::of(&mut client, server.connect("exhaustion"));
+        process.allow(100 << 20);
+        refused(&mut client, "53200", sql);
+    }
+}
+
+/// Errors are small, and there must be memory to report them.
+#[test]
+fn errors_are_told_with_no_memory_at_all() {
+    let server = Server::start("");
+    let mut client = server.database("nothing");
+    run(&mut client, "CREATE TABLE t AS SELECT bloom_agg(x, 3000) AS f FROM generate_series(1, 3000) AS x");
+    let mut process = Process::of(&mut client, server.connect("nothing"));
+    let statements = [
+        ("22023", "SELECT bloom_empty(10, 0.01, 'nonsense')"),
+        ("42804", "SELECT f @> 'x'::text FROM t"),
+        ("22P02", "SELECT 'nonsense'::bloom"),
+        ("00000", "SELECT f @> 5, f || 7, bloom_info(f), f | f FROM t"),
+        ("00000", "SELECT bloom_agg(x) FROM generate_series(1, 20000) AS x"),
+        ("00000", "SELECT bloom_from_array(ARRAY(SELECT generate_series(1, 20000)))"),
+        ("22012", "SELECT bloom_agg(1 / (x - 1000)) FROM generate_series(1, 20000) AS x"),
+    ];
+    for (state, sql) in statements {
+        assert_eq!(sqlstate(&mut client, sql), state, "{sql}");
+        for kilobytes in [0, 8, 16, 32, 64, 128, 256, 1024] {
+            process.allow(kilobytes << 10);
+            let found = sqlstate(&mut client, sql);
+            process.allow_all();
+            assert!(found == "53200" || found == state, "{found}, not {state}, with {kilobytes} kB: {sql}");
+            assert!(process.is_that_of(&mut client), "another session: {sql}");
+        }
+    }
+}
+
+/// An error for lack of memory is copied, which needs memory: whatever is left when it is raised, it must be enough.
+#[test]
+fn errors_are_told_wherever_the_memory_ends() {
+    let server = Server::start("");
+    let mut client = server.database("copied");
+    run(
+        &mut client,
+        "SELECT bloom_set_create('s', 'text', 1000000);
+         CREATE TABLE t AS SELECT i::text AS x FROM generate_series(1, 100000) AS i; ANALYZE t",
+    );
+    let calls = [
+        "SELECT cardinality(bloom_set_add_all('s', array_agg(i::text))) FROM generate_series(1, 100000) AS i",
+        "SELECT cardinality(bloom_set_absent('s', array_agg(i::text))) FROM generate_series(1, 100000) AS i",
+        "SELECT count(bloom_from_array(ARRAY[i], 100000)) FROM generate_series(1, 100) AS i GROUP BY i % 2",
+        "CREATE INDEX ON t USING bloom_filter (x)",
+    ];
+    let mut refused = 0;
+    for step in 0..40 {
+        for sql in calls {
+            let mut client = server.connect("copied");
+            let mut process = Process::of(&mut client, server.connect("copied"));
+            run(&mut client, "SET work_mem = '1GB'");
+            // Every other session loads the library with the memory that is left.
+            if step % 2 == 0 {
+                run(&mut client, "SELECT bloom_set_add('s', 'x')");
+            }
+            run(&mut client, "BEGIN");
+            process.allow((2 << 20) + step * 700_000);
+            let found = sqlstate(&mut client, sql);
+            process.allow_all();
+            run(&mut client, "ROLLBACK");
+            // 58P01: the library can't be loaded.
+            assert!(["53200", "00000", "58P01"].contains(&found.as_str()), "{found} with {step} steps: {sql}");
+            assert!(process.is_that_of(&mut client), "another session: {sql}");
+            refused += usize::from(found == "53200");
+            let again = sqlstate(&mut client, "SELECT bloom_set_contains('s', 'x')");
+            assert_eq!(again, "00000", "after {sql} with {step} steps");
+        }
+    }
+    assert!(refused > 30, "{refused} calls had too little memory");
+}

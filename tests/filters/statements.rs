@@ -1,0 +1,125 @@
+//! Installing the extension changes no statement without a filter in it: whatever the parser makes of an operator, an
+//! error included, it makes of it with the extension as well.
+
+use crate::common::{column, run, sqlstate};
+use crate::server;
+use postgres::Client;
+use std::collections::BTreeSet;
+
+/// Types of each sort that PostgreSQL doesn't have by itself.
+const MORE_TYPES: &str = "
+    CREATE TYPE mood AS ENUM ('good', 'bad');
+    CREATE TYPE pair AS (a integer, b text);
+    CREATE TYPE textrange AS RANGE (SUBTYPE = text);
+    CREATE DOMAIN label AS text;
+    CREATE DOMAIN labels AS text[];
+    CREATE DOMAIN document AS jsonb;";
+
+/// Extensions with operators of the same names. Where one isn't there it is left out.
+const EXTENSIONS: [&str; 5] = ["citext", "hstore", "ltree", "cube", "seg"];
+
+/// Operands without a type: two literals, a NULL.
+const UNTYPED: [&str; 3] = ["'x'", "'{}'", "NULL"];
+
+/// A database with more types, and contrib's extensions if these are asked for.
+fn prepare(name: &str, contrib: bool) -> Client {
+    let mut client = server().empty_database(name, "");
+    run(&mut client, MORE_TYPES);
+    if contrib {
+        for extension in EXTENSIONS {
+            // 0A000 and 58P01: it isn't installed.
+            let state = sqlstate(&mut client, &format!("CREATE EXTENSION {extension}"));
+            assert!(["00000", "0A000", "58P01"].contains(&state.as_str()), "{state} for {extension}");
+        }
+    }
+    client
+}
+
+/// What the parser makes of a statement: the types of its parameters and results, or an SQLSTATE.
+fn meaning(client: &mut Client, sql: &str) -> String {
+    match client.prepare(sql) {
+        Ok(statement) => {
+            let results: Vec<_> = statement.columns().iter().map(|column| column.type_().name()).collect();
+            let parameters: Vec<_> = statement.params().iter().map(|t| t.name()).collect();
+            format!("{parameters:?} → {results:?}")
+        }
+        Err(error) => crate::common::state_of(&error),
+    }
+}
+
+/// The types of the operands of the operators of this name, and one of each other sort.
+fn types(client: &mut Client, operator: &str) -> Vec<String> {
+    let sql = format!(
+        "SELECT DISTINCT format_type(t, NULL) FROM (
+             SELECT unnest(ARRAY[oprleft, oprright]) AS t FROM pg_operator WHERE oprname = '{operator}'
+             UNION SELECT unnest(ARRAY[
+                 'integer', 'bigint', 'text', 'varchar', 'char', 'name', 'jsonb', 'json', 'bytea', 'point', 'integer[]', 'text[]',
+                 'varchar[]', 'jsonb[]', 'int4range', 'numrange', 'record', 'mood', 'mood[]', 'pair', 'textrange', 'label', 'labels',
+                 'document', '\"char\"', 'bpchar', 'numeric', 'uuid', 'date', 'oid', 'regclass', 'void'
+             ]::regtype[]::oid[])
+             UNION SELECT oid FROM pg_type WHERE typname = 'int4multirange'
+         ) AS s JOIN pg_type ON pg_type.oid = t WHERE typtype <> 'p' OR typname IN ('record', 'void') ORDER BY 1"
+    );
+    column(client, &sql)
+}
+
+/// Compares what the parser makes of all statements with these operators in two databases.
+fn compare(before: &mut Client, after: &mut Client, operators: &BTreeSet<String>) {
+    let (mut different, mut statements, mut meanings) = (Vec::new(), 0, BTreeSet::new());
+    // A statement with an operator that nobody else has is one about filters.
+    let known: BTreeSet<String> = column::<String>(before, OPERATORS).into_iter().collect();
+    assert_eq!(operators.difference(&known).map(String::as_str).collect::<Vec<_>>(), ["@=>"]);
+    for operator in operators.intersection(&known) {
+        let mut operands: Vec<String> = UNTYPED.map(str::to_owned).to_vec();
+        operands.extend(types(before, operator).into_iter().map(|t| format!("NULL::{t}")));
+        let forms = |i: usize| std::iter::once(format!("${i}")).chain(operands.iter().cloned());
+        for left in forms(1) {
+            for right in forms(if left == "$1" { 2 } else { 1 }) {
+                let sql = format!("SELECT {left} {operator} {right}");
+                let (expected, found) = (meaning(before, &sql), meaning(after, &sql));
+                if expected != found {
+                    different.push(format!("{sql}: {expected} became {found}"));
+                }
+                meanings.insert(expected);
+                statements += 1;
+            }
+        }
+    }
+    println!("{statements} statements, {} meanings, {} differ", meanings.len(), different.len());
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    assert!(["42725", "42883"].iter().all(|state| meanings.contains(*state)), "{meanings:?}");
+}
+
+const OPERATORS: &str = "SELECT DISTINCT oprname::text FROM pg_operator WHERE oprkind = 'b'";
+
+/// The names of the extension's operators.
+fn own_operators(client: &mut Client) -> BTreeSet<String> {
+    let sql = format!(
+        "{OPERATORS} AND oid IN (SELECT objid FROM pg_depend JOIN pg_extension AS e ON refobjid = e.oid
+             WHERE classid = 'pg_operator'::regclass AND extname = 'pg_bloom')"
+    );
+    let own: BTreeSet<String> = column(client, &sql).into_iter().collect();
+    assert!(own.len() >= 10, "that can't be all: {own:?}");
+    own
+}
+
+#[test]
+fn operators_of_postgresql_mean_what_they_meant() {
+    let (mut before, mut after) = (prepare("before", false), prepare("after", false));
+    run(&mut after, "CREATE EXTENSION pg_bloom");
+    let own = own_operators(&mut after);
+    compare(&mut before, &mut after, &own);
+    // Others could only change if the extension had made an operator of their name.
+    let [before, after] =
+        [&mut before, &mut after].map(|client| column(client, OPERATORS).into_iter().collect::<BTreeSet<String>>());
+    assert_eq!(after.difference(&before).map(String::as_str).collect::<Vec<_>>(), ["@=>"]);
+    assert!(before.is_subset(&after));
+}
+
+#[test]
+fn operators_of_contrib_mean_what_they_meant() {
+    let (mut before, mut after) = (prepare("contrib_before", true), prepare("contrib_after", true));
+    run(&mut after, "CREATE EXTENSION pg_bloom");
+    let own = own_operators(&mut after);
+    compare(&mut before, &mut after, &own);
+}
