@@ -297,3 +297,33 @@ fn the_check_finds_a_header_by_which_bits_would_be_lost() {
     }
     assert_no_crash(&server);
 }
+
+/// PostgreSQL's functions look at an array before they read it, and so does the index where it reads the rows of a range.
+#[test]
+fn a_damaged_array_in_the_table_is_an_error() {
+    /// One dimension, no NULL, integers: three from 1 on, of which the second is 7.
+    const SEVENTH: [i32; 8] = [1, 0, 23, 3, 1, 0, 7, 77];
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("pages");
+    run(
+        &mut client,
+        "CREATE TABLE t (a integer[]);
+         INSERT INTO t SELECT ARRAY[0, i, 77] FROM generate_series(1, 300) AS i;
+         CREATE INDEX t_a ON t USING bloom_filter (a)",
+    );
+    let ask = "SELECT count(*) FROM t WHERE a && ARRAY[7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]";
+    let bytes: Vec<u8> = SEVENTH.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    let at = std::cell::Cell::new(0);
+    for (place, value) in [(3, 0x40), (0, 7), (12, 200), (15, 0x70), (7, 0x10), (15, 0xf0)] {
+        client = changed_files(&server, client, &["t"], |file| {
+            if at.get() == 0 {
+                at.set(file.windows(bytes.len()).position(|window| window == bytes).expect("the row is there"));
+            }
+            file[at.get()..][..bytes.len()].copy_from_slice(&bytes);
+            file[at.get() + place] = value;
+        });
+        let state = sqlstate(&mut client, ask);
+        assert!(["XX001", "54000"].contains(&state.as_str()), "{state} for {value} at {place}");
+    }
+    assert_no_crash(&server);
+}
