@@ -298,7 +298,7 @@ fn the_check_finds_a_header_by_which_bits_would_be_lost() {
     assert_no_crash(&server);
 }
 
-/// PostgreSQL's functions look at an array before they read it, and so does the index where it reads the rows of a range.
+/// PostgreSQL's functions look at an array before they read it. So does the index where it reads the rows of a range.
 #[test]
 fn a_damaged_array_in_the_table_is_an_error() {
     /// One dimension, no NULL, integers: three from 1 on, of which the second is 7.
