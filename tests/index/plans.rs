@@ -214,3 +214,27 @@ fn absent_keys_of_a_column_with_few_values_take_the_index() {
     let present: Vec<String> = (0..400).map(|i| i.to_string()).collect();
     assert!(!takes_index(&format!("ARRAY[{}]", present.join(", "))), "these are in all ranges");
 }
+
+/// PostgreSQL charges nothing for documents that a sequential scan reads out of line.
+#[test]
+fn documents_take_the_index_unless_most_of_them_match() {
+    let mut client = server().database("documents");
+    run(
+        &mut client,
+        "CREATE TABLE d (id integer, members integer[]);
+         ALTER TABLE d ALTER members SET STORAGE EXTERNAL;
+         INSERT INTO d SELECT g, ARRAY(SELECT g * 1000 + k FROM generate_series(1, 1500) AS k) || -1 || -2 - g % 9
+             FROM generate_series(1, 1500) AS g;
+         CREATE INDEX d_members ON d USING bloom_filter (members);
+         SET max_parallel_workers_per_gather = 0",
+    );
+    run(&mut client, "VACUUM ANALYZE d");
+    let mut takes_index = |condition: &str| {
+        let shown = plan(&mut client, "COSTS OFF", &format!("SELECT id FROM d WHERE members {condition}"));
+        shown.contains("d_members")
+    };
+    let twenty: Vec<String> = (1..=20).map(|i| (i * 30_000).to_string()).collect();
+    assert!(takes_index(&format!("&& ARRAY[{}]", twenty.join(", "))), "each is in two of 1,500");
+    assert!(takes_index("@> ARRAY[-4]"), "a ninth of the documents has it");
+    assert!(!takes_index("@> ARRAY[-1]"), "all have it");
+}
