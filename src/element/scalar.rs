@@ -108,11 +108,11 @@ impl ScalarReader {
                     let (bytes, len) = scalar::single_char(datum.value() as u8);
                     work(&bytes[..len])
                 }
-                Source::Name => self.with_c_string(datum.cast_mut_ptr(), work),
+                Source::Name => self.in_utf8(encoding::name_bytes(datum), work),
                 Source::Enum => {
                     let label = pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]);
                     let label: *mut std::ffi::c_char = label.expect("every value has a label").cast_mut_ptr();
-                    let result = self.with_c_string(label, work);
+                    let result = self.in_utf8(CStr::from_ptr(label).to_bytes(), work);
                     pg_sys::pfree(label.cast());
                     result
                 }
@@ -196,13 +196,6 @@ impl ScalarReader {
     ) -> T {
         // SAFETY: promised by the caller.
         unsafe { with_value(element, |bytes| self.in_utf8(canonical(bytes), work)) }
-    }
-
-    /// # Safety
-    /// The text must end in a zero byte.
-    unsafe fn with_c_string<T>(&self, text: *const std::ffi::c_char, work: impl FnOnce(&[u8]) -> T) -> T {
-        // SAFETY: promised by the caller.
-        self.in_utf8(unsafe { CStr::from_ptr(text) }.to_bytes(), work)
     }
 
     #[inline(always)]

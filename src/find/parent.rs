@@ -61,13 +61,13 @@ impl<'c> Parent<'c> {
         let Some(name) = call.name(1) else {
             return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "the name of the column cannot be NULL"));
         };
-        let number = self.table().column_named(name);
+        let number = self.table().column_named(&name);
         if number <= 0 {
             let (name, table) = (encoding::utf8(name.to_bytes()), self.table().name());
             let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
             return Err(Error::new(SqlState::ERRCODE_UNDEFINED_COLUMN, message));
         }
-        Ok(ParentColumn { name: name.to_owned(), number })
+        Ok(ParentColumn { name, number })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::memory;
-use crate::pg::value::toast::{Identity, fetch_pieces, identity, is_compressed, slice};
+use crate::pg::value::toast::{Identity, fetch_pieces, is_compressed, slice};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::slices::START_BYTES;
@@ -152,8 +152,7 @@ impl<S: FilterType> FilterCache<S> {
     /// 22P03 for a damaged value.
     pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a, S>>> {
         let Some(datum) = call.datum(i) else { return Ok(None) };
-        // SAFETY: by declaration the argument is of variable length.
-        let Some(identity) = (unsafe { identity(datum) }) else {
+        let Some(identity) = call.identity(i) else {
             let Some(value) = call.value(i) else { return Ok(None) };
             return Ok(Some(Filter::Whole(S::whole(value.into_bytes())?, false)));
         };
@@ -172,8 +171,7 @@ impl<S: FilterType> FilterCache<S> {
     /// all that most calls need.
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'_>, &Hasher)> {
-        // SAFETY: by declaration the argument is of variable length.
-        let identity = unsafe { identity(call.datum(i)?)? };
+        let identity = call.identity(i)?;
         let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
         Some((S::shorter(place.view.as_ref()?), place.hasher.as_ref()?))
     }

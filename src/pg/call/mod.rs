@@ -25,12 +25,13 @@ use self::guard::outside;
 use super::catalog;
 use super::memory::Context;
 use super::value::encoding;
+use super::value::toast::{self, Identity};
 use super::value::varlena::Value;
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
 use std::any::TypeId;
 use std::cell::Cell;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::mem::{ManuallyDrop, offset_of};
 
 /// One call of a function.
@@ -130,6 +131,14 @@ impl Call {
         self.datum(i).map(|d| unsafe { Value::detoast(d) })
     }
 
+    /// The TOAST identity of argument `i`, a value of variable length, if it is out of line on disk.
+    #[inline(always)]
+    pub fn identity(&self, i: usize) -> Option<Identity> {
+        self.check_declared(i, |declared| catalog::storage(declared).len == -1);
+        // SAFETY: by declaration the argument is of variable length.
+        self.datum(i).and_then(|datum| unsafe { toast::identity(datum) })
+    }
+
     /// Argument `i`, a text that is a word; of a longer one the start.
     pub fn word(&self, i: usize) -> Option<String> {
         self.value(i).map(|value| encoding::start_of(&value))
@@ -144,10 +153,11 @@ impl Call {
     }
 
     /// Argument `i`, a name.
-    pub fn name(&self, i: usize) -> Option<&CStr> {
+    pub fn name(&self, i: usize) -> Option<CString> {
         self.check_declared(i, |declared| declared == pg_sys::NAMEOID);
-        // SAFETY: by declaration the argument is a name, which ends in a zero byte.
-        self.datum(i).map(|d| unsafe { CStr::from_ptr(d.cast_mut_ptr()) })
+        // SAFETY: by declaration the argument is a name.
+        let name = unsafe { encoding::name_bytes(self.datum(i)?) };
+        Some(CString::new(name).expect("there is no zero byte"))
     }
 
     /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.

@@ -92,6 +92,16 @@ pub fn message(text: String) -> CString {
     CString::new(bytes).unwrap_or_default()
 }
 
+/// The bytes of a name, without the zero bytes that it ends in: all of them, if damage left none.
+///
+/// # Safety
+/// The datum must be a name, and be there for `'a`.
+pub unsafe fn name_bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: promised by the caller.
+    let name = unsafe { &*datum.cast_mut_ptr::<[u8; pg_sys::NAMEDATALEN as usize]>() };
+    name.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
 /// What `work` makes of text in one encoding in another one.
 fn converted<T>(text: &[u8], from: i32, to: i32, work: impl FnOnce(&[u8]) -> T) -> T {
     // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
