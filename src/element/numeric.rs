@@ -1,6 +1,6 @@
 //! A numeric as PostgreSQL stores it.
 
-use pg_bloom_core::canonical::{Sink, decimal};
+use pg_bloom_core::canonical::{Sink, numeric};
 
 /// What the two highest bits of the first word say.
 const FORM: u16 = 0xC000;
@@ -29,11 +29,11 @@ pub fn write(numeric: &[u8], into: &mut impl Sink) {
         SHORT => {
             // Seven bits moved to the top of a byte and back keep their sign.
             let weight = (((header & SHORT_WEIGHT) as u8) << 1) as i8 >> 1;
-            decimal::write(header & SHORT_NEGATIVE != 0, i32::from(weight), words, into);
+            numeric::write(header & SHORT_NEGATIVE != 0, i32::from(weight), words, into);
         }
         sign => {
             let weight = words.next().unwrap_or(0) as i16;
-            decimal::write(sign == NEGATIVE, i32::from(weight), words, into);
+            numeric::write(sign == NEGATIVE, i32::from(weight), words, into);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::pg::sql::{NewName, Parameter, execute, namespace};
 use crate::pg::value::time::Interval;
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
-use pg_bloom_core::set::form::DEFAULT_CAPACITY;
+use pg_bloom_core::set::tree::DEFAULT_CAPACITY;
 use pg_bloom_core::set::{Form, Row, tree};
 use pg_bloom_core::{Layout, memory, sizing};
 use pgrx::pg_sys::Datum;

@@ -4,7 +4,7 @@ use super::table::{Parameters, Set};
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result, warn};
 use crate::settings::{self, Overfill};
-use pg_bloom_core::set::form::DEFAULT_CAPACITY;
+use pg_bloom_core::set::tree::DEFAULT_CAPACITY;
 
 /// Checks how full the set will be with so many new elements; warns once in a session, or fails. `hashes` and `share`
 /// are sums over some rows: how many hashes they have, and the share of all hashes that they cover. They are taken

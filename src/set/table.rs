@@ -18,7 +18,7 @@ use crate::pg::storage::relation::{Opened, Relation, name_of};
 use crate::pg::value::encoding;
 use crate::pg::value::time::{Interval, Timestamp};
 use pg_bloom_core::set::Form;
-use pg_bloom_core::set::form::{DEFAULT_CAPACITY, SLICES};
+use pg_bloom_core::set::tree::{DEFAULT_CAPACITY, SLICES};
 use pg_bloom_core::{Layout, hash};
 use pgrx::pg_sys::{self, Oid};
 use std::cell::{Cell, OnceCell, RefCell};

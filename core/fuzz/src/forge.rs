@@ -171,7 +171,7 @@ fn repair_name(value: &mut Vec<u8>) -> usize {
 /// Blocks, base blocks and capacity of a filter that has a size.
 fn repair_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
     let most = if value[3] == 1 { MOST_BITS } else { MAX_STORED_BYTES - payload as u64 };
-    let most = (most * 8 / layout.block_bits()).min(sizing::limits::max_blocks(layout));
+    let most = (most * 8 / layout.block_bits()).min(sizing::max_blocks(layout));
     let mut blocks = 1 + number(value, 8).wrapping_sub(1) % most;
     let mut capacity = number(value, 24) & i64::MAX as u64;
     if capacity == 0 && !(state && value[3] == 1) {

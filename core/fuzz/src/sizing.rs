@@ -84,7 +84,7 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
         assert!(next.blocks >= size.blocks, "{next:?} after {size:?}");
     }
     let header = Header::sized(size, Kind::NONE);
-    if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok() && size.blocks <= sizing::limits::max_blocks(layout) {
+    if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok() && size.blocks <= sizing::max_blocks(layout) {
         let fits = filter::capacity_for_bytes(layout, header.dense_bytes(), fpr).expect("it fits itself");
         assert!(fits >= capacity, "{fits} for {size:?}");
     }

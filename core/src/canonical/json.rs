@@ -1,5 +1,5 @@
 //! The compact text of JSON, which is the same for equal values: no blanks, keys in [`key_order`], numbers as
-//! [`super::decimal`] writes them, strings as [`string`] does.
+//! [`super::numeric`] writes them, strings as [`string`] does.
 
 use super::Sink;
 use std::cmp::Ordering;

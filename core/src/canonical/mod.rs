@@ -3,11 +3,10 @@
 //!
 //! | key kind | canonical bytes |
 //! |---|---|
-//! | numeric | [`decimal`]: plain decimal text without zeros at its end; [`numeric`] reads other text |
+//! | numeric | [`numeric`]: plain decimal text without zeros at its end |
 //! | jsonb | [`json`]: compact text |
 //! | array, row, range, multirange | [`members`]: a frame, and the canonical bytes of the members |
 
-pub mod decimal;
 pub mod json;
 pub mod members;
 pub mod numeric;

@@ -12,7 +12,7 @@
 //! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is watched from then on.
 //! So the watched hashes are soon those that few rows have.
 
-use super::condition::Condition;
+use super::Condition;
 use crate::memory;
 
 /// A condition as alternatives, and what must hold beside one of them.

@@ -33,13 +33,9 @@
 //! left out.
 
 pub(super) mod fold;
-mod stand_in;
-
-pub use stand_in::StandIns;
 
 use super::{Condition, Window};
-use crate::interrupt;
-use crate::memory;
+use crate::{interrupt, memory};
 
 /// The most hashes that are looked for.
 pub(super) const MOST_HASHES: usize = 256;

@@ -30,11 +30,10 @@ pub mod counters;
 
 use crate::error::{Error, InvalidBinary, InvalidParameter, Mismatch, Result};
 use crate::filter::build::{Request, meet_kind};
-use crate::filter::check::{check_is_whole, invalid, parse_header, require};
 use crate::filter::estimate;
 use crate::filter::header::{COUNTERS, Header, payload_mut};
 use crate::filter::merge::{cannot_merge, merged_header};
-use crate::filter::view::{Body, View};
+use crate::filter::view::{Body, View, check_is_whole, invalid, parse_header, require};
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::memory::Buffer;

@@ -103,10 +103,7 @@ fn what_cannot_be_is_refused() {
     let header = sized_header(1000, 0.01, 44 + 20 * 256).unwrap();
     assert_eq!((stored_bytes(&header), header.blocks), (44 + 20 * 256, 20));
     assert_eq!(sized_header(1000, 0.01, 43 + 20 * 256).unwrap_err().class(), Class::TooLarge);
-    assert_eq!(
-        sized_header(1 << 40, 0.01, crate::sizing::limits::MAX_STORED_BYTES).unwrap_err().class(),
-        Class::TooLarge
-    );
+    assert_eq!(sized_header(1 << 40, 0.01, crate::sizing::MAX_STORED_BYTES).unwrap_err().class(), Class::TooLarge);
     let (small, large) = (one_block(), Header { blocks: 2, base_blocks: 2, ..one_block() });
     let error = summed_header(&small, &large).unwrap_err();
     assert!(

@@ -7,7 +7,7 @@ use crate::error::{KindMismatch, Result};
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::memory::Buffer;
-use crate::sizing::limits::max_blocks;
+use crate::sizing::max_blocks;
 use crate::{interrupt, memory, sizing};
 
 /// The parameters of a build.

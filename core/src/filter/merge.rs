@@ -22,9 +22,8 @@ use super::view::{Body, View};
 use crate::error::{Error, InvalidParameter, KindMismatch, Mismatch, Result};
 use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
-use crate::memory;
-use crate::memory::Buffer;
-use crate::sizing::limits::DEFAULT_FPR;
+use crate::memory::{self, Buffer};
+use crate::sizing::DEFAULT_FPR;
 use std::cmp::Ordering;
 
 /// Greatest common divisor; that of 0 and n is n.

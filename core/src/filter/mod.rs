@@ -3,8 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`header`] | the stored form: what a filter is, apart from its elements |
-//! | `check` | what a stored value must be: the one validating parser |
-//! | [`view`] | a stored filter, or the state of a build, read in place |
+//! | [`view`] | a stored filter, or the state of a build, read in place: the one validating parser |
 //! | [`sparse`] | lists of hashes |
 //! | [`slices`] | probing a filter of which only slices are read |
 //! | [`build`] | filters from hashes; adding to a filter |
@@ -16,7 +15,6 @@
 //! | [`owned`] | a filter with its bytes, and all that a program does with one |
 
 pub mod build;
-pub(crate) mod check;
 pub mod estimate;
 pub mod header;
 pub mod merge;

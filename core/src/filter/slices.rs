@@ -6,9 +6,9 @@
 //! sparse   | header |      | window |  …               |      windows of hashes by interpolation
 //! ```
 
-use super::check::{check_is_whole, invalid, parse_start};
 use super::header::{HEADER_BYTES, Header};
 use super::sparse;
+use super::view::{check_is_whole, invalid, parse_start};
 use crate::error::{Error, Result};
 use crate::kind::MAX_NAME;
 use crate::layout::{Layout, Shape};

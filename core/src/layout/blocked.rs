@@ -9,8 +9,7 @@
 //! bit p of a block is bit (p mod 8) of its byte (p div 8)
 //! ```
 
-use super::scheme::{self, Scheme};
-use super::shape::Shape;
+use super::scheme::{self, Scheme, Shape};
 use crate::hash::{reduce, word};
 use crate::simd::{Blocks, POSITIONS_PER_WORD, prefetch};
 

@@ -6,8 +6,7 @@
 //!
 //! A "block" here is one bit, so that spreading and folding are the same operation in every layout.
 
-use super::scheme::Scheme;
-use super::shape::Shape;
+use super::scheme::{Scheme, Shape};
 use crate::hash::{reduce, word};
 use crate::interrupt::{self, Meter};
 use crate::simd::prefetch;

@@ -5,8 +5,7 @@
 //! bit of word i = ((low 32 bits of h) · SALT[i] mod 2^32) >> 27
 //! ```
 
-use super::scheme::{self, Scheme};
-use super::shape::Shape;
+use super::scheme::{self, Scheme, Shape};
 use crate::simd::prefetch;
 
 /// The `parquet` layout.

@@ -36,7 +36,7 @@ use crate::hash::hash;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, PARQUET_HASHES};
 use crate::memory::Buffer;
-use crate::sizing::limits::DEFAULT_FPR;
+use crate::sizing::DEFAULT_FPR;
 use crate::{interrupt, sizing};
 use thrift::{Field, I32, Malformed, Read, STOP, STRUCT, ThriftReader, UNION_OF_FIRST, write_i32};
 

@@ -8,8 +8,7 @@
 //! PostgreSQL logs what is between the first and the last byte of a row that an UPDATE changes. So what stays the same
 //! is first, and the length changes only once in a few insertions.
 
-use super::form::Form;
-use super::tree;
+use super::tree::{self, Form};
 use crate::filter::Buffer;
 use crate::{hash, memory};
 use std::fmt;

@@ -2,13 +2,12 @@
 //!
 //! ```text
 //! element ──▶ hash ──▶ its first B bits ──▶ leaf of a binary tree ──▶ row: the rest of these bits, in order
-//!                      (form)               (tree)                   (row, code)
+//!                      (Form)               (tree)                   (row, code)
 //! ```
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`form`] | what the rows of one set share: B, and whether it forgets |
-//! | [`tree`] | which bucket covers a hash; whether buckets are the leaves of one tree |
+//! | [`tree`] | which bucket covers a hash; whether buckets are the leaves of one tree; what rows share: [`Form`] |
 //! | `code` | a row and its stored form, in Elias-Fano code; the one validating parser, and what it finds wrong |
 //! | `memory` | a whole set in memory, for tests and fuzzing (feature `testing`) |
 //! | [`row`] | asking a row, and changing, splitting and joining rows |
@@ -17,7 +16,6 @@
 #![doc = include_str!("rows.md")]
 
 mod code;
-pub mod form;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
 pub mod memory;
@@ -27,4 +25,4 @@ mod tests;
 pub mod tree;
 
 pub use code::{Entry, Row, RowDamage};
-pub use form::Form;
+pub use tree::Form;

@@ -1,8 +1,7 @@
 //! Asking a row, and changing, splitting and joining rows.
 
 use super::code::{self, Entry, MOST_HASHES, MOST_SLICES, Row};
-use super::form::{Form, SLICES};
-use super::tree;
+use super::tree::{self, Form, SLICES};
 use crate::{hash, memory};
 
 /// The most bytes of a row. WAL for each insertion grows with it, bytes of headers shrink.

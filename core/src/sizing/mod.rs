@@ -1,19 +1,267 @@
-//! How large a filter must be.
+//! How large a filter must be: how many hashes and blocks a capacity needs at a rate, and the inverse.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`limits`] | which rates, capacities and sizes are possible |
 //! | [`rate`] | the exact false positive rate of a layout |
 //! | [`table`] | the lookup tables, in the manner of ClickHouse |
-//! | [`size`](mod@size) | how many blocks a capacity needs, and the inverse |
 //! | `search` | where a condition changes |
+//!
+//! # Hashes and bits per element
+//!
+//! Both depend only on layout and rate, so that all filters of one layout and rate can be merged. For k hashes:
+//!
+//! | layout | bits per element b(k) |
+//! |---|---|
+//! | classic | -k / ln(1 - fpr^(1/k)) |
+//! | blocked, parquet | w / λ: w is 512 or 256 bits, λ the greatest load at which `rate::at_load` meets the rate |
+//!
+//! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ elements miss the rate
+//! by [`crate::sizing::rate::expected`], b(k) is raised by one part in 100,000. k is the number from 1 to 64 (in
+//! `parquet` 8) with the least b(k). The lookup table ([`crate::sizing::table`]) says where to look for it; b(k)
+//! refines between its rows (9.6 bits rather than 10).
+//!
+//! # Blocks
+//!
+//! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough
+//! for 1,024 bits:
+//!
+//! ```text
+//! load l = k / b(k)     clear c = e^-l     variance v = c · (1 - (1 + l) · c)
+//! surplus = exp((k(k-1)/2 · v / (1-c)² / (k · l · c / (1-c)) + 0.51) / 1024)
+//! ```
+//!
+//! | `needed` | blocks |
+//! |---|---|
+//! | below 64 (`classic`: 1,024) | the fewest that meet the rate by [`crate::sizing::rate::expected`] |
+//! | from there up | `needed`, rounded up to `m · 2^e` with m from 64 to 126, or 128 |
+//!
+//! ```text
+//! needed   155.0 blocks      64 ≤ m ≤ 128      155.0 = 77.5 · 2^1  ──▶  78 · 2^1 = 156
+//! capacity doubled: needed doubles, m stays, e grows by one: so block counts in a power-of-two ratio divide
+//! ```
+//!
+//! 127 is left out because of 64: a capacity that needs 63.2 blocks gets 64, and one twice as large, which needs 126.4,
+//! gets 128. So sizes of capacities in a power-of-two ratio always divide if both have 64 blocks or more. That costs at
+//! most 1.6 % more than the least size (in `classic`, whose surplus is the same share of larger sizes, up to 2.1 % at
+//! 1e-6 and 2.3 % at 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
-pub mod limits;
 pub mod rate;
 pub(crate) mod search;
-pub mod size;
 pub mod table;
 
+pub use crate::error::Parameters as Size;
 pub use crate::layout::{GREATEST_FPR, is_possible_fpr, least_fpr};
-pub use limits::{DEFAULT_FPR, MAX_STORED_BYTES, check_capacity, check_fpr};
-pub use size::{Density, Size, capacity_for_payload, capacity_of, density, power_of_two, size};
+
+use crate::error::{InvalidParameter, Result, TooLarge};
+use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
+use search::{first, greatest_load};
+use std::cell::Cell;
+
+/// The false positive rate of a filter for which none is given.
+pub const DEFAULT_FPR: f64 = 0.01;
+
+/// The largest stored filter in bytes: 511 MB, so that its text form (two characters per byte) fits a PostgreSQL value.
+pub const MAX_STORED_BYTES: u64 = 511 * 1024 * 1024;
+
+/// The most blocks that index arithmetic and the stored form allow.
+pub fn max_blocks(layout: Layout) -> u64 {
+    match layout {
+        // The Parquet format multiplies 32-bit numbers, of which the block count is a signed one.
+        Layout::Parquet => (1 << 31) - 1,
+        _ => MAX_STORED_BYTES * 8 / layout.block_bits(),
+    }
+}
+
+/// Checks whether a layout can keep a rate.
+///
+/// # Errors
+/// [`InvalidParameter::Rate`] unless `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
+pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
+    if is_possible_fpr(layout, fpr) { Ok(()) } else { Err(InvalidParameter::Rate { fpr, layout }.into()) }
+}
+
+/// Checks a capacity.
+///
+/// # Errors
+/// [`InvalidParameter::Capacity`] unless it is at least one.
+pub fn check_capacity(capacity: i64) -> Result<u64> {
+    u64::try_from(capacity).ok().filter(|&c| c > 0).ok_or_else(|| InvalidParameter::Capacity(capacity).into())
+}
+
+/// The least m of the grid. From as many blocks up sizes are on it.
+const GRID: f64 = 64.0;
+/// The blocks from which sizes are on it in `classic`, where a block is a bit.
+const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
+
+/// Hashes per element and the bits per element costs, at one rate in the limit of many blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Density {
+    /// Hashes per element (k).
+    pub num_hashes: u32,
+    /// Bits per element.
+    pub bits: f64,
+}
+
+/// The hashes and bits per element that `layout` needs for `fpr`.
+///
+/// # Errors
+/// Those of [`check_fpr`].
+pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
+    thread_local! {
+        /// The last result: a query usually needs the same one many times.
+        static LAST: Cell<Option<(Layout, u64, Density)>> = const { Cell::new(None) };
+    }
+    check_fpr(layout, fpr)?;
+    if let Some((l, f, density)) = LAST.get()
+        && (l, f) == (layout, fpr.to_bits())
+    {
+        return Ok(density);
+    }
+    let density = find_density(layout, fpr);
+    LAST.set(Some((layout, fpr.to_bits(), density)));
+    Ok(density)
+}
+
+fn find_density(layout: Layout, fpr: f64) -> Density {
+    let candidates = if layout == Layout::Parquet {
+        PARQUET_HASHES..=PARQUET_HASHES
+    } else {
+        let guess = table::best_row(layout, fpr).map_or(MAX_HASHES, |row| row.best_hashes());
+        guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
+    };
+    candidates
+        .map(|num_hashes| Density { num_hashes, bits: bits_per_element(layout, num_hashes, fpr) })
+        .min_by(|a, b| a.bits.total_cmp(&b.bits))
+        .expect("there is at least one candidate")
+}
+
+/// Bits per element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of them.
+fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
+    let k = f64::from(num_hashes);
+    if layout == Layout::Classic {
+        // ln(1 - fpr^(1/k)).
+        return -k / (-(fpr.ln() / k).exp_m1()).ln();
+    }
+    let bits = layout.block_bits() as f64;
+    // The load is between two rows of the table.
+    let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
+    let load = greatest_load(bits / row, 1e-12, |load| rate::at_load(layout, num_hashes, load) <= fpr);
+    // Rates above a quarter are a little lower in the limit of many blocks than in a few.
+    let mut density = bits / load;
+    while rate::expected(layout, num_hashes, GRID as u64, GRID * bits / density) > fpr {
+        density *= 1.0 + 1e-5;
+    }
+    density
+}
+
+/// How many bits a small `classic` filter needs beyond the limit of many bits: the variance of its fill
+/// raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent.
+/// Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than
+/// the terms left out.
+fn classic_extra_bits(density: Density) -> f64 {
+    let k = f64::from(density.num_hashes);
+    let load = k / density.bits;
+    let empty = (-load).exp();
+    let variance = empty * (1.0 - (1.0 + load) * empty);
+    let raised = k * (k - 1.0) / 2.0 * variance / ((1.0 - empty) * (1.0 - empty));
+    let slope = k * load * empty / (1.0 - empty);
+    raised / slope + 0.51
+}
+
+/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor.
+fn classic_surplus(density: Density) -> f64 {
+    (classic_extra_bits(density) / LEAST_CLASSIC_ON_GRID).exp()
+}
+
+/// The number of blocks from which sizes are on the grid.
+fn least_on_grid(layout: Layout) -> f64 {
+    if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { GRID }
+}
+
+/// The smallest `m · 2^e ≥ needed` with m from 64 to 126, or 128, for `needed ≥ 64`.
+fn round_up_to_grid(needed: f64) -> f64 {
+    let step = (needed / GRID).log2().floor().exp2();
+    let m = (needed / step).ceil();
+    if m == 127.0 { 128.0 * step } else { m * step }
+}
+
+/// Blocks by the limit of many blocks.
+fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
+    let surplus = if layout == Layout::Classic { classic_surplus(density) } else { 1.0 };
+    capacity * density.bits * surplus / layout.block_bits() as f64
+}
+
+fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 {
+    let needed = needed(layout, density, capacity);
+    if needed >= least_on_grid(layout) {
+        return round_up_to_grid(needed);
+    }
+    let extra = if layout == Layout::Classic { classic_extra_bits(density) } else { 0.0 };
+    let guess = (capacity * density.bits + extra) / layout.block_bits() as f64;
+    let meets = |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr;
+    first(guess.ceil() as u64, meets) as f64
+}
+
+/// The size of a filter for `capacity` elements at `fpr`.
+///
+/// # Errors
+/// [`crate::Class::InvalidParameter`] for a rate that the layout can't keep; [`TooLarge::Bits`] if the number of bits
+/// exceeds 63 bits. Whether the filter may be stored is not checked.
+pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
+    let density = density(layout, fpr)?;
+    let blocks = blocks_for(layout, density, fpr, capacity as f64);
+    if blocks * layout.block_bits() as f64 >= i64::MAX as f64 {
+        return Err(TooLarge::Bits { capacity, fpr }.into());
+    }
+    Ok(Size { layout, num_hashes: density.num_hashes, blocks: blocks as u64, capacity, fpr })
+}
+
+/// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two block count that
+/// keeps the rate, and the capacity that this has.
+///
+/// # Errors
+/// Those of [`density`].
+pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
+    let density = density(layout, fpr)?;
+    let elements = elements.max(1) as f64;
+    let mut blocks = 1u64;
+    while (blocks as f64) < needed(layout, density, elements) / 4.0 {
+        blocks *= 2;
+    }
+    while rate::expected(layout, density.num_hashes, blocks, elements) > fpr {
+        blocks *= 2;
+    }
+    let capacity = capacity_of(layout, density.num_hashes, blocks, fpr);
+    Ok(Size { layout, num_hashes: density.num_hashes, blocks, capacity, fpr })
+}
+
+/// The most elements that `blocks` blocks hold at `fpr`, at least one.
+pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u64 {
+    let k = f64::from(num_hashes);
+    // The textbook formula: the fill whose k-th power is the rate.
+    let share_clear = -(fpr.ln() / k).exp_m1();
+    let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
+    let too_many = first(guess as u64, |n| rate::expected(layout, num_hashes, blocks, n as f64) > fpr);
+    (too_many - 1).max(1)
+}
+
+/// The largest capacity whose dense payload has at most this number of bytes; `None` if not even one element fits.
+///
+/// # Errors
+/// Those of [`density`].
+pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Option<u64>> {
+    let density = density(layout, fpr)?;
+    let blocks = match layout {
+        Layout::Classic => bytes.saturating_mul(8),
+        _ => bytes / (layout.block_bits() / 8),
+    };
+    if blocks == 0 {
+        return Ok(None);
+    }
+    let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
+    let too_many = first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64);
+    Ok(Some(too_many - 1).filter(|&capacity| capacity > 0).map(|capacity| capacity.min(i64::MAX as u64)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,9 +13,8 @@
 #[rustfmt::skip]
 mod data;
 
-use super::limits;
 use crate::error::{InvalidParameter, Result};
-use crate::layout::{Layout, PARQUET_HASHES};
+use crate::layout::{Layout, PARQUET_HASHES, is_possible_fpr};
 
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +74,8 @@ pub fn best_row(layout: Layout, fpr: f64) -> Option<SizingRow> {
 /// # Errors
 /// [`InvalidParameter::Rate`] for a rate that no filter keeps or no row meets.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
-    limits::check_fpr(layout, max_fpr)?;
-    let row = best_row(layout, max_fpr).ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
+    let row = best_row(layout, max_fpr).filter(|_| is_possible_fpr(layout, max_fpr));
+    let row = row.ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
     // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they do.
     let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr { 2 } else { 0 };
     let (num_hashes, fpr) = row

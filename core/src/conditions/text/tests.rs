@@ -1,5 +1,5 @@
 use super::*;
-use crate::conditions::automaton::Automaton;
+use crate::conditions::automaton::{Automaton, StandIns};
 use std::collections::BTreeSet;
 
 fn windows(text: &str) -> BTreeSet<Window> {

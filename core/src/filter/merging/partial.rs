@@ -13,9 +13,8 @@
 //! Those of an intersection are dense, or they are lists, all empty except the last, which has the common hashes.
 
 use crate::error::Result;
-use crate::filter::check::{invalid, require};
-use crate::filter::view::{Body, View};
-use crate::sizing::limits::MAX_STORED_BYTES;
+use crate::filter::view::{Body, View, invalid, require};
+use crate::sizing::MAX_STORED_BYTES;
 
 /// Bytes before the first filter.
 pub(super) const START: usize = 16;

@@ -1,4 +1,3 @@
-use super::of_size::Held;
 use super::*;
 use crate::error::{Class, InvalidParameter, Mismatch, Problem, Result};
 use crate::filter::merge::tests::filter;
@@ -65,7 +64,7 @@ fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
             let unit = if layout == Layout::Classic { 96 } else { 1 };
             let one = |(blocks, capacity, hashes, few, none): (u64, u64, Vec<(u64, u64)>, bool, i32)| {
                 if none == 0 {
-                    let fpr = if capacity == 1 { 0.5 } else { crate::sizing::limits::DEFAULT_FPR };
+                    let fpr = if capacity == 1 { 0.5 } else { crate::sizing::DEFAULT_FPR };
                     return crate::filter::build::empty(&Header::unsized_(Layout::Blocked, fpr));
                 }
                 // Some elements are those of other filters, too.

@@ -24,7 +24,7 @@ use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
 use crate::memory;
-use crate::sizing::limits::max_blocks;
+use crate::sizing::max_blocks;
 use std::ops::Range;
 
 const FORM: ChainForm = ChainForm { magic: *b"bfrw", fields: 0 };

@@ -14,7 +14,8 @@
 use super::directory::Directory;
 use super::level::Level;
 use super::tile::{Mark, Slots, TileAddress};
-use crate::conditions::{Alternatives, Condition};
+use crate::conditions::Condition;
+use crate::conditions::alternatives::Alternatives;
 use crate::index::page::Pages;
 use crate::memory;
 

@@ -9,7 +9,8 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::conditions::Condition;
-use pg_bloom_core::conditions::text::{self, Encoding, StandIns, Windows};
+use pg_bloom_core::conditions::automaton::StandIns;
+use pg_bloom_core::conditions::text::{self, Encoding, Windows};
 use pgrx::pg_sys::{self, Oid};
 
 /// What decides the windows of texts, and what a pattern means.

@@ -12,7 +12,8 @@ use crate::index::ranges::columns::Index;
 use crate::index::ranges::scan::by_condition::{FEW, condition as condition_of};
 use crate::pg::method::planning::Planned;
 use crate::settings;
-use pg_bloom_core::conditions::{Alternatives, Condition};
+use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::conditions::alternatives::Alternatives;
 use pg_bloom_core::index::ranges::Level;
 
 /// Tiles that are asked.

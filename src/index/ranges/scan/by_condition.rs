@@ -9,7 +9,8 @@ use crate::pg::call::interrupt;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
-use pg_bloom_core::conditions::{Alternatives, Condition, RowTest};
+use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::conditions::alternatives::{Alternatives, RowTest};
 use pg_bloom_core::memory;
 
 /// The most alternatives of a condition that PostgreSQL compares with each row of a range.

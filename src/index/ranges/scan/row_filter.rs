@@ -15,7 +15,7 @@ use crate::index::ranges::pages::readable_column;
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
-use pg_bloom_core::conditions::RowTest;
+use pg_bloom_core::conditions::alternatives::RowTest;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 

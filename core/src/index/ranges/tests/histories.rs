@@ -1,7 +1,8 @@
 //! No history of building, appending and reopening loses an element.
 
 use super::*;
-use crate::conditions::{Alternatives, Condition};
+use crate::conditions::Condition;
+use crate::conditions::alternatives::Alternatives;
 use crate::hash::word;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
 use super::*;
 use crate::error::Class;
 use crate::filter::capacity_for_bytes;
-use crate::sizing::least_fpr;
-use crate::sizing::limits::check_capacity;
+use crate::sizing::{check_capacity, least_fpr};
 use proptest::prelude::*;
 
 const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
