@@ -7,9 +7,8 @@
 //! ```
 
 use super::directory::Directory;
-use super::group::{Group, slot_bits};
 use super::row_page::{RowPage, room};
-use super::tile::{Grid, Tile};
+use super::tile::{Grid, Group, Tile, slot_bits};
 use crate::filter::View;
 use crate::index::page::{PageSink, PageSize, RowId};
 use crate::memory;

@@ -3,11 +3,10 @@
 //! It is stored as a list of records, each a group, or a tile of a group, to which new ones are added. A million
 //! filters of one shape are 7,900 tiles, and 24 pages of records.
 
-use super::group::Group;
 use super::row_page::{RowPage, room};
-use super::tile::{Grid, Slot, Tile};
+use super::tile::{Grid, Group, Slot, Tile};
 use crate::error::Result;
-use crate::index::chain::Chain;
+use crate::index::Chain;
 use crate::index::page::{PageNumber, PageSize};
 
 /// All tiles of an index, according to its metapage and directory pages.

@@ -1,10 +1,10 @@
 //! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
 //! measurements and fuzzing.
 
-use super::group::{Group, slot_bits};
+use super::tile::{Group, slot_bits};
 use super::{Build, Directory, FilterCondition, RowPage, Slot};
 use crate::filter::View;
-use crate::index::chain::Tiles;
+use crate::index::Tiles;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
 use std::collections::{BTreeMap, VecDeque};

@@ -16,12 +16,10 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `group` | [`Group`]: filters that share tiles |
-//! | `tile` | [`Tile`]: where a slot's blocks are; probing a page |
+//! | `tile` | [`Group`]: filters that share tiles; [`Tile`]: where a slot's blocks are; probing a page |
 //! | `row_page` | [`RowPage`]: the rows of the slots, and which slots are free |
 //! | `directory` | [`Directory`]: where the tiles are |
-//! | `meta` | the directory as bytes, read with the one check |
-//! | `grow` | new tiles |
+//! | `meta` | the directory as bytes, read with the one check; new tiles |
 //! | `build` | an index from filters, in one pass |
 //! | `search` | lookups |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
@@ -53,8 +51,6 @@
 
 mod build;
 mod directory;
-mod group;
-mod grow;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod meta;
@@ -64,11 +60,10 @@ mod tile;
 
 pub use build::Build;
 pub use directory::Directory;
-pub use group::{Group, Holds, slot_bits};
-pub use grow::Growth;
+pub use meta::Growth;
 pub use row_page::{RowPage, State};
 pub use search::{FilterCondition, Sought};
-pub use tile::{Slot, Tile};
+pub use tile::{Group, Holds, Slot, Tile, slot_bits};
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,8 @@
 //! Lookups: one page of each tile, and the row page of a tile that may have the element.
 
 use super::directory::Directory;
-use super::group::{Group, Holds};
 use super::row_page::{RowPage, State};
-use super::tile::{Grid, Mask, Tile};
+use super::tile::{Grid, Group, Holds, Mask, Tile};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, RowId};
 use crate::memory;
 

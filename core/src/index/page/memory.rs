@@ -1,8 +1,6 @@
 //! Pages in memory: what the access method does with buffers, without them. For tests, measurements and fuzzing.
 
-use super::address::PageNumber;
-use super::damage::Damage;
-use super::format::{PageSink, PageSize, Pages};
+use super::{Damage, PageNumber, PageSink, PageSize, Pages};
 use crate::error::Error;
 
 /// Pages in memory, the first being page 0.

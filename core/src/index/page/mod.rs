@@ -1,23 +1,351 @@
-//! What the pages of both indexes have in common.
+//! What the pages of both indexes have in common: PostgreSQL's header, which is not touched here, and eight bytes at the
+//! end that say what the page is.
+//!
+//! ```text
+//!  0            24                                            8184   8188  8189  8190  8192
+//!  ┌────────────┬──────────────────────────────────────────────┬──────┬─────┬─────┬─────┐
+//!  │ PostgreSQL │ payload: 8,160 bytes                         │number│ ver │kind │ id  │
+//!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
+//!
+//!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
+//!  ver      u8    2
+//!  kind     u8    1 metapage, 2 directory, 3, 4 and 7 tiles of ranges, 5 tiles of rows, 6 rows
+//!  id       u16   FB1F: no other access method has it
+//! ```
+//!
+//! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are
+//! pages without bits. So a crash between extending and writing leaves nothing to repair.
+//!
+//! What passes the checks of what was read from disk can be used without an index out of bounds, an endless loop or an
+//! overflow; anything else is [`Damage`], which names page and defect.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `address` | numbers and kinds of pages |
-//! | `damage` | [`Damage`]: what is wrong with a page |
-//! | `format` | headers, the special space; [`Pages`], through which pages are read, and [`PageSink`] |
-//! | `memory` | pages in memory, for tests (feature `testing`) |
 //! | `row_set` | rows of a table: [`RowId`], [`RowSet`] |
+//! | `memory` | pages in memory, for tests (feature `testing`) |
 
-mod address;
-mod damage;
-mod format;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod row_set;
 
-pub use address::{PageKind, PageNumber};
-pub(crate) use damage::require;
-pub use damage::{Damage, Defect};
-pub(crate) use format::Reader;
-pub use format::{PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageSink, PageSize, Pages, SPECIAL_BYTES, Special};
 pub use row_set::{RowId, RowSet};
+
+use crate::error::Error;
+use std::fmt;
+use std::ops::Range;
+
+/// The number of a page in the index file; PostgreSQL's block number.
+pub type PageNumber = u32;
+
+/// What a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// Page 0: what the index is, and where its directory is.
+    Meta = 1,
+    /// Where the tiles are.
+    Directory = 2,
+    /// Bits of a tile of level 0 of ranges.
+    LevelZero = 3,
+    /// Bits of a tile of level 1 of ranges.
+    LevelOne = 4,
+    /// Blocks of the filters of rows.
+    Filters = 5,
+    /// Which rows these are.
+    Rows = 6,
+    /// Bits of a tile of level 2 of ranges.
+    LevelTwo = 7,
+}
+
+/// A page that no version of this code wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Damage {
+    /// The page.
+    pub page: PageNumber,
+    /// What is wrong with it.
+    pub defect: Defect,
+}
+
+impl Damage {
+    /// A field that says what it can't say.
+    pub(crate) fn field(page: PageNumber, field: &'static str, found: impl Into<u64>) -> Damage {
+        Damage { page, defect: Defect::Field { field, found: found.into() } }
+    }
+}
+
+/// Fails with this damage unless the condition holds.
+pub(crate) fn require(holds: bool, damage: impl FnOnce() -> Damage) -> Result<(), Damage> {
+    if holds { Ok(()) } else { Err(damage()) }
+}
+
+/// What is wrong with a page.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Defect {
+    /// It doesn't have the length of a page.
+    WrongLength {
+        /// Bytes it has.
+        found: usize,
+        /// Bytes per page has.
+        expected: usize,
+    },
+    /// It is all zero or after the end of the file, but must not be.
+    NewPage,
+    /// It has contents, but nothing was to be written there yet.
+    UsedPage,
+    /// It isn't a page of this access method.
+    ForeignPage {
+        /// The id it has.
+        found: u16,
+    },
+    /// Another version wrote it.
+    UnknownVersion {
+        /// That version.
+        found: u8,
+    },
+    /// It is another kind of page.
+    WrongKind {
+        /// The kind it has.
+        found: u8,
+        /// The kind that must be there.
+        expected: PageKind,
+    },
+    /// It belongs to another tile, or to another place in the directory.
+    WrongNumber {
+        /// The number it has.
+        found: u32,
+        /// The number that must be there.
+        expected: u32,
+    },
+    /// A metapage or a directory page has other contents than were written.
+    WrongChecksum {
+        /// The checksum that it has.
+        found: u32,
+        /// That of its contents.
+        expected: u32,
+    },
+    /// A field of the metapage or of a directory page, or a number computed from its records, is out of range.
+    Field {
+        /// The field.
+        field: &'static str,
+        /// Its value; for the rate, its bits.
+        found: u64,
+    },
+    /// A run of tiles is impossible.
+    Run {
+        /// Which of the page's runs.
+        run: u32,
+        /// Why.
+        problem: String,
+    },
+    /// The last row of a tile's block can't say which columns its slots have.
+    Columns,
+    /// Tiles of level 0 have no slot in level 1.
+    Uncovered {
+        /// The first tile without a slot.
+        tile: u64,
+        /// How many tiles of level 0 there are.
+        tiles: u64,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {}: {}", self.page, self.defect)
+    }
+}
+
+impl std::error::Error for Damage {}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Defect::WrongLength { found, expected } => write!(f, "it has {found} bytes instead of {expected}"),
+            Defect::NewPage => write!(f, "it is empty"),
+            Defect::UsedPage => write!(f, "it must be empty, since it was not allocated yet"),
+            Defect::ForeignPage { found } => {
+                write!(f, "it is not a page of a bloom_filter index (its id is {found:04X})")
+            }
+            Defect::UnknownVersion { found } => write!(f, "its version is {found}, which is unknown"),
+            Defect::WrongKind { found, expected } => {
+                write!(f, "it is of kind {found}, but must be {} ({expected:?})", *expected as u8)
+            }
+            Defect::WrongNumber { found, expected } => write!(f, "its number is {found}, but must be {expected}"),
+            Defect::WrongChecksum { found, expected } => {
+                write!(f, "its checksum is {found:08X}, but must be {expected:08X}")
+            }
+            Defect::Field { field, found } => write!(f, "{field} is {found}"),
+            Defect::Run { run, problem } => write!(f, "run {run} of tiles: {problem}"),
+            Defect::Columns => write!(f, "its slots cannot have the columns that it says"),
+            Defect::Uncovered { tile, tiles } => {
+                write!(f, "tile {tile} of {tiles} has no slot in level 1")
+            }
+        }
+    }
+}
+
+/// Bytes of PostgreSQL's page header.
+pub const PAGE_HEADER_BYTES: usize = 24;
+/// Bytes of PostgreSQL's special space, at the end of a page, which say what it is.
+pub const SPECIAL_BYTES: usize = 8;
+/// The version of the pages.
+pub const PAGE_VERSION: u8 = 3;
+/// Distinguishes pages of this access method from those of others.
+pub const PAGE_ID: u16 = 0xFB1F;
+
+/// The size of a server's pages: its `BLCKSZ`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageSize(u32);
+
+impl PageSize {
+    /// The size that nearly every server has.
+    pub const DEFAULT: PageSize = PageSize(8192);
+
+    /// A size that PostgreSQL can be built with: a power of two from 1,024 to 32,768.
+    pub const fn new(bytes: usize) -> Option<PageSize> {
+        if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 { Some(PageSize(bytes as u32)) } else { None }
+    }
+
+    /// Bytes of a page.
+    pub const fn bytes(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Where the payload is in a page.
+    pub const fn payload(self) -> Range<usize> {
+        PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
+    }
+
+    /// Bytes of the payload.
+    pub const fn payload_bytes(self) -> usize {
+        self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
+    }
+
+    /// Bits of a filter block: with so many, a block of 128 slots fills a page. 510 in pages of 8,192 bytes.
+    pub const fn block_bits(self) -> u32 {
+        (self.payload_bytes() * 8) as u32 / 128
+    }
+}
+
+/// The end of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Special {
+    /// What the page is.
+    pub kind: PageKind,
+    /// Which of its kind.
+    pub number: u32,
+}
+
+impl Special {
+    const fn encode(self) -> u64 {
+        self.number as u64 | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48
+    }
+
+    /// Writes the end of a page.
+    ///
+    /// # Panics
+    /// If the page has fewer bytes.
+    pub fn write(self, page: &mut [u8]) {
+        *page.last_chunk_mut().expect("a page has a special space") = self.encode().to_le_bytes();
+    }
+
+    /// Checks that this is the end of a page of this size.
+    ///
+    /// # Errors
+    /// What is wrong with the page: [`Defect::WrongLength`], [`Defect::ForeignPage`], [`Defect::UnknownVersion`],
+    /// [`Defect::WrongKind`], [`Defect::WrongNumber`]; and [`Defect::NewPage`] if it is all zero.
+    #[inline]
+    pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
+        match page.last_chunk() {
+            Some(end) if page.len() == size.bytes() && u64::from_le_bytes(*end) == self.encode() => Ok(()),
+            _ => Err(Damage { page: at, defect: self.defect(page, size) }),
+        }
+    }
+
+    /// The page, if it was written: one that is all zero, or after the end of the file, was not.
+    ///
+    /// # Errors
+    /// Those of [`Special::check`], except [`Defect::NewPage`].
+    #[inline]
+    pub fn written(self, page: Option<&[u8]>, size: PageSize, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
+        let Some(page) = page else { return Ok(None) };
+        match self.check(page, size, at) {
+            Ok(()) => Ok(Some(page)),
+            Err(Damage { defect: Defect::NewPage, .. }) => Ok(None),
+            Err(damage) => Err(damage),
+        }
+    }
+
+    #[cold]
+    fn defect(self, page: &[u8], size: PageSize) -> Defect {
+        let Some(end) = page.last_chunk::<SPECIAL_BYTES>().filter(|_| page.len() == size.bytes()) else {
+            return Defect::WrongLength { found: page.len(), expected: size.bytes() };
+        };
+        let [n0, n1, n2, n3, version, kind, id0, id1] = *end;
+        let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
+        if page.iter().all(|&byte| byte == 0) {
+            Defect::NewPage
+        } else if id != PAGE_ID {
+            Defect::ForeignPage { found: id }
+        } else if version != PAGE_VERSION {
+            Defect::UnknownVersion { found: version }
+        } else if kind != self.kind as u8 {
+            Defect::WrongKind { found: kind, expected: self.kind }
+        } else {
+            Defect::WrongNumber { found: number, expected: self.number }
+        }
+    }
+}
+
+/// The pages of an index: in shared buffers, or in memory for tests.
+pub trait Pages {
+    /// What reading can fail with.
+    type Error: From<Damage>;
+
+    /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after the end of the file.
+    ///
+    /// # Errors
+    /// Those of reading a page.
+    fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
+
+    /// Announces that a page will be read soon.
+    fn prefetch(&mut self, page: PageNumber) {
+        let _ = page;
+    }
+}
+
+/// Takes the pages of an index that is being built.
+pub trait PageSink {
+    /// What writing can fail with.
+    type Error: From<Error>;
+
+    /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes
+    /// from the caller.
+    ///
+    /// # Errors
+    /// Those of writing a page.
+    fn write(&mut self, number: PageNumber, page: &[u8]) -> Result<(), Self::Error>;
+}
+
+/// Reads little-endian numbers from the front of bytes that are long enough.
+pub(crate) struct Reader<'a>(pub &'a [u8]);
+
+impl Reader<'_> {
+    pub fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (taken, rest) = self.0.split_first_chunk().expect("the lengths of pages were checked");
+        self.0 = rest;
+        *taken
+    }
+
+    pub fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    pub fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    pub fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}

@@ -17,14 +17,11 @@
 //! bits from the start, for hashes that are all different; if they are not, the first slot is folded, which gives what
 //! it would have been had it been made smaller.
 
-use super::above::{Above, Kept, words_per_block};
-use super::columns::{Columns, column};
 use super::directory::{Directory, Options};
-use super::gather::Gathered;
-use super::level::Level;
 use super::meta::open_runs;
+use super::pending::{Above, Gathered, Kept, words_per_block};
 use super::rate::{Target, check_fpr, mean, share, target, typical};
-use super::shape::{MAX_WIDTH, TileShape, Width};
+use super::shape::{Columns, Level, MAX_WIDTH, TileShape, Width, column};
 use super::tile::{Footprint, TileAddress, footprint};
 use crate::error::Result;
 use crate::index::page::PageSink;

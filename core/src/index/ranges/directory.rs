@@ -18,12 +18,11 @@
 //! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of level 1
 //! between them. The metapage has room for 403.
 
-use super::level::{Level, RANGES_ALONE, TILES_ALONE};
-use super::shape::{TileShape, Width};
+use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 use super::split::Split;
 use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
-use crate::index::chain::Chain;
+use crate::index::Chain;
 use crate::index::page::{PageNumber, PageSize, RowId};
 use std::ops::Range;
 

@@ -8,8 +8,7 @@
 //!
 //! Elements are spread evenly over the pages of a tile, so a few pages of a large tile suffice.
 
-use super::columns::Columns;
-use super::shape::{MAX_WIDTH, TileShape};
+use super::shape::{Columns, MAX_WIDTH, TileShape};
 use super::tile::TileAddress;
 use crate::index::page::{Damage, Defect, PageSize, Pages};
 use std::ops::Range;

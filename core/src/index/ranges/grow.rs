@@ -30,10 +30,9 @@
 
 use super::directory::Directory;
 use super::fill::Fill;
-use super::level::Level;
 use super::meta::open_runs;
 use super::rate::{self, Target, share, target, typical};
-use super::shape::{MAX_WIDTH, TileShape, Width};
+use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use crate::error::{Error, Result};
 use crate::index::page::{PageNumber, Pages};
 

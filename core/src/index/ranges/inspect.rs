@@ -2,8 +2,8 @@
 
 use super::directory::Directory;
 use super::fill::Fill;
-use super::level::Level;
 use super::rate::{mean, share};
+use super::shape::Level;
 use super::tile::TileAddress;
 use crate::index::page::Pages;
 use crate::memory;

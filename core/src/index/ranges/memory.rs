@@ -2,7 +2,7 @@
 //! measurements and fuzzing.
 
 use super::{Build, Damage, Directory, Mark, Options, changes};
-use crate::index::chain::Tiles;
+use crate::index::Tiles;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageSize, Pages};
 

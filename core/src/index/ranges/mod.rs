@@ -22,17 +22,14 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `split` | which rows a range has: those of some pages, or some lines of a page |
-//! | `level` | the levels, and limits |
-//! | `shape` | how many columns, slots and pages a tile has |
-//! | `columns` | which columns of a tile each slot has |
+//! | `shape` | the levels; how many pages, columns and slots a tile has, and which columns are a slot's |
 //! | `tile` | where an element's bits are; probing a page, and what to change in it |
 //! | `rate` | what is promised, the rates of the levels, and the pages that they need |
 //! | `directory` | where the tiles are: runs of them |
 //! | `meta` | the directory as bytes, read with the one check |
-//! | `most` | how many pages a tile can have been made with |
 //! | `fill` | estimates from the bits of a tile |
 //! | `grow` | new tiles for ranges that are appended |
-//! | `build`, `gather`, `above` | an index from ranges in order, in one pass |
+//! | `build`, `pending` | an index from ranges in order, in one pass; what it keeps until tiles are written |
 //! | `search` | lookups, and the pages that an insertion locks |
 //! | `inspect` | what the index promises and holds, and what a lookup costs |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
@@ -63,41 +60,36 @@
 //! also need more bits, since blocks of low rates waste more. So there is a third level as soon as there are more than
 //! 512 tiles below.
 
-mod above;
 mod build;
-mod columns;
 mod directory;
 mod fill;
-mod gather;
 mod grow;
 mod inspect;
-mod level;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod meta;
-mod most;
+mod pending;
 mod rate;
 mod search;
 mod shape;
 mod split;
 mod tile;
 
-pub use crate::index::chain::{Chain, META_PAGE, Tiles};
 pub use crate::index::page::{
     Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSink, PageSize, Pages,
     SPECIAL_BYTES, Special,
 };
+pub use crate::index::{Chain, META_PAGE, Tiles};
 pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
 pub use grow::{Growth, next_width};
 pub use inspect::{Expectation, Survey};
-pub use level::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, RANGES_ALONE, TILES_ALONE};
 pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, share, target, typical, with_pages,
 };
 pub use search::Places;
-pub use shape::{MAX_WIDTH, TileShape, Width};
+pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 pub use split::{MAX_RANGES_PER_PAGE, Split};
 pub use tile::{Mark, Probe, Slots, TileAddress, changes};
 

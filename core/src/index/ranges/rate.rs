@@ -39,9 +39,7 @@
 //! that is fuller than the others counts with its own rate.
 
 use super::directory::Options;
-use super::level::Level;
-use super::level::MAX_HASHES;
-use super::shape::TileShape;
+use super::shape::{Level, MAX_HASHES, TileShape};
 use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::rate;

@@ -12,7 +12,7 @@
 //! A lookup reads one page of each tile that it probes for each hash that it asks for, and holds one lock at a time.
 
 use super::directory::Directory;
-use super::level::Level;
+use super::shape::Level;
 use super::tile::{Mark, Slots, TileAddress};
 use crate::conditions::Condition;
 use crate::conditions::alternatives::Alternatives;

@@ -17,11 +17,9 @@
 //! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
 //! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
 //!
-//! A slot has one column, or as many as its elements need: [`super::columns`].
+//! A slot has one column, or as many as its elements need: [`Columns`].
 
-use super::columns::Columns;
-use super::level::MAX_HASHES;
-use super::shape::{MAX_WIDTH, TileShape};
+use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape};
 use crate::hash::{reduce, word};
 use crate::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::memory;
