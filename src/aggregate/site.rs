@@ -7,7 +7,7 @@ use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result};
-use crate::pg::call::expression;
+use crate::pg::call::nodes;
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
@@ -135,7 +135,7 @@ impl<A: Aggregate> CallSite<A> {
         let arguments = Arguments::of(call, 2);
         let header = A::requested(&arguments)?;
         let hasher = element.hasher(header.layout);
-        let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| expression::is_fixed(call, i));
+        let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| nodes::is_fixed(call, i));
         // SAFETY: promised by the caller.
         let (shared, seen) = (unsafe { SharedParams::new() }, std::ptr::null());
         Ok(CallSite { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })

@@ -10,7 +10,7 @@ use super::probe_key::{ProbeKey, other_form};
 use super::resolve::{Resolved, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::expression;
+use crate::pg::call::nodes;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog::{self, Shape};
 use crate::pg::value::encoding;
@@ -244,7 +244,7 @@ fn check_existence(oid: Oid) -> Result<()> {
 /// Resolves type `oid`, of elements that are argument `i` or in it.
 fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
     let oid = catalog::base_type(oid);
-    for collation in expression::collations(call, i) {
+    for collation in nodes::collations(call, i) {
         check_collation(call, oid, collation)?;
     }
     ElementType::new(call.function()?, oid)

@@ -6,8 +6,8 @@
 use super::parent::{Parent, ParentColumn};
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::call::nodes::{argument, nth};
-use crate::pg::call::{Call, Element, expression};
+use crate::pg::call::nodes::{self, argument, nth};
+use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::value::array;
 use pg_bloom_core::memory;
@@ -40,7 +40,7 @@ impl<'c> LookedFor<'c> {
     pub fn argument(call: &'c Call, parent: &Parent, column: &ParentColumn, is_array: bool) -> Result<Option<Self>> {
         let Some(key) = call.datum(2) else { return Ok(None) };
         let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
-        expression::require_collation(call, 2, attribute.attcollation)?;
+        nodes::require_collation(call, 2, attribute.attcollation)?;
         // SAFETY: the parser's own steps for an operator with a column and a constant of the type of the argument.
         unsafe {
             let state = pg_sys::make_parsestate(null_mut());

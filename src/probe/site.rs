@@ -4,7 +4,7 @@ use super::cache::{Filter, FilterCache};
 use crate::element::{ElementType, Hasher};
 use crate::filter_type::FilterType;
 use crate::pg::call::error::Result;
-use crate::pg::call::expression;
+use crate::pg::call::nodes;
 use crate::pg::call::{Call, Element};
 
 /// Elements that are probed for at once at most.
@@ -25,7 +25,7 @@ impl<S: FilterType, const ELEMENT: usize> ProbeSite<S, ELEMENT> {
     /// # Safety
     /// As for [`FilterCache::new`].
     unsafe fn new(call: &Call) -> Result<ProbeSite<S, ELEMENT>> {
-        let is_constant = expression::is_constant(call, ELEMENT);
+        let is_constant = nodes::is_constant(call, ELEMENT);
         let element = ElementType::of_argument(call, ELEMENT)?;
         let is_plain = !is_constant && !element.is_alterable();
         // SAFETY: promised by the caller.

@@ -7,7 +7,7 @@
 //! | [`error`] | errors and warnings as PostgreSQL reports them |
 //! | [`panics`] | what a panic shows |
 //! | [`interrupt`] | cancelling, and the depth of the stack |
-//! | [`nodes`], [`expression`] | what the expression of a call shows about its arguments |
+//! | [`nodes`] | expressions, and what that of a call shows about its arguments |
 
 #[macro_use]
 pub mod guard;
@@ -15,7 +15,6 @@ pub mod guard;
 pub mod functions;
 
 pub mod error;
-pub mod expression;
 pub mod interrupt;
 pub mod nodes;
 pub mod panics;

@@ -1,5 +1,8 @@
-//! Nodes of expressions and lists of them.
+//! Nodes of expressions and lists of them, and what the expression of a call shows about its arguments.
 
+use super::Call;
+use super::error::{Error, Result, SqlState};
+use crate::pg::catalog;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
@@ -73,4 +76,130 @@ pub unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
 pub unsafe fn items(list: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys::Node> {
     // SAFETY: promised by the caller.
     (0..unsafe { length(list) }).filter_map(move |i| unsafe { nth(list, i) })
+}
+
+/// The collations that argument `i` has by itself, whatever its neighbours have: several if it can't be told which
+/// function of a window is being called. If the argument can't be seen, the collation of the call.
+pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
+    let arguments = arguments(call, i);
+    if arguments.is_empty() {
+        return vec![call.collation()];
+    }
+    // SAFETY: the nodes belong to the expression that is being executed.
+    arguments.into_iter().map(|argument| unsafe { pg_sys::exprCollation(argument) }).collect()
+}
+
+/// Checks that a query would compare argument `i` with a column under the column's collation, or that this is of no
+/// account, since both collations compare bytes.
+///
+/// # Errors
+/// 42P21 if not.
+pub fn require_collation(call: &Call, i: usize, column: pg_sys::Oid) -> Result<()> {
+    let counts = |collation| ![pg_sys::InvalidOid, pg_sys::DEFAULT_COLLATION_OID, column].contains(&collation);
+    let is_bytes = |collation| catalog::is_deterministic(collation);
+    let differs = |collation| counts(collation) && !(is_bytes(collation) && is_bytes(column));
+    if column == pg_sys::InvalidOid || !collations(call, i).into_iter().any(differs) {
+        return Ok(());
+    }
+    let message = "the key has another collation than the column, and values that one of them holds equal differ";
+    Err(Error::new(SqlState::ERRCODE_COLLATION_MISMATCH, message)
+        .hint("Use the COLLATE clause on the key, with the column's collation."))
+}
+
+/// Whether argument `i` of an aggregate's transition function is the same for all rows: a constant, or a parameter of
+/// the query.
+pub fn is_fixed(call: &Call, i: usize) -> bool {
+    if call.aggregate_state().is_none() {
+        return false;
+    }
+    let arguments = arguments(call, i);
+    // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
+    !arguments.is_empty()
+        && arguments.iter().all(|&node| unsafe {
+            match (*node).type_ {
+                pg_sys::NodeTag::T_Const => true,
+                pg_sys::NodeTag::T_Param => {
+                    (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN
+                }
+                _ => false,
+            }
+        })
+}
+
+/// Whether argument `i` of a function or operator in an expression is a constant. A parameter is none: PL/pgSQL changes
+/// its value without a new call site. Nothing is constant in a call on behalf of an aggregate or a window.
+pub fn is_constant(call: &Call, i: usize) -> bool {
+    let Some(node) = call.expression().filter(|_| call.aggregate_state().is_none() && call.window().is_none()) else {
+        return false;
+    };
+    // SAFETY: the nodes belong to the expression that is being executed.
+    unsafe {
+        let is_of_array = (*node).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr && i == 1;
+        !is_of_array && argument(node, i).is_some_and(|node| (*node).type_ == pg_sys::NodeTag::T_Const)
+    }
+}
+
+/// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
+/// window.
+fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to
+    // that.
+    unsafe {
+        let Some(node) = call.expression() else { return Vec::new() };
+        if let Some(window) = call.window() {
+            return arguments_in_window(call, window, i);
+        }
+        if let Some(state) = call.aggregate_state() {
+            return argument_of_aggregate(call, state, i).into_iter().collect();
+        }
+        argument(node, i).into_iter().collect()
+    }
+}
+
+/// Argument `i` of a function of an aggregate. The first one is the state, which is no argument of the aggregate. A
+/// final function has the direct arguments of an ordered-set aggregate next.
+///
+/// # Safety
+/// `state` must be that of the aggregate's node, on whose behalf the function is being called.
+unsafe fn argument_of_aggregate(call: &Call, state: *mut pg_sys::AggState, i: usize) -> Option<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; the arguments of an aggregate are entries of a target list, direct ones
+    // expressions.
+    unsafe {
+        let aggregate = pg_sys::AggGetAggref(call.fcinfo());
+        let is_final = !(*state).curperagg.is_null();
+        let is_combining = (*state).aggsplit & pg_sys::AGGSPLITOP_COMBINE != 0;
+        if aggregate.is_null() || (is_combining && !is_final) {
+            return None;
+        }
+        let mut i = i.checked_sub(1)?;
+        if is_final {
+            if let Some(direct) = nth((*aggregate).aggdirectargs, i) {
+                return Some(direct);
+            }
+            i -= length((*aggregate).aggdirectargs);
+        }
+        let entry = nth((*aggregate).args, i)?;
+        Some((*entry.cast::<pg_sys::TargetEntry>()).expr.cast())
+    }
+}
+
+/// Argument `i` in all aggregates of a window that have the function being called, with as many of its type.
+///
+/// # Safety
+/// `window` must be the state of the window on whose behalf the function is being called.
+unsafe fn arguments_in_window(call: &Call, window: *mut pg_sys::WindowAggState, i: usize) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; the list has the states of the window's functions.
+    unsafe {
+        let (Some(i_of_aggregate), Ok(function), Ok(type_of_argument)) =
+            (i.checked_sub(1), call.function(), call.argument_type(i))
+        else {
+            return Vec::new();
+        };
+        items((*window).funcs)
+            .map(|state| (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc)
+            .filter(|&wanted| catalog::is_function_of_aggregate(function, (*wanted).winfnoid))
+            .filter_map(|wanted| nth((*wanted).args, i_of_aggregate))
+            .filter(|&node| pg_sys::exprType(node) == type_of_argument)
+            .collect()
+    }
 }

@@ -2,11 +2,9 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | [`allocator`] | Rust's own allocations |
-//! | [`reserve`] | memory for the error that says that there is none |
+//! | [`reserve`] | Rust's own allocations, and memory for the error that says that there is none |
 //! | [`temporary_file`] | a file that ends with a memory context |
 
-pub mod allocator;
 pub mod reserve;
 pub mod temporary_file;
 

@@ -1,4 +1,14 @@
-//! Memory for the error that says that there is none.
+//! What is there when no memory is left: a reserve for Rust's own memory, and one for the error that says so.
+//!
+//! # Rust's own memory
+//!
+//! What grows with filters comes from PostgreSQL's memory or from [`pg_bloom_core::memory`], and fails with an error.
+//! That leaves what is small: names, messages, the errors themselves. Rust ends the process, and with it all sessions
+//! of the server, where it gets no memory for these; an allocator may neither unwind nor jump. So small requests that
+//! the system refuses are served from a reserve: enough to say that there is no memory. It takes address space only,
+//! until it is used.
+//!
+//! # The error
 //!
 //! pgrx turns an error of PostgreSQL into a panic, and copies it for that into the current memory context. A context
 //! that has grown takes its next block of a megabyte or more; if the copy fails for lack of that, so does the copy of
@@ -9,10 +19,122 @@
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Bytes of the reserve.
+const RESERVE: usize = 1 << 20;
+/// Larger requests are not served from it.
+const SMALL: usize = 64 << 10;
+
+/// The system's allocator, and a reserve, which is all free again once none of it is in use.
+struct Reserving {
+    reserve: UnsafeCell<[u8; RESERVE]>,
+    /// Bytes handed out, in the lower half; allocations in use, in the upper. One number, so that both change at once.
+    state: AtomicUsize,
+}
+
+/// One allocation in use.
+const ONE: usize = 1 << 32;
+
+#[global_allocator]
+static ALLOCATOR: Reserving = Reserving { reserve: UnsafeCell::new([0; RESERVE]), state: AtomicUsize::new(0) };
+
+// SAFETY: parts of the reserve are handed out through the atomic state, each to one owner.
+unsafe impl Sync for Reserving {}
+
+impl Reserving {
+    /// Memory from the reserve; null if the request is too large or nothing is left.
+    #[cold]
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let base: *mut u8 = self.reserve.get().cast();
+        if layout.size() > SMALL {
+            return std::ptr::null_mut();
+        }
+        let place = |state: usize| {
+            let used = state % ONE;
+            let start = used + base.wrapping_add(used).align_offset(layout.align());
+            let end = start.checked_add(layout.size())?;
+            (end <= RESERVE).then_some((start, end))
+        };
+        let taken = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            place(state).map(|(_, end)| (state / ONE + 1) * ONE + end)
+        });
+        match taken.ok().and_then(place) {
+            Some((start, _)) => base.wrapping_add(start),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    fn is_reserve(&self, pointer: *mut u8) -> bool {
+        let base = self.reserve.get() as usize;
+        (base..base + RESERVE).contains(&(pointer as usize))
+    }
+
+    /// Takes back an allocation; with the last one, all of the reserve is free again.
+    #[cold]
+    fn give_back(&self) {
+        let back = |state: usize| if state / ONE == 1 { 0 } else { state - ONE };
+        // Never an error: every state has one after it.
+        self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| Some(back(state))).ok();
+    }
+}
+
+// SAFETY: memory is the system's or a part of the reserve that nobody else has, aligned and as large as asked for. What
+// goes back to either came from it, as its address tells.
+unsafe impl GlobalAlloc for Reserving {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of the system's allocator.
+        let memory = unsafe { System.alloc(layout) };
+        if memory.is_null() { self.take(layout) } else { memory }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if self.is_reserve(pointer) {
+            self.give_back();
+        } else {
+            // SAFETY: it came from the system's allocator, with this layout.
+            unsafe { System.dealloc(pointer, layout) };
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of the system's allocator.
+        let memory = unsafe { System.alloc_zeroed(layout) };
+        if !memory.is_null() {
+            return memory;
+        }
+        let memory = self.take(layout);
+        if !memory.is_null() {
+            // SAFETY: as many bytes were taken.
+            unsafe { memory.write_bytes(0, layout.size()) };
+        }
+        memory
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !self.is_reserve(pointer) {
+            // SAFETY: it came from the system's allocator, with this layout.
+            let memory = unsafe { System.realloc(pointer, layout, size) };
+            if !memory.is_null() {
+                return memory;
+            }
+        }
+        // SAFETY: the caller promises that the new size is possible with this alignment; both places have as many bytes
+        // as are copied, and the old one is given back only once there is a new one.
+        unsafe {
+            let memory = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !memory.is_null() {
+                std::ptr::copy_nonoverlapping(pointer, memory, layout.size().min(size));
+                self.dealloc(pointer, layout);
+            }
+            memory
+        }
+    }
+}
 
 /// Three blocks: a large memory context tries 8, 4, 2 and 1 megabytes, and an error may be copied for several callers.
-const RESERVE: Layout = Layout::new::<[u8; 7 << 20]>();
+const FOR_ERRORS: Layout = Layout::new::<[u8; 7 << 20]>();
 
 static MEMORY: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -65,9 +187,9 @@ impl Drop for Entered {
 #[cold]
 fn take() {
     // SAFETY: the layout has a size.
-    let memory = unsafe { System.alloc(RESERVE) };
+    let memory = unsafe { System.alloc(FOR_ERRORS) };
     if memory.is_null() {
-        let detail = format!("Failed on request of size {}.", RESERVE.size());
+        let detail = format!("Failed on request of size {}.", FOR_ERRORS.size());
         pgrx::ereport!(ERROR, PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", detail);
     }
     MEMORY.store(memory, Ordering::Relaxed);
@@ -82,6 +204,6 @@ unsafe extern "C-unwind" fn give_back(_: *mut std::ffi::c_void) {
     let memory = MEMORY.swap(std::ptr::null_mut(), Ordering::Relaxed);
     if !memory.is_null() {
         // SAFETY: from this allocator, with this layout, and no longer known to anybody.
-        unsafe { System.dealloc(memory, RESERVE) };
+        unsafe { System.dealloc(memory, FOR_ERRORS) };
     }
 }
