@@ -16,8 +16,8 @@
 mod batch;
 mod merge;
 
+use super::memory::Payload;
 use super::parameters::{Params, allocate};
-use super::payload::Payload;
 use super::site::ElementState;
 use super::spill::{Spill, with_entries};
 use super::tag::{Group, Head, Tag};

@@ -8,7 +8,7 @@
 //! On an Intel Xeon a large filter would be built 12 % faster with a batch for each range of its blocks, on an AMD EPYC
 //! more slowly.
 
-use super::super::payload::Payload;
+use super::super::memory::Payload;
 use super::super::tag::nothing_of_its_own;
 use super::BloomState;
 

@@ -6,8 +6,8 @@
 //! be made. The process that combines states keeps hashes until it is given bits; those are folded to the size that the
 //! elements need in the end. Folding is exact, so nothing is lost by the detour.
 
+use super::super::memory::Payload;
 use super::super::parameters::SharedParams;
-use super::super::payload::Payload;
 use super::super::site::ElementState;
 use super::super::spill::with_entries;
 use super::{BloomState, most_in_memory, too_many};
