@@ -5,8 +5,7 @@
 //! doesn't keep; a `bloom` itself, which would be a filter of filters where a merge was meant; and what is made of any
 //! of these.
 
-use super::hasher::{Form, Hasher};
-use super::probe_key::{ProbeKey, other_form};
+use super::hasher::{Form, Hasher, ProbeKey, other_form};
 use super::resolve::{Resolved, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::error::{Error, Result, SqlState};

@@ -1,4 +1,5 @@
-//! A jsonb as PostgreSQL stores it, walked without recursion: it may be nested as deep as it is long.
+//! A jsonb as PostgreSQL stores it, and a numeric, as its numbers are. A jsonb is walked without recursion: it may be
+//! nested as deep as it is long.
 //!
 //! ```text
 //! container   header u32 (count and what it is), entries u32 each, then their values
@@ -7,11 +8,10 @@
 //! entry       type, and the length of its value or where that ends
 //! ```
 
-use super::numeric;
 use crate::pg::call::error::{Error, SqlState, raise};
 use crate::pg::call::interrupt;
 use crate::pg::value::encoding;
-use pg_bloom_core::canonical::{Sink, json};
+use pg_bloom_core::canonical::{Sink, json, numeric};
 use pg_bloom_core::memory;
 
 /// Bits of a container's header.
@@ -50,7 +50,7 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
             JsonItem::Null => into.write(b"null"),
             JsonItem::False => into.write(b"false"),
             JsonItem::True => into.write(b"true"),
-            JsonItem::Number(number) => numeric::write(number, into),
+            JsonItem::Number(number) => write_numeric(number, into),
             JsonItem::String(bytes) => write_string(&Text { bytes, convert }, into),
             JsonItem::Container(container) => enter(container, convert, &mut open, into),
         }
@@ -258,4 +258,40 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 #[cold]
 fn damaged() -> ! {
     raise(Error::new(SqlState::ERRCODE_DATA_CORRUPTED, "invalid jsonb").detail("The value is damaged."))
+}
+
+/// What the two highest bits of the first word say.
+const FORM: u16 = 0xC000;
+const NEGATIVE: u16 = 0x4000;
+const SHORT: u16 = 0x8000;
+const SPECIAL: u16 = 0xC000;
+/// In the short form: the sign, and a weight of seven bits with a sign.
+const SHORT_NEGATIVE: u16 = 0x2000;
+const SHORT_WEIGHT: u16 = 0x7F;
+/// What a special value is.
+const SPECIAL_FORM: u16 = 0xF000;
+const POSITIVE_INFINITY: u16 = 0xD000;
+const NEGATIVE_INFINITY: u16 = 0xF000;
+
+/// Writes the canonical bytes of a numeric, given without the length before it.
+pub fn write_numeric(numeric: &[u8], into: &mut impl Sink) {
+    let words = numeric.as_chunks::<2>().0;
+    let mut words = words.iter().map(|&word| u16::from_ne_bytes(word));
+    let header = words.next().unwrap_or(SPECIAL);
+    match header & FORM {
+        SPECIAL => into.write(match header & SPECIAL_FORM {
+            POSITIVE_INFINITY => b"Infinity",
+            NEGATIVE_INFINITY => b"-Infinity",
+            _ => b"NaN",
+        }),
+        SHORT => {
+            // Seven bits moved to the top of a byte and back keep their sign.
+            let weight = (((header & SHORT_WEIGHT) as u8) << 1) as i8 >> 1;
+            numeric::write(header & SHORT_NEGATIVE != 0, i32::from(weight), words, into);
+        }
+        sign => {
+            let weight = words.next().unwrap_or(0) as i16;
+            numeric::write(sign == NEGATIVE, i32::from(weight), words, into);
+        }
+    }
 }

@@ -4,10 +4,9 @@
 //! |---|---|
 //! | `element_type` | a type of elements, resolved once for a call site; its key in a filter |
 //! | `resolve` | what each type is as an element: how it is read, and its key kind |
-//! | `scalar`, `numeric`, `jsonb` | from a datum to canonical bytes |
+//! | `scalar`, `jsonb` | from a datum to canonical bytes |
 //! | `members` | the same for arrays, rows, ranges and multiranges |
-//! | `hasher` | from an element to its hash |
-//! | `probe_key` | an element in a form with which any filter can be probed |
+//! | `hasher` | from an element to its hash, or to a form with which any filter can be probed |
 //! | `column` | a column of an index: what may be one, and what it may be compared with |
 
 mod column;
@@ -15,12 +14,9 @@ mod element_type;
 mod hasher;
 pub mod jsonb;
 mod members;
-pub mod numeric;
-mod probe_key;
 mod resolve;
 mod scalar;
 
 pub use column::Column;
 pub use element_type::{ElementType, hash_to_add, hashes, out_of_range, parquet_tag};
-pub use hasher::Hasher;
-pub use probe_key::ProbeKey;
+pub use hasher::{Hasher, ProbeKey};

@@ -1,6 +1,6 @@
 //! Elements that are not made of others: from a datum to canonical bytes.
 
-use super::{jsonb, numeric};
+use super::jsonb;
 use crate::pg::call::Element;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::catalog;
@@ -82,7 +82,7 @@ impl ScalarReader {
     /// Writes the canonical bytes of a value that may have many.
     pub fn write_long(&self, value: &[u8], into: &mut impl Sink) {
         match self.source {
-            Source::Numeric => numeric::write(value, into),
+            Source::Numeric => jsonb::write_numeric(value, into),
             _ => jsonb::write(value, self.convert, into),
         }
     }

@@ -2,7 +2,6 @@
 
 use super::class::{MOST_PARTS, Strategy};
 use crate::element::jsonb::{self, Scalar, each_scalar};
-use crate::element::numeric;
 use crate::pg::call::Element;
 use crate::pg::value::array;
 use crate::pg::value::varlena::Value;
@@ -54,7 +53,7 @@ fn each_leaf(jsonb: &[u8], visit: &mut impl FnMut(u64)) {
         visit(match scalar {
             Scalar::Null => path.leaf(Leaf::Null, |_| ()),
             Scalar::Bool(is_true) => path.leaf(if is_true { Leaf::True } else { Leaf::False }, |_| ()),
-            Scalar::Number(number) => path.leaf(Leaf::Number, |stream| numeric::write(number, stream)),
+            Scalar::Number(number) => path.leaf(Leaf::Number, |stream| jsonb::write_numeric(number, stream)),
             Scalar::String(string) => path.leaf(Leaf::String, |stream| stream.write(string)),
         });
     });
