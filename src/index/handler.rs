@@ -1,6 +1,6 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
-use super::{dispatch, options, ranges};
+use super::{kind_of, kind_of_planned, options, ranges, validate};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::Entry;
@@ -65,7 +65,7 @@ unsafe extern "C-unwind" fn ambuild(
         // SAFETY: as above; the result is new memory.
         unsafe {
             let wanted = Wanted::new(table, index, info);
-            let built = or_raise((dispatch::of(wanted.index()).build)(&wanted));
+            let built = or_raise((kind_of(wanted.index()).build)(&wanted));
             let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
             (*result).heap_tuples = built.table_rows;
             (*result).index_tuples = built.index_rows;
@@ -80,7 +80,7 @@ unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     unsafe { Entry::new() }.run(|| {
         // SAFETY: as above.
         let index = unsafe { Relation::new(index) };
-        or_raise((dispatch::of(index).build_empty)(index));
+        or_raise((kind_of(index).build_empty)(index));
     })
 }
 
@@ -102,7 +102,7 @@ unsafe extern "C-unwind" fn aminsert(
         unsafe {
             if !*nulls {
                 let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
-                or_raise((dispatch::of(index).insert)(index, *values, row));
+                or_raise((kind_of(index).insert)(index, *values, row));
             }
         }
         // This means nothing: it is about uniqueness.
@@ -122,7 +122,7 @@ unsafe extern "C-unwind" fn ambulkdelete(
         // SAFETY: as above.
         unsafe {
             let (index, dead) = (Relation::new((*info).index), DeadRows::new(is_dead, state));
-            or_raise((dispatch::of(index).bulk_delete)(index, &dead)).write(known)
+            or_raise((kind_of(index).bulk_delete)(index, &dead)).write(known)
         }
     })
 }
@@ -140,7 +140,7 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
                 return known;
             }
             let vacuum = Vacuum::new(&*info);
-            let counts = (dispatch::of(vacuum.index).cleanup)(&vacuum, !known.is_null());
+            let counts = (kind_of(vacuum.index).cleanup)(&vacuum, !known.is_null());
             counts.map_or(known, |counts| counts.write(known))
         }
     })
@@ -163,7 +163,7 @@ unsafe extern "C-unwind" fn amcostestimate(
         // SAFETY: as above; all results have a place.
         unsafe {
             let planned = Planned::new(root, path, loops);
-            let estimate = (dispatch::of_planned(&planned).estimate)(&planned);
+            let estimate = (kind_of_planned(&planned).estimate)(&planned);
             *startup = estimate.startup;
             *total = estimate.total;
             *selectivity = estimate.selectivity;
@@ -183,7 +183,7 @@ unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| dispatch::validate(class))
+    unsafe { Entry::new() }.run(|| validate(class))
 }
 
 #[pgrx::pg_guard]
@@ -220,7 +220,7 @@ unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mu
             version::count_search(scan);
             let (index, mut rows) = (Relation::new((*scan).indexRelation), RowBatch::new(bitmap));
             index.count_scan();
-            or_raise((dispatch::of(index).bitmap)(index, &keys(scan), &mut rows));
+            or_raise((kind_of(index).bitmap)(index, &keys(scan), &mut rows));
             rows.finish()
         }
     })

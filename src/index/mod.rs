@@ -8,18 +8,18 @@
 //! | `handler` | what PostgreSQL calls, and the way from there |
 //! | `ranges` | the index over ranges of a table's pages: of elements, and of what is in values |
 //! | `filters` | the index over a column of filters |
-//! | `kind`, `dispatch` | what each kind does for PostgreSQL's verbs; of which kind an index is |
+//! | `kind` | what each kind does for PostgreSQL's verbs |
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `new_index` | the pages of an index that is being built |
-//! | `inspect` | `bloom_index_info`, `bloom_index_check` |
 //! | `named_index` | an index that a user names in SQL |
 //! | `session` | what a session keeps of an index |
 //! | `page` | pages in buffers; damage |
+//!
+//! Here is of which kind an index is, which its operator class says, and the functions that look at any index,
+//! `bloom_index_info` and `bloom_index_check`.
 
-mod dispatch;
 mod filters;
 mod handler;
-mod inspect;
 mod kind;
 mod named_index;
 mod new_index;
@@ -31,12 +31,90 @@ mod session;
 pub use options::define;
 pub use ranges::may_have;
 
+use filters::FILTERS;
+use kind::{IndexKind, Info};
+use named_index::NamedIndex;
+use ranges::RANGES;
+
+use crate::key_condition::KEY_OF_ELEMENT;
+use crate::pg::call::Call;
+use crate::pg::call::error::Outcome;
+use crate::pg::catalog::operators;
+use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
-use pgrx::pg_sys::Oid;
+use crate::pg::value::row::{ResultColumn, row};
+use pgrx::pg_sys::{Datum, Oid};
 
 /// Whether an index is one over ranges, of elements.
 pub fn is_over_elements(index: Relation) -> bool {
     index.is_index_by(c"bloom_filter")
-        && std::ptr::eq(dispatch::of(index), &ranges::RANGES)
+        && std::ptr::eq(kind_of(index), &RANGES)
         && index.support_function(ranges::PARTS) == Oid::INVALID
+}
+
+#[inline]
+fn kind_of(index: Relation) -> &'static IndexKind {
+    with_support(|number| index.support_function(number) != Oid::INVALID)
+}
+
+fn kind_of_planned(planned: &Planned) -> &'static IndexKind {
+    with_support(|number| planned.support_function(number).1.is_some())
+}
+
+/// Whether an operator class is one that an index can have; says what is wrong with it.
+fn validate(class: Oid) -> bool {
+    let (family, declared) = operators::operator_class(class);
+    let kind = with_support(|number| operators::family_function(family, declared, number).is_some());
+    (kind.validate)(family, declared)
+}
+
+/// Operator classes over filters have a support function of their own.
+#[inline]
+fn with_support(has: impl Fn(i16) -> bool) -> &'static IndexKind {
+    if has(KEY_OF_ELEMENT) { &FILTERS } else { &RANGES }
+}
+
+/// `bloom_index_info(index regclass) → record`
+fn info(call: &Call) -> Outcome {
+    let named = NamedIndex::argument(call)?;
+    let info = (kind_of(named.index()).info)(&named)?;
+    Ok(Some(row(call, &columns(&named, &info))))
+}
+
+/// `bloom_index_check(index regclass) → bigint`
+fn check(call: &Call) -> Outcome {
+    let named = NamedIndex::argument(call)?;
+    Ok(Some(Datum::from((kind_of(named.index()).check)(&named)?)))
+}
+
+fn columns(named: &NamedIndex, info: &Info) -> [ResultColumn; 18] {
+    let count =
+        |number: Option<u64>| number.map_or(ResultColumn::Null, |number| ResultColumn::I64(number.cast_signed()));
+    let integer = |number: Option<i64>| number.map_or(ResultColumn::Null, ResultColumn::I64);
+    let real = |number: Option<f64>| number.map_or(ResultColumn::Null, ResultColumn::F64);
+    [
+        ResultColumn::I64(named.index().pages().into()),
+        ResultColumn::I64(info.table_pages.cast_signed()),
+        info.pages_per_range.map_or(ResultColumn::Null, |pages| ResultColumn::I32(pages.cast_signed())),
+        count(info.ranges),
+        ResultColumn::I32(info.levels),
+        ResultColumn::I64(info.rows_built.cast_signed()),
+        real(info.elements),
+        real(info.bits_per_element),
+        real(info.target_fpr),
+        real(info.current_fpr),
+        count(info.overfull_ranges),
+        ResultColumn::F64(info.pages_per_lookup),
+        integer(info.filters),
+        integer(info.slots),
+        integer(info.always_probed),
+        real(info.keys_per_row),
+        real(info.keys_per_range),
+        info.ranges_per_page.map_or(ResultColumn::Null, |ranges| ResultColumn::I32(ranges.into())),
+    ]
+}
+
+pg_functions! {
+    bloom_index_info => info;
+    bloom_index_check => check;
 }

@@ -1,10 +1,21 @@
-//! `bloom_index_info` of an index over filters. Its filters have rates of their own, so what is said of rates is NULL.
+//! `bloom_index_info` of an index over filters, whose filters have rates of their own, so what is said of rates is NULL;
+//! and `bloom_index_check`: whether each row has a slot with all bits of its filter.
 
-use super::column::Index;
+use super::column::{Index, check_rows};
+use crate::heap::HeapPage;
 use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
+use crate::index::page::{impossible, missed, wrong_row};
 use crate::pg::call::error::Result;
-use pg_bloom_core::index::filters::{Holds, State};
+use crate::pg::call::interrupt;
+use crate::pg::method::table::{Latest, scan_for_check};
+use crate::pg::storage::buffer::TablePage;
+use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::value::varlena::Value;
+use pg_bloom_core::View;
+use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::page::RowId;
+use std::collections::HashMap;
 
 /// # Errors
 /// XX002 for damage.
@@ -30,4 +41,120 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
         always_probed: Some(always),
         ..Info::default()
     })
+}
+
+type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
+
+/// Looks for every row. Returns how many there are.
+///
+/// # Errors
+/// XX002 with the first one that is missed, and for damage.
+pub fn check(named: &NamedIndex) -> Result<i64> {
+    let relation = named.index();
+    // Rows that the snapshot sees got their slots before it was taken.
+    let snapshot = Latest::take(named.table());
+    let index = Index::of(relation)?;
+    let directory = index.directory()?;
+    let mut slots = all_slots(&index, &directory, named.table())?;
+    let mut rows = 0i64;
+    scan_for_check(named.table(), relation, &snapshot, |row| {
+        interrupt::check_for_interrupts();
+        let own = slots.remove(&RowId { page: row.page, line: row.line }).unwrap_or_default();
+        let (mut needed, mut right) = (0, 0);
+        if let Some(value) = row.value {
+            // SAFETY: the column is one of filters, as its operator class says.
+            let value = unsafe { Value::detoast(value) };
+            (needed, right) = slots_of(&index, &directory, &own, &View::parse_trusted(value.bytes())?)?;
+            value.free();
+        }
+        if right < needed {
+            return Err(missed(relation, named.table(), row));
+        }
+        if right < own.len() {
+            let detail = "A query that uses the index may find this row where it should not.";
+            return Err(wrong_row(relation, named.table(), row, "has another filter for", detail));
+        }
+        // One that is NULL is never looked for.
+        rows += i64::from(row.value.is_some());
+        Ok(())
+    })?;
+    check_unseen(&index, named.table(), slots)?;
+    Ok(rows)
+}
+
+/// The slots of all rows. Looks at each page on the way. Fails for a row that the table can't have.
+fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
+    let mut slots = Slots::new();
+    for (number, group) in directory.groups() {
+        for tile in directory.tiles(number) {
+            index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
+        }
+    }
+    for page in directory.all_row_pages() {
+        index.pages().check_each(page.page..page.page + 1, page.special())?;
+        index.each_slot(page, |slot, state, row| {
+            if state == State::Used {
+                slots.entry(row).or_default().push((*page, slot));
+            }
+        })?;
+    }
+    // Now the table is at least as long as it was when they were read.
+    check_rows(index.relation(), table, slots.keys().copied())?;
+    Ok(slots)
+}
+
+/// Checks slots of rows that the scan has not seen: the table has at least their lines, since VACUUM frees a slot
+/// before the line of its row. So both are looked at while the page of the slot is locked, before that of the table.
+fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
+    if !table.is_heap() {
+        return Ok(());
+    }
+    let mut unseen: Vec<(RowId, Vec<(RowPage, u16)>)> = slots.into_iter().collect();
+    unseen.sort_unstable_by_key(|(row, _)| *row);
+    for (row, own) in unseen {
+        interrupt::check_for_interrupts();
+        let table_page = TablePage::read(table, row.page);
+        for (page, number) in own {
+            let is_right = index.read(page.page, |bytes| {
+                let Some(bytes) = page.written(bytes)? else { return Ok(true) };
+                let is_there = || HeapPage::lock(&table_page).has_line(row.line);
+                Ok(page.slot(bytes, number)? != (State::Used, row) || is_there())
+            })?;
+            if !is_right {
+                return Err(impossible(index.relation(), table, row));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many of a row's slots, which are given, must at least have the bits of its filter, and how many have them. None
+/// must if the row needs no slot.
+fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter: &View) -> Result<(usize, usize)> {
+    let Some(group) = Group::of(filter) else { return Ok((0, 0)) };
+    let bits = slot_bits(filter, &group);
+    let mut right = 0;
+    for (page, number) in own {
+        let slot = directory.slot(page, *number).filter(|_| directory.group(page.group) == Some(&group));
+        if let Some(slot) = slot {
+            right += usize::from(has_bits(index, directory, &group, slot, &bits)?);
+        }
+    }
+    Ok((1, right))
+}
+
+/// Whether the blocks of a slot are those that they should be.
+fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<bool> {
+    for (at, offset, expected) in slot.chunks(directory.size, group, bits) {
+        let is_there = index.read(at, |page| {
+            let Some(page) = page else { return Ok(false) };
+            slot.tile.special().check(page, directory.size, at)?;
+            let offset = usize::from(offset);
+            Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
+        })?;
+        if !is_there {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -21,19 +21,15 @@
 //! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `insert` | INSERT, UPDATE, COPY: a slot for a row |
 //! | `scan` | lookups: a bitmap of rows |
-//! | `prefetch` | pages that a lookup will read |
 //! | `vacuum` | VACUUM: slots of rows that are gone |
 //! | `cost` | what the planner expects of a scan |
-//! | `inspect` | `bloom_index_info` |
-//! | `check` | `bloom_index_check` |
+//! | `inspect` | `bloom_index_info`, `bloom_index_check` |
 
 mod build;
-mod check;
 mod column;
 mod cost;
 mod insert;
 mod inspect;
-mod prefetch;
 mod scan;
 mod vacuum;
 
@@ -48,6 +44,6 @@ pub static FILTERS: IndexKind = IndexKind {
     bulk_delete: vacuum::bulk_delete,
     cleanup: vacuum::cleanup,
     estimate: cost::estimate,
-    check: check::check,
+    check: inspect::check,
     info: inspect::info,
 };

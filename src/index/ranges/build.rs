@@ -2,13 +2,13 @@
 //!
 //! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
 //! [`super::insert`], and so does what was inserted in the meantime, when PostgreSQL validates the index
-//! ([`super::built_rows`]).
+//! ([`super::vacuum`]).
 
-use super::built_rows::BuiltRows;
 use super::columns::RangesColumn;
 use super::columns::element::check_type_of_column;
 use super::gather::GatheredKeys;
 use super::sample;
+use super::vacuum::BuiltRows;
 use crate::index::new_index::{NewIndex, meta_page, write_empty};
 use crate::index::options;
 use crate::index::page::PAGE_SIZE;

@@ -4,10 +4,14 @@
 //! exclusive locks, with a record for up to four pages, which are locked in the order of their numbers; more bytes of
 //! one page than a record takes have several records. Looking under a share lock first gained nothing: two sessions
 //! added 0.96 times as many rows of the same keys, and 0.89 times as many of different ones.
+//!
+//! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys that it has added to a
+//! range of an index, or seen there, and need not look at their bits again. Bits are never cleared, and the WAL record
+//! that set one was written before it was seen, so it precedes the commit of every row that relies on it. An index whose
+//! file gets other contents gets another number: see [`crate::index::session`].
 
 use super::columns::{Index, RangesColumn};
 use super::gather::GatheredKeys;
-use super::recent_keys::{RECENT, RecentKey, RecentKeys};
 use super::sample;
 use crate::index::new_index::meta_page;
 use crate::index::page::{BelowMeta, check_written, damaged, prepare};
@@ -21,6 +25,7 @@ use pg_bloom_core::index::page::{Pages, RowId};
 use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Hashes whose places are computed at once.
@@ -197,4 +202,37 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     // What was decided here is lost if it can't be written yet.
     index.write_directory(meta, &bytes, growth.directory, growth.closed.as_ref())
+}
+
+/// Keys that a session remembers, of all indexes: 192 kB. A range of log lines has some 6,000.
+const REMEMBERED: usize = 1 << 13;
+
+#[derive(Clone, Copy, Default, PartialEq)]
+pub struct RecentKey {
+    /// The number of the index.
+    pub index: u64,
+    pub range: u32,
+    pub hash: u64,
+}
+
+/// Each key in the place that its hash says, in those of others; all zero where there is none.
+#[derive(Default)]
+pub struct RecentKeys(Vec<RecentKey>);
+
+impl RecentKeys {
+    pub fn has(&self, key: &RecentKey) -> bool {
+        self.0.get(key.hash as usize % REMEMBERED) == Some(key)
+    }
+
+    /// Remembers a key whose bits are set.
+    pub fn add(&mut self, key: RecentKey) {
+        if self.0.is_empty() {
+            self.0 = memory::zeroed(REMEMBERED);
+        }
+        self.0[key.hash as usize % REMEMBERED] = key;
+    }
+}
+
+thread_local! {
+    static RECENT: RefCell<RecentKeys> = const { RefCell::new(RecentKeys(Vec::new())) };
 }

@@ -1,10 +1,21 @@
-//! `bloom_index_info` of an index over ranges.
+//! `bloom_index_info` of an index over ranges; and `bloom_index_check`: whether it would find every row of its table by
+//! each of its keys.
+//!
+//! For that, first the pages of all tiles are looked at: by a damaged header PostgreSQL would lose their bits later. The rows are
+//! those that everybody sees who begins now. Each key is looked up as a query would do it, in the pages that its bits
+//! are in, and an element by the heap filter on its own page as well.
 
 use super::columns::Index;
+use super::insert::{RecentKey, RecentKeys};
+use super::scan::rows::{HashFilter, HashedRow};
 use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
+use crate::index::page::missed;
 use crate::pg::call::error::Result;
-use pg_bloom_core::index::ranges::Level;
+use crate::pg::method::table::{Latest, Row, scan_for_check};
+use crate::pg::storage::relation::Relation;
+use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::ranges::{Directory, Level, Pages};
 
 /// # Errors
 /// XX002 for damage.
@@ -35,4 +46,89 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
         keys_per_range: (survey.ranges > 0).then(|| survey.elements / survey.ranges as f64),
         ..Info::default()
     })
+}
+
+/// Looks for every row. Returns how many there are.
+///
+/// # Errors
+/// XX002 with the first one that is missed, and for damage.
+pub fn check(named: &NamedIndex) -> Result<i64> {
+    // Rows that the snapshot sees got their bits and tiles before it was taken.
+    let snapshot = Latest::take(named.table());
+    let index = Index::of(named.index())?;
+    let directory = index.directory()?;
+    for level in Level::ALL {
+        for tile in directory.tiles_from(level, 0).take_while(|tile| index.pages().has(tile.first_page)) {
+            index.pages().check_each(tile.pages(), tile.special())?;
+        }
+    }
+    let mut filter = FilterCheck::new(&index, named.table());
+    // Most parts are those of the rows before.
+    let (mut found, mut count) = (RecentKeys::default(), 0);
+    scan_for_check(named.table(), named.index(), &snapshot, |row| {
+        // One that is NULL is never looked for.
+        let Some(value) = row.value else { return Ok(()) };
+        let id = RowId { page: row.page, line: row.line };
+        let range = directory.options.range_of(id);
+        let mut result = Ok(true);
+        // SAFETY: the value is that of the index's column.
+        unsafe {
+            index.kind().each_key(value, |hash| {
+                let key = RecentKey { index: index.number(), range, hash };
+                if matches!(result, Ok(true)) && !found.has(&key) {
+                    result = has(&index, &directory, id, hash);
+                    found.add(key);
+                }
+                if let (Ok(is_found), Some(filter)) = (&mut result, &mut filter) {
+                    *is_found &= filter.finds(&row, hash);
+                }
+            })?;
+        }
+        if !result? {
+            return Err(missed(named.index(), named.table(), row));
+        }
+        count += 1;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+/// What the heap filter finds on the page that the scan is on: it has the rows of a page one after the other.
+struct FilterCheck<'r> {
+    filter: HashFilter<'r>,
+    page: Option<u32>,
+    rows: Vec<HashedRow>,
+}
+
+impl<'r> FilterCheck<'r> {
+    /// `None` where scans have no such filter.
+    fn new(index: &Index, table: Relation<'r>) -> Option<FilterCheck<'r>> {
+        let filter = HashFilter::new(index, table)?;
+        Some(FilterCheck { filter, page: None, rows: Vec::new() })
+    }
+
+    fn finds(&mut self, row: &Row, hash: u64) -> bool {
+        if self.page != Some(row.page) {
+            (self.page, self.rows) = (Some(row.page), self.filter.rows_of(row.page));
+        }
+        self.rows
+            .iter()
+            .any(|found| found.root.is_none_or(|root| root == row.line) && found.hash.is_none_or(|found| found == hash))
+    }
+}
+
+/// Whether a row with this hash would be looked for where it is.
+///
+/// # Errors
+/// XX002 for damage.
+fn has(index: &Index, directory: &Directory, row: RowId, hash: u64) -> Result<bool> {
+    let Some(places) = directory.places(directory.options.range_of(row), hash) else { return Ok(false) };
+    for mark in places.marks() {
+        let is_set = index.pages().with(mark.page(), |page| mark.is_set(page));
+        let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation()))?;
+        if !is_set {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

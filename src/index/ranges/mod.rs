@@ -2,32 +2,25 @@
 //!
 //! A row has one key, the hash of its element, or many: those of the parts of its value. A lookup of elements has
 //! hashes, one of which a row must have; a lookup of parts is a condition on them. What differs between the two is in
-//! `columns`, and in a file each of `scan` and `cost`.
+//! `columns`, and in a file each of `scan`.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | `columns` | the indexed column: the keys of a value, the condition of a lookup, operator classes |
 //! | `build`, `gather` | CREATE INDEX, REINDEX; unlogged indexes after a crash; the keys of a range |
 //! | `sample` | how much text the pages of a table stand for |
-//! | `built_rows` | rows that CREATE INDEX CONCURRENTLY need not give again |
-//! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles |
-//! | `recent_keys` | keys that INSERT need not add again |
+//! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles; keys that need not be added again |
 //! | `scan` | lookups: a bitmap of rows in the ranges that may match |
-//! | `pages` | the pages of ranges, for scans that read their rows |
-//! | `vacuum` | VACUUM, which finds nothing to remove |
+//! | `vacuum` | VACUUM, which finds nothing to remove; rows that CREATE INDEX CONCURRENTLY need not give again |
 //! | `cost` | what the planner expects of a scan |
-//! | `inspect`, `check` | `bloom_index_info`, `bloom_index_check` |
+//! | `inspect` | `bloom_index_info`, `bloom_index_check` |
 
 mod build;
-mod built_rows;
-mod check;
 mod columns;
 mod cost;
 mod gather;
 mod insert;
 mod inspect;
-mod pages;
-mod recent_keys;
 mod sample;
 mod scan;
 mod vacuum;
@@ -48,7 +41,7 @@ pub static RANGES: IndexKind = IndexKind {
     bulk_delete: vacuum::bulk_delete,
     cleanup: vacuum::cleanup,
     estimate: cost::estimate,
-    check: check::check,
+    check: inspect::check,
     info: inspect::info,
 };
 

@@ -1,14 +1,21 @@
 //! VACUUM: there is nothing to remove, since no place of a row is kept. Bits of rows that are gone stay until REINDEX;
 //! they make lookups slower and never wrong.
+//!
+//! To validate an index that CREATE INDEX CONCURRENTLY has built, PostgreSQL asks it as VACUUM does which rows it has, and
+//! gives it the others. An index has no places of rows; so the session that built it keeps them in memory until then.
+//! Rows that there was no memory for come again, which costs time only: bits that are set need nothing.
 
-use super::built_rows;
 use crate::pg::call::error::Result;
+use crate::pg::catalog::invalidation;
+use crate::pg::method::table;
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{File, Relation};
+use pg_bloom_core::index::page::{RowId, RowSet};
+use std::cell::{Cell, RefCell};
 
 /// What a pass over the index found: no dead row. CREATE INDEX CONCURRENTLY asks in this way what the index has.
 pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
-    built_rows::tell(index, dead);
+    tell(index, dead);
     Ok(Counts::default())
 }
 
@@ -20,4 +27,63 @@ pub fn cleanup(vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
         is_estimate: vacuum.is_estimate || vacuum.index.is_partial(),
         removed: 0.0,
     })
+}
+
+/// The share of the memory for maintenance that rows may take.
+const SHARE: usize = 8;
+
+thread_local! {
+    /// What is known of indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it validates
+    /// the first.
+    static WAITING: RefCell<Vec<(File, RowSet)>> = const { RefCell::new(Vec::new()) };
+    /// Whether the session is notified of the end of a transaction.
+    static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The rows of an index whose build has begun.
+pub struct BuiltRows {
+    rows: RowSet,
+    most_bytes: usize,
+}
+
+impl BuiltRows {
+    pub fn new() -> BuiltRows {
+        let taken: usize = WAITING.with_borrow(|waiting| waiting.iter().map(|(_, rows)| rows.bytes()).sum());
+        let most_bytes = (table::maintenance_memory() / SHARE).saturating_sub(taken);
+        BuiltRows { rows: RowSet::default(), most_bytes }
+    }
+
+    /// Adds a row, if there is memory for it.
+    pub fn add(&mut self, row: RowId) {
+        self.rows.add(row, self.most_bytes);
+    }
+
+    /// Keeps them until the index is validated, or the transaction fails.
+    pub fn keep(self, index: Relation) {
+        if !IS_WATCHED.replace(true) {
+            // SAFETY: rows of Rust's are forgotten.
+            unsafe { invalidation::watch_aborts(|| drop(WAITING.take())) };
+        }
+        let file = index.file();
+        WAITING.with_borrow_mut(|waiting| {
+            // The rows of an older file of that number must never be reported.
+            waiting.retain(|(of, _)| *of != file);
+            waiting.push((file, self.rows));
+        });
+    }
+}
+
+/// Tells PostgreSQL which rows an index was made with, at its first request.
+fn tell(index: Relation, asking: &DeadRows) {
+    let file = index.file();
+    let built = WAITING.with_borrow_mut(|waiting| {
+        let at = waiting.iter().position(|(of, _)| *of == file)?;
+        Some(waiting.swap_remove(at).1)
+    });
+    if let Some(rows) = built {
+        rows.iter().for_each(|row| {
+            // The answer doesn't matter: being asked is what the row is marked by.
+            asking.has(row.page, row.line);
+        });
+    }
 }

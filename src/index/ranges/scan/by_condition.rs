@@ -1,9 +1,8 @@
 //! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of their rows; where a
 //! condition has many alternatives, only those that may match.
 
-use super::row_filter::{Readable, RowFilter};
+use super::rows::{RangePages, Readable, RowFilter};
 use crate::index::ranges::columns::Index;
-use crate::index::ranges::pages::RangePages;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::in_scratch;

@@ -1,10 +1,9 @@
 //! Lookups of elements: the rows of ranges that may have one of some hashes.
 
-use super::hash_filter::HashFilter;
+use super::rows::{HashFilter, RangePages};
 use crate::index::page::{PinnedPages, unhashed};
 use crate::index::ranges::columns::element::ElementColumn;
 use crate::index::ranges::columns::{Index, RangesColumn};
-use crate::index::ranges::pages::RangePages;
 use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;

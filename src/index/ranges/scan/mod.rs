@@ -3,14 +3,12 @@
 //! | module | what it does |
 //! |---|---|
 //! | `by_hash` | lookups of elements: ranges that may have one of some hashes |
-//! | `hash_filter` | which rows of such a range are worth a look |
 //! | `by_condition` | lookups of parts: ranges in which a condition may hold |
-//! | `row_filter` | which rows of such a range are worth a look, where a lookup has many alternatives |
+//! | `rows` | the pages of such ranges, and which of their rows are worth a look |
 
 pub mod by_condition;
 pub mod by_hash;
-pub mod hash_filter;
-mod row_filter;
+pub mod rows;
 
 use super::columns::{Index, RangesColumn};
 use crate::pg::call::error::Result;
