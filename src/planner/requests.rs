@@ -1,0 +1,217 @@
+//! The planner's requests that support functions answer: for the cost of a call, where what counts is whether a filter
+//! comes from a column; for the number of rows that a call returns; and for a condition on an index over filters that a
+//! call is equivalent to:
+//!
+//! | call | condition |
+//! |---|---|
+//! | `filter @> element`, `bloom_contains(filter, element)`, `element <@ filter` | `filter @=> bloom_key(element)` |
+//! | `bloom_contains_any(filter, elements)` | `filter @=> ANY (bloom_keys(elements))` |
+//! | `bloom_contains_all(filter, constants)` | that of each of the first elements, all of which must hold |
+//!
+//! What the index finds is rechecked by the condition itself. Operators of the operator class, which are those for
+//! `text` and `"char"`, never come here: `index/filters/cost` has them.
+
+use super::statistics;
+use crate::filter_type::{Bloom, CountingBloom, FilterType};
+use crate::key_condition::KeyCondition;
+use crate::pg::call::nodes::argument;
+use crate::pg::call::{Call, Element};
+use crate::pg::value::array;
+use crate::pg::{catalog, version};
+use pgrx::pg_sys::{self, Datum};
+use std::ffi::CStr;
+
+/// Rows to expect of a key, as the script declares for `bloom_find`.
+const ROWS_OF_KEY: f64 = 3.0;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredColumn {
+    /// Pages of the TOAST table for a row, on average.
+    pub pages: f64,
+    /// What the function costs by declaration.
+    pub function: f64,
+}
+
+/// Answers the planner's request for the cost of a call, if argument 0 of a support function is one and the filter
+/// comes from a column of a table whose filters are out of line: as `per_call` says.
+///
+/// # Safety
+/// Argument 0 must be a node.
+pub unsafe fn cost(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option<pg_sys::Datum> {
+    let request = call.internal::<pg_sys::SupportRequestCost>(0)?;
+    // SAFETY: the planner passes a node, which is read as what its tag says, with the query's root, null outside of
+    // one, and the call, null if it isn't known. The request is the answer as well.
+    unsafe {
+        if (*request).type_ != pg_sys::NodeTag::T_SupportRequestCost {
+            return None;
+        }
+        let (root, node) = ((*request).root, (*request).node);
+        if root.is_null() || node.is_null() {
+            return None;
+        }
+        let variable = (0..2).find_map(|i| filter_variable(call, argument(node, i)?))?;
+        let function = catalog::function_cost((*request).funcid);
+        (*request).per_tuple = per_call(StoredColumn { pages: toast_pages(root, variable)?, function });
+        (*request).startup = 0.0;
+        Some(pg_sys::Datum::from(request))
+    }
+}
+
+/// Answers the request for the number of rows that `bloom_find_all` returns, if argument 0 of a support function is one
+/// and the keys are argument 2 of a known call.
+///
+/// # Safety
+/// Argument 0 must be a node.
+pub unsafe fn rows(call: &Call) -> Option<pg_sys::Datum> {
+    let request = call.internal::<pg_sys::SupportRequestRows>(0)?;
+    // SAFETY: as for the request for the cost: a node, which is read as what its tag says.
+    unsafe {
+        let is_asked = (*request).type_ == pg_sys::NodeTag::T_SupportRequestRows;
+        if !is_asked || (*request).root.is_null() || (*request).node.is_null() {
+            return None;
+        }
+        let keys = argument((*request).node, 2)?;
+        (*request).rows = (ROWS_OF_KEY * version::array_length((*request).root, keys)).max(1.0);
+    }
+    Some(pg_sys::Datum::from(request))
+}
+
+/// The column that an expression is, if that has filters.
+///
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn filter_variable(call: &Call, mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
+    // SAFETY: promised by the caller; each node is read as what its tag says.
+    unsafe {
+        while (*node).type_ == pg_sys::NodeTag::T_RelabelType {
+            node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
+        }
+        if (*node).type_ != pg_sys::NodeTag::T_Var {
+            return None;
+        }
+        let variable: *mut pg_sys::Var = node.cast();
+        let is_filter = |name| statistics::is_own(call, (*variable).vartype, name);
+        (is_filter(Bloom::NAME) || is_filter(CountingBloom::NAME)).then_some(variable)
+    }
+}
+
+/// Pages of the TOAST table of a column's table for each of its rows, if the column's values are out of line: by the
+/// statistics they are as wide in the table as a pointer then, and no filter is so small.
+///
+/// # Safety
+/// `root` must be that of a query that is being planned, and `variable` a column in it.
+unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, variable: *mut pg_sys::Var) -> Option<f64> {
+    /// Bytes of the smallest filter.
+    const SMALLEST: i32 = 48;
+    // SAFETY: promised by the caller. The arrays have as many items as the root says; the planner has the table locked,
+    // and a TOAST table goes with its table.
+    unsafe {
+        let number = usize::try_from((*variable).varno).ok()?;
+        if (*variable).varlevelsup != 0 || number == 0 || number >= (*root).simple_rel_array_size as usize {
+            return None;
+        }
+        let (entry, relation) = (*(*root).simple_rte_array.add(number), *(*root).simple_rel_array.add(number));
+        if entry.is_null() || relation.is_null() || (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
+            return None;
+        }
+        if pg_sys::get_attavgwidth((*entry).relid, (*variable).varattno) >= SMALLEST {
+            return None;
+        }
+        let toast = catalog::toast_table((*entry).relid)?;
+        let toast = pg_sys::table_open(toast, pg_sys::AccessShareLock as i32);
+        let pages = pg_sys::RelationGetNumberOfBlocksInFork(toast, pg_sys::ForkNumber::MAIN_FORKNUM);
+        pg_sys::table_close(toast, pg_sys::AccessShareLock as i32);
+        let rows = (*relation).tuples.max(1.0);
+        (pages > 0).then_some(f64::from(pages) / rows)
+    }
+}
+
+/// How many elements of an array are looked up if all of them must be there. The condition itself probes for the
+/// others in what the index finds.
+const MOST_OF_ALL: usize = 4;
+
+/// What a call asks a filter for.
+#[derive(Clone, Copy, PartialEq)]
+enum Asks {
+    Element,
+    /// Any element of an array.
+    Any,
+    /// All elements of an array.
+    All,
+}
+
+/// What calls are worth a condition: the function, the place of the filter among its arguments, and what it asks for.
+const ASKING: [(&CStr, i32, Asks); 4] = [
+    (c"bloom_contains", 0, Asks::Element),
+    (c"bloom_contained", 1, Asks::Element),
+    (c"bloom_contains_any", 0, Asks::Any),
+    (c"bloom_contains_all", 0, Asks::All),
+];
+
+/// Answers the planner's request, if argument 0 of a support function is one; without a condition if there is none.
+///
+/// # Safety
+/// Argument 0 must be a node.
+pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
+    let request = call.internal::<pg_sys::SupportRequestIndexCondition>(0)?;
+    // SAFETY: the planner passes a node, which is read as what its tag says.
+    let is_condition = unsafe { (*request).type_ == pg_sys::NodeTag::T_SupportRequestIndexCondition };
+    // SAFETY: as its tag says.
+    let conditions = is_condition.then(|| unsafe { condition(call.function().ok()?, &*request) })?;
+    Some(conditions.map_or(Datum::null(), Datum::from))
+}
+
+/// A list of the conditions. `own` is a function of this extension.
+///
+/// # Safety
+/// The request must be one of the planner's.
+unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
+    let is_asked = |&&(name, filter, _): &&(&CStr, i32, Asks)| {
+        filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
+    };
+    let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
+    let keys = KeyCondition::of(request.opfamily, own)?;
+    // SAFETY: promised by the caller: the node is the call, whose arguments are expressions. All that is made here is
+    // in the planner's memory.
+    unsafe {
+        let asked = argument(request.node, 1 - filter as usize)?;
+        let filter = argument(request.node, filter as usize)?;
+        if !pg_sys::is_pseudo_constant_for_index(request.root, asked, request.index) {
+            return None;
+        }
+        let elements = if asks == Asks::All { constants_of(asked, MOST_OF_ALL) } else { vec![asked] };
+        let mut conditions = std::ptr::null_mut();
+        let collation = pg_sys::exprInputCollation(request.node);
+        for element in elements {
+            let clause = match asks {
+                Asks::Any => keys.of_any(filter, element, collation),
+                Asks::Element | Asks::All => keys.of_element(filter, element, collation),
+            };
+            conditions = pg_sys::lappend(conditions, clause.cast());
+        }
+        (!conditions.is_null()).then_some(conditions)
+    }
+}
+
+/// The first elements of a constant array that are not NULL, as constants.
+///
+/// # Safety
+/// The node must be an expression of an array type.
+unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: promised by the caller; a node is read as what its tag says.
+    unsafe {
+        if (*node).type_ != pg_sys::NodeTag::T_Const || (*node.cast::<pg_sys::Const>()).constisnull {
+            return Vec::new();
+        }
+        let array = (*node.cast::<pg_sys::Const>()).constvalue;
+        let element_type = array::element_type(array);
+        let storage = catalog::storage(element_type);
+        let collation = pg_sys::get_typcollation(element_type);
+        let elements = array::elements_of(array).into_iter().take(most);
+        let constant = |element: Element| {
+            let (length, datum) = (i32::from(storage.len), element.datum);
+            pg_sys::makeConst(element_type, -1, collation, length, datum, false, storage.by_value).cast()
+        };
+        elements.map(constant).collect()
+    }
+}
