@@ -8,19 +8,81 @@
 //! |---|---|
 //! | `parent` | the table that the call names, and the caller's rights to it |
 //! | `condition` | `column = key`, and the keys to ask an index for |
-//! | `leaves` | the tables below the parent, and which keys each may have |
+//!
+//! Here are the tables below the parent, and which keys each may have by its index.
 
 mod condition;
-mod leaves;
 mod parent;
 
-use crate::pg::call::Call;
-use crate::pg::call::error::Outcome;
+use condition::{Asked, LookedFor};
+use parent::{Parent, ParentColumn, require_no_row_security};
+
+use crate::index;
+use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::{Call, interrupt};
+use crate::pg::catalog::operators;
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;
-use condition::LookedFor;
-use parent::Parent;
+use crate::pg::storage::relation::{ACCESS_SHARE, Relation, in_recovery};
+use pgrx::pg_sys;
+
+/// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query.
+///
+/// # Errors
+/// 0A000 for row security; those of `visit`.
+fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
+    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
+    if has_rows(parent.table()) {
+        visit(parent.table())?;
+    }
+    for leaf in parent.table().inheritors(ACCESS_SHARE) {
+        interrupt::check_for_interrupts();
+        let leaf = leaf.relation();
+        // A query on the parent leaves out temporary tables of other sessions.
+        if has_rows(leaf) && !leaf.is_of_other_session() {
+            require_no_row_security(leaf)?;
+            visit(leaf)?;
+        }
+    }
+    Ok(())
+}
+
+/// Which of the condition's keys a table may have; `None` if no index tells.
+///
+/// # Errors
+/// XX002 for damage.
+///
+/// # Safety
+/// The table must be the parent of the condition or below it, and the column the condition's.
+unsafe fn candidates(leaf: Relation, column: &ParentColumn, condition: &LookedFor) -> Result<Option<Vec<bool>>> {
+    let Some(asked) = condition.asked().filter(|_| !(leaf.is_unlogged() && in_recovery())) else {
+        return Ok(None);
+    };
+    let number = leaf.column_named(&column.name);
+    for index in leaf.indexes(ACCESS_SHARE) {
+        if let Some(asked_type) = asked_type(index.relation(), number, asked) {
+            // SAFETY: the parser found an operator of this column for the keys, which takes them as this type.
+            return unsafe { index::may_have(index.relation(), asked_type, &asked.keys) }.map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// As which type an index takes the keys, if it can be asked for them: the planner's own conditions.
+fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid> {
+    let is_usable = index::is_over_elements(index)
+        && index.column_number() == number
+        && index.is_valid_index()
+        && index.has_all_rows_of_snapshots()
+        && !index.is_partial();
+    if !is_usable {
+        return None;
+    }
+    let (family, _, collation) = index.column_class();
+    let is_comparable = collation == pg_sys::InvalidOid || collation == asked.collation;
+    is_comparable.then(|| operators::right_type(family, asked.operator)).flatten()
+}
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
@@ -29,13 +91,13 @@ fn find(call: &Call, is_array: bool) -> Outcome {
     let output = Output::new(call, parent.table())?;
     let Some(condition) = LookedFor::argument(call, &parent, &column, is_array)? else { return Ok(None) };
     let compressed = sql::compressed_by_timescale()?;
-    leaves::each(&parent, |leaf| {
+    each_leaf(&parent, |leaf| {
         let has_all = !compressed.contains(&leaf.oid());
         // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's memory, and what is
         // known of an index in Rust's.
         unsafe {
             in_scratch(|| {
-                let may_have = if has_all { leaves::candidates(leaf, &column, &condition)? } else { None };
+                let may_have = if has_all { candidates(leaf, &column, &condition)? } else { None };
                 if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
                     output.add_rows(leaf, condition.of_keys(may_have.as_deref()));
                 }

@@ -3,8 +3,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `condition` | the conditions that are evaluated for many rows at once |
-//! | `private_lists` | what is in paths and plans |
+//! | `condition` | the conditions that are evaluated for many rows at once, and how paths and plans have them |
 //! | `batch` | rows that were read ahead, and those among them that are handed out |
 //! | `scan` | the executor's side: reading ahead and handing out; what EXPLAIN shows |
 //! | `path` | the planner's side: which scans are worth it, and from a path to a plan |
@@ -12,7 +11,6 @@
 mod batch;
 mod condition;
 mod path;
-mod private_lists;
 mod scan;
 
 /// Lets sequential scans read ahead: called once, when the library is loaded.

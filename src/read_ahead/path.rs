@@ -1,7 +1,7 @@
 //! The planner's side: which scans are worth reading ahead, and from a path to a plan.
 
+use super::condition;
 use super::scan::{self, CallbackTable};
-use super::{condition, private_lists};
 use crate::pg::call::guard::Entry;
 use crate::pg::call::nodes::{items, length, nth};
 use crate::settings;
@@ -120,7 +120,7 @@ unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOp
             let number = condition::number(clause)?;
             let (filter, element) = condition::sides(clause, number);
             let is_safe = condition::is_column(element) || !pg_sys::contain_subplans(element) && is_read_to_end(root);
-            (is_safe && is_worthy(filter)).then(|| private_lists::chosen(restriction, number))
+            (is_safe && is_worthy(filter)).then(|| condition::chosen(restriction, number))
         }
     };
     // SAFETY: a list of restrictions.
@@ -186,7 +186,7 @@ unsafe extern "C-unwind" fn plan(
         unsafe {
             let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
             let (ours, condition): (*mut pg_sys::RestrictInfo, _) =
-                (part(0).cast(), private_lists::number(part(1).cast(), 0));
+                (part(0).cast(), condition::item(part(1).cast(), 0));
             let (_, element) = condition::sides((*ours).clause.cast(), condition as usize);
             let is_column = condition::is_column(element);
             let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);

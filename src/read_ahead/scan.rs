@@ -1,8 +1,7 @@
 //! The executor's side: reading ahead and handing out; and what EXPLAIN shows of that.
 
 use super::batch::Batch;
-use super::condition::{ProbeState, evaluate};
-use super::private_lists::Conditions;
+use super::condition::{Conditions, ProbeState, evaluate};
 use crate::pg::call::guard::{Entry, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::version;
