@@ -11,12 +11,10 @@
 //! | `statements` | the statements about it |
 //! | `rows` | executing these statements; what is wrong with rows |
 //! | `leaves` | finding the leaves of elements |
-//! | `full` | warnings about overfull sets |
-//! | `change` | how elements are added and removed: the protocol of locks |
+//! | `change` | how elements are added and removed: the protocol of locks; warnings about overfull sets |
 //! | `create` | `bloom_set_create`; `bloom_set_check`, the constraint of every row |
 //! | `elements` | `bloom_set_add`, `bloom_set_remove`, `bloom_set_contains`, and their forms for arrays |
-//! | `expire` | `bloom_set_expire` |
-//! | `info` | `bloom_set_info` |
+//! | `all_rows` | `bloom_set_info`, `bloom_set_expire` |
 //!
 //! The table has a constraint, `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew))`. It
 //! stores what the set was made for, so that dumps have it, and rejects rows that don't belong to the set.
@@ -25,12 +23,10 @@
 //! rights, policies, triggers, partitions, generated columns, logical replication and distributed tables. If one of
 //! them skips a row or stores something else, the call fails: every row must come back as it was written.
 
+mod all_rows;
 mod change;
 mod create;
 mod elements;
-mod expire;
-mod full;
-mod info;
 mod leaves;
 mod rows;
 mod statements;
