@@ -1,5 +1,5 @@
-//! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison; and the form of Parquet
-//! files, `bloom_to_parquet`, `bloom_from_parquet`.
+//! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison; and the form of
+//! Parquet files, `bloom_to_parquet`, `bloom_from_parquet`.
 //!
 //! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the
 //! one parser, [`FilterType::check`]. The type `counting_bloom` differs in that and in nothing else: so its other

@@ -6,9 +6,9 @@
 //!
 //! | file | SQL objects |
 //! |---|---|
-//! | `datatype` | the types `bloom` and `counting_bloom`: input, output, casts, comparison; `bloom_to_parquet`, `bloom_from_parquet` |
-//! | `build` | `bloom_empty`, `bloom_from_array`, `bloom_add…`, `bloom_shard`, `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
-//! | `membership` | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query`; `bloom_key`, `bloom_contains_key` |
+//! | `datatype` | the types `bloom`, `counting_bloom`: input, output, casts, comparison; exchange with Parquet files |
+//! | `build` | making filters: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_union`, `bloom_fold` and others |
+//! | `membership` | `bloom_contains` and its operators, `…_any`, `…_all`, `…_key`, `bloom_key`, `bloom_query` |
 //! | `inspect` | `bloom_info`, `bloom_header`, cardinalities, rates |
 //! | `counting` | `counting_bloom_…`: filters from which elements can be removed |
 //! | `sizing` | `bloom_parameters`, `bloom_capacity`, the lookup table |

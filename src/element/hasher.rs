@@ -1,5 +1,5 @@
-//! From an element to its hash: by a [`Hasher`] for one kind of filter, or in a form with which any filter can be probed,
-//! a [`ProbeKey`], which has its kinds, and its hashes in all forms. That is the value of the type `bloom_key`.
+//! From an element to its hash: by a [`Hasher`] for one kind of filter, or in a form with which any filter can be
+//! probed, a [`ProbeKey`], which has its kinds, and its hashes in all forms. That is the value of the type `bloom_key`.
 //!
 //! ```text
 //!  0  version      u8   = 1          8  hash, general     u64

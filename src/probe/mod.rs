@@ -1,7 +1,8 @@
 //! Querying stored filters: a call site that asks a filter for one element, or a scan that asks it for those of many
 //! rows.
 //!
-//! `cache` has the filters that a call site asks, remembered between its calls, of which no more is read than is needed.
+//! `cache` has the filters that a call site asks, remembered between its calls, of which no more is read than is
+//! needed.
 
 mod cache;
 

@@ -1,5 +1,5 @@
-//! What every layout has: a name, the rates that it can keep, the numbers that decide the bits that an element sets, and
-//! its operations; and code that several layouts share.
+//! What every layout has: a name, the rates that it can keep, the numbers that decide the bits that an element sets,
+//! and its operations; and code that several layouts share.
 
 use crate::interrupt::{Meter, STRIDE, check};
 use crate::simd::PREFETCH_AHEAD;

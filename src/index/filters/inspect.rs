@@ -1,5 +1,5 @@
-//! `bloom_index_info` of an index over filters, whose filters have rates of their own, so what is said of rates is NULL;
-//! and `bloom_index_check`: whether each row has a slot with all bits of its filter.
+//! `bloom_index_info` of an index over filters, whose filters have rates of their own, so what is said of rates is
+//! NULL; and `bloom_index_check`: whether each row has a slot with all bits of its filter.
 
 use super::column::{Index, check_rows};
 use crate::heap::HeapPage;

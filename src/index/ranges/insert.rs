@@ -5,10 +5,10 @@
 //! one page than a record takes have several records. Looking under a share lock first gained nothing: two sessions
 //! added 0.96 times as many rows of the same keys, and 0.89 times as many of different ones.
 //!
-//! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys that it has added to a
-//! range of an index, or seen there, and need not look at their bits again. Bits are never cleared, and the WAL record
-//! that set one was written before it was seen, so it precedes the commit of every row that relies on it. An index whose
-//! file gets other contents gets another number: see [`crate::index::session`].
+//! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys that it has added to
+//! a range of an index, or seen there, and need not look at their bits again. Bits are never cleared, and the WAL
+//! record that set one was written before it was seen, so it precedes the commit of every row that relies on it. An
+//! index whose file gets other contents gets another number: see [`crate::index::session`].
 
 use super::columns::{Index, RangesColumn};
 use super::gather::GatheredKeys;

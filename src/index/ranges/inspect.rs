@@ -1,9 +1,9 @@
 //! `bloom_index_info` of an index over ranges; and `bloom_index_check`: whether it would find every row of its table by
 //! each of its keys.
 //!
-//! For that, first the pages of all tiles are looked at: by a damaged header PostgreSQL would lose their bits later. The rows are
-//! those that everybody sees who begins now. Each key is looked up as a query would do it, in the pages that its bits
-//! are in, and an element by the heap filter on its own page as well.
+//! For that, first the pages of all tiles are looked at: by a damaged header PostgreSQL would lose their bits later.
+//! The rows are those that everybody sees who begins now. Each key is looked up as a query would do it, in the pages
+//! that its bits are in, and an element by the heap filter on its own page as well.
 
 use super::columns::Index;
 use super::insert::{RecentKey, RecentKeys};

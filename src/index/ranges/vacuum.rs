@@ -1,9 +1,9 @@
 //! VACUUM: there is nothing to remove, since no place of a row is kept. Bits of rows that are gone stay until REINDEX;
 //! they make lookups slower and never wrong.
 //!
-//! To validate an index that CREATE INDEX CONCURRENTLY has built, PostgreSQL asks it as VACUUM does which rows it has, and
-//! gives it the others. An index has no places of rows; so the session that built it keeps them in memory until then.
-//! Rows that there was no memory for come again, which costs time only: bits that are set need nothing.
+//! To validate an index that CREATE INDEX CONCURRENTLY has built, PostgreSQL asks it as VACUUM does which rows it has,
+//! and gives it the others. An index has no places of rows; so the session that built it keeps them in memory until
+//! then. Rows that there was no memory for come again, which costs time only: bits that are set need nothing.
 
 use crate::pg::call::error::Result;
 use crate::pg::catalog::invalidation;

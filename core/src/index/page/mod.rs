@@ -1,5 +1,5 @@
-//! What the pages of both indexes have in common: PostgreSQL's header, which is not touched here, and eight bytes at the
-//! end that say what the page is.
+//! What the pages of both indexes have in common: PostgreSQL's header, which is not touched here, and eight bytes at
+//! the end that say what the page is.
 //!
 //! ```text
 //!  0            24                                            8184   8188  8189  8190  8192

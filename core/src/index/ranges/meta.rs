@@ -260,7 +260,7 @@ const fn most_bits(size: PageSize) -> f64 {
 }
 
 /// The most elements that slots of each level were expected to have, by the runs so far.
-pub(super) struct Most {
+struct Most {
     size: PageSize,
     elements: [f64; 3],
 }
