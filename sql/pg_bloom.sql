@@ -373,7 +373,7 @@ COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision, text) IS
 -- membership
 -- ---------------------------------------------------------------------------------------------------------------
 
--- What the planner expects a stored filter to cost: see src/planner/functions.rs.
+-- What the planner expects a stored filter to cost: see src/planner/mod.rs.
 CREATE FUNCTION bloom_probe_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_probe_support(internal) IS
@@ -415,7 +415,7 @@ CREATE FUNCTION bloom_contained(element "char", filter bloom) RETURNS boolean
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contained("char", bloom) IS 'whether the element may be in the filter; false is certain';
 
--- How many rows the planner expects of them: see src/planner/functions.rs.
+-- How many rows the planner expects of them: see src/planner/mod.rs.
 CREATE FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) IS
@@ -1084,7 +1084,7 @@ COMMENT ON OPERATOR || (counting_bloom, "char") IS 'the filter with one more cop
 -- counting filters: aggregates
 -- ---------------------------------------------------------------------------------------------------------------
 
--- Their state is a structure in the memory of the aggregate: see src/aggregate/counting_state.rs.
+-- Their state is a structure in the memory of the aggregate: see src/aggregate/counting_agg.rs.
 
 CREATE FUNCTION counting_bloom_agg_transition(state internal, element anyelement, capacity bigint)
     RETURNS internal
