@@ -1,6 +1,5 @@
-//! Making filters one at a time: from elements by `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`; from
-//! other filters by `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`, `bloom_resize`. And spreading
-//! elements over several with `bloom_shard`.
+//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`; spreading elements
+//! over several with `bloom_shard`.
 
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, hash_to_add, hashes};
@@ -11,8 +10,8 @@ use crate::pg::call::error::Outcome;
 use crate::pg::value::array::elements;
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
-use pg_bloom_core::filter::{build, merge, resize};
-use pg_bloom_core::{Header, Layout, hash, sizing};
+use pg_bloom_core::filter::build;
+use pg_bloom_core::{Header, Layout, hash};
 use pgrx::pg_sys::Datum;
 
 /// `bloom_empty()`, `bloom_empty(capacity, fpr, layout)`.
@@ -83,35 +82,6 @@ fn shard(call: &Call) -> Outcome {
     Ok(hash.map(|hash| Datum::from(hash::shard(hash, shards) as i32)))
 }
 
-/// `bloom_union(filter, filter)`, `filter | filter`.
-fn union(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (argument::<Bloom>(call, 0)?, argument::<Bloom>(call, 1)?) else { return Ok(None) };
-    let merged = merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?;
-    overfull::finish::<Bloom>(call, overfull::MERGED, merged)
-}
-
-/// `bloom_intersection(filter, filter)`, `filter & filter`.
-fn intersection(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (argument::<Bloom>(call, 0)?, argument::<Bloom>(call, 1)?) else { return Ok(None) };
-    let result: PgBuffer = merge::intersection(&a, &b).during("bloom_intersection")?;
-    Ok(Some(result.into_datum()))
-}
-
-/// `bloom_fold(filter, fpr)`.
-fn fold(call: &Call) -> Outcome {
-    let (Some(view), Some(fpr)) = (argument::<Bloom>(call, 0)?, call.f64(1)) else { return Ok(None) };
-    let result: PgBuffer = resize::fold(&view, fpr)?;
-    Ok(Some(result.into_datum()))
-}
-
-/// `bloom_resize(filter, capacity)`.
-fn resize(call: &Call) -> Outcome {
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
-    let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
-    let resized = resize::resize(&view, capacity, settings::max_filter_bytes())?;
-    overfull::finish::<Bloom>(call, overfull::BUILT, resized)
-}
-
 pg_functions! {
     bloom_shard => shard;
     bloom_empty => empty;
@@ -120,8 +90,4 @@ pg_functions! {
     bloom_from_array_at_fpr => |call| at_fpr(call, 2, from_array);
     bloom_add => add;
     bloom_add_all => add_all;
-    bloom_union => union;
-    bloom_intersection => intersection;
-    bloom_fold => fold;
-    bloom_resize => resize;
 }

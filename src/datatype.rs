@@ -1,18 +1,15 @@
-//! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison; and the form of
-//! Parquet files, `bloom_to_parquet`, `bloom_from_parquet`.
+//! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison.
 //!
 //! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the
 //! one parser, [`FilterType::check`]. The type `counting_bloom` differs in that and in nothing else: so its other
 //! functions are these.
 
-use crate::element::parquet_tag;
-use crate::filter_type::{Bloom, CountingBloom, FilterType, argument};
+use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Outcome, Result, SqlState};
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, hex_string};
-use crate::settings;
-use pg_bloom_core::{Buffer, hash, interrupt, parquet};
+use pg_bloom_core::{Buffer, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
@@ -106,23 +103,6 @@ fn hash_64(call: &Call) -> Outcome {
     Ok(Some(Datum::from(seeded as i64)))
 }
 
-/// `bloom_to_parquet(filter)`: header and bits as a Parquet file has them.
-fn to_parquet(call: &Call) -> Outcome {
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
-    let bytes: PgBuffer = parquet::export(&view, settings::max_filter_bytes())?;
-    Ok(Some(bytes.into_datum()))
-}
-
-/// `bloom_from_parquet(bytes, element_type, more_follows)`: the filter that header and bits of a Parquet file are.
-fn from_parquet(call: &Call) -> Outcome {
-    let (Some(bytes), Some(element_type)) = (call.value(0), call.oid(1)) else { return Ok(None) };
-    let tag = parquet_tag(element_type)?;
-    let more_follows = call.datum(2).is_some_and(|datum| datum != Datum::from(false));
-    let bytes = if more_follows { parquet::without_rest(bytes.bytes())? } else { bytes.bytes() };
-    let filter: PgBuffer = parquet::import(bytes, tag, settings::max_filter_bytes())?;
-    Ok(Some(filter.into_datum()))
-}
-
 pg_functions! {
     bloom_in => input::<Bloom>;
     counting_bloom_in => input::<CountingBloom>;
@@ -142,6 +122,4 @@ pg_functions! {
     bloom_ge => |call| compared(call, Ordering::is_ge);
     bloom_hash => |call| Ok(call.value(0).map(|filter| Datum::from(hash::hash_long(filter.bytes()) as i32)));
     bloom_hash_extended => hash_64;
-    bloom_to_parquet => to_parquet;
-    bloom_from_parquet => from_parquet;
 }

@@ -6,13 +6,16 @@
 //!
 //! | file | SQL objects |
 //! |---|---|
-//! | `datatype` | the types `bloom`, `counting_bloom`: input, output, casts, comparison; exchange with Parquet files |
-//! | `build` | making filters: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_union`, `bloom_fold` and others |
-//! | `membership` | `bloom_contains` and its operators, `…_any`, `…_all`, `…_key`, `bloom_key`, `bloom_query` |
+//! | `datatype` | the types `bloom` and `counting_bloom`: input, output, casts, comparison |
+//! | `build` | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`, `bloom_shard` |
+//! | `membership` | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
+//! | `key` | `bloom_key`, `bloom_contains_key`: what an index over filters is asked for |
+//! | `merge` | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
 //! | `inspect` | `bloom_info`, `bloom_header`, cardinalities, rates |
 //! | `counting` | `counting_bloom_…`: filters from which elements can be removed |
 //! | `sizing` | `bloom_parameters`, `bloom_capacity`, the lookup table |
 //! | `set` | `bloom_set_…`: sets that change, tables of sorted hashes |
+//! | `parquet` | `bloom_to_parquet`, `bloom_from_parquet` |
 //! | `aggregate` | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
 //! | `planner` | selectivity and cost |
 //! | `index` | the access method `bloom_filter`, `bloom_index_info`, `bloom_index_check` |
@@ -55,9 +58,12 @@ mod find;
 mod heap;
 mod index;
 mod inspect;
+mod key;
 mod key_condition;
 mod membership;
+mod merge;
 mod overfull;
+mod parquet;
 mod planner;
 mod probe;
 mod read_ahead;

@@ -218,7 +218,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["filter_type", "arguments"],
             &["overfull"],
             &["probe", "aggregate", "planner", "index", "set"],
-            &["datatype", "build", "membership", "inspect", "sizing", "counting", "find"],
+            &["datatype", "build", "membership", "key", "merge", "inspect", "sizing", "parquet", "counting", "find"],
             &["read_ahead"],
             &[""],
         ],

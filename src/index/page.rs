@@ -6,8 +6,8 @@ use crate::pg::method::table::Row;
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
+use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
-use pg_bloom_core::index::{Chain, META_PAGE};
 use std::cell::Cell;
 use std::ops::Range;
 

@@ -4,8 +4,8 @@ use crate::common::asking::{any, check, each};
 use crate::common::damaged::Damaged;
 use crate::common::files::{assert_no_crash, damage, refuses};
 use crate::common::{Random, Server, column, rows, run, sqlstate, value};
+use pg_bloom_core::index::chain::sign;
 use pg_bloom_core::index::page::PageSize;
-use pg_bloom_core::index::sign;
 use postgres::Client;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Pages of an index that are not as they were written.
 
 use crate::forge::Input;
-use pg_bloom_core::index;
+use pg_bloom_core::index::chain;
 use pg_bloom_core::index::page::memory::Memory;
 use pg_bloom_core::index::page::{PageKind, PageSize, Special};
 
@@ -17,7 +17,7 @@ pub fn damage(memory: &mut Memory, others: &[u32], page_bytes: usize, damage: &[
         };
         memory.pages[page][at] ^= value;
     }
-    pages.iter().for_each(|&page| index::sign(&mut memory.pages[page as usize], size(page_bytes)));
+    pages.iter().for_each(|&page| chain::sign(&mut memory.pages[page as usize], size(page_bytes)));
 }
 
 fn size(page_bytes: usize) -> PageSize {
@@ -35,7 +35,7 @@ pub fn forge(bytes: &[u8], page_bytes: usize, sign: impl Fn(&mut [u8])) -> Memor
         if number == 0 {
             sign(&mut page);
         }
-        index::sign(&mut page, size(page_bytes));
+        chain::sign(&mut page, size(page_bytes));
         memory.pages.push(page);
     }
     memory

@@ -6,7 +6,7 @@
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Group, Slot, Tile};
 use crate::error::Result;
-use crate::index::Chain;
+use crate::index::chain::Chain;
 use crate::index::page::{PageNumber, PageSize};
 
 /// All tiles of an index, according to its metapage and directory pages.

@@ -4,7 +4,7 @@
 use super::tile::{Group, slot_bits};
 use super::{Build, Directory, FilterCondition, RowPage, Slot};
 use crate::filter::View;
-use crate::index::Tiles;
+use crate::index::chain::Tiles;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
 use std::collections::{BTreeMap, VecDeque};

@@ -25,8 +25,8 @@ use super::directory::Directory;
 use super::row_page::room;
 use super::tile::{Grid, Group, Holds, Tile};
 use crate::error;
+use crate::index::chain::{self, Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
-use crate::index::{self, Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
 use crate::memory;
@@ -250,7 +250,7 @@ impl Directory {
     /// full, another one becomes the newest; then returns the full one.
     pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<(PageNumber, Vec<u8>)>> {
         let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
-        let is_full = self.newest.len() + new.len() + TILE_BYTES > index::room(self.size);
+        let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
         let full = is_full.then(|| self.newest_page());
         if is_full || self.chain.pages().is_empty() {
             self.chain.add_page()?;

@@ -22,7 +22,7 @@ use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 use super::split::Split;
 use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
-use crate::index::Chain;
+use crate::index::chain::Chain;
 use crate::index::page::{PageNumber, PageSize, RowId};
 use std::ops::Range;
 

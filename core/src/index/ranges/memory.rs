@@ -2,7 +2,7 @@
 //! measurements and fuzzing.
 
 use super::{Build, Damage, Directory, Mark, Options, changes};
-use crate::index::Tiles;
+use crate::index::chain::Tiles;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageSize, Pages};
 

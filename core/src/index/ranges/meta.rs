@@ -36,8 +36,8 @@ use super::rate::{MAX_TILE_PAGES, check_fpr};
 use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, TileShape, Width};
 use super::split::{MAX_RANGES_PER_PAGE, Split};
 use crate::error;
+use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, require};
-use crate::index::{Chain, ChainForm, META_PAGE, Stored, Tiles};
 
 const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;

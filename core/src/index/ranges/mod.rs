@@ -75,11 +75,11 @@ mod shape;
 mod split;
 mod tile;
 
+pub use crate::index::chain::{Chain, META_PAGE, Tiles};
 pub use crate::index::page::{
     Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSink, PageSize, Pages,
     SPECIAL_BYTES, Special,
 };
-pub use crate::index::{Chain, META_PAGE, Tiles};
 pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;

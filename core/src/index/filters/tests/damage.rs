@@ -1,8 +1,8 @@
 //! Whatever a page says, reading it ends with an answer or an error.
 
 use super::*;
+use crate::index::chain::{Tiles, sign};
 use crate::index::page::{Damage, Defect, PageNumber};
-use crate::index::{Tiles, sign};
 use proptest::prelude::*;
 
 fn sample(bytes: usize) -> Index {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hash::word;
-use crate::index::sign;
+use crate::index::chain::sign;
 use proptest::prelude::*;
 
 /// An index whose directory has several pages: ranges whose sizes change all the time.

@@ -1,7 +1,7 @@
 //! Pages that are split among ranges.
 
 use super::{append, check, element, empty, options};
-use crate::index::Tiles;
+use crate::index::chain::Tiles;
 use crate::index::page::{Damage, Defect, RowId};
 use crate::index::ranges::memory::{Failure, Index};
 use crate::index::ranges::{Directory, Level, Options, Split};

@@ -1,0 +1,276 @@
+//! The metapage and the directory pages: what both indexes have in common.
+//!
+//! ```text
+//! metapage, payload                               directory page, payload
+//!  0  magic              u32  which index          0  previous   u32  directory page before it, or 0
+//!  4  hash id            u8   1                    4  bytes      u32  of records, at least 1
+//!  5  reserved           3    0                    8  checksum   u32
+//!  8  checksum           u32                      12  records, then 0 up to the end
+//! 12  generation         u32
+//! 16  pages allocated    u32                      the number at the end of a directory page is how many
+//! 20  directory pages    u32                      directory pages are before it
+//! 24  newest of them     u32  or 0
+//! 28  bytes of records   u32
+//! 32  rows built from    u64
+//! 40  fields of the index, records, then 0 up to the end
+//! ```
+//!
+//! Records are only ever added, and they are ordered: those of the directory pages, oldest first, then those of the
+//! metapage. So what a session has read stays true, and lacks at most what was added since:
+//! [`Chain::is_current`] compares four bytes.
+//!
+//! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and the
+//! pages of all tiles and of the directory must be exactly those that were allocated: each belongs to one of them.
+//! The length of the file proves nothing, since it may end before the last page that was allocated.
+
+use super::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
+use crate::error::{Result, TooLarge};
+use crate::hash::{self, HASH_ID};
+use crate::memory;
+
+/// The metapage.
+pub const META_PAGE: PageNumber = 0;
+
+const META: Special = Special { kind: PageKind::Meta, number: 0 };
+const META_HEADER: usize = 40;
+const DIRECTORY_HEADER: usize = 12;
+/// Where the checksum is in the payload of both.
+const CHECKSUM: std::ops::Range<usize> = 8..12;
+/// Where the generation is in a metapage.
+const GENERATION: usize = PAGE_HEADER_BYTES + 12;
+
+/// How the metapages of the two indexes differ.
+pub(super) struct ChainForm {
+    /// What a metapage begins with.
+    pub magic: [u8; 4],
+    /// Bytes of the index's own fields.
+    pub fields: usize,
+}
+
+impl ChainForm {
+    /// Bytes of records that the metapage has room for.
+    pub const fn room(&self, size: PageSize) -> usize {
+        size.payload_bytes() - META_HEADER - self.fields
+    }
+}
+
+/// Bytes of records that a directory page has room for.
+pub(super) const fn room(size: PageSize) -> usize {
+    size.payload_bytes() - DIRECTORY_HEADER
+}
+
+/// The checksum of a payload: XXH64 of what follows it, with what precedes it as the seed.
+fn checksum(payload: &[u8]) -> u32 {
+    let (before, rest) = payload.split_first_chunk().expect("a payload has more bytes");
+    hash::seeded(&rest[CHECKSUM.len()..], u64::from_le_bytes(*before)) as u32
+}
+
+/// Writes the checksum of a metapage or a directory page that is complete otherwise.
+pub fn sign(page: &mut [u8], size: PageSize) {
+    let payload = &mut page[size.payload()];
+    let checksum = checksum(payload);
+    payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Checks the checksum of a metapage or a directory page.
+fn check_signed(payload: &[u8], page: PageNumber) -> std::result::Result<(), Damage> {
+    let (found, expected) = (Reader(&payload[CHECKSUM]).u32(), checksum(payload));
+    require(found == expected, || Damage { page, defect: Defect::WrongChecksum { found, expected } })
+}
+
+/// Where the tiles of an index are, as its metapage and the directory pages say.
+pub trait Tiles: Sized {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`Damage`] for pages that no code here writes; those of reading.
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error>;
+
+    /// What all metapages say.
+    fn chain(&self) -> &Chain;
+}
+
+/// What the metapages of both indexes say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Rows that the index was built from.
+    pub rows_built: u64,
+    /// Changes with every change of the directory.
+    pub(super) generation: u32,
+    allocated: PageNumber,
+    /// The directory pages, oldest first.
+    pages: Vec<PageNumber>,
+}
+
+/// What a metapage and the directory pages say.
+pub(super) struct Stored {
+    pub chain: Chain,
+    /// The index's own fields.
+    pub fields: Vec<u8>,
+    /// The records of each directory page, oldest first.
+    pub records: Vec<(PageNumber, Vec<u8>)>,
+    /// The records of the metapage.
+    pub open: Vec<u8>,
+}
+
+impl Chain {
+    pub(super) const fn empty() -> Chain {
+        Chain { rows_built: 0, generation: 0, allocated: 1, pages: Vec::new() }
+    }
+
+    /// How many pages were allocated, including the metapage. The file may be shorter: a page after its end is one that
+    /// was not written yet.
+    pub fn allocated(&self) -> PageNumber {
+        self.allocated
+    }
+
+    /// The directory pages, oldest first.
+    pub fn pages(&self) -> &[PageNumber] {
+        &self.pages
+    }
+
+    /// Whether a metapage is still the one that this was read from. Nothing else of it is checked.
+    pub fn is_current(&self, metapage: &[u8]) -> bool {
+        metapage.get(GENERATION..GENERATION + 4) == Some(&self.generation.to_le_bytes()[..])
+    }
+
+    /// Allocates consecutive pages. Returns the first.
+    ///
+    /// # Errors
+    /// [`crate::Class::TooLarge`] if there are too few page numbers left.
+    pub(super) fn allocate(&mut self, pages: u64) -> Result<PageNumber> {
+        let first = self.allocated;
+        let end = u64::from(first).saturating_add(pages);
+        // The last number means "no page" to PostgreSQL.
+        if end >= u64::from(u32::MAX) {
+            return Err(TooLarge::IndexPages(end).into());
+        }
+        self.allocated = end as u32;
+        Ok(first)
+    }
+
+    /// Allocates a directory page, which becomes the newest.
+    pub(super) fn add_page(&mut self) -> Result<()> {
+        let page = self.allocate(1)?;
+        self.pages.push(page);
+        Ok(())
+    }
+
+    /// The newest directory page with these records, and its number. PostgreSQL's header is zero.
+    ///
+    /// # Panics
+    /// If there is no directory page.
+    pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> (PageNumber, Vec<u8>) {
+        let (&newest, before) = self.pages.split_last().expect("a directory page was added");
+        let mut page = vec![0; size.bytes()];
+        Special { kind: PageKind::Directory, number: before.len() as u32 }.write(&mut page);
+        let payload = &mut page[size.payload()];
+        payload[..4].copy_from_slice(&before.last().copied().unwrap_or(0).to_le_bytes());
+        payload[4..8].copy_from_slice(&(records.len() as u32).to_le_bytes());
+        payload[DIRECTORY_HEADER..][..records.len()].copy_from_slice(records);
+        sign(&mut page, size);
+        (newest, page)
+    }
+
+    /// Writes the metapage, except PostgreSQL's header.
+    ///
+    /// # Panics
+    /// If the page has another size.
+    pub(super) fn write_meta(&self, form: &ChainForm, size: PageSize, page: &mut [u8], fields: &[u8], records: &[u8]) {
+        assert_eq!(page.len(), size.bytes(), "the size of a page");
+        META.write(page);
+        let payload = &mut page[size.payload()];
+        payload.fill(0);
+        payload[..4].copy_from_slice(&form.magic);
+        payload[4] = HASH_ID;
+        let numbers = [
+            self.generation,
+            self.allocated,
+            self.pages.len() as u32,
+            self.pages.last().copied().unwrap_or(0),
+            records.len() as u32,
+        ];
+        payload[CHECKSUM.end..32].as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(b, n)| *b = n.to_le_bytes());
+        payload[32..META_HEADER].copy_from_slice(&self.rows_built.to_le_bytes());
+        payload[META_HEADER..][..form.fields].copy_from_slice(fields);
+        payload[META_HEADER + form.fields..][..records.len()].copy_from_slice(records);
+        sign(page, size);
+    }
+}
+
+impl Stored {
+    /// Reads the metapage and the directory pages.
+    ///
+    /// # Errors
+    /// [`Damage`] for pages that no code here writes; those of reading.
+    pub fn read<P: Pages>(form: &ChainForm, pages: &mut P, size: PageSize) -> std::result::Result<Stored, P::Error> {
+        let (mut stored, mut at, count) = pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
+        // From the newest to the oldest: each has a smaller number than the one that names it, so this ends.
+        for number in (0..count).rev() {
+            let (previous, records) = pages.with(at, |page| parse_page(page, at, size, number))??;
+            memory::push(&mut stored.records, (at, records));
+            at = previous;
+        }
+        stored.records.reverse();
+        stored.chain.pages = memory::collect(stored.records.iter().map(|(page, _)| *page));
+        Ok(stored)
+    }
+}
+
+/// The metapage: what it says without the directory pages, the newest of these, and how many there are.
+fn parse_meta(
+    form: &ChainForm,
+    page: Option<&[u8]>,
+    size: PageSize,
+) -> std::result::Result<(Stored, PageNumber, u32), Damage> {
+    let page = page.ok_or(Damage { page: META_PAGE, defect: Defect::NewPage })?;
+    META.check(page, size, META_PAGE)?;
+    let field = |field, found: u32| Damage::field(META_PAGE, field, found);
+    let payload = &page[size.payload()];
+    let mut bytes = Reader(payload);
+    let magic = bytes.take();
+    require(magic == form.magic, || field("magic number", u32::from_le_bytes(magic)))?;
+    check_signed(payload, META_PAGE)?;
+    let [hash_id, reserved @ ..] = bytes.take::<4>();
+    require(hash_id == HASH_ID, || field("hash function", hash_id.into()))?;
+    require(reserved == [0; 3], || field("reserved byte", reserved.into_iter().fold(0, u8::max).into()))?;
+    let (_checksum, generation, allocated) = (bytes.u32(), bytes.u32(), bytes.u32());
+    let (count, newest, length) = (bytes.u32(), bytes.u32(), bytes.u32());
+    require(allocated > 0 && allocated < u32::MAX, || field("number of pages", allocated))?;
+    require(count < allocated, || field("number of directory pages", count))?;
+    require((count == 0) == (newest == 0) && newest < allocated, || field("newest directory page", newest))?;
+    let chain = Chain { rows_built: bytes.u64(), generation, allocated, pages: Vec::new() };
+    require(chain.rows_built <= i64::MAX as u64, || Damage::field(META_PAGE, "rows", chain.rows_built))?;
+    let (fields, rest) = bytes.0.split_at(form.fields);
+    let open = records(rest, length, META_PAGE)?;
+    Ok((Stored { chain, fields: fields.to_vec(), records: Vec::new(), open }, newest, count))
+}
+
+/// A directory page: the one before it, and its records.
+fn parse_page(
+    page: Option<&[u8]>,
+    at: PageNumber,
+    size: PageSize,
+    number: u32,
+) -> std::result::Result<(PageNumber, Vec<u8>), Damage> {
+    let page = page.ok_or(Damage { page: at, defect: Defect::NewPage })?;
+    Special { kind: PageKind::Directory, number }.check(page, size, at)?;
+    let payload = &page[size.payload()];
+    check_signed(payload, at)?;
+    let mut bytes = Reader(payload);
+    let (previous, length, _checksum) = (bytes.u32(), bytes.u32(), bytes.u32());
+    let is_before = (number == 0) == (previous == 0) && previous < at;
+    require(is_before, || Damage::field(at, "previous directory page", previous))?;
+    require(length > 0, || Damage::field(at, "bytes of records", length))?;
+    Ok((previous, records(bytes.0, length, at)?))
+}
+
+/// The records of a page, which has zeros after them.
+fn records(bytes: &[u8], length: u32, page: PageNumber) -> std::result::Result<Vec<u8>, Damage> {
+    require(length as usize <= bytes.len(), || Damage::field(page, "bytes of records", length))?;
+    let (records, rest) = bytes.split_at(length as usize);
+    match rest.iter().find(|&&byte| byte != 0) {
+        Some(&found) => Err(Damage::field(page, "unused byte", found)),
+        None => Ok(records.to_vec()),
+    }
+}
