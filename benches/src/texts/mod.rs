@@ -29,7 +29,7 @@ pub fn by_kind() -> String {
     let mut text = String::from(
         "Shares of the time of a sequential scan; sizes as shares of the text. `forced`: with `enable_seqscan = off`. \
          Patterns have 8 to 20 characters; in Chinese and Japanese 2 to 6, at least one of them wide. By a model of \
-         the filters alone: their size, how much of the text `LIKE` reads, and how much if no filter were wrong.\n\n\
+         the filters alone: size, share of the text that `LIKE` reads, and that it must read.\n\n\
          | | rows | text | index | `LIKE` | `ILIKE` | forced | by a model | GIN trigrams, size | `LIKE` | `ILIKE` |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
