@@ -8,7 +8,7 @@
 //!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
 //!
 //!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
-//!  ver      u8    2
+//!  ver      u8    3
 //!  kind     u8    1 metapage, 2 directory, 3, 4 and 7 tiles of ranges, 5 tiles of rows, 6 rows
 //!  id       u16   FB1F: no other access method has it
 //! ```
