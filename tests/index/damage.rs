@@ -327,3 +327,26 @@ fn a_damaged_array_in_the_table_is_an_error() {
     }
     assert_no_crash(&server);
 }
+
+/// A long length is read where it is aligned. Where damage has made one elsewhere, PostgreSQL looks at the row.
+#[test]
+fn a_long_length_that_is_not_aligned_ends_no_session() {
+    /// The first column, and behind it the short length of the second, which is 8 zero bytes.
+    const ROW: [u8; 10] = [b'x', 19, 0, 0, 0, 0, 0, 0, 0, 0];
+    let server = Server::start("autovacuum = off");
+    let mut client = server.database("pages");
+    run(
+        &mut client,
+        "CREATE TABLE t (c \"char\", b bytea);
+         INSERT INTO t VALUES ('x', '\\x0000000000000000');
+         CREATE INDEX t_b ON t USING bloom_filter (b)",
+    );
+    let mut client = changed_files(&server, client, &["t"], |file| {
+        let at = file.windows(ROW.len()).position(|window| window == ROW).expect("the row is there");
+        // Five bytes, four of which say so.
+        file[at + 1] = 5 << 2;
+    });
+    let found = client.query_one("SELECT count(*) FROM t WHERE b = '\\x0000000000000000'", &[]).expect("a row");
+    assert_eq!(found.get::<_, i64>(0), 0);
+    assert_no_crash(&server);
+}

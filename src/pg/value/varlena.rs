@@ -14,12 +14,14 @@ use std::ops::Deref;
 /// Bytes of the length before a value.
 const LENGTH_BYTES: usize = 4;
 
-/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know. It may begin
-/// anywhere: damage may have moved it.
+/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know. Damage may have
+/// moved it: a long one that isn't aligned, as it is read, is none.
 #[inline(always)]
 pub fn length_of(bytes: &[u8]) -> Option<usize> {
     /// Bytes of a value that is out of line.
     const OUT_OF_LINE: usize = 2 + size_of::<pg_sys::varatt_external>();
+    /// Bytes before what is compressed: the length, and how long it is once it is whole.
+    const COMPRESSED_START: usize = 2 * LENGTH_BYTES;
     let value: *const pg_sys::varlena = bytes.as_ptr().cast();
     bytes.first()?;
     // SAFETY: the first byte says which kind it is, and of a short one the length.
@@ -31,9 +33,12 @@ pub fn length_of(bytes: &[u8]) -> Option<usize> {
             return Some(varsize_any(value));
         }
     }
-    let length = u32::from_ne_bytes(*bytes.first_chunk()?);
-    // SAFETY: the length of a long value is in its first four bytes, which are aligned here.
-    Some(unsafe { varsize_any((&raw const length).cast()) }).filter(|&len| len >= LENGTH_BYTES)
+    if bytes.len() < LENGTH_BYTES || !value.cast::<u32>().is_aligned() {
+        return None;
+    }
+    // SAFETY: the length of a long value is in its first four bytes, which are there and aligned.
+    let (length, is_plain) = unsafe { (varsize_any(value), varatt_is_4b_u(value)) };
+    (length >= if is_plain { LENGTH_BYTES } else { COMPRESSED_START }).then_some(length)
 }
 
 /// The bytes of a value of variable length, whole and uncompressed: the argument itself where it is so already, else a
