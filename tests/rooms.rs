@@ -36,7 +36,9 @@ fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
     for entry in entries {
         let path = entry.expect("a directory can be read").path();
-        if path.is_dir() && !path.ends_with("target") {
+        // What cargo built is beside a manifest.
+        let is_built = path.ends_with("target") && directory.join("Cargo.toml").exists();
+        if path.is_dir() && !is_built {
             rust_files(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
@@ -283,29 +285,6 @@ fn comments_are_short() {
     }
 }
 
-/// What has pgrx's guard jumps over the frames of its caller, so nobody but PostgreSQL may call it.
-#[test]
-fn what_jumps_is_unsafe() {
-    let mut files = Vec::new();
-    rust_files(&root().join("src"), &mut files);
-    let mut found = 0;
-    for path in files {
-        let text = fs::read_to_string(&path).expect("a file can be read");
-        let mut lines = text.lines().map(str::trim_start);
-        while let Some(line) = lines.next() {
-            let is_use = line.contains("pg_guard") && !line.starts_with("//") && !line.contains("use pgrx::");
-            assert!(!is_use || line.starts_with("#["), "{}: {line}", path.display());
-            if is_use {
-                let function =
-                    lines.find(|line| !line.starts_with("#[") && !line.starts_with("//")).unwrap_or_default();
-                assert!(function.contains("unsafe extern"), "{}: {function}", path.display());
-                found += 1;
-            }
-        }
-    }
-    assert!(found > 3, "{found} functions were found");
-}
-
 /// The trees of some tokens and of all groups in them, each list of them by itself.
 fn lists_of(tokens: TokenStream, lists: &mut Vec<Vec<TokenTree>>) {
     let list: Vec<TokenTree> = tokens.into_iter().collect();
@@ -322,6 +301,53 @@ fn shown(tree: Option<&TokenTree>) -> String {
     tree.map_or_else(String::new, |tree| tree.to_string().trim_start_matches("r#").into())
 }
 
+/// Names and signs of these tokens, and of the groups in them.
+fn words(tokens: TokenStream) -> Vec<String> {
+    let mut lists = Vec::new();
+    lists_of(tokens, &mut lists);
+    lists.iter().rev().flatten().map(|tree| shown(Some(tree))).collect()
+}
+
+/// What comes after each attribute with pgrx's guard: what it is, without other attributes and `pub`.
+fn what_jumps(list: &[TokenTree]) -> Vec<String> {
+    let attribute = |at: usize| match (&*shown(list.get(at)), list.get(at + 1)) {
+        ("#", Some(TokenTree::Group(group))) => Some(group.stream()),
+        _ => None,
+    };
+    let has_guard = |at: &usize| attribute(*at).is_some_and(|inside| words(inside).contains(&"pg_guard".into()));
+    let after = |mut at: usize| {
+        while attribute(at).is_some() || shown(list.get(at)) == "pub" {
+            let is_scoped = matches!(list.get(at + 1), Some(TokenTree::Group(_)));
+            at += if is_scoped { 2 } else { 1 };
+        }
+        format!("{} {}", shown(list.get(at)), shown(list.get(at + 1)))
+    };
+    (0..list.len()).filter(has_guard).map(after).collect()
+}
+
+/// What has pgrx's guard jumps over the frames of its caller, so nobody but PostgreSQL may call it.
+#[test]
+fn what_jumps_is_unsafe() {
+    let jumping = |code: &str| {
+        let mut lists = Vec::new();
+        lists_of(code.parse().expect("a file has tokens"), &mut lists);
+        lists.iter().flat_map(|list| what_jumps(list)).collect::<Vec<_>>()
+    };
+    let safe =
+        "#[pgrx::pg_guard] #[doc = \"unsafe extern\"] pub(crate) extern \"C-unwind\" fn f(/* unsafe extern */) {}";
+    assert_eq!(jumping(safe), ["extern \"C-unwind\""]);
+    let mut files = Vec::new();
+    rust_files(&root().join("src"), &mut files);
+    let mut found = 0;
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a file can be read");
+        let own = jumping(&text);
+        found += own.len();
+        assert!(own.iter().all(|is| is == "unsafe extern"), "{}: {own:?}", path.display());
+    }
+    assert!(found > 3, "{found} functions were found");
+}
+
 /// What these tokens have after `path::`, each name by itself or in braces. What isn't a name is shown as it stands.
 fn names_after(list: &[TokenTree], path: &str) -> Vec<String> {
     let mut names = Vec::new();
@@ -331,32 +357,38 @@ fn names_after(list: &[TokenTree], path: &str) -> Vec<String> {
             Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
                 let inside: Vec<TokenTree> = group.stream().into_iter().collect();
                 // Of `a::b`, `a`: what comes after it is in the list of the group.
-                names.extend(inside.split(|tree| shown(Some(tree)) == ",").map(|name| shown(name.first())));
+                let inside = inside.split(|tree| shown(Some(tree)) == ",").map(|name| shown(name.first()));
+                // After the last comma there is nothing.
+                names.extend(inside.filter(|name| !name.is_empty()));
             }
             // PostgreSQL's functions are imported as a module.
             None if path == "pg_sys" && [";", ",", ""].contains(&&*shown(list.get(at + 1))) => {}
             other => names.push(shown(other)),
         }
     }
-    // After the last comma of a group there is nothing.
-    names.retain(|name| !name.is_empty() || path == "pgrx" && list.len() == 1);
     names
 }
 
-/// Whether an attribute allows what is refused, or hides code from the lint.
+/// Whether an attribute allows what is refused, or hides code from the lint, or a macro is given one that does.
 fn is_hidden(list: &[TokenTree]) -> bool {
-    let mut lists = Vec::new();
-    lists_of(list.iter().cloned().collect(), &mut lists);
-    let words: Vec<String> = lists.iter().flatten().map(|tree| shown(Some(tree))).collect();
-    let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
-    // What a macro is given could be anything.
-    let allows = has(&["all", "style", "warnings", "$"]) || words.iter().any(|word| word.starts_with("disallowed"));
-    match &*shown(list.first()) {
-        "allow" | "expect" => allows,
-        "cfg" => has(&["clippy", "debug_assertions"]),
-        "cfg_attr" => allows && has(&["allow", "expect"]) || has(&["clippy", "debug_assertions"]),
-        _ => false,
-    }
+    let hides = |at: usize| {
+        let is_method = at > 0 && shown(list.get(at - 1)) == ".";
+        let Some(TokenTree::Group(group)) = list.get(at + 1).filter(|_| !is_method) else { return false };
+        let inside = words(group.stream());
+        let has = |names: &[&str]| inside.iter().any(|word| names.contains(&&**word));
+        // What a macro is given could be anything.
+        let allows =
+            has(&["all", "style", "warnings", "$"]) || inside.iter().any(|word| word.starts_with("disallowed"));
+        match &*shown(list.get(at)) {
+            // One that a macro is given whole is read there.
+            "#" => inside.starts_with(&["$".into()]) && inside.len() != 2 && inside.get(3..) != Some(&["meta".into()]),
+            "allow" | "expect" => allows,
+            "cfg" => has(&["clippy", "debug_assertions"]),
+            "cfg_attr" => allows && has(&["allow", "expect", "$"]) || has(&["clippy", "debug_assertions"]),
+            _ => false,
+        }
+    };
+    (0..list.len()).any(hides)
 }
 
 /// What pgrx's safe functions promise is less than what those of `src/pg` do. The library uses these.
@@ -374,10 +406,33 @@ const NOT_OF_PG_SYS: [&str; 11] = [
 /// What has no other name.
 const NOT_RENAMED: [&str; 4] = ["pgrx", "pg_sys", "pg_guard", "self"];
 
+/// Words by which code is hidden from these tests and from the lint, and safe code that is none: a future may borrow of
+/// itself, and outlives the memory of its call if PostgreSQL ends the process.
+const REFUSED: [&str; 3] = ["async", "global_asm", "include !"];
+
+/// What is refused of some tokens in all files, and in those in which macros may not be made.
+fn refused(list: &[TokenTree], may_make_macros: bool) -> Vec<String> {
+    let texts: Vec<String> = list.iter().map(|tree| shown(Some(tree))).collect();
+    let mut refused = Vec::new();
+    for at in 0..texts.len() {
+        let two = texts[at..].iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" ");
+        let is_macro = !may_make_macros && texts[at] == "macro_rules";
+        if is_macro || REFUSED.contains(&&*texts[at]) || REFUSED.contains(&&*two) {
+            refused.push(two.clone());
+        }
+        // Other files than those that are read.
+        let file = texts.get(at + 2).filter(|file| two == "path =" && (file.contains('"') || *file == "concat"));
+        refused.extend(file.filter(|file| file.contains("..") || !file.ends_with(".rs\"")).cloned());
+    }
+    refused
+}
+
 /// What of a file's code is to be looked at first, and how many names it has of pgrx.
 fn looked_at_first(code: &str, file: &str) -> (Vec<String>, usize) {
     // The library's own page refuses what these allow.
-    let may_allow = file.starts_with("src/pg/") || ["src/lib.rs", "src/aggregate/spill.rs"].contains(&file);
+    let may_allow =
+        file.starts_with("src/pg/") || ["src/lib.rs", "src/aggregate/spill.rs", "core/src/lib.rs"].contains(&file);
+    let may_make_macros = file.starts_with("src/pg/") || file.starts_with("core/src/");
     let is_home_of_panics = file == "src/pg/call/panics.rs";
     let (mut lists, mut problems, mut found) = (Vec::new(), Vec::new(), 0);
     lists_of(code.parse().expect("a file has tokens"), &mut lists);
@@ -391,9 +446,12 @@ fn looked_at_first(code: &str, file: &str) -> (Vec<String>, usize) {
         problems.extend(of_pg_sys.iter().filter(is_other).map(|used| format!("pg_sys::{used}")));
         problems.extend(list.windows(2).filter_map(|two| {
             let (from, to) = (shown(two.first()), shown(two.last()));
-            let is_renamed = to == "as" && NOT_RENAMED.contains(&&*from) || from == "extern" && to == "crate";
+            let has_pgrx = !file.starts_with("core/src/");
+            let is_renamed =
+                has_pgrx && to == "as" && NOT_RENAMED.contains(&&*from) || from == "extern" && to == "crate";
             is_renamed.then(|| format!("{from} {to}"))
         }));
+        problems.extend(refused(list, may_make_macros));
         if !may_allow && is_hidden(list) {
             problems.push(format!("#[{}]", list.iter().map(|tree| shown(Some(tree))).collect::<String>()));
         }
@@ -405,10 +463,11 @@ fn looked_at_first(code: &str, file: &str) -> (Vec<String>, usize) {
 fn little_is_used_of_pgrx() {
     let mut files = Vec::new();
     rust_files(&root().join("src"), &mut files);
+    rust_files(&root().join("core/src"), &mut files);
     let mut found = 0;
     for path in files {
         let text = fs::read_to_string(&path).expect("a file can be read");
-        let file = path.strip_prefix(root()).expect("a file of src").to_string_lossy().into_owned();
+        let file = path.strip_prefix(root()).expect("a file of the library").to_string_lossy().into_owned();
         let (problems, names) = looked_at_first(&text, &file);
         assert!(problems.is_empty(), "{file}: to be looked at first: {problems:?}");
         found += names;
@@ -437,6 +496,14 @@ fn what_is_used_of_pgrx_cannot_be_hidden() {
         "#[cfg_attr(all(), allow(clippy::all))] fn f() {}",
         "#[cfg(not(clippy))] fn f() {}",
         "#[cfg(not(debug_assertions))] fn f() {}",
+        "spi!(pgrx, Spi);",
+        "macro_rules! spi { ($p:ident, $s:ident) => { $p::$s::connect(|_| ()) } }",
+        "quiet! { of allow(clippy::disallowed_methods) fn f() {} }",
+        "include!(\"hidden.inc\");",
+        "#[path = \"hidden.inc\"] mod hidden;",
+        "#[path = \"../hidden.rs\"] mod hidden;",
+        "std::arch::global_asm!(\"nop\");",
+        "fn f() { drop(async { 0 }) }",
     ] {
         assert!(!looked_at_first(hidden, "src/sizing.rs").0.is_empty(), "passes: {hidden}");
     }
@@ -446,7 +513,12 @@ fn what_is_used_of_pgrx_cannot_be_hidden() {
         "use pgrx::{PgLogLevel, pg_sys, pg_sys::Datum,};",
         "#[allow(clippy::too_many_arguments, reason = \"PostgreSQL's own signature\")] fn f() {}",
         "#[cfg(feature = \"before_pg16\")] fn f() { x.all(); }",
+        "fn f() { x.expect(all); include_str!(\"x.md\") }",
     ] {
         assert_eq!(looked_at_first(plain, "src/sizing.rs").0, [""; 0], "{plain}");
+    }
+    for hidden in ["#[$a($c::$l)]", "#[cfg_attr(all(), $a($c::$l))]"] {
+        let code = format!("macro_rules! quiet {{ ($a:ident $c:ident $l:ident) => {{ {hidden} fn f() {{}} }} }}");
+        assert!(!looked_at_first(&code, "core/src/hash.rs").0.is_empty(), "passes: {hidden}");
     }
 }

@@ -3,7 +3,8 @@
 //! No safe function here can break memory, whatever its callers do without `unsafe`. Safe code is what also passes
 //! `make lint`: it catches no panics, raises none with a payload of its own, and starts no threads, since PostgreSQL's
 //! error handling and its memory know one stack; and it leaks no boxes, whose references would outlive the memory in
-//! them. `clippy.toml` refuses that in all of the library; where it is needed here, the reason is beside it.
+//! them. `clippy.toml` refuses that in all of the library; where it is needed here, the reason is beside it. Nor does
+//! it make futures, which may borrow of themselves, assemble, or hide code from the lint: `tests/rooms.rs` looks.
 //!
 //! pgrx's own safe functions promise less: its connections and callbacks change memory under a call. So
 //! `tests/rooms.rs` has a list of what the library uses of pgrx beside PostgreSQL's functions, which are unsafe. What
