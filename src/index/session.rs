@@ -22,7 +22,7 @@ use std::rc::Rc;
 /// Indexes that a session remembers; when there are more, all are forgotten.
 const MAX_REMEMBERED: usize = 4096;
 
-thread_local! {
+session_locals! {
     /// What is kept, by the index's identifier.
     static KEPT: RefCell<HashMap<u32, KeptIndex>> = RefCell::default();
     /// The last number given.
@@ -65,7 +65,8 @@ impl<'r, K: IndexColumn> Index<'r, K> {
     /// XX002 for damage; those of [`IndexColumn::of`].
     pub fn of(relation: Relation<'r>) -> Result<Index<'r, K>> {
         let number = relation.cached_number();
-        let known = KEPT.with_borrow(|kept| {
+        let known = KEPT.with(|kept| {
+            let kept = kept.borrow();
             let entry = kept.get(&relation.oid().to_u32()).filter(|entry| entry.number == number)?;
             entry.kept.clone().downcast::<Kept<K>>().ok()
         });
@@ -86,10 +87,13 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         let kind = K::of(relation)?;
         let pages = Cell::new(0);
         let directory = RefCell::new(Rc::new(read_directory(relation, &pages)?));
-        let number = LAST.get() + 1;
-        LAST.set(number);
+        let number = LAST.with(|last| {
+            last.set(last.get() + 1);
+            last.get()
+        });
         let kept = Rc::new(Kept { file: relation.file(), number, kind, directory, pages });
-        KEPT.with_borrow_mut(|all| {
+        KEPT.with(|all| {
+            let mut all = all.borrow_mut();
             if all.len() >= MAX_REMEMBERED {
                 all.clear();
             }
@@ -212,5 +216,5 @@ fn read_directory<D: Tiles>(relation: Relation, known: &Cell<u32>) -> Result<D> 
 /// Forgets what is kept of an index: its file gets other contents.
 pub fn forget(relation: Relation) {
     relation.set_cached_number(0);
-    KEPT.with_borrow_mut(|kept| kept.remove(&relation.oid().to_u32()));
+    KEPT.with(|kept| kept.borrow_mut().remove(&relation.oid().to_u32()));
 }

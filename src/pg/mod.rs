@@ -17,6 +17,9 @@
 //!   PostgreSQL's memory, which the core makes, knows its call instead, and panics in another. If one is still there
 //!   when its call ends, so may be references to it, and the process is ended. None is under way any more when a
 //!   process ends.
+//! - A fatal error unwinds nothing: a frame may be left in the middle of a change of what it borrows. So from then on
+//!   nothing is dropped that a call site remembers, nor ever a variable of the session: what isn't here makes these by
+//!   `session_locals!`.
 //! - A datum is a number. Only unsafe functions read what it points to: nothing but its type says what that is.
 //! - What a call site remembers, the options of an index, the columns of rows that are made or that a statement
 //!   returns, the parameters of a statement, and whether a relation is a table, an index or one of the extension's are

@@ -25,7 +25,7 @@ static PATH: CallbackTable<pg_sys::CustomPathMethods> = unsafe {
     })
 };
 
-thread_local! {
+session_locals! {
     /// Which other library is called first.
     static NEXT: OnceCell<pg_sys::set_rel_pathlist_hook_type> = const { OnceCell::new() };
 }

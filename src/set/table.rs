@@ -23,7 +23,6 @@ use pg_bloom_core::{Layout, hash};
 use pgrx::pg_sys::{self, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
 /// Sets that a session remembers; when there are more, all are forgotten.
@@ -102,9 +101,9 @@ pub struct Known {
     pub is_current: Cell<bool>,
 }
 
-thread_local! {
-    /// The sets that this session has used. Not dropped when the process ends, since PostgreSQL is gone by then.
-    static KNOWN: ManuallyDrop<RefCell<HashMap<u32, Rc<Known>>>> = ManuallyDrop::new(RefCell::default());
+session_locals! {
+    /// The sets that this session has used.
+    static KNOWN: RefCell<HashMap<u32, Rc<Known>>> = RefCell::default();
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -208,7 +207,7 @@ impl Set {
 
 /// Reads what a set was made for, and prepares the statements that read it.
 fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
-    if !IS_WATCHED.replace(true) {
+    if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
         // SAFETY: flags of Rust's are set.
         unsafe { invalidation::watch_relations(forget) };
     }

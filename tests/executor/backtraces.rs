@@ -1,7 +1,8 @@
 //! Errors on their way through the extension: they show no backtrace to the client where the server's environment asks
 //! for some, and can't be stopped.
 
-use crate::common::{Server, run, value};
+use crate::common::files::assert_no_crash;
+use crate::common::{Server, run, sqlstate, value};
 use crate::server;
 use postgres::{Client, error::DbError};
 
@@ -109,4 +110,16 @@ fn a_call_that_catches_an_error_fails() {
     assert!(
         value::<i64>(&mut client, "SELECT count(*) FROM unnest(bloom_set_add_all('s', ARRAY['v', 'w', 'z']))") == 3
     );
+}
+
+/// A fatal error unwinds nothing. What its frames were changing isn't dropped, as it may have one thing twice.
+#[test]
+fn a_session_that_is_ended_drops_nothing() {
+    let server = Server::start("");
+    let (mut client, mut other) = (server.database("ending"), server.connect("ending"));
+    run(&mut client, "CREATE FUNCTION ends() RETURNS void LANGUAGE c AS 'pg_bloom', 'pg_bloom_end'");
+    let ended: i32 = value(&mut client, "SELECT pg_backend_pid()");
+    assert_eq!(sqlstate(&mut client, "SELECT ends()"), "57P01");
+    while value(&mut other, &format!("SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = {ended}")) {}
+    assert_no_crash(&server);
 }

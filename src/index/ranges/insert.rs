@@ -55,7 +55,10 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let key = |range, hash| RecentKey { index: index.number(), range, hash };
     let range = directory.options.range_of(row);
     let is_new = |recent: &RecentKeys, &hash: &u64| !recent.has(&key(range, hash));
-    let new = RECENT.with_borrow(|recent| memory::collect(hashes.iter().copied().filter(|hash| is_new(recent, hash))));
+    let new = RECENT.with(|recent| {
+        let recent = recent.borrow();
+        memory::collect(hashes.iter().copied().filter(|hash| is_new(&recent, hash)))
+    });
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Places::MOST);
         for &hash in hashes {
@@ -64,7 +67,10 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
         }
         set(index, &directory, &marks)?;
         let range = directory.options.range_of(row);
-        RECENT.with_borrow_mut(|recent| hashes.iter().for_each(|&hash| recent.add(key(range, hash))));
+        RECENT.with(|recent| {
+            let mut recent = recent.borrow_mut();
+            hashes.iter().for_each(|&hash| recent.add(key(range, hash)));
+        });
     }
     Ok(())
 }
@@ -233,6 +239,6 @@ impl RecentKeys {
     }
 }
 
-thread_local! {
+session_locals! {
     static RECENT: RefCell<RecentKeys> = const { RefCell::new(RecentKeys(Vec::new())) };
 }

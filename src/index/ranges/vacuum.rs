@@ -32,7 +32,7 @@ pub fn cleanup(vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
 /// The share of the memory for maintenance that rows may take.
 const SHARE: usize = 8;
 
-thread_local! {
+session_locals! {
     /// What is known of indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it validates
     /// the first.
     static WAITING: RefCell<Vec<(File, RowSet)>> = const { RefCell::new(Vec::new()) };
@@ -48,7 +48,7 @@ pub struct BuiltRows {
 
 impl BuiltRows {
     pub fn new() -> BuiltRows {
-        let taken: usize = WAITING.with_borrow(|waiting| waiting.iter().map(|(_, rows)| rows.bytes()).sum());
+        let taken: usize = WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
         let most_bytes = (table::maintenance_memory() / SHARE).saturating_sub(taken);
         BuiltRows { rows: RowSet::default(), most_bytes }
     }
@@ -60,12 +60,13 @@ impl BuiltRows {
 
     /// Keeps them until the index is validated, or the transaction fails.
     pub fn keep(self, index: Relation) {
-        if !IS_WATCHED.replace(true) {
+        if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
             // SAFETY: rows of Rust's are forgotten.
-            unsafe { invalidation::watch_aborts(|| drop(WAITING.take())) };
+            unsafe { invalidation::watch_aborts(|| drop(WAITING.with(|waiting| waiting.take()))) };
         }
         let file = index.file();
-        WAITING.with_borrow_mut(|waiting| {
+        WAITING.with(|waiting| {
+            let mut waiting = waiting.borrow_mut();
             // The rows of an older file of that number must never be reported.
             waiting.retain(|(of, _)| *of != file);
             waiting.push((file, self.rows));
@@ -76,7 +77,8 @@ impl BuiltRows {
 /// Tells PostgreSQL which rows an index was made with, at its first request.
 fn tell(index: Relation, asking: &DeadRows) {
     let file = index.file();
-    let built = WAITING.with_borrow_mut(|waiting| {
+    let built = WAITING.with(|waiting| {
+        let mut waiting = waiting.borrow_mut();
         let at = waiting.iter().position(|(of, _)| *of == file)?;
         Some(waiting.swap_remove(at).1)
     });

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
@@ -254,8 +254,16 @@ pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
-/// Says which thread is the session's, and has no call be under way any more once the process ends: a fatal error
-/// unwinds nothing, and thread-local variables are dropped when the memory of its call is gone. The first entry is
+/// Whether the process ends. A fatal error unwinds nothing, so a frame that it left may have borrowed anything, and be
+/// in the middle of a change: what is not its own is not dropped any more.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+pub(super) fn is_process_ending() -> bool {
+    IS_ENDING.load(Ordering::Relaxed)
+}
+
+/// Says which thread is the session's, and has no call be under way any more once the process ends, when the memory of
+/// those that were is gone. The first entry is
 /// `_PG_init`, maybe in the postmaster, whose children forget what is to be done at the end; the second is their own.
 #[cold]
 fn begin_process() {
@@ -266,6 +274,7 @@ fn begin_process() {
 
 unsafe extern "C-unwind" fn process_ends(_code: i32, _: pg_sys::Datum) {
     NOW.store(0, Ordering::Relaxed);
+    IS_ENDING.store(true, Ordering::Relaxed);
 }
 
 /// The right to run the body of a function that PostgreSQL calls.
@@ -338,6 +347,25 @@ pub(in crate::pg) fn outside<T>(work: impl FnOnce() -> T) -> T {
     }
     let _back = Back(NOW.swap(0, Ordering::Relaxed));
     work()
+}
+
+/// Variables of the session, as in `thread_local!`, which are not dropped when the process ends.
+macro_rules! session_locals {
+    () => {};
+    ($(#[$doc:meta])* $vis:vis static $name:ident: $of:ty = const { $init:expr }; $($rest:tt)*) => {
+        thread_local! {
+            $(#[$doc])*
+            $vis static $name: ::std::mem::ManuallyDrop<$of> = const { ::std::mem::ManuallyDrop::new($init) };
+        }
+        session_locals! { $($rest)* }
+    };
+    ($(#[$doc:meta])* $vis:vis static $name:ident: $of:ty = $init:expr; $($rest:tt)*) => {
+        thread_local! {
+            $(#[$doc])*
+            $vis static $name: ::std::mem::ManuallyDrop<$of> = ::std::mem::ManuallyDrop::new($init);
+        }
+        session_locals! { $($rest)* }
+    };
 }
 
 /// Calls a function pointer of PostgreSQL under the guard. The caller promises, as for any call of a pointer, that the

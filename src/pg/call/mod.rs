@@ -20,7 +20,7 @@ pub mod nodes;
 pub mod panics;
 
 use self::error::{Error, Outcome, Result, SqlState, raise};
-use self::guard::outside;
+use self::guard::{is_process_ending, outside};
 use super::catalog;
 use super::memory::Context;
 use super::value::encoding;
@@ -436,8 +436,10 @@ struct Remembered<T> {
 
 impl<T> Drop for Remembered<T> {
     fn drop(&mut self) {
-        // SAFETY: dropped here only. PostgreSQL does that with the call site's memory.
-        outside(|| unsafe { ManuallyDrop::drop(&mut self.thing) });
+        if !is_process_ending() {
+            // SAFETY: dropped here only. PostgreSQL does that with the call site's memory.
+            outside(|| unsafe { ManuallyDrop::drop(&mut self.thing) });
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use super::Call;
 use super::error::{Error, Outcome, Result, SqlState, raise};
 use super::guard::note_panic;
+use super::interrupt::check_for_interrupts;
 use crate::pg::{catalog, sql};
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
@@ -55,7 +56,25 @@ fn catch(call: &Call) -> Outcome {
     Ok(None)
 }
 
+/// `pg_bloom_end()`, likewise: the session is ended while what the call site remembers is being sorted.
+fn end(call: &Call) -> Outcome {
+    const END: &[u8] = b"SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())";
+    let texts: &mut Vec<String> = call.remembered(|| Ok((10..20).rev().map(|i| i.to_string()).collect()))?;
+    let mut compared = 0;
+    texts.sort_by(|a, b| {
+        compared += 1;
+        // One text is in two places now.
+        if compared == 3 {
+            sql::execute(&[END], &[]).unwrap_or_else(|error| raise(error));
+            check_for_interrupts();
+        }
+        a.cmp(b)
+    });
+    Ok(None)
+}
+
 pg_functions! {
     pg_bloom_panic => panic;
     pg_bloom_catch => catch;
+    pg_bloom_end => end;
 }
