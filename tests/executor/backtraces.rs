@@ -123,3 +123,18 @@ fn a_session_that_is_ended_drops_nothing() {
     while value(&mut other, &format!("SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = {ended}")) {}
     assert_no_crash(&server);
 }
+
+/// Nor in a session with temporary tables, for which PostgreSQL aborts the transaction before anything else at the end.
+#[test]
+fn a_session_with_temporary_tables_drops_nothing_either() {
+    let server = Server::start("");
+    let (mut client, mut other) = (server.database("temporary"), server.connect("temporary"));
+    run(&mut client, "CREATE FUNCTION ends() RETURNS void LANGUAGE c AS 'pg_bloom', 'pg_bloom_end'");
+    // The library is loaded, and a function was called, before the session has its first temporary table.
+    run(&mut client, "SELECT bloom_empty(10)");
+    run(&mut client, "CREATE TEMP TABLE t (i int)");
+    let ended: i32 = value(&mut client, "SELECT pg_backend_pid()");
+    assert_eq!(sqlstate(&mut client, "SELECT ends()"), "57P01");
+    while value(&mut other, &format!("SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = {ended}")) {}
+    assert_no_crash(&server);
+}

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
@@ -157,7 +157,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// The number of the call that is under way; 0 for none.
 pub(in crate::pg) fn current_call() -> u64 {
-    NOW.load(Ordering::Relaxed)
+    if is_process_ending() { 0 } else { NOW.load(Ordering::Relaxed) }
 }
 
 /// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
@@ -255,11 +255,12 @@ pub(in crate::pg) fn require_session() {
 }
 
 /// Whether the process ends. A fatal error unwinds nothing, so a frame that it left may have borrowed anything, and be
-/// in the middle of a change: what is not its own is not dropped any more.
-static IS_ENDING: AtomicBool = AtomicBool::new(false);
-
+/// in the middle of a change: what is not its own is not dropped any more. PostgreSQL says so before it calls what is
+/// to be done at the end. Of that our own part is not the first where a session has temporary tables, for which the
+/// transaction is aborted.
 pub(super) fn is_process_ending() -> bool {
-    IS_ENDING.load(Ordering::Relaxed)
+    // SAFETY: reads a variable of the process.
+    unsafe { pg_sys::proc_exit_inprogress }
 }
 
 /// Says which thread is the session's, and has no call be under way any more once the process ends, when the memory of
@@ -274,7 +275,6 @@ fn begin_process() {
 
 unsafe extern "C-unwind" fn process_ends(_code: i32, _: pg_sys::Datum) {
     NOW.store(0, Ordering::Relaxed);
-    IS_ENDING.store(true, Ordering::Relaxed);
 }
 
 /// The right to run the body of a function that PostgreSQL calls.

@@ -1,6 +1,7 @@
 //! What PostgreSQL reports of changes of relations, and of transactions that fail, so that what a session remembers of
-//! them can be forgotten.
+//! them can be forgotten. That is no part of the call that may be under way, whose memory is gone after a fatal error.
 
+use crate::pg::call::guard::outside;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
@@ -24,7 +25,7 @@ pub fn plan_again(table: pg_sys::Oid) {
 unsafe extern "C-unwind" fn relation_changed(changed: pg_sys::Datum, relation: pg_sys::Oid) {
     // SAFETY: what `watch_relations` registered.
     let changed: fn(pg_sys::Oid) = unsafe { std::mem::transmute(changed.value()) };
-    changed(relation);
+    outside(|| changed(relation));
 }
 
 /// Calls this whenever a transaction of this session fails.
@@ -40,6 +41,7 @@ pub unsafe fn watch_aborts(failed: fn()) {
 unsafe extern "C-unwind" fn transaction_ended(event: pg_sys::XactEvent::Type, failed: *mut c_void) {
     if event == pg_sys::XactEvent::XACT_EVENT_ABORT {
         // SAFETY: what `watch_aborts` was given.
-        unsafe { std::mem::transmute::<*mut c_void, fn()>(failed)() };
+        let failed: fn() = unsafe { std::mem::transmute::<*mut c_void, fn()>(failed) };
+        outside(failed);
     }
 }
