@@ -264,8 +264,8 @@ pub(super) fn is_process_ending() -> bool {
 }
 
 /// Says which thread is the session's, and has no call be under way any more once the process ends, when the memory of
-/// those that were is gone. The first entry is
-/// `_PG_init`, maybe in the postmaster, whose children forget what is to be done at the end; the second is their own.
+/// those that were is gone. The first entry is `_PG_init`, maybe in the postmaster, whose children forget what is to be
+/// done at the end; the second is their own.
 #[cold]
 fn begin_process() {
     IS_SESSION.set(true);
