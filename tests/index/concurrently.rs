@@ -13,17 +13,19 @@ use std::time::Duration;
 /// Indexes that are made while others write.
 const BUILDS: usize = 7;
 
-/// Writes until told to stop: rows that stay, rows that don't, rows that move within their page and to others.
-fn write(client: &mut Client, mut random: Random, done: &AtomicBool) {
+/// Writes until told to stop: rows that stay, rows that don't, rows that move within their page and to others. Writers
+/// change rows of their own, since statements that change the same rows can deadlock.
+fn write(client: &mut Client, writer: usize, mut random: Random, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         let (from, salt) = (random.below(4000), random.below(1 << 20));
+        let own = format!("id % 3 = {writer} AND id BETWEEN {from} AND {from}");
         let sql = match random.below(5) {
             0 => "INSERT INTO t SELECT -i, 'late ' || random(), '-' FROM generate_series(1, 50) AS i".into(),
             1 => "BEGIN; INSERT INTO t SELECT -i, 'none ' || random(), '-' FROM generate_series(1, 50) AS i; ROLLBACK"
                 .into(),
-            2 => format!("UPDATE t SET x = 'new ' || {salt} || ' ' || id WHERE id BETWEEN {from} AND {from} + 30"),
-            3 => format!("UPDATE t SET note = note || '-' WHERE id BETWEEN {from} AND {from} + 30"),
-            _ => format!("DELETE FROM t WHERE id BETWEEN {from} AND {from} + 3"),
+            2 => format!("UPDATE t SET x = 'new ' || {salt} || ' ' || id WHERE {own} + 30"),
+            3 => format!("UPDATE t SET note = note || '-' WHERE {own} + 30"),
+            _ => format!("DELETE FROM t WHERE {own} + 3"),
         };
         run(client, &sql);
     }
@@ -57,11 +59,11 @@ fn rows_that_come_meanwhile() {
     let (done, mut random) = (AtomicBool::new(false), random(18));
     thread::scope(|scope| {
         let _stops = StopsWhenDropped(&done);
-        for _ in 0..2 {
+        for writer in 0..2 {
             let seed = Random(random.below(1 << 30) as u64);
-            let mut writer = server().connect("in_between");
+            let mut client = server().connect("in_between");
             let done = &done;
-            scope.spawn(move || write(&mut writer, seed, done));
+            scope.spawn(move || write(&mut client, writer, seed, done));
         }
         for _ in 0..times(BUILDS) {
             run(&mut client, "CREATE INDEX CONCURRENTLY t_new ON t USING bloom_filter (lower(x))");

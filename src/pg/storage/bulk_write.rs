@@ -47,6 +47,7 @@ impl<'r> BulkWrite<'r> {
     /// Begins, with a first page of zeros. The pages are to have special spaces of so many bytes.
     pub fn start(index: Relation<'r>, special_bytes: usize) -> BulkWrite<'r> {
         check_special(special_bytes);
+        assert_eq!(index.pages(), 0, "pages of an index that is being made");
         // SAFETY: reads where the last checkpoint began.
         let redo = unsafe { pg_sys::GetRedoRecPtr() };
         let batch = memory::zeroed::<u8>(BATCH * PAGE_BYTES + ALIGNMENT);
