@@ -12,11 +12,10 @@
 
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
-use crate::pg::memory::Context;
 use crate::pg::memory::temporary_file::Temporary;
+use crate::pg::memory::{Context, keep};
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::memory;
-use pgrx::PgMemoryContexts;
 
 /// Ranges of hashes, by their highest bits.
 const RANGES: usize = 64;
@@ -53,7 +52,6 @@ pub struct Spill {
 
 impl Spill {
     /// An empty file, which lives as long as the group.
-    #[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
     pub fn new(call: &Call) -> Result<*mut Spill> {
         // SAFETY: what has the context and the file is kept there, and dropped with it.
         let (context, file) = unsafe {
@@ -61,7 +59,7 @@ impl Spill {
             (context, Temporary::new(context))
         };
         let spill = Spill { context, file, spare: None, runs: Vec::new(), distinct: 0 };
-        Ok(PgMemoryContexts::For(context.raw()).leak_and_drop_on_delete(spill))
+        Ok(keep(context, spill))
     }
 
     /// Sorts hashes into the order in which they are written.

@@ -17,21 +17,11 @@ const MOST_ARCS: usize = 200_000;
 /// Characters of a color, likewise: those of a class are many.
 const MOST_CHARACTERS: c_int = 64;
 
-/// An arc: the number of a color, and that of a state.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Arc {
-    color: c_int,
-    to: c_int,
-}
-
-// None of them raises an error.
+// None of these raises an error: they look up a number.
 unsafe extern "C" {
     fn pg_reg_getnumstates(regex: *const c_void) -> c_int;
     fn pg_reg_getinitialstate(regex: *const c_void) -> c_int;
     fn pg_reg_getfinalstate(regex: *const c_void) -> c_int;
-    fn pg_reg_getnumoutarcs(regex: *const c_void, state: c_int) -> c_int;
-    fn pg_reg_getoutarcs(regex: *const c_void, state: c_int, arcs: *mut Arc, room: c_int);
     fn pg_reg_getnumcolors(regex: *const c_void) -> c_int;
     fn pg_reg_getnumcharacters(regex: *const c_void, color: c_int) -> c_int;
     fn pg_reg_getcharacters(regex: *const c_void, color: c_int, characters: *mut u32, room: c_int);
@@ -84,18 +74,20 @@ unsafe fn characters(regex: *const c_void, color: c_int) -> Option<Vec<u32>> {
     }
 }
 
-/// The arcs of a state.
+/// The arcs of a state: the number of a color, and that of the next state. Raises PostgreSQL's error if the stack ends.
 ///
 /// # Safety
 /// The expression must be compiled and have the state.
 unsafe fn arcs_of(regex: *const c_void, state: c_int, colors: usize, states: usize) -> Vec<(usize, usize)> {
     // SAFETY: promised by the caller; the list has room for as many.
     let arcs = unsafe {
-        let mut arcs: Vec<Arc> = memory::zeroed(pg_reg_getnumoutarcs(regex, state).max(0) as usize);
-        pg_reg_getoutarcs(regex, state, arcs.as_mut_ptr(), arcs.len() as c_int);
+        let count = guard(|| raw::pg_reg_getnumoutarcs(regex, state));
+        let mut arcs: Vec<[c_int; 2]> = memory::zeroed(count.max(0) as usize);
+        let first = arcs.as_mut_ptr();
+        guard(|| raw::pg_reg_getoutarcs(regex, state, first, count));
         arcs
     };
-    memory::collect(arcs.into_iter().map(|Arc { color, to }| {
+    memory::collect(arcs.into_iter().map(|[color, to]| {
         let (color, to) = (usize::try_from(color).unwrap_or(colors - 1), to as usize);
         assert!(color < colors && to < states, "an arc of an automaton");
         (color, to)

@@ -160,11 +160,32 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Column `number`, from 1, which is of this type; `None` for NULL. It lives as long as the row.
+    /// Column `number`, from 1, which is of this type, whose values are passed by value; `None` for NULL.
     ///
     /// # Errors
     /// 40001 if it is of another type: a statement is planned again when what it names was altered.
-    pub fn column(&self, number: i32, of: Oid) -> Result<Option<pg_sys::Datum>> {
+    pub fn number(&self, number: i32, of: Oid) -> Result<Option<i64>> {
+        let datum = self.column(number, of, |column| column.attbyval)?;
+        Ok(datum.map(|datum| datum.value() as i64))
+    }
+
+    /// The same for a type whose values are of variable length.
+    ///
+    /// # Errors
+    /// As [`ResultRow::number`].
+    pub fn value(&self, number: i32, of: Oid) -> Result<Option<Value<'_>>> {
+        let datum = self.column(number, of, |column| column.attlen == -1)?;
+        // SAFETY: a value of variable length, which is there as long as the row.
+        Ok(datum.map(|datum| unsafe { Value::detoast(datum) }))
+    }
+
+    /// A column of this type, of which this is true.
+    fn column(
+        &self,
+        number: i32,
+        of: Oid,
+        is_so: impl FnOnce(&pg_sys::FormData_pg_attribute) -> bool,
+    ) -> Result<Option<pg_sys::Datum>> {
         let mut is_null = false;
         // SAFETY: the row is one of the last result, which has this descriptor; a column is looked at if there are as
         // many.
@@ -173,6 +194,7 @@ impl ResultRow {
             if !is_there || attribute(self.descriptor, number as usize - 1).atttypid != of {
                 return Err(altered(number, of));
             }
+            assert!(is_so(attribute(self.descriptor, number as usize - 1)), "a column of the sort that is asked for");
             let datum = pg_sys::SPI_getbinval(self.tuple, self.descriptor, number, &mut is_null);
             Ok((!is_null).then_some(datum))
         }
@@ -445,7 +467,7 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     if is_there {
         let ask = Prepared::new(&[ASK], &[])?;
         let each = |row: &ResultRow| {
-            let chunk = row.column(1, pg_sys::OIDOID)?.map_or(Oid::INVALID, |oid| Oid::from(oid.value() as u32));
+            let chunk = row.number(1, pg_sys::OIDOID)?.map_or(Oid::INVALID, |oid| Oid::from(oid as u32));
             memory::push(&mut compressed, chunk);
             Ok(())
         };

@@ -57,7 +57,7 @@ fn bytes(set: &Set) -> Result<i64> {
     let mut bytes = 0;
     let size = Prepared::new(&[SIZE], &[pg_sys::OIDOID])?;
     let each = |row: &ResultRow| {
-        bytes = row.column(1, pg_sys::INT8OID)?.map_or(0, |datum| datum.value() as i64);
+        bytes = row.number(1, pg_sys::INT8OID)?.unwrap_or(0);
         Ok(())
     };
     connected(|| size.execute(&[Parameter::Oid(set.oid)], Sees::CallingQuery, each))?;

@@ -6,7 +6,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
 use crate::pg::value::time;
-use crate::pg::value::varlena::{PgBuffer, Value};
+use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, RowDamage, tree};
 use pgrx::pg_sys;
@@ -27,13 +27,10 @@ impl Set {
         mut each: impl FnMut(Row) -> Result<()>,
     ) -> Result<u64> {
         let each_row = |result: &ResultRow| {
-            let columns = (result.column(1, pg_sys::INT8OID)?, result.column(2, pg_sys::BYTEAOID)?);
+            let columns = (result.number(1, pg_sys::INT8OID)?, result.value(2, pg_sys::BYTEAOID)?);
             let (Some(bucket), Some(hashes)) = columns else {
                 return Err(Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value"));
             };
-            // SAFETY: a bytea, which is of variable length.
-            let hashes = unsafe { Value::detoast(hashes) };
-            let bucket = bucket.value() as i64;
             let row = Row::parse(self.known.form, bucket, &hashes).map_err(|damage| self.damaged(bucket, &damage))?;
             hashes.free();
             each(row)

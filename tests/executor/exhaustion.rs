@@ -245,3 +245,80 @@ fn errors_are_told_wherever_the_memory_ends() {
     }
     assert!(refused > 30, "{refused} calls had too little memory");
 }
+
+/// What is asked where the stack ends, with an answer that is always the same: the table is [`DEEP`].
+const QUESTIONS: [&str; 11] = [
+    "SELECT count(*) FROM t WHERE body ~ 'a1d0c6e83f02.*q|zzz 77'",
+    "SELECT count(*) FROM t WHERE body LIKE '%request 77%'",
+    "SELECT count(*) FROM t WHERE body ILIKE '%REQUEST 77%'",
+    "SELECT count(*) FROM t WHERE body = 'no such row'",
+    "SELECT count(*) FROM t WHERE many @> ARRAY[77, 78]",
+    "SELECT count(*) FROM t WHERE document @> '{\"a\": [{\"b\": 77}]}'",
+    "SELECT count(*) FROM filters WHERE f @> 77",
+    "SELECT bloom_cardinality(bloom_agg(many)) FROM t",
+    "SELECT bloom_cardinality(bloom_union_agg(f)) FROM filters",
+    "SELECT count(*) FROM unnest(bloom_set_absent('deep', ARRAY[1, 2, 77]))",
+    "SELECT count(*) FROM bloom_find(NULL::t, 'i', 77)",
+];
+
+/// Tables with an index of each kind. A function for each question asks it after so many calls of itself.
+const DEEP: &str = "
+    CREATE TABLE t AS SELECT i, 'id ' || i % 50 || ' request ' || i AS body, ARRAY[i, i + 1] AS many,
+        jsonb_build_object('a', jsonb_build_array(jsonb_build_object('b', i))) AS document FROM generate_series(1, 3000) AS i;
+    CREATE TABLE filters AS SELECT i % 20 AS g, bloom_agg(i) AS f FROM t GROUP BY 1;
+    CREATE INDEX t_ngrams ON t USING bloom_filter (body text_ngram_ops);
+    CREATE INDEX t_body ON t USING bloom_filter (body);
+    CREATE INDEX t_many ON t USING bloom_filter (many);
+    CREATE INDEX t_document ON t USING bloom_filter (document);
+    CREATE INDEX t_i ON t USING bloom_filter (i);
+    CREATE INDEX filters_f ON filters USING bloom_filter (f);
+    SELECT bloom_set_create('deep', 'integer');
+    SELECT bloom_set_add_all('deep', ARRAY[1, 2, 3]);
+    VACUUM ANALYZE t, filters;";
+
+/// PostgreSQL asks in many places how deep the stack is. Each error passes what is under way: a call that was left
+/// without an end would be in the way of the next one at the same place of the stack.
+#[test]
+fn the_stack_may_end_anywhere() {
+    let mut client = crate::server().database("deep");
+    for sql in DEEP.split_inclusive(';') {
+        run(&mut client, sql);
+    }
+    run(&mut client, "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET max_stack_depth = '2MB'");
+    for (number, question) in QUESTIONS.iter().enumerate() {
+        let (name, least) = (format!("deep_{number}"), "SET max_stack_depth = '100kB'");
+        run(
+            &mut client,
+            &format!(
+                "CREATE FUNCTION {name}(n integer) RETURNS double precision LANGUAGE plpgsql AS $$
+                 BEGIN IF n = 0 THEN RETURN ({question}); END IF; RETURN {name}(n - 1); END $$"
+            ),
+        );
+        let ask = |depth: usize| format!("SELECT {name}({depth})");
+        let answer: f64 = value(&mut client, &ask(0));
+        run(&mut client, least);
+        let shallow = (1..200).find(|&depth| sqlstate(&mut client, &ask(depth)) == "54001").expect("the stack ends");
+        // What calls itself takes some of the kilobytes; the others are what the question takes.
+        let mut states = BTreeMap::<String, usize>::new();
+        let mut limit = 100;
+        while states.get("00000").is_none_or(|&answers| answers < 10) {
+            run(&mut client, &format!("SET max_stack_depth = '{limit}kB'"));
+            for _ in 0..2 {
+                let state = match client.query(&ask(shallow + 15), &[]) {
+                    Ok(rows) => {
+                        assert_eq!(rows[0].get::<_, f64>(0), answer, "{question} at {limit} kB");
+                        "00000".into()
+                    }
+                    Err(error) => crate::common::state_of(&error),
+                };
+                *states.entry(state).or_default() += 1;
+            }
+            limit += 1;
+            assert!(limit < 1000, "{question}: {states:?}");
+        }
+        println!("{question}: {states:?}");
+        assert_eq!(states.len(), 2, "{question}: {states:?}");
+        assert!(states["54001"] > 20, "{question}: {states:?}");
+        run(&mut client, "SET max_stack_depth = '2MB'");
+    }
+}

@@ -25,6 +25,7 @@ const UNTYPED: [&str; 3] = ["'x'", "'{}'", "NULL"];
 fn prepare(name: &str, contrib: bool) -> Client {
     let mut client = server().empty_database(name, "");
     run(&mut client, MORE_TYPES);
+    run(&mut client, MEANING);
     if contrib {
         for extension in EXTENSIONS {
             // 0A000 and 58P01: it isn't installed.
@@ -35,17 +36,22 @@ fn prepare(name: &str, contrib: bool) -> Client {
     client
 }
 
-/// What the parser makes of a statement: the types of its parameters and results, or an SQLSTATE.
-fn meaning(client: &mut Client, sql: &str) -> String {
-    match client.prepare(sql) {
-        Ok(statement) => {
-            let results: Vec<_> = statement.columns().iter().map(|column| column.type_().name()).collect();
-            let parameters: Vec<_> = statement.params().iter().map(|t| t.name()).collect();
-            format!("{parameters:?} → {results:?}")
-        }
-        Err(error) => crate::common::state_of(&error),
-    }
-}
+/// Gives what the parser makes of an expression: the types of its parameters and of its result, or an SQLSTATE. What is
+/// prepared outlives an error.
+const MEANING: &str = "
+    CREATE FUNCTION meaning(expression text) RETURNS text LANGUAGE plpgsql AS $$
+    DECLARE
+        result text;
+        parameters regtype[];
+    BEGIN
+        DEALLOCATE ALL;
+        EXECUTE 'PREPARE it AS SELECT pg_typeof(' || expression || ')::text';
+        SELECT parameter_types INTO parameters FROM pg_prepared_statements WHERE name = 'it';
+        EXECUTE 'EXECUTE it' || coalesce('(' || repeat('NULL, ', cardinality(parameters) - 1) || 'NULL)', '') INTO result;
+        RETURN format('%s → %s', parameters, result);
+    EXCEPTION WHEN OTHERS THEN
+        RETURN SQLSTATE;
+    END $$;";
 
 /// The types of the operands of the operators of this name, and one of each other sort.
 fn types(client: &mut Client, operator: &str) -> Vec<String> {
@@ -63,6 +69,12 @@ fn types(client: &mut Client, operator: &str) -> Vec<String> {
     column(client, &sql)
 }
 
+/// What the parser makes of each of these expressions.
+fn meaning_of_each(client: &mut Client, expressions: &[String]) -> Vec<String> {
+    let sql = "SELECT meaning(expression) FROM unnest($1::text[]) WITH ORDINALITY AS t (expression, n) ORDER BY n";
+    client.query(sql, &[&expressions]).expect("meaning() takes any expression").iter().map(|row| row.get(0)).collect()
+}
+
 /// Compares what the parser makes of all statements with these operators in two databases.
 fn compare(before: &mut Client, after: &mut Client, operators: &BTreeSet<String>) {
     let (mut different, mut statements, mut meanings) = (Vec::new(), 0, BTreeSet::new());
@@ -73,16 +85,16 @@ fn compare(before: &mut Client, after: &mut Client, operators: &BTreeSet<String>
         let mut operands: Vec<String> = UNTYPED.map(str::to_owned).to_vec();
         operands.extend(types(before, operator).into_iter().map(|t| format!("NULL::{t}")));
         let forms = |i: usize| std::iter::once(format!("${i}")).chain(operands.iter().cloned());
-        for left in forms(1) {
-            for right in forms(if left == "$1" { 2 } else { 1 }) {
-                let sql = format!("SELECT {left} {operator} {right}");
-                let (expected, found) = (meaning(before, &sql), meaning(after, &sql));
-                if expected != found {
-                    different.push(format!("{sql}: {expected} became {found}"));
-                }
-                meanings.insert(expected);
-                statements += 1;
+        let sides = |left: String| forms(if left == "$1" { 2 } else { 1 }).map(move |right| (left.clone(), right));
+        let expressions: Vec<String> =
+            forms(1).flat_map(sides).map(|(left, right)| format!("{left} {operator} {right}")).collect();
+        let [expected, found] = [&mut *before, &mut *after].map(|client| meaning_of_each(client, &expressions));
+        for ((sql, expected), found) in expressions.iter().zip(expected).zip(found) {
+            if expected != found {
+                different.push(format!("{sql}: {expected} became {found}"));
             }
+            meanings.insert(expected);
+            statements += 1;
         }
     }
     println!("{statements} statements, {} meanings, {} differ", meanings.len(), different.len());

@@ -97,6 +97,10 @@ pub mod raw {
         /// Compiles a regular expression, or finds it among those that were, for which it must be whole and
         /// uncompressed.
         pub fn RE_compile_and_cache(expression: *mut varlena, flags: c_int, collation: Oid) -> *mut c_void;
+        /// How many arcs a state of a compiled expression has. What it calls itself asks how deep the stack is.
+        pub fn pg_reg_getnumoutarcs(regex: *const c_void, state: c_int) -> c_int;
+        /// The arcs of a state, likewise: two numbers each.
+        pub fn pg_reg_getoutarcs(regex: *const c_void, state: c_int, arcs: *mut [c_int; 2], room: c_int);
         /// Prepares a statement.
         pub fn SPI_prepare_cursor(sql: *const c_char, count: c_int, types: *mut Oid, options: c_int) -> SPIPlanPtr;
     }
@@ -258,7 +262,7 @@ pub(in crate::pg) fn require_session() {
 /// in the middle of a change: what is not its own is not dropped any more. PostgreSQL says so before it calls what is
 /// to be done at the end. Of that our own part is not the first where a session has temporary tables, for which the
 /// transaction is aborted.
-pub(super) fn is_process_ending() -> bool {
+pub(in crate::pg) fn is_process_ending() -> bool {
     // SAFETY: reads a variable of the process.
     unsafe { pg_sys::proc_exit_inprogress }
 }

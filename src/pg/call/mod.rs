@@ -20,18 +20,16 @@ pub mod nodes;
 pub mod panics;
 
 use self::error::{Error, Outcome, Result, SqlState, raise};
-use self::guard::{is_process_ending, outside};
 use super::catalog;
-use super::memory::Context;
+use super::memory::{self, Context};
 use super::value::encoding;
 use super::value::toast::{self, Identity};
 use super::value::varlena::Value;
-use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
-use std::mem::{ManuallyDrop, offset_of};
+use std::mem::offset_of;
 
 /// One call of a function.
 pub struct Call {
@@ -431,16 +429,7 @@ impl Call {
 struct Remembered<T> {
     /// Comes first, to be read before it is known what follows.
     site: Site,
-    thing: ManuallyDrop<T>,
-}
-
-impl<T> Drop for Remembered<T> {
-    fn drop(&mut self) {
-        if !is_process_ending() {
-            // SAFETY: dropped here only. PostgreSQL does that with the call site's memory.
-            outside(|| unsafe { ManuallyDrop::drop(&mut self.thing) });
-        }
-    }
+    thing: T,
 }
 
 /// Stands for a set of rows, which PostgreSQL keeps for a call site.
@@ -460,14 +449,13 @@ struct Site {
 /// `flinfo` must be valid.
 #[cold]
 #[inline(never)]
-#[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
 unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
     let site = Site { type_id: TypeId::of::<T>(), marked: 0 };
-    let made = Remembered { site, thing: ManuallyDrop::new(make()?) };
+    let made = Remembered { site, thing: make()? };
     // SAFETY: promised by the caller.
     unsafe {
         assert!((*flinfo).fn_extra.is_null(), "a call site remembers something else");
-        (*flinfo).fn_extra = PgMemoryContexts::For((*flinfo).fn_mcxt).leak_and_drop_on_delete(made).cast::<c_void>();
+        (*flinfo).fn_extra = memory::keep(Context::new((*flinfo).fn_mcxt), made).cast::<c_void>();
     }
     Ok(())
 }

@@ -101,7 +101,7 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
     let checks = Prepared::new(&[CHECKS], &[pg_sys::OIDOID])?;
     let mut rows = Vec::new();
     let each = |row: &ResultRow| {
-        let number = |column, of| row.column(column, of).map(|datum| datum.map_or(0, |datum| datum.value() as u32));
+        let number = |column, of| row.number(column, of).map(|number| number.unwrap_or(0) as u32);
         rows.push((number(1, pg_sys::OIDOID)?, number(2, pg_sys::XIDOID)?));
         Ok(())
     };

@@ -8,10 +8,10 @@
 pub mod reserve;
 pub mod temporary_file;
 
-use crate::pg::call::guard::ToUndo;
-use pgrx::pg_sys;
+use crate::pg::call::guard::{ToUndo, is_process_ending, outside};
+use pgrx::{PgMemoryContexts, pg_sys};
 use std::marker::PhantomData;
-use std::mem::forget;
+use std::mem::{ManuallyDrop, forget};
 
 /// A memory context that is there for `'c`.
 #[derive(Clone, Copy)]
@@ -46,6 +46,25 @@ pub fn allocate_aligned(context: Context<'_>, len: usize, prefix: usize) -> (*mu
     (memory, memory.wrapping_add(memory.wrapping_add(prefix).align_offset(CACHE_LINE)))
 }
 
+/// What is dropped with a memory context, unless the process ends.
+#[repr(transparent)]
+struct Kept<T>(ManuallyDrop<T>);
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        if !is_process_ending() {
+            // SAFETY: dropped here only.
+            outside(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+        }
+    }
+}
+
+/// Keeps this until the memory context ends, which drops it.
+#[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
+pub fn keep<T: 'static>(context: Context<'_>, thing: T) -> *mut T {
+    PgMemoryContexts::For(context.raw()).leak_and_drop_on_delete(Kept(ManuallyDrop::new(thing))).cast()
+}
+
 /// Runs `work` with its memory coming from `context`.
 ///
 /// # Safety
@@ -66,7 +85,7 @@ pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T
 ///
 /// # Safety
 /// What `work` makes in the current memory must not be used afterwards.
-pub unsafe fn in_scratch<T>(work: impl FnOnce() -> T) -> T {
+pub unsafe fn in_scratch<T: 'static>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the context is a child of the current one, which is restored; the caller promises the rest.
     unsafe {
         let own = pg_sys::AllocSetContextCreateInternal(

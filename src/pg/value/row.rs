@@ -5,6 +5,7 @@ use super::time::{Interval, Timestamp};
 use super::varlena::PgBuffer;
 use crate::pg::call::Call;
 use crate::pg::call::error::Result;
+use crate::pg::memory::{Context, in_context, keep};
 use crate::pg::version::attribute;
 use pgrx::pg_sys;
 
@@ -95,7 +96,6 @@ impl Rows {
     ///
     /// # Errors
     /// Those of `make`.
-    #[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
     pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<ResultColumn>>>) -> Result<Option<pg_sys::Datum>> {
         let fcinfo = call.fcinfo();
         // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: nothing is kept before
@@ -104,10 +104,10 @@ impl Rows {
             if call.rows_of_set().is_null() {
                 let made = make()?;
                 let context = call.begin_rows();
-                let mut memory = pgrx::PgMemoryContexts::For((*context).multi_call_memory_ctx);
-                let descriptor = memory.switch_to(|_| call.result_descriptor());
+                let memory = Context::new((*context).multi_call_memory_ctx);
+                let descriptor = in_context(memory, || call.result_descriptor());
                 let rows = Rows { rows: made.into_iter(), descriptor };
-                (*context).user_fctx = memory.leak_and_drop_on_delete(rows).cast();
+                (*context).user_fctx = keep(memory, rows).cast();
             }
             let context = call.rows_of_set();
             let rows = (*context).user_fctx.cast::<Rows>().as_mut().expect("a set of rows that could begin");

@@ -41,6 +41,19 @@ pub fn length_of(bytes: &[u8]) -> Option<usize> {
     (length >= if is_plain { LENGTH_BYTES } else { COMPRESSED_START }).then_some(length)
 }
 
+/// The bytes of a value after its length; none if damage has made that less than itself.
+///
+/// # Safety
+/// The value must be whole, uncompressed and there for `'a`.
+#[inline(always)]
+unsafe fn contents<'a>(value: *const pg_sys::varlena) -> &'a [u8] {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let before = if varatt_is_1b(value) { 1 } else { LENGTH_BYTES };
+        std::slice::from_raw_parts(value.cast::<u8>().add(before), varsize_any(value).saturating_sub(before))
+    }
+}
+
 /// The bytes of a value of variable length, whole and uncompressed: the argument itself where it is so already, else a
 /// copy in the memory of the current call.
 ///
@@ -140,15 +153,15 @@ impl<'a> Value<'a> {
     /// The bytes.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `pointer` is a whole, uncompressed value that lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(vardata_any(self.pointer).cast(), varsize_any_exhdr(self.pointer)) }
+        // SAFETY: the value lives as long as `self`.
+        unsafe { contents(self.pointer) }
     }
 
     /// The bytes for as long as the value is there: a copy is not given back before its memory is.
     #[inline(always)]
     pub fn into_bytes(self) -> &'a [u8] {
-        // SAFETY: `pointer` is a whole, uncompressed value that lives for `'a`, and nobody is left to free it before.
-        unsafe { std::slice::from_raw_parts(vardata_any(self.pointer).cast(), varsize_any_exhdr(self.pointer)) }
+        // SAFETY: the value lives for `'a`, and nobody is left to free it before.
+        unsafe { contents(self.pointer) }
     }
 
     /// Gives a copy back before the call's memory is.
