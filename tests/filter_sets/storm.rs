@@ -143,7 +143,7 @@ fn nothing_is_lost_or_given_twice_while_the_table_is_made_again_and_sessions_are
         fpr: 1e-6,
         universe: 20_000,
         sizes: &[1, 5, 50, 300],
-        transactions: 150,
+        transactions: 100,
         removes: false,
         calls_twice: true,
     });
@@ -182,7 +182,7 @@ fn nothing_is_lost_or_given_twice_in_a_set_that_forgets() {
         fpr: 1e-4,
         universe: 30_000,
         sizes: &[1, 50, 300, 2000],
-        transactions: 120,
+        transactions: 80,
         removes: false,
         calls_twice: true,
     });
