@@ -1,8 +1,8 @@
 //! Filters that `pg_upgrade` moves to another version of PostgreSQL are the same, and find the same elements.
 //!
 //! `UPGRADE_TO=/path/to/pg_config make upgrade-test` upgrades from the PostgreSQL of `PG_CONFIG` to that one. The
-//! library must be built for both: for the new one in the directory `UPGRADE_TARGET_DIR`, where that is set (what
-//! `CARGO_TARGET_DIR` was when it was built).
+//! library must be built for both: for the new one in the directory `UPGRADE_TARGET_DIR` by `UPGRADE_PROFILE`, where
+//! these are set (what `CARGO_TARGET_DIR` and `PROFILE` were when it was built).
 
 mod common;
 
@@ -21,10 +21,9 @@ fn new_server(old_version: i32) -> Server {
     let major: i32 = digits.parse().expect("a version has a number");
     assert!(major >= old_version, "{version} is older than {old_version}");
     let mut environment = vec![("PG_CONFIG", pg_config.as_str())];
-    let target = std::env::var("UPGRADE_TARGET_DIR");
-    if let Ok(target) = &target {
-        environment.push(("CARGO_TARGET_DIR", target));
-    }
+    let of_new = [("CARGO_TARGET_DIR", "UPGRADE_TARGET_DIR"), ("PROFILE", "UPGRADE_PROFILE")]
+        .map(|(name, given)| (name, std::env::var(given).ok()));
+    environment.extend(of_new.iter().filter_map(|(name, given)| Some((*name, given.as_deref()?))));
     // From 18 on checksums are the default, and pg_upgrade wants both clusters alike.
     if major >= 18 {
         environment.push(("SERVER_INITDB_ARGS", "--no-data-checksums"));
