@@ -403,10 +403,10 @@ const OF_PGRX_IN: [(&str, &str); 2] = [("guc", "src/settings.rs"), ("ereport", "
 /// What isn't PostgreSQL's in `pg_sys`. Its macros for messages are safe, though what PostgreSQL raises while it sends
 /// one, as for a character that the client's encoding lacks, jumps over the frames of their caller.
 #[rustfmt::skip]
-const NOT_OF_PG_SYS: [&str; 23] = [
-    "*", "AsPgCStr", "PgNode", "PgTryBuilder", "cmp", "elog", "ffi", "panic", "pg_try", "submodules", "thread_check",
-    "debug1", "debug2", "debug3", "debug4", "debug5", "ereport", "ereport_domain", "error", "info", "log", "notice",
-    "warning",
+const NOT_OF_PG_SYS: [&str; 25] = [
+    "*", "AsPgCStr", "FATAL", "PANIC", "PgNode", "PgTryBuilder", "cmp", "debug1", "debug2", "debug3", "debug4", "debug5",
+    "elog", "ereport", "ereport_domain", "error", "ffi", "info", "log", "notice", "panic", "pg_try", "submodules",
+    "thread_check", "warning",
 ];
 /// What has no other name.
 const NOT_RENAMED: [&str; 4] = ["pgrx", "pg_sys", "pg_guard", "self"];

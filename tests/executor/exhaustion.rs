@@ -322,3 +322,39 @@ fn the_stack_may_end_anywhere() {
         run(&mut client, "SET max_stack_depth = '2MB'");
     }
 }
+
+/// An error passes Rust as a copy of it. If there is no memory for that, another passes, and nothing is left under way.
+#[test]
+fn an_error_that_cannot_be_copied_is_another_one() {
+    let server = Server::start("log_min_messages = panic");
+    let mut client = server.database("long");
+    run(
+        &mut client,
+        "SELECT bloom_set_create('s', 'text', 1000);
+         CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$
+         DECLARE long text := repeat('x', 1000000);
+         BEGIN RAISE EXCEPTION USING MESSAGE = long, DETAIL = long, HINT = long, ERRCODE = '23514'; END $$;
+         CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON s FOR EACH ROW EXECUTE FUNCTION fails()",
+    );
+    let mut process = Process::of(&mut client, server.connect("long"));
+    let add = "SELECT bloom_set_add('s', 'x'::text)";
+    assert_eq!(sqlstate(&mut client, add), "23514");
+    let mut states = BTreeMap::<String, usize>::new();
+    // In steps of a quarter of a megabyte, until there is enough.
+    for more in (0..).step_by(1 << 18).take_while(|more| *more < 200 << 20) {
+        process.allow(more);
+        for _ in 0..2 {
+            *states.entry(sqlstate(&mut client, add)).or_default() += 1;
+        }
+        process.allow_all();
+        assert!(process.is_that_of(&mut client), "another session with {more} bytes");
+        assert_eq!(sqlstate(&mut client, add), "23514", "after {more} bytes");
+        if states.get("23514").is_some_and(|&whole| whole >= 6) {
+            break;
+        }
+    }
+    println!("{states:?}");
+    assert_eq!(states.keys().collect::<Vec<_>>(), ["23514", "53200"]);
+    run(&mut client, "DROP TRIGGER fails ON s");
+    assert!(value::<bool>(&mut client, add));
+}

@@ -35,8 +35,6 @@ pub mod raw {
     unsafe extern "C" {
         /// Reports an error, a warning or a message with what is in this, which it copies.
         pub fn ThrowErrorData(error: *mut ErrorData);
-        /// Copies the error being handled into the current memory context.
-        pub fn CopyErrorData() -> *mut ErrorData;
         /// Forgets the error being handled.
         pub fn FlushErrorState();
         /// Raises a copied error.
@@ -139,7 +137,8 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
             return result.assume_init();
         }
         pg_sys::CurrentMemoryContext = memory;
-        let error = raw::CopyErrorData();
+        // There may be no memory for the copy: pgrx's guard is around it, and that error unwinds instead.
+        let error = pg_sys::CopyErrorData();
         raw::FlushErrorState();
         note_panic();
         resume_unwind(Box::new(Passing(error, NOW.load(Ordering::Relaxed))))
@@ -318,6 +317,9 @@ impl Entry {
         let outer_held = HELD.load(Ordering::Relaxed);
         HELD.store(0, Ordering::Relaxed);
         let result = catch_unwind(AssertUnwindSafe(body));
+        // SAFETY: as it was when PostgreSQL called this. Where pgrx's guard has no memory to copy an error, it unwinds
+        // before it sets that back.
+        unsafe { pg_sys::PG_exception_stack = exceptions.cast() };
         let held = HELD.load(Ordering::Relaxed);
         HELD.store(outer_held, Ordering::Relaxed);
         NOW.store(outer, Ordering::Relaxed);

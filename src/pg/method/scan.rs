@@ -72,7 +72,8 @@ pub fn is_line(line: u16) -> bool {
 /// The place of a row in a table; `None` where no row can be.
 pub(super) fn place(page: u32, line: u16) -> Option<pg_sys::ItemPointerData> {
     let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
-    is_line(line).then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
+    (is_line(line) && page != pg_sys::InvalidBlockNumber)
+        .then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
 }
 
 /// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
@@ -116,6 +117,7 @@ impl RowBatch {
 
     /// Adds all rows of a page, which will be compared.
     pub fn add_page(&mut self, page: u32) {
+        assert_ne!(page, pg_sys::InvalidBlockNumber, "a page: for this number PostgreSQL may add one");
         // SAFETY: as `new` was promised.
         unsafe { pg_sys::tbm_add_page(self.bitmap, page) };
         self.added += ROWS_PER_PAGE;
