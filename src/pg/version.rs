@@ -3,6 +3,7 @@
 //! A condition asks whether the version is *older* than a change (features `before_…` of Cargo.toml), so that a new
 //! major version gets the newest code: if that lacks a name, it doesn't compile, rather than going on without a check.
 
+use super::call::guard::guard;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{c_char, c_void};
 use std::mem::transmute;
@@ -336,12 +337,26 @@ pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseSt
 /// # Safety
 /// The query must be one that the parser could have made.
 pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_sys::PlannedStmt {
+    use pg_sys::{ParamListInfo, PlannedStmt, Query};
+    unsafe extern "C" {
+        #[cfg(feature = "before_pg19")]
+        fn pg_plan_query(q: *mut Query, text: *const c_char, options: i32, p: ParamListInfo) -> *mut PlannedStmt;
+        #[cfg(not(feature = "before_pg19"))]
+        fn pg_plan_query(
+            q: *mut Query,
+            text: *const c_char,
+            options: i32,
+            p: ParamListInfo,
+            explain: *mut c_void,
+        ) -> *mut PlannedStmt;
+    }
+    let text = text.as_ptr();
     // SAFETY: promised by the caller.
     unsafe {
         #[cfg(feature = "before_pg19")]
-        return pg_sys::pg_plan_query(query, text.as_ptr(), 0, null_mut());
+        return guard(|| pg_plan_query(query, text, 0, null_mut()));
         #[cfg(not(feature = "before_pg19"))]
-        return pg_sys::pg_plan_query(query, text.as_ptr(), 0, null_mut(), null_mut());
+        return guard(|| pg_plan_query(query, text, 0, null_mut(), null_mut()));
     }
 }
 

@@ -6,7 +6,9 @@
 //! encoding of the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
 //! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of
-//! an error, and its code if that is one of PostgreSQL's own. So whatever runs code of users goes through this one.
+//! an error, and its code if that is one of PostgreSQL's own. It also copies the error before it sets back what PostgreSQL
+//! calls for each message: if there is no memory for the copy, PostgreSQL calls what is in frames that are gone. So whatever
+//! runs code of users goes through this one.
 
 #![allow(clippy::disallowed_methods, reason = "errors are caught and raised again here")]
 
@@ -24,8 +26,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
     use pgrx::pg_sys::{
-        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, HeapTuple, List, Node, Oid,
-        ParseState, PlannerInfo, QueryDesc, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot, varlena,
+        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, GenericCosts, HeapTuple, IndexInfo,
+        IndexPath, List, Node, Oid, ParseState, PlannerInfo, QueryDesc, Relation, SPIPlanPtr, ScanState, TupleDesc,
+        TupleTableSlot, varlena,
     };
     use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -86,6 +89,12 @@ pub mod raw {
         pub fn assign_expr_collations(state: *mut ParseState, expression: *mut Node);
         /// Computes what is constant in an expression.
         pub fn eval_const_expressions(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
+        /// The same as far as it can be known while a query is planned.
+        pub fn estimate_expression_value(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
+        /// What the scan of an index costs as far as all access methods have it in common.
+        pub fn genericcostestimate(root: *mut PlannerInfo, path: *mut IndexPath, loops: f64, costs: *mut GenericCosts);
+        /// What rows are indexed, and what of them.
+        pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
         /// Prepares the execution of a plan.
         pub fn ExecutorStart(query: *mut QueryDesc, flags: c_int);
         /// Ends it, after triggers.

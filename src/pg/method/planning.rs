@@ -1,6 +1,7 @@
 //! What the planner asks an access method about a path, and knows about it.
 
 use super::scan::Key;
+use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{argument, collated, items, nth};
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Opened;
@@ -34,7 +35,8 @@ impl Planned {
         let mut generic = pg_sys::GenericCosts::default();
         // SAFETY: promised by the caller; the table of the index is known.
         let (index, table) = unsafe {
-            pg_sys::genericcostestimate(root, path, loops, &mut generic);
+            let costs = &raw mut generic;
+            guard(|| raw::genericcostestimate(root, path, loops, costs));
             (&*(*path).indexinfo, &*(*(*path).indexinfo).rel)
         };
         Planned {
@@ -117,7 +119,8 @@ impl Planned {
         // SAFETY: promised by the caller.
         unsafe {
             let Comparison { operator, is_array, right, .. } = comparison(clause)?;
-            let asked = pg_sys::estimate_expression_value(self.root, right);
+            let root = self.root;
+            let asked = guard(|| raw::estimate_expression_value(root, right));
             if (*asked).type_ != pg_sys::NodeTag::T_Const {
                 return None;
             }

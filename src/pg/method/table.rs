@@ -1,7 +1,7 @@
 //! Scans of tables.
 
 use crate::pg::call::error::{Result, raise};
-use crate::pg::call::guard::{Entry, is_unwinding, require_session};
+use crate::pg::call::guard::{Entry, guard, is_unwinding, raw, require_session};
 use crate::pg::memory::{Context, in_context};
 use crate::pg::storage::relation::{Opened, Relation};
 use pgrx::pg_sys;
@@ -109,7 +109,7 @@ pub fn scan_for_check(
     // SAFETY: both relations are open. A scan that is passed on is ended there. An index that is built concurrently is
     // built from a snapshot, as this one is checked.
     unsafe {
-        let info = pg_sys::BuildIndexInfo(index.raw());
+        let info = guard(|| raw::BuildIndexInfo(index.raw()));
         (*info).ii_Concurrent = true;
         let begin = table.table_method().scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
