@@ -6,9 +6,9 @@
 //! encoding of the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
 //! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of
-//! an error, and its code if that is one of PostgreSQL's own. It also copies the error before it sets back what PostgreSQL
-//! calls for each message: if there is no memory for the copy, PostgreSQL calls what is in frames that are gone. So whatever
-//! runs code of users goes through this one.
+//! an error, and its code if that is one of PostgreSQL's own. It also copies the error before it sets back what
+//! PostgreSQL calls for each message: if there is no memory for the copy, PostgreSQL calls what is in frames that are
+//! gone. So whatever runs code of users goes through this one.
 
 #![allow(clippy::disallowed_methods, reason = "errors are caught and raised again here")]
 
