@@ -200,6 +200,28 @@ fn sessions_that_fill_an_empty_table_together_decide_once() {
     }
 }
 
+/// Sessions that wait for room add up to 512 pages at once, and a row on the last of them says little about the others.
+#[test]
+fn one_row_after_many_empty_pages_does_not_decide() {
+    let mut client = server().database("empty_pages");
+    run(&mut client, TABLE);
+    run(&mut client, INDEX);
+    run(&mut client, &format!("INSERT INTO t (body) SELECT {} FROM generate_series(6, 75) AS i", body("i")));
+    run(
+        &mut client,
+        "INSERT INTO t (n) SELECT 0 FROM generate_series(1, 80000); DELETE FROM t WHERE id BETWEEN 71 AND 80069",
+    );
+    run(&mut client, "VACUUM t");
+    let pages: i64 = value(&mut client, "SELECT pg_relation_size('t') / 8192");
+    assert!(pages > 512, "{pages} pages");
+    run(&mut client, "UPDATE t SET body = 'Short ' || md5('row') WHERE id = 80070");
+    let at: i64 = value(&mut client, "SELECT (ctid::text::point)[0]::bigint FROM t WHERE id = 80070");
+    assert_eq!(at, pages - 1);
+    let ranges: Option<i32> = client.query_one(RANGES, &[]).expect("an index").get(0);
+    assert!(ranges.is_some());
+    check(&mut client, "t_body");
+}
+
 /// Where few rows are on a page, most ranges of a page that is split for many would have no rows, but bits.
 #[test]
 fn an_index_stays_small_when_rows_become_wide() {

@@ -6,10 +6,12 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::value::toast;
 use pg_bloom_core::index::ranges::Split;
 
-/// Pages that are read.
+/// Pages that are read of all.
 const PAGES: u32 = 64;
 /// Full pages that the last ones of a table make up: empty ones may be among them.
 const ENOUGH: f64 = 3.0;
+/// Pages that are read for that: PostgreSQL adds up to 512 empty ones at once where sessions wait for room.
+const LAST_PAGES: u32 = 1024;
 /// Bytes of text that a range has where pages are split.
 const RANGE_BYTES: f64 = 16384.0;
 
@@ -23,7 +25,7 @@ pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
 
 /// The same by the pages up to this one.
 pub fn split_of_last(index: Relation, table: Relation, last: u32) -> Option<Split> {
-    split(index, table, (last.saturating_sub(PAGES - 1)..=last).rev(), ENOUGH)
+    split(index, table, (last.saturating_sub(LAST_PAGES - 1)..=last).rev(), ENOUGH)
 }
 
 fn split(index: Relation, table: Relation, among: impl Iterator<Item = u32>, enough: f64) -> Option<Split> {
