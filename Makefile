@@ -19,8 +19,8 @@ PG_FEATURE = $(if $(filter 15 16 17 18 19,$(PG_MAJOR)),pg$(PG_MAJOR),$(error \
 CARGO_FEATURES = $(if $(filter-out pg15,$(PG_FEATURE)),--no-default-features --features $(PG_FEATURE))
 
 # Any cargo knows where it builds; without cargo, as when root only installs, it is the usual place.
-TARGET_DIR = $(or $(shell cargo metadata --no-deps --format-version 1 2>/dev/null | \
-	sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),$(CARGO_TARGET_DIR),target)
+TARGET_DIR = $(eval TARGET_DIR := $(or $(shell cargo metadata --no-deps --format-version 1 2>/dev/null | \
+	sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),$(CARGO_TARGET_DIR),target))$(TARGET_DIR)
 LIBRARY = $(TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/libpg_bloom.so
 # The PostgreSQL that the library was built for. Cargo doesn't notice when its headers become those of another minor version.
 BUILT_FOR = $(dir $(LIBRARY))built-for-$(PG_FEATURE)
@@ -80,11 +80,18 @@ test: ## install what is missing, build, and run every test
 	scripts/setup python
 	$(MAKE) all
 	scripts/wheel
-	$(MAKE) cargo-test
-	scripts/server with $(MAKE) installcheck
+	$(MAKE) --jobs 2 larger-tests other-tests
 
-cargo-test:
-	$(CARGO) test --workspace $(CARGO_FEATURES)
+# A test and its server often wait for each other: the programs that take longest run beside all others.
+LARGER = executor filter_sets filters index
+larger-tests:
+	$(CARGO) test --workspace $(CARGO_FEATURES) $(patsubst %,--test %,$(LARGER))
+
+other-tests:
+	$(CARGO) test --workspace $(CARGO_FEATURES) --lib --bins \
+		$(patsubst %,--test %,$(filter-out $(LARGER),$(TESTS) $(call programs_of,core core/fuzz benches)))
+	$(CARGO) test --workspace $(CARGO_FEATURES) --doc
+	SERVER_QUICK=yes scripts/server with $(MAKE) installcheck
 
 matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
 	scripts/setup matrix
@@ -93,11 +100,12 @@ matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from D
 # What of the tests depends on the version of PostgreSQL: not the pages, the sources, the scripts
 # and the Python package. LEFT_OUT names more that are left out, for a run that has to be short.
 OF_NO_VERSION = applications documentation links parquet python releases rooms scripts versions
-TESTS = $(patsubst tests/%.rs,%,$(subst /main.rs,.rs,$(wildcard tests/*.rs tests/*/main.rs)))
+programs_of = $(foreach package,$(1),$(patsubst $(package)/tests/%.rs,%,$(subst /main.rs,.rs,$(wildcard $(package)/tests/*.rs $(package)/tests/*/main.rs))))
+TESTS = $(patsubst ./%,%,$(call programs_of,.))
 server-tests: all
 	$(CARGO) test --no-fail-fast $(CARGO_FEATURES) \
 		$(patsubst %,--test %,$(filter-out $(OF_NO_VERSION) $(LEFT_OUT),$(TESTS)))
-	scripts/server with $(MAKE) installcheck
+	SERVER_QUICK=yes scripts/server with $(MAKE) installcheck
 
 # From the PostgreSQL of PG_CONFIG to that of UPGRADE_TO, whose library is in UPGRADE_TARGET_DIR.
 UPGRADE_TEST ?= filters_survive_pg_upgrade
@@ -161,5 +169,5 @@ clean: ## delete everything built
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall deb dist installcheck demo test cargo-test matrix server-tests upgrade-test lint bench fuzz soak \
+.PHONY: all install uninstall deb dist installcheck demo test larger-tests other-tests matrix server-tests upgrade-test lint bench fuzz soak \
 	figures sharding citus timescale clean help

@@ -3,6 +3,7 @@
 //! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has:
 //! each value is read only if its type says that it is a filter, and nothing here is an error.
 
+use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::nodes::nth;
 use crate::pg::call::{Call, Element};
@@ -58,15 +59,9 @@ pub unsafe fn share_of_clause(
     // SAFETY: the planner passes the query's root, the clause's operator, arguments and relation. What is found is
     // given back below, in every case but an error, after which the planner's memory goes.
     unsafe {
-        let found = pg_sys::get_restriction_variable(
-            root,
-            arguments,
-            relation,
-            &mut statistics,
-            &mut other,
-            &mut column_is_left,
-        );
-        if !found {
+        let (column, value, is_left) = (&raw mut statistics, &raw mut other, &raw mut column_is_left);
+        // The other side is evaluated.
+        if !guard(|| raw::get_restriction_variable(root, arguments, relation, column, value, is_left)) {
             return None;
         }
         let is_elements = column_is_left == (filter == Side::Right);

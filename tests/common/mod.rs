@@ -85,6 +85,7 @@ impl Server {
         let mut keeper = script()
             .args(["with", "sh", "-c", "echo \"$PGHOST\" && exec cat"])
             .env("SERVER_CONFIG", config)
+            .env("SERVER_QUICK", "yes")
             .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

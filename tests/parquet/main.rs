@@ -146,27 +146,27 @@ fn written_by_the_crate(stored: &[u8], elements: &[Plain], physical: Type) -> Ve
 fn ours_are_read_by_the_parquet_crate() {
     let mut client = server().database("ours");
     for column in &COLUMNS {
-        let plain = elements(&mut client, column, physical(column), 100_000 + ABSENT);
+        let plain = elements(&mut client, column, physical(column), 25_000 + ABSENT);
         // Dense; with other than a power of two of blocks; sparse; without a capacity; merged of two sizes.
         for agg in [
-            "bloom_agg(x, 65536, 0.01, 'parquet') FILTER (WHERE i < 65536)",
-            "bloom_agg(x, 100000, 0.03, 'parquet') FILTER (WHERE i < 100000)",
-            "bloom_agg(x, 100000, 0.01, 'parquet') FILTER (WHERE i < 1000)",
+            "bloom_agg(x, 16384, 0.01, 'parquet') FILTER (WHERE i < 16384)",
+            "bloom_agg(x, 25000, 0.03, 'parquet') FILTER (WHERE i < 25000)",
+            "bloom_agg(x, 25000, 0.01, 'parquet') FILTER (WHERE i < 250)",
             "bloom_from_array(array_agg(x) FILTER (WHERE i < 5000), NULL, 0.1, 'parquet')",
-            "bloom_agg(x, 10000, 0.01, 'parquet') FILTER (WHERE i < 10000) |
-             bloom_agg(x, 80000, 0.01, 'parquet') FILTER (WHERE i BETWEEN 10000 AND 89999)",
+            "bloom_agg(x, 2500, 0.01, 'parquet') FILTER (WHERE i < 2500) |
+             bloom_agg(x, 20000, 0.01, 'parquet') FILTER (WHERE i BETWEEN 2500 AND 22499)",
         ] {
             let sql = format!(
                 "SELECT f::bytea, bloom_to_parquet(f) FROM (SELECT {agg} AS f
-                 FROM (SELECT i, {} AS x FROM generate_series(0, 99999::bigint) AS i) AS elements) AS built",
+                 FROM (SELECT i, {} AS x FROM generate_series(0, 24999::bigint) AS i) AS elements) AS built",
                 column.element
             );
             let row = client.query_one(&sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
             let (stored, written): (Vec<u8>, Vec<u8>) = (row.get(0), row.get(1));
             let is_sparse = stored[3] == 0;
-            assert_eq!(is_sparse, agg.contains("i < 1000)"));
+            assert_eq!(is_sparse, agg.contains("i < 250)"));
             assert!(
-                written == written_by_the_crate(&stored, &plain[..1_000], physical(column)),
+                written == written_by_the_crate(&stored, &plain[..250], physical(column)),
                 "{}, {agg}",
                 column.name
             );

@@ -5,8 +5,7 @@
 //! called, turns into the same error again, with all that it has: its code, context, names of objects, texts in the
 //! encoding of the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
-//! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside, which keeps the message, the detail and the hint of
-//! an error, and its code if that is one of PostgreSQL's own. It also copies the error before it sets back what
+//! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside. It copies the error before it sets back what
 //! PostgreSQL calls for each message: if there is no memory for the copy, PostgreSQL calls what is in frames that are
 //! gone. So whatever runs code of users goes through this one.
 
@@ -28,7 +27,7 @@ pub mod raw {
     use pgrx::pg_sys::{
         Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, GenericCosts, HeapTuple, IndexInfo,
         IndexPath, List, Node, Oid, ParseState, PlannerInfo, QueryDesc, Relation, SPIPlanPtr, ScanState, TupleDesc,
-        TupleTableSlot, varlena,
+        TupleTableSlot, VariableStatData, varlena,
     };
     use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -91,6 +90,15 @@ pub mod raw {
         pub fn eval_const_expressions(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
         /// The same as far as it can be known while a query is planned.
         pub fn estimate_expression_value(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
+        /// The column of a clause with its statistics, and the value that it is compared with, as far as it is known.
+        pub fn get_restriction_variable(
+            root: *mut PlannerInfo,
+            arguments: *mut List,
+            relation: c_int,
+            column: *mut VariableStatData,
+            value: *mut *mut Node,
+            column_is_left: *mut bool,
+        ) -> bool;
         /// What the scan of an index costs as far as all access methods have it in common.
         pub fn genericcostestimate(root: *mut PlannerInfo, path: *mut IndexPath, loops: f64, costs: *mut GenericCosts);
         /// What rows are indexed, and what of them.

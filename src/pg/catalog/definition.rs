@@ -2,6 +2,7 @@
 
 use super::TableColumn;
 use crate::pg::call::error::Result;
+use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::items;
 use crate::pg::catalog;
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
@@ -142,7 +143,7 @@ unsafe fn argument(node: *mut pg_sys::Node, is_simplified: bool) -> Option<Check
                 }
             }
             _ if !is_simplified && is_cast_constant(node) => {
-                argument(pg_sys::eval_const_expressions(std::ptr::null_mut(), node), true)
+                argument(guard(|| raw::eval_const_expressions(std::ptr::null_mut(), node)), true)
             }
             _ => None,
         }
