@@ -80,7 +80,7 @@ test: ## install what is missing, build, and run every test
 	scripts/setup python
 	$(MAKE) all
 	scripts/wheel
-	$(MAKE) --jobs 2 larger-tests other-tests
+	$(MAKE) --jobs 3 larger-tests other-tests sql-tests
 
 # A test and its server often wait for each other: the programs that take longest run beside all others.
 LARGER = executor filter_sets filters index
@@ -91,6 +91,8 @@ other-tests:
 	$(CARGO) test --workspace $(CARGO_FEATURES) --lib --bins \
 		$(patsubst %,--test %,$(filter-out $(LARGER),$(TESTS) $(call programs_of,core core/fuzz benches)))
 	$(CARGO) test --workspace $(CARGO_FEATURES) --doc
+
+sql-tests:
 	SERVER_QUICK=yes scripts/server with $(MAKE) installcheck
 
 matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
@@ -100,12 +102,13 @@ matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from D
 # What of the tests depends on the version of PostgreSQL: not the pages, the sources, the scripts
 # and the Python package. LEFT_OUT names more that are left out, for a run that has to be short.
 OF_NO_VERSION = applications documentation links parquet python releases rooms scripts versions
+# The names of the programs in tests/ of these directories.
 programs_of = $(foreach package,$(1),$(patsubst $(package)/tests/%.rs,%,$(subst /main.rs,.rs,$(wildcard $(package)/tests/*.rs $(package)/tests/*/main.rs))))
 TESTS = $(patsubst ./%,%,$(call programs_of,.))
 server-tests: all
 	$(CARGO) test --no-fail-fast $(CARGO_FEATURES) \
 		$(patsubst %,--test %,$(filter-out $(OF_NO_VERSION) $(LEFT_OUT),$(TESTS)))
-	SERVER_QUICK=yes scripts/server with $(MAKE) installcheck
+	$(MAKE) sql-tests
 
 # From the PostgreSQL of PG_CONFIG to that of UPGRADE_TO, whose library is in UPGRADE_TARGET_DIR.
 UPGRADE_TEST ?= filters_survive_pg_upgrade
@@ -169,5 +172,5 @@ clean: ## delete everything built
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall deb dist installcheck demo test larger-tests other-tests matrix server-tests upgrade-test lint bench fuzz soak \
+.PHONY: all install uninstall deb dist installcheck demo test larger-tests other-tests sql-tests matrix server-tests upgrade-test lint bench fuzz soak \
 	figures sharding citus timescale clean help
