@@ -18,7 +18,7 @@ PG_FEATURE = $(if $(filter 15 16 17 18 19,$(PG_MAJOR)),pg$(PG_MAJOR),$(error \
 # pg15 is cargo's default: not naming it lets make and plain cargo share what they built.
 CARGO_FEATURES = $(if $(filter-out pg15,$(PG_FEATURE)),--no-default-features --features $(PG_FEATURE))
 
-# Any cargo knows where it builds; without cargo, as when root only installs, it is the usual place.
+# Any cargo knows where it builds; without cargo, as when root only installs, it is the usual place. Asked once.
 TARGET_DIR = $(eval TARGET_DIR := $(or $(shell cargo metadata --no-deps --format-version 1 2>/dev/null | \
 	sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),$(CARGO_TARGET_DIR),target))$(TARGET_DIR)
 LIBRARY = $(TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/libpg_bloom.so
@@ -103,8 +103,9 @@ matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from D
 # and the Python package. LEFT_OUT names more that are left out, for a run that has to be short.
 OF_NO_VERSION = applications documentation links parquet python releases rooms scripts versions
 # The names of the programs in tests/ of these directories.
-programs_of = $(foreach package,$(1),$(patsubst $(package)/tests/%.rs,%,$(subst /main.rs,.rs,$(wildcard $(package)/tests/*.rs $(package)/tests/*/main.rs))))
-TESTS = $(patsubst ./%,%,$(call programs_of,.))
+programs_of = $(foreach directory,$(1),$(patsubst $(directory)/tests/%.rs,%,$(subst /main.rs,.rs,\
+	$(wildcard $(directory)/tests/*.rs $(directory)/tests/*/main.rs))))
+TESTS = $(call programs_of,.)
 server-tests: all
 	$(CARGO) test --no-fail-fast $(CARGO_FEATURES) \
 		$(patsubst %,--test %,$(filter-out $(OF_NO_VERSION) $(LEFT_OUT),$(TESTS)))
@@ -172,5 +173,5 @@ clean: ## delete everything built
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-.PHONY: all install uninstall deb dist installcheck demo test larger-tests other-tests sql-tests matrix server-tests upgrade-test lint bench fuzz soak \
-	figures sharding citus timescale clean help
+.PHONY: all install uninstall deb dist installcheck demo test larger-tests other-tests sql-tests matrix server-tests \
+	upgrade-test lint bench fuzz soak figures sharding citus timescale clean help
