@@ -222,6 +222,34 @@ fn one_row_after_many_empty_pages_does_not_decide() {
     check(&mut client, "t_body");
 }
 
+/// A row of 100 MB, half of it where `SOAK` is 0.25, beside those of a byte: built, and added one by one.
+#[test]
+fn rows_of_any_size_are_found() {
+    let mut client = server().database("any_size");
+    let lines = times(100) * 62_000;
+    let last = format!("md5('{lines}')");
+    run(
+        &mut client,
+        &format!(
+            "CREATE TABLE t (id integer, body text);
+             ALTER TABLE t ALTER body SET STORAGE EXTERNAL;
+             INSERT INTO t SELECT 1, string_agg(md5(i::text), ' ') FROM generate_series(1, {lines}) AS i;
+             INSERT INTO t SELECT i, chr(i) FROM generate_series(40, 99) AS i;
+             INSERT INTO t VALUES (100, ''), (101, NULL), (102, 'the only one ' || {last});
+             CREATE TABLE added (LIKE t INCLUDING STORAGE);
+             CREATE INDEX added_body ON added USING bloom_filter (body text_ngram_ops);
+             INSERT INTO added SELECT * FROM t;
+             CREATE INDEX t_body ON t USING bloom_filter (body text_ngram_ops)"
+        ),
+    );
+    for table in ["t", "added"] {
+        for (pattern, rows) in [(last.as_str(), 2), ("'only one ' || md5('1')", 0), ("'only one'", 1)] {
+            let sql = format!("SELECT id::text FROM {table} WHERE body LIKE '%' || {pattern} || '%' ORDER BY 1");
+            assert_eq!(agree(&mut client, &format!("{table}_body"), &sql), rows, "{sql}");
+        }
+    }
+}
+
 /// Where few rows are on a page, most ranges of a page that is split for many would have no rows, but bits.
 #[test]
 fn an_index_stays_small_when_rows_become_wide() {
