@@ -91,8 +91,7 @@ struct RowShape {
     low: u32,
     /// Bits of each slice.
     slice: u32,
-    /// The bit at which the high parts begin: a one for each hash, after as many zeros as its high part is greater than
-    /// the last.
+    /// The bit at which the high parts begin: rows.md says what they are.
     high: usize,
     /// The bit at which the slices begin.
     slices: usize,
@@ -179,10 +178,7 @@ impl BitString {
 }
 
 impl Row {
-    /// Reads the row of a bucket.
-    ///
-    /// # Errors
-    /// Whatever is not as [`Row::write`] writes it.
+    /// Reads the row of a bucket. Errors: whatever is not as [`Row::write`] writes it.
     pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, RowDamage> {
         let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
         let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(RowDamage::Bucket(bucket))?;

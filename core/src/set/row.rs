@@ -22,11 +22,8 @@ impl Row {
 
     /// The slice of a hash, if the row has it.
     pub fn slice_of(&self, hash: u64) -> Option<i64> {
-        self.place_of(hash).ok().map(|place| self.entries[place].slice)
-    }
-
-    fn place_of(&self, hash: u64) -> Result<usize, usize> {
-        self.entries.binary_search_by_key(&hash, |entry| entry.hash)
+        let place = self.entries.binary_search_by_key(&hash, |entry| entry.hash);
+        place.ok().map(|place| self.entries[place].slice)
     }
 
     /// Drops what is forgotten at time `now`, in slices. What is later stays so, as far as slices have room for it: the
@@ -45,16 +42,6 @@ impl Row {
 
     /// Adds hashes, which ascend, with this slice; those that are there get it.
     pub fn put(&mut self, hashes: &[u64], slice: i64) {
-        if let [hash] = hashes {
-            match self.place_of(*hash) {
-                Ok(place) => self.entries[place].slice = slice,
-                Err(place) => {
-                    memory::reserve(&mut self.entries, 1);
-                    self.entries.insert(place, Entry { hash: *hash, slice });
-                }
-            }
-            return;
-        }
         let mut old = std::mem::take(&mut self.entries).into_iter().peekable();
         self.entries = memory::list(old.len() + hashes.len());
         for &hash in hashes {

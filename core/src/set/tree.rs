@@ -69,7 +69,7 @@ pub fn covers(bucket: u64, hash: u64) -> bool {
 
 /// The share of all hashes that a bucket covers.
 pub fn share(bucket: u64) -> f64 {
-    1.0 / (1u64 << depth(bucket)) as f64
+    1.0 / exp2(depth(bucket))
 }
 
 /// The first hash that a bucket covers.
@@ -86,10 +86,7 @@ pub enum Flaw {
     Overlap(u64, u64),
 }
 
-/// Checks that each hash has exactly one of these buckets, which are put in the order of their hashes.
-///
-/// # Errors
-/// The first [`Flaw`].
+/// Sorts buckets by their hashes, and checks that each hash has exactly one. Errors: the first [`Flaw`].
 pub fn check(buckets: &mut [u64]) -> Result<(), Flaw> {
     buckets.sort_unstable_by_key(|&bucket| (first_hash(bucket), bucket));
     let mut next = Some(0);
