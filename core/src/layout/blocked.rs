@@ -9,14 +9,14 @@
 //! bit p of a block is bit (p mod 8) of its byte (p div 8)
 //! ```
 
-use super::scheme::{self, Scheme, Shape};
+use super::scheme::{Scheme, Shape};
 use crate::hash::{reduce, word};
 use crate::simd::{Blocks, POSITIONS_PER_WORD, prefetch};
 
 /// The `blocked` layout.
 pub struct Blocked;
 
-const BLOCK_BYTES: usize = 64;
+pub(super) const BLOCK_BYTES: usize = 64;
 
 impl Blocked {
     #[inline(always)]
@@ -80,14 +80,6 @@ impl Scheme for Blocked {
     #[inline(always)]
     fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
         prefetch(payload.as_ptr(), Self::offset(shape, hash));
-    }
-
-    fn spread(small: &[u8], large: &mut [u8], q: u64) {
-        scheme::spread_blocks::<BLOCK_BYTES>(small, large, q);
-    }
-
-    fn fold(large: &[u8], small: &mut [u8], q: u64) {
-        scheme::fold_blocks::<BLOCK_BYTES>(large, small, q);
     }
 }
 

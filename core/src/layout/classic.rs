@@ -55,16 +55,16 @@ impl Scheme for Classic {
     fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
         bits(shape, hash).for_each(|bit| prefetch(payload.as_ptr(), (bit >> 3) as usize));
     }
+}
 
-    fn spread(small: &[u8], large: &mut [u8], q: u64) {
-        let mut meter = Meter::default();
-        for_each_set_bit(small, |bit| {
-            interrupt::each(bit * q..(bit + 1) * q).for_each(|bit| set(large, bit));
-            meter.add(q as usize);
-        });
-    }
+pub(super) fn spread(small: &[u8], large: &mut [u8], q: u64) {
+    let mut meter = Meter::default();
+    for_each_set_bit(small, |bit| {
+        interrupt::each(bit * q..(bit + 1) * q).for_each(|bit| set(large, bit));
+        meter.add(q as usize);
+    });
+}
 
-    fn fold(large: &[u8], small: &mut [u8], q: u64) {
-        for_each_set_bit(large, |bit| set(small, bit / q));
-    }
+pub(super) fn fold(large: &[u8], small: &mut [u8], q: u64) {
+    for_each_set_bit(large, |bit| set(small, bit / q));
 }

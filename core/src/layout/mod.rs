@@ -24,6 +24,7 @@ pub use parquet::{PARQUET_HASHES, Parquet};
 pub use scheme::{GREATEST_FPR, Layout, MAX_HASHES, Scheme, Shape, and_bytes, is_possible_fpr, least_fpr, or_bytes};
 
 use blocked::blocks_of;
+use scheme::{fold_blocks, spread_blocks};
 
 use crate::{interrupt, simd};
 
@@ -95,21 +96,23 @@ impl Shape {
 }
 
 impl Layout {
-    /// ORs a payload into one of `q` times as many blocks.
+    /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
     pub fn spread(self, small: &[u8], large: &mut [u8], q: u64) {
-        if q == 1 {
-            or_bytes(large, small);
-        } else {
-            with_scheme!(self, S => S::spread(small, large, q));
+        match self {
+            _ if q == 1 => or_bytes(large, small),
+            Layout::Blocked => spread_blocks::<{ blocked::BLOCK_BYTES }>(small, large, q),
+            Layout::Classic => classic::spread(small, large, q),
+            Layout::Parquet => spread_blocks::<{ parquet::BLOCK_BYTES }>(small, large, q),
         }
     }
 
-    /// ORs a payload into one with 1/q of its blocks.
+    /// ORs each `q` neighbouring blocks of `large` into one of `small`.
     pub fn fold(self, large: &[u8], small: &mut [u8], q: u64) {
-        if q == 1 {
-            or_bytes(small, large);
-        } else {
-            with_scheme!(self, S => S::fold(large, small, q));
+        match self {
+            _ if q == 1 => or_bytes(small, large),
+            Layout::Blocked => fold_blocks::<{ blocked::BLOCK_BYTES }>(large, small, q),
+            Layout::Classic => classic::fold(large, small, q),
+            Layout::Parquet => fold_blocks::<{ parquet::BLOCK_BYTES }>(large, small, q),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! bit of word i = ((low 32 bits of h) · SALT[i] mod 2^32) >> 27
 //! ```
 
-use super::scheme::{self, Scheme, Shape};
+use super::scheme::{Scheme, Shape};
 use crate::simd::prefetch;
 
 /// The `parquet` layout.
@@ -14,7 +14,7 @@ pub struct Parquet;
 /// The number of hashes, which the format fixes.
 pub const PARQUET_HASHES: u32 = 8;
 
-const BLOCK_BYTES: usize = 32;
+pub(super) const BLOCK_BYTES: usize = 32;
 
 /// The salts of the Parquet format.
 const SALT: [u32; 8] =
@@ -61,13 +61,5 @@ impl Scheme for Parquet {
     #[inline(always)]
     fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
         prefetch(payload.as_ptr(), offset(shape, hash));
-    }
-
-    fn spread(small: &[u8], large: &mut [u8], q: u64) {
-        scheme::spread_blocks::<BLOCK_BYTES>(small, large, q);
-    }
-
-    fn fold(large: &[u8], small: &mut [u8], q: u64) {
-        scheme::fold_blocks::<BLOCK_BYTES>(large, small, q);
     }
 }

@@ -72,11 +72,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Bits of the payload.
-    pub fn num_bits(self) -> u64 {
-        self.blocks * self.layout.block_bits()
-    }
-
     /// Bytes of the payload.
     pub fn payload_bytes(self) -> u64 {
         self.layout.payload_bytes(self.blocks)
@@ -132,12 +127,6 @@ pub trait Scheme {
             found(Self::contains(payload, shape, hash));
         }
     }
-
-    /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
-    fn spread(small: &[u8], large: &mut [u8], q: u64);
-
-    /// ORs each `q` neighbouring blocks of `large` into one of `small`.
-    fn fold(large: &[u8], small: &mut [u8], q: u64);
 }
 
 /// ORs `from` into `into`, byte by byte, in strides that can be cancelled.

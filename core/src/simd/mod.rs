@@ -27,8 +27,7 @@ pub struct Blocks {
     pub num_hashes: u32,
 }
 
-/// Sets the bits of many elements of the `blocked` layout, if this CPU can do it faster than portable code; otherwise
-/// does nothing and returns `false`.
+/// Sets the bits of many elements of the `blocked` layout, or returns `false` if portable code is as fast on this CPU.
 #[inline]
 pub fn insert_all(payload: &mut [u8], blocks: Blocks, hashes: &[u64]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -41,8 +40,7 @@ pub fn insert_all(payload: &mut [u8], blocks: Blocks, hashes: &[u64]) -> bool {
     false
 }
 
-/// Probes many elements of the `blocked` layout, with the same condition as [`insert_all`]: calls `found` with each
-/// result, or returns `false`.
+/// Probes many elements, with the same condition: calls `found` with each result, or returns `false`.
 #[inline]
 pub fn contains_each(payload: &[u8], blocks: Blocks, hashes: &[u64], found: &mut impl FnMut(bool)) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -129,8 +127,7 @@ mod avx512 {
     }
 }
 
-/// Hints that the cache line of a byte `offset` bytes from this one is about to be used. Does nothing on CPUs without
-/// such a hint.
+/// Hints that the cache line of a byte `offset` bytes from this one will be used, on CPUs that have such a hint.
 #[inline(always)]
 pub fn prefetch(bytes: *const u8, offset: usize) {
     #[cfg(target_arch = "x86_64")]
