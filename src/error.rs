@@ -74,7 +74,7 @@ fn of_invalid_binary(problem: &InvalidBinary) -> Option<&'static str> {
 
 fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<String> {
     match problem {
-        KindMismatch::Element { filter, element } => Some(advice_on_kinds(filter, element, function)),
+        KindMismatch::Element(filter, element) => Some(advice_on_kinds(filter, element, function)),
         KindMismatch::Filters { .. } => {
             Some("Build both filters from elements of one type, with a cast where they differ.".into())
         }
@@ -119,14 +119,14 @@ fn of_invalid_parameter(problem: &InvalidParameter) -> Option<String> {
                 larger.layout.name()
             ));
         }
-        InvalidParameter::TooFewBytes { least, .. } => {
+        InvalidParameter::TooFewBytes(_, least) => {
             return Some(format!("The smallest with this rate and layout has {least} bytes."));
         }
         InvalidParameter::ResizeDoesNotDivide { possible: Some(possible), .. } => {
             return Some(format!("Use capacity {possible}, or build the filter from its elements."));
         }
         InvalidParameter::ResizeDoesNotDivide { possible: None, .. } => "Build the filter from its elements.",
-        InvalidParameter::Rate { fpr, .. } => of_rate(*fpr),
+        InvalidParameter::Rate(fpr, _) => of_rate(*fpr),
         InvalidParameter::IndexRate { .. } => {
             "It is the share of all ranges that are read unnecessarily for an absent key."
         }

@@ -53,26 +53,21 @@ pub struct Array<'a> {
 
 impl<'a> Array<'a> {
     /// An array of dimensions with these lengths and with the lower bound 1, from its members in order of storage; a
-    /// member that is `None` is NULL. One without members has no dimensions.
-    ///
-    /// # Errors
-    /// [`crate::Class::KindMismatch`] for members of different kinds; [`crate::Class::InvalidParameter`] for more or
-    /// fewer members than the lengths say, and for arrays in arrays, which PostgreSQL has as dimensions.
+    /// member that is `None` is NULL. One without members has no dimensions. Errors: [`crate::Class::KindMismatch`] for
+    /// members of different kinds; [`crate::Class::InvalidParameter`] for more or fewer members than the lengths say,
+    /// and for arrays in arrays, which PostgreSQL has as dimensions.
     pub fn new(lengths: Vec<i32>, members: Vec<Option<Element<'a>>>) -> Result<Array<'a>> {
-        let mut known: Option<&Element<'a>> = None;
-        for member in members.iter().flatten() {
-            let (first, kind) = (known.get_or_insert(member), member.kind(Layout::Blocked));
-            if first.kind(Layout::Blocked) != kind {
-                let (a, b) = (first.kind(Layout::Blocked).to_string(), kind.to_string());
-                return Err(KindMismatch::Members { a, b }.into());
-            }
+        let kinds = || members.iter().flatten().map(|member| member.kind(Layout::Blocked));
+        let first = kinds().next();
+        if let Some((first, other)) = first.zip(kinds().find(|kind| Some(*kind) != first)) {
+            return Err(KindMismatch::Members(first.to_string(), other.to_string()).into());
         }
         let counted = lengths.iter().try_fold(1i64, |count, &length| count.checked_mul(i64::from(length)));
         let is_whole = if lengths.is_empty() { members.is_empty() } else { counted == Some(members.len() as i64) };
-        if !is_whole || matches!(known, Some(Element::Array(_))) {
+        if !is_whole || first.is_some_and(|kind| kind.tag == Tag::Array) {
             return Err(InvalidParameter::Ragged.into());
         }
-        let name = known.map_or(String::new(), |member| fit(format!("array of {}", member.kind(Layout::Blocked))));
+        let name = first.map_or(String::new(), |kind| fit(format!("array of {kind}")));
         Ok(Array { name, lengths: if members.is_empty() { Vec::new() } else { lengths }, members })
     }
 
@@ -114,8 +109,7 @@ impl Element<'_> {
         }
     }
 
-    /// The kind of a filter of this layout to which it is added first. An integer counts as bigint, a float as double
-    /// precision.
+    /// The kind that it gives an empty filter of this layout. An integer is a bigint, a float a double precision.
     #[inline]
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
         let (general, parquet) = match self {
@@ -138,10 +132,7 @@ impl Element<'_> {
     }
 
     /// Its hash in filters of a kind and layout; `None` for a number that the kind doesn't have, as no such filter has
-    /// the element.
-    ///
-    /// # Errors
-    /// [`crate::Class::KindMismatch`] for another kind.
+    /// the element. Errors: [`crate::Class::KindMismatch`] for another kind.
     #[inline]
     pub fn hash_in(&self, kind: Kind<'_>, layout: Layout) -> Result<Option<u64>> {
         match (self, kind.tag) {
@@ -156,8 +147,7 @@ impl Element<'_> {
             // An array without members that tell its kind is of any.
             (Element::Array(array), Tag::Array) if array.name.is_empty() => {}
             _ if kind.meet(self.kind(layout)).is_none() => {
-                let element = self.kind(layout).to_string();
-                return Err(KindMismatch::Element { filter: kind.to_string(), element }.into());
+                return Err(KindMismatch::Element(kind.to_string(), self.kind(layout).to_string()).into());
             }
             _ => {}
         }

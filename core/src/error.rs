@@ -9,7 +9,7 @@ use crate::layout::{Layout, Shape};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error(Box<Problem>);
 
-/// A result whose error is an [`Error`].
+/// A result with an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong.
@@ -43,13 +43,8 @@ pub enum Class {
 pub enum InvalidBinary {
     /// No operation of this crate writes them: what is wrong with them.
     Damaged(String),
-    /// Another version of the stored form.
-    UnknownVersion {
-        /// That version.
-        found: u8,
-        /// The version that is read here.
-        known: u8,
-    },
+    /// Another version of the stored form than the second, which is read here.
+    UnknownVersion(u8, u8),
     /// A counting filter where one of bits was expected: the code of its representation.
     Counters(u8),
     /// A filter of bits where a counting one was expected: the code of its representation.
@@ -61,27 +56,12 @@ pub enum InvalidBinary {
 /// Two key kinds that differ.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KindMismatch {
-    /// A filter and an element.
-    Element {
-        /// The kind of the filter.
-        filter: String,
-        /// The kind of the element.
-        element: String,
-    },
-    /// Two filters.
-    Filters {
-        /// The kind of the first.
-        a: String,
-        /// The kind of the second.
-        b: String,
-    },
-    /// Members of an array.
-    Members {
-        /// The kind of one of them.
-        a: String,
-        /// The kind of another.
-        b: String,
-    },
+    /// A filter and an element of these kinds.
+    Element(String, String),
+    /// Two filters of these kinds.
+    Filters(String, String),
+    /// Two members of an array, of these kinds.
+    Members(String, String),
 }
 
 /// What is not possible.
@@ -99,12 +79,7 @@ pub enum InvalidParameter {
         larger: Parameters,
     },
     /// A false positive rate that a layout can't keep.
-    Rate {
-        /// The rate.
-        fpr: f64,
-        /// The layout.
-        layout: Layout,
-    },
+    Rate(f64, Layout),
     /// A false positive rate that an index can't keep.
     IndexRate {
         /// The rate.
@@ -120,13 +95,8 @@ pub enum InvalidParameter {
     CountingCapacity(Option<i64>),
     /// Elements for a counting filter of no size.
     NoCountersYet,
-    /// Bytes that are too few for any filter.
-    TooFewBytes {
-        /// How many they are.
-        bytes: u64,
-        /// What the smallest filter has.
-        least: u64,
-    },
+    /// Bytes that are too few for any filter, and those of the smallest.
+    TooFewBytes(u64, u64),
     /// Bits can't be resized without a capacity, since their elements are not known.
     ResizeNeedsCapacity,
     /// The size of the bits neither divides nor is divided by the requested one.
@@ -175,13 +145,8 @@ pub enum TooLarge {
         /// Bytes of its bits.
         payload: u64,
     },
-    /// The number of bits exceeds 63 bits.
-    Bits {
-        /// The capacity.
-        capacity: u64,
-        /// The rate.
-        fpr: f64,
-    },
+    /// The number of bits for this capacity at this rate exceeds 63 bits.
+    Bits(u64, f64),
     /// Filters of different sizes that one process passes to another: bytes that all of them take.
     Sizes(usize),
     /// An index with so many pages.

@@ -51,7 +51,7 @@ impl Stream {
         Stream::seeded(0, write)
     }
 
-    /// The same as [`seeded`].
+    /// The same, as by [`seeded`].
     pub fn seeded(seed: u64, write: impl FnOnce(&mut Stream)) -> u64 {
         let mut stream = Stream { state: Xxh64::new(seed), meter: Meter::default() };
         write(&mut stream);
@@ -68,21 +68,10 @@ impl Sink for Stream {
     }
 }
 
-/// What places an element among shards, however many there are: XXH64 with seed 1 over the eight little-endian bytes of
-/// its hash, which itself has no bits left to choose a shard with. Elements in this order are in the order of their
-/// shards.
-pub fn shard_hash(hash: u64) -> u64 {
-    xxh64(&hash.to_le_bytes(), 1)
-}
-
-/// The shard of an element with this [`shard_hash`] among `shards` of them.
-pub fn shard_of(shard_hash: u64, shards: u32) -> u32 {
-    reduce(shard_hash, u64::from(shards)) as u32
-}
-
-/// The shard of an element with this hash among `shards` of them.
+/// The shard of an element among `shards`. XXH64 with seed 1 over its hash, as eight little-endian bytes, chooses it:
+/// the hash itself has no bits left to choose with.
 pub fn shard(hash: u64, shards: u32) -> u32 {
-    shard_of(shard_hash(hash), shards)
+    reduce(seeded(&hash.to_le_bytes(), 1), u64::from(shards)) as u32
 }
 
 #[inline(always)]

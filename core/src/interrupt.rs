@@ -77,10 +77,12 @@ pub fn write_zeros(into: &mut [MaybeUninit<u8>]) {
     }
 }
 
-/// Whether all bytes are zero, checked in strides that can be cancelled.
+/// The bytes in strides, with a check before each.
+pub fn strides(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.chunks(STRIDE).inspect(|_| check())
+}
+
+/// Whether all bytes are zero.
 pub fn is_zero(bytes: &[u8]) -> bool {
-    bytes.chunks(STRIDE).all(|stride| {
-        check();
-        stride.iter().all(|&byte| byte == 0)
-    })
+    strides(bytes).all(|stride| stride.iter().all(|&byte| byte == 0))
 }

@@ -119,30 +119,17 @@ impl Tag {
         matches!(self, Tag::Other | Tag::Array | Tag::Row | Tag::Range | Tag::Multirange)
     }
 
-    /// Whether this is a physical or logical type of Parquet.
+    /// Whether this is a type of Parquet.
     pub fn is_parquet(self) -> bool {
         self as u8 >= Tag::ParquetInt32 as u8
     }
 
-    /// The kind that elements of this general kind have in a filter of the `parquet` layout, for the kinds where that
-    /// doesn't depend on the width of the type. Types without a Parquet form keep their general kind.
-    fn has_parquet_form(self) -> bool {
-        matches!(
-            self,
-            Tag::Integer
-                | Tag::Text
-                | Tag::Bytea
-                | Tag::Float
-                | Tag::Uuid
-                | Tag::Date
-                | Tag::Timestamp
-                | Tag::Timestamptz
-        )
-    }
-
-    /// Whether a filter of the `parquet` layout (`parquet` true) or of another one may have this kind.
+    /// Whether a filter of the `parquet` layout (`parquet` true) or of another one may have this kind. In `parquet`,
+    /// types without a Parquet form keep their general kind.
     pub fn allowed_in(self, parquet: bool) -> bool {
-        if parquet { !self.has_parquet_form() } else { !self.is_parquet() }
+        use Tag::{Bytea, Date, Float, Integer, Text, Timestamp, Timestamptz, Uuid};
+        let has_parquet_form = matches!(self, Integer | Text | Bytea | Float | Uuid | Date | Timestamp | Timestamptz);
+        if parquet { !has_parquet_form } else { !self.is_parquet() }
     }
 }
 
@@ -175,8 +162,7 @@ impl<'a> Kind<'a> {
         self.tag == Tag::None
     }
 
-    /// The kind of a filter that holds elements of both kinds, if there is one: a filter without elements adopts the
-    /// other's.
+    /// The kind of a filter with elements of both kinds, if there is one: without elements it adopts the other's.
     pub fn meet(self, other: Kind<'a>) -> Option<Kind<'a>> {
         match (self.is_none(), other.is_none()) {
             (true, _) => Some(other),

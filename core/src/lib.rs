@@ -50,9 +50,7 @@
 //! memory is allocated.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::too_many_lines))]
-#![deny(missing_docs)]
-#![deny(unsafe_op_in_unsafe_fn)]
-#![deny(unsafe_code)]
+#![deny(missing_docs, unsafe_op_in_unsafe_fn, unsafe_code)]
 
 #[doc(hidden)]
 pub mod canonical;

@@ -9,8 +9,7 @@ use std::sync::OnceLock;
 
 static HOOK: OnceLock<fn(usize) -> !> = OnceLock::new();
 
-/// Installs the function that is called with the number of bytes for which there is no memory. Later calls have no
-/// effect. The hook must unwind or end the process.
+/// Installs what is called for lack of so many bytes, once. The hook must unwind or end the process.
 pub fn install(hook: fn(usize) -> !) {
     HOOK.get_or_init(|| hook);
 }
@@ -55,10 +54,7 @@ pub fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// As [`collect`], until one of the items is an error.
-///
-/// # Errors
-/// Those of the items.
+/// As [`collect`], until one of the items is an error. Errors: those of the items.
 pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
     let mut all = list(items.size_hint().0);
     for item in items {
@@ -70,10 +66,7 @@ pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Ve
 /// A copy of these bytes.
 pub fn copy(bytes: &[u8]) -> Vec<u8> {
     let mut copy = list(bytes.len());
-    for stride in bytes.chunks(interrupt::STRIDE) {
-        copy.extend_from_slice(stride);
-        interrupt::check();
-    }
+    interrupt::strides(bytes).for_each(|stride| copy.extend_from_slice(stride));
     copy
 }
 

@@ -60,8 +60,7 @@ pub fn date(days: i32) -> [u8; 4] {
     days.to_le_bytes()
 }
 
-/// A timestamp with or without time zone in PostgreSQL's form (microseconds since 2000-01-01); the two infinities
-/// stay the smallest and largest.
+/// A timestamp in PostgreSQL's form (microseconds since 2000-01-01); the two infinities stay as [`date`]'s do.
 pub fn timestamp(microseconds: i64) -> [u8; 8] {
     let microseconds = if microseconds == i64::MIN || microseconds == i64::MAX {
         microseconds

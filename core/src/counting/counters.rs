@@ -12,7 +12,7 @@
 //! at 15, which makes both commutative and associative: any order gives min(number of increments, 15).
 
 use crate::hash::reduce;
-use crate::interrupt;
+use crate::interrupt::{self, STRIDE};
 use crate::layout::{Blocked, Layout, Scheme, Shape};
 use crate::simd::prefetch as prefetch_line;
 
@@ -29,8 +29,6 @@ const LOW_BITS: u64 = 0x1111_1111_1111_1111;
 const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
 /// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
-/// Bytes of counters that are processed between two checks for interrupts; whole blocks.
-const STRIDE: usize = interrupt::STRIDE;
 
 #[inline(always)]
 fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTES] {
@@ -103,16 +101,13 @@ pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
     change(block_of(payload, shape, hash), shape, hash, |byte, one| *byte += one);
 }
 
-/// Counts one copy of an element less, in those of its counters that aren't saturated. Returns `false`, without a
-/// change, if one of them is zero, since then the element is not there.
+/// Counts one copy less, unless a counter is zero, since then the element is not there. Saturated ones stay.
 #[inline]
-pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) -> bool {
+pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
     let block = block_of(payload, shape, hash);
-    let is_there = block_contains(block, shape, hash);
-    if is_there {
+    if block_contains(block, shape, hash) {
         change(block, shape, hash, |byte, one| *byte -= one);
     }
-    is_there
 }
 
 /// Adds two payloads' sixteen counters each, up to saturation.
@@ -182,7 +177,7 @@ pub struct Tally {
 /// Counts the counters.
 pub fn tally(counters: &[u8]) -> Tally {
     let mut tally = Tally::default();
-    for stride in counters.chunks(STRIDE) {
+    for stride in interrupt::strides(counters) {
         for counters in stride.as_chunks::<8>().0 {
             let counters = u64::from_le_bytes(*counters);
             tally.set += u64::from(not_zero(counters).count_ones());
@@ -191,7 +186,6 @@ pub fn tally(counters: &[u8]) -> Tally {
             let pairs = (counters & EVEN) + (counters >> 4 & EVEN);
             tally.total += pairs.wrapping_mul(0x0101_0101_0101_0101) >> 56;
         }
-        interrupt::check();
     }
     tally
 }

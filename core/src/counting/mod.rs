@@ -64,19 +64,12 @@ pub struct CountingInfo {
     pub current_fpr: f64,
 }
 
-fn payload_bytes(blocks: u64) -> u64 {
-    blocks.saturating_mul(BLOCK_BYTES as u64)
-}
-
 /// Bytes of a whole counting filter with this header.
 pub fn stored_bytes(header: &Header<'_>) -> u64 {
-    (header.prefix_bytes() as u64).saturating_add(payload_bytes(header.blocks))
+    header.prefix_bytes() as u64 + header.blocks * BLOCK_BYTES as u64
 }
 
-/// Checks a capacity, which must be given.
-///
-/// # Errors
-/// [`InvalidParameter::CountingCapacity`] unless it is at least one.
+/// Checks a capacity, which must be given. Errors: [`InvalidParameter::CountingCapacity`] unless it is at least one.
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
     match capacity {
         Some(capacity) if capacity > 0 => Ok(capacity.unsigned_abs()),
@@ -84,20 +77,14 @@ pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
     }
 }
 
-/// The header of a counting filter for `capacity` distinct elements at a time, without a kind.
-///
-/// # Errors
-/// Those of [`sizing::size()`]; [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes.
+/// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those of
+/// [`sizing::size()`]; [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
 pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
     let header = Header::sized(sizing::size(Layout::Blocked, capacity, fpr)?, Kind::NONE);
-    header.check_bytes(stored_bytes(&header), limit)?;
-    Ok(header)
+    header.check_bytes(stored_bytes(&header), limit).map(|()| header)
 }
 
-/// The header of a counting filter of no size.
-///
-/// # Errors
-/// Those of [`sizing::check_fpr`].
+/// The header of a counting filter of no size. Errors: those of [`sizing::check_fpr`].
 pub fn unsized_header(fpr: f64) -> Result<Header<'static>> {
     Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)
 }
@@ -108,7 +95,7 @@ pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
 }
 
 fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
-    header.allocate(COUNTERS, payload_bytes(header.blocks) as usize)
+    header.allocate(COUNTERS, header.blocks as usize * BLOCK_BYTES)
 }
 
 /// Writes this header to the start of a value, which must have room for it.
@@ -124,10 +111,7 @@ fn check_counters(representation: u8) -> Result<()> {
     require(representation == COUNTERS, || format!("representation {representation} is unknown"))
 }
 
-/// Reads the header at the start of a value of `length` bytes.
-///
-/// # Errors
-/// Those of [`Counting::parse`], as far as the header shows them.
+/// Reads the header of a value of `length` bytes. Errors: those of [`Counting::parse`] that it shows.
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     let (header, _) = parse_header(bytes, check_counters)?;
     require(header.layout == Layout::Blocked, || format!("counters in layout \"{}\"", header.layout.name()))?;
@@ -142,9 +126,7 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
 }
 
 /// Whether the element with this hash may be in a filter of which only slices are read: `read(from, length)` reads one.
-///
-/// # Errors
-/// Those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
+/// Errors: those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
 pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     header: &Header<'_>,
     hash: u64,
@@ -160,10 +142,7 @@ pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
 }
 
 impl<'a> Counting<'a> {
-    /// Reads a stored counting filter.
-    ///
-    /// # Errors
-    /// [`crate::Class::InvalidBinary`] for a value that no operation of this module writes.
+    /// Reads a stored filter. Errors: [`crate::Class::InvalidBinary`] for a value that this module doesn't write.
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
         let is_empty = interrupt::is_zero(filter.counters);
@@ -173,10 +152,7 @@ impl<'a> Counting<'a> {
     }
 
     /// Reads a value whose bytes [`Counting::parse`] accepted before. Leaves out checks that take time that grows with
-    /// the filter. Other bytes can give wrong answers, but nothing worse.
-    ///
-    /// # Errors
-    /// As [`Counting::parse`].
+    /// the filter. Other bytes can give wrong answers, but nothing worse. Errors: as [`Counting::parse`].
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let header = parse_start(bytes, bytes.len())?;
         Ok(Counting { header, counters: &bytes[header.prefix_bytes()..] })
@@ -196,9 +172,7 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// The filter with one more copy of each of these elements, given by their hashes and their kind.
-    ///
-    /// # Errors
+    /// The filter with one more copy of each of these elements, given by their hashes and their kind. Errors:
     /// [`crate::Class::KindMismatch`]; [`InvalidParameter::NoCountersYet`] for a filter of no size.
     pub fn add<B: Buffer>(&self, kind: Kind<'_>, hashes: &[u64]) -> Result<B> {
         let kind = if hashes.is_empty() { self.header.kind } else { meet_kind(self.header.kind, kind)? };
@@ -207,13 +181,12 @@ impl<'a> Counting<'a> {
             return Err(InvalidParameter::NoCountersYet.into());
         }
         let mut value: B = self.copy(&header);
-        let payload = payload_mut(&mut value, &header);
-        add_all(payload, &header, hashes);
+        add_all(payload_mut(&mut value, &header), &header, hashes);
         Ok(value)
     }
 
-    /// The filter with one copy less of each of these elements that it may contain, one after the other; `None` if it
-    /// contains none of them.
+    /// The filter with one copy less of each of these elements, one after the other; `None` if it contains none of
+    /// them.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
         // Decrementing makes no element appear.
         if !hashes.iter().any(|&hash| self.contains(hash)) {
@@ -283,25 +256,18 @@ pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     }
 }
 
-/// The header of the sum of two filters.
-///
-/// # Errors
-/// [`crate::Class::KindMismatch`] for different key kinds, [`InvalidParameter::Mismatch`] for other hashes or another
-/// number of counters.
+/// The header of the sum of two filters. Errors: [`crate::Class::KindMismatch`] for different key kinds,
+/// [`InvalidParameter::Mismatch`] for other hashes or another number of counters.
 pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
     if sizes_differ && a.num_hashes == b.num_hashes && a.kind.meet(b.kind).is_some() {
-        let larger = if a.blocks < b.blocks { b } else { a };
-        return Err(cannot_merge(a, b, larger, Mismatch::Counters));
+        return Err(cannot_merge(a, b, Mismatch::Counters));
     }
     let merged = merged_header(a, b)?;
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 
-/// The sum of two filters, which has all copies of elements of both. It has the size of the larger.
-///
-/// # Errors
-/// Those of [`summed_header`].
+/// The sum of two filters, which has all copies of elements of both. Errors: those of [`summed_header`].
 pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>) -> Result<B> {
     let header = summed_header(&a.header, &b.header)?;
     let mut value: B = zeroed(&header);

@@ -19,7 +19,10 @@ impl Error {
     pub fn detail(&self) -> Option<String> {
         match self.problem() {
             Problem::InvalidBinary(problem) => problem.detail(),
-            Problem::KindMismatch(problem) => problem.detail().map(String::from),
+            Problem::KindMismatch(KindMismatch::Element(..)) => {
+                Some("An element of another kind would never be found.".into())
+            }
+            Problem::KindMismatch(_) => None,
             Problem::InvalidParameter(problem) => problem.detail(),
             Problem::TooLarge(problem) => problem.detail(),
         }
@@ -43,7 +46,7 @@ impl InvalidBinary {
         match self {
             InvalidBinary::Damaged(_) => "invalid bloom filter".into(),
             InvalidBinary::Parquet(_) => "invalid Parquet bloom filter".into(),
-            InvalidBinary::UnknownVersion { found, .. } => {
+            InvalidBinary::UnknownVersion(found, _) => {
                 format!("bloom filter has format version {found}, which is unknown")
             }
             InvalidBinary::Counters(_) => "value is a counting bloom filter, not a bloom filter".into(),
@@ -55,7 +58,7 @@ impl InvalidBinary {
         Some(match self {
             InvalidBinary::Damaged(what) => format!("The value is damaged: {what}."),
             InvalidBinary::Parquet(what) => what.clone(),
-            InvalidBinary::UnknownVersion { known, .. } => format!("This version of pg_bloom reads version {known}."),
+            InvalidBinary::UnknownVersion(_, known) => format!("This version of pg_bloom reads version {known}."),
             InvalidBinary::Counters(representation) => format!("Its representation is {representation}: counters."),
             InvalidBinary::NoCounters(representation) => {
                 format!("Its representation is {representation}: there are no counters.")
@@ -67,21 +70,17 @@ impl InvalidBinary {
 impl KindMismatch {
     fn message(&self, function: Option<&str>) -> String {
         match self {
-            KindMismatch::Element { filter, element } => match function {
+            KindMismatch::Element(filter, element) => match function {
                 None => format!("cannot use a bloom filter of kind {filter} with an element of kind {element}"),
                 Some(function) => format!(
                     "cannot use {function} with a bloom filter of kind {filter} and an element of kind {element}"
                 ),
             },
-            KindMismatch::Filters { a, b } => {
+            KindMismatch::Filters(a, b) => {
                 format!("cannot {} bloom filters of different key kinds {a} and {b}", using(function, "merge"))
             }
-            KindMismatch::Members { a, b } => format!("array has members of different kinds {a} and {b}"),
+            KindMismatch::Members(a, b) => format!("array has members of different kinds {a} and {b}"),
         }
-    }
-
-    fn detail(&self) -> Option<&str> {
-        matches!(self, KindMismatch::Element { .. }).then_some("An element of another kind would never be found.")
     }
 }
 
@@ -91,7 +90,7 @@ impl InvalidParameter {
             InvalidParameter::Mismatch { .. } => {
                 format!("cannot {} bloom filters of different parameters", using(function, "merge"))
             }
-            InvalidParameter::Rate { fpr, layout } => rate(*fpr, *layout),
+            InvalidParameter::Rate(fpr, layout) => rate(*fpr, *layout),
             InvalidParameter::IndexRate { fpr, least, greatest } => {
                 format!("false positive rate of an index must be from {least} to {greatest}, not {fpr}")
             }
@@ -105,7 +104,7 @@ impl InvalidParameter {
             InvalidParameter::NoCountersYet => {
                 format!("cannot {} a counting bloom filter of no size", using(function, "add elements to"))
             }
-            InvalidParameter::TooFewBytes { bytes, .. } => format!("no bloom filter fits in {bytes} bytes"),
+            InvalidParameter::TooFewBytes(bytes, _) => format!("no bloom filter fits in {bytes} bytes"),
             InvalidParameter::ResizeNeedsCapacity => "a dense bloom filter cannot be resized without a capacity".into(),
             InvalidParameter::ResizeDoesNotDivide { capacity, .. } => {
                 format!("cannot resize a dense bloom filter to capacity {capacity}")
@@ -176,7 +175,7 @@ impl TooLarge {
             TooLarge::Bytes { bytes, limit, .. } | TooLarge::ParquetBytes { bytes, limit, .. } => {
                 format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes")
             }
-            TooLarge::Bits { capacity, fpr } => {
+            TooLarge::Bits(capacity, fpr) => {
                 format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large")
             }
             TooLarge::Sizes(_) => "bloom filters of too many sizes to be merged in parallel".into(),

@@ -29,23 +29,14 @@ impl Default for Request {
 }
 
 impl Request {
-    /// The header of an empty filter with these parameters.
-    ///
-    /// # Errors
-    /// Those of [`sizing::size()`]; [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes when
-    /// dense.
+    /// The header of an empty filter. Errors: those of [`sizing::size()`]; [`crate::Class::TooLarge`] if it would have
+    /// more than `limit` bytes when dense.
     pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
-        match self.capacity {
-            Some(capacity) => {
-                let header = Header::sized(sizing::size(self.layout, capacity, self.fpr)?, Kind::NONE);
-                header.check_size(limit)?;
-                Ok(header)
-            }
-            None => {
-                sizing::check_fpr(self.layout, self.fpr)?;
-                Ok(Header::unsized_(self.layout, self.fpr))
-            }
-        }
+        let Some(capacity) = self.capacity else {
+            return sizing::check_fpr(self.layout, self.fpr).map(|()| Header::unsized_(self.layout, self.fpr));
+        };
+        let header = Header::sized(sizing::size(self.layout, capacity, self.fpr)?, Kind::NONE);
+        header.check_size(limit).map(|()| header)
     }
 }
 
@@ -54,24 +45,18 @@ pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
     header.sparse(0)
 }
 
-/// The header of an unsized build that ended with `elements` distinct elements.
-///
-/// # Errors
-/// [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes.
+/// The header of an unsized build that ended. Errors: [`crate::Class::TooLarge`] for more than `limit` bytes.
 pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<Header<'a>> {
     if !header.is_unsized() || elements == 0 {
         return Ok(*header);
     }
     let settled = Header::sized(sizing::power_of_two(header.layout, elements as u64, header.fpr)?, header.kind);
-    settled.check_size(limit)?;
-    Ok(settled)
+    settled.check_size(limit).map(|()| settled)
 }
 
 /// The header of an unsized build that became dense before it had all elements. It has the most blocks, a power of two,
 /// that a filter of at most `limit` bytes can have, and can be folded to the size that any number of elements needs.
-///
-/// # Errors
-/// Those of [`sizing::power_of_two`]; [`crate::Class::TooLarge`] if not even the smallest filter fits.
+/// Errors: those of [`sizing::power_of_two`]; [`crate::Class::TooLarge`] if not even the smallest filter fits.
 pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
     let size = sizing::power_of_two(header.layout, 1, header.fpr)?;
     let mut largest = Header { capacity: Capacity::ToBeFolded, ..Header::sized(size, header.kind) };
@@ -86,11 +71,8 @@ pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
     }
 }
 
-/// Ends an unsized build that became dense early and has `elements` elements: folds it to the smallest power of two of
-/// blocks that keeps the rate.
-///
-/// # Errors
-/// [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes.
+/// Ends an unsized build that became dense early: folds it to the smallest power of two of blocks that keeps the rate
+/// with so many elements. Errors: [`crate::Class::TooLarge`] for more than `limit` bytes.
 pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, limit: u64) -> Result<B> {
     let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
@@ -108,11 +90,8 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
     Ok(value)
 }
 
-/// The filter of a set, given its distinct hashes in ascending order. If `header` has no size, the filter has the
-/// smallest power of two of blocks that keeps the rate.
-///
-/// # Errors
-/// [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
+/// The filter of these distinct hashes, which ascend. If `header` has no size, it has the smallest power of two of
+/// blocks that keeps the rate. Errors: [`crate::Class::TooLarge`] for more than `limit` bytes.
 pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
     from_more_hashes(header, hashes, 0, limit)
 }
@@ -121,16 +100,20 @@ pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -
 /// the limit up to that size.
 fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
     let header = settle(header, hashes.len(), limit)?;
-    let is_sparse = header.fits_sparse(hashes.len());
-    let payload = if is_sparse { size_of_val(hashes) as u64 } else { header.payload_bytes() };
-    header.check_growth(payload, given, limit)?;
-    if is_sparse {
-        let mut value: B = header.sparse(hashes.len());
-        write_hashes(payload_mut(&mut value, &header), hashes.iter().copied());
-        return Ok(value);
+    if header.fits_sparse(hashes.len()) {
+        return list_of(&header, hashes, given, limit);
     }
+    header.check_growth(header.payload_bytes(), given, limit)?;
     let mut value: B = header.dense();
     header.shape().insert_all(payload_mut(&mut value, &header), hashes);
+    Ok(value)
+}
+
+/// The list of these hashes, in ascending order, with the check of its size by [`Header::check_growth`].
+pub(super) fn list_of<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
+    header.check_growth(size_of_val(hashes) as u64, given, limit)?;
+    let mut value: B = header.sparse(hashes.len());
+    write_hashes(payload_mut(&mut value, header), hashes.iter().copied());
     Ok(value)
 }
 
@@ -174,19 +157,12 @@ pub fn prefetch(view: &View<'_>, hash: u64) {
     }
 }
 
-/// The kind of a filter of kind `held` to which an element of kind `given` is added, or in which it is probed.
-///
-/// # Errors
-/// [`KindMismatch::Element`] if they differ.
+/// The kind of a filter to which an element is added, or in which it is probed. Errors: [`KindMismatch::Element`].
 pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
-    held.meet(given)
-        .ok_or_else(|| KindMismatch::Element { filter: held.to_string(), element: given.to_string() }.into())
+    held.meet(given).ok_or_else(|| KindMismatch::Element(held.to_string(), given.to_string()).into())
 }
 
-/// The filter with more elements, given their hashes in ascending order and their kind. A filter of no size gets
-/// the one that these elements need.
-///
-/// # Errors
+/// The filter with more elements, whose hashes ascend; one of no size gets the size that these need. Errors:
 /// [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes.
 pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], limit: u64) -> Result<B> {
     let header = Header { kind: meet_kind(view.header.kind, kind)?, ..view.header };

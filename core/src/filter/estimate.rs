@@ -53,7 +53,7 @@ const SMALL_UNION_BYTES: u64 = 16 << 20;
 pub struct FilterInfo {
     /// Bits of the dense form.
     pub num_bits: u64,
-    /// Bits that are set; in a sparse filter, those that its dense form would have.
+    /// Bits that are set, in a sparse filter those of its dense form.
     pub bits_set: u64,
     /// The share of set bits.
     pub fill_ratio: f64,
@@ -67,11 +67,7 @@ pub struct FilterInfo {
 
 /// The number of set bits.
 pub fn count_ones(bits: &[u8]) -> u64 {
-    let in_stride = |stride| {
-        interrupt::check();
-        simd::count_ones(stride)
-    };
-    bits.chunks(interrupt::STRIDE).map(in_stride).sum()
+    interrupt::strides(bits).map(simd::count_ones).sum()
 }
 
 /// The rate of one block: the chance that an absent element's bits are all set.
@@ -92,47 +88,31 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
         return (count_ones(bits) as f64 / header.blocks as f64).powi(num_hashes as i32);
     }
     let bytes = (layout.block_bits() / 8) as usize;
-    let mut sum = 0.0;
-    for stride in bits.chunks(interrupt::STRIDE) {
-        sum += stride.chunks_exact(bytes).map(|block| block_rate(layout, num_hashes, block)).sum::<f64>();
-        interrupt::check();
-    }
-    sum / header.blocks as f64
+    let of_block = |block: &[u8]| block_rate(layout, num_hashes, block);
+    let of_stride = |stride: &[u8]| stride.chunks_exact(bytes).map(of_block).sum::<f64>();
+    interrupt::strides(bits).map(of_stride).sum::<f64>() / header.blocks as f64
 }
 
-/// The most positions of a `classic` filter's elements that are kept as numbers; more are marked in windows of bits.
+/// The most positions of a `classic` filter's elements that are kept as numbers; for more its bits are made.
 const MOST_POSITIONS: usize = 1 << 20;
-/// Bytes of such a window.
-const WINDOW_BYTES: u64 = 64 << 20;
 
 /// The number of bits that the dense form of a sparse `classic` filter would have set.
 fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
-    let positions = || sparse::values(entries).flat_map(|hash| header.shape().classic_bits(hash));
-    if entries.len() * header.num_hashes as usize <= MOST_POSITIONS {
-        let mut list = memory::list(entries.len() * header.num_hashes as usize);
-        positions().for_each(|position| memory::push(&mut list, position));
-        list.sort_unstable();
-        list.dedup();
-        return list.len() as u64;
+    let count = entries.len() * header.num_hashes as usize;
+    if count > MOST_POSITIONS {
+        let mut bits = memory::zeroed(header.payload_bytes() as usize);
+        insert_entries(&mut bits, header, entries);
+        return count_ones(&bits);
     }
-    let mut ones = 0;
-    let window = WINDOW_BYTES * 8;
-    for first in (0..header.blocks).step_by(window as usize) {
-        let bits = window.min(header.blocks - first);
-        let mut marked = memory::zeroed(bits.div_ceil(8) as usize);
-        for position in interrupt::each(positions()) {
-            if let Some(bit) = position.checked_sub(first).filter(|&bit| bit < bits) {
-                marked[(bit >> 3) as usize] |= 1 << (bit & 7);
-            }
-        }
-        ones += count_ones(&marked);
-    }
-    ones
+    let mut positions = memory::list(count);
+    positions.extend(sparse::values(entries).flat_map(|hash| header.shape().classic_bits(hash)));
+    positions.sort_unstable();
+    positions.dedup();
+    positions.len() as u64
 }
 
-/// The number of set bits of a sparse filter's dense form, and its rate, in memory that depends only on the number of
-/// hashes.
-fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
+/// The number of set bits of a sparse filter's dense form, and its rate. For few hashes that form isn't made.
+pub(crate) fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
     let (layout, num_hashes) = (header.layout, header.num_hashes);
     if layout == Layout::Classic {
         let ones = distinct_positions(header, entries);
@@ -151,11 +131,6 @@ fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
         sum += block_rate(layout, num_hashes, &block);
     }
     (ones, sum / header.blocks as f64)
-}
-
-/// The rate that a sparse filter would have as a dense one of `header`'s size.
-pub(crate) fn rate_of_hashes(header: &Header<'_>, entries: &[[u8; 8]]) -> f64 {
-    dense_form_of(header, entries).1
 }
 
 /// The present false positive rate of a filter. A sparse one compares whole hashes: n / 2^64.
@@ -179,14 +154,11 @@ fn log_clear(layout: Layout, num_hashes: u32, blocks: u64) -> f64 {
 /// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
 fn elements_for(layout: Layout, num_hashes: u32, blocks: u64, ones: u64) -> f64 {
     let bits = blocks * layout.block_bits();
-    if ones == 0 {
-        return 0.0;
+    match ones {
+        0 => 0.0,
+        _ if ones == bits => f64::INFINITY,
+        _ => (-(ones as f64 / bits as f64)).ln_1p() / log_clear(layout, num_hashes, blocks),
     }
-    if ones == bits {
-        return f64::INFINITY;
-    }
-    let share = ones as f64 / bits as f64;
-    (-share).ln_1p() / log_clear(layout, num_hashes, blocks)
 }
 
 /// The estimated number of distinct elements: exact when sparse, infinite when every bit is set.
@@ -233,10 +205,8 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
 }
 
 /// The estimated number of distinct elements of the union of two filters. A union that would be much larger than both
-/// is not built: sparse filters are then counted by their hashes, or folded to the size of the dense one.
-///
-/// # Errors
-/// Those of a union, except for its size.
+/// is not built: sparse filters are then counted by their hashes, or folded to the size of the dense one. Errors: those
+/// of a union, except for its size.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut header = merged_header(&a.header, &b.header)?;
     if a.header.is_unsized() || b.header.is_unsized() {
@@ -264,8 +234,7 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
 }
 
-/// The number of elements with which a filter would be as full as it is. It grows when a small filter is spread into a
-/// large one.
+/// The number of elements with which a filter would be as full as it is; more than it has if it was spread.
 pub fn present(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
@@ -322,8 +291,7 @@ pub fn info(view: &View<'_>) -> FilterInfo {
     }
 }
 
-/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. Not a number if a filter is
-/// saturated, as its elements can't be estimated.
+/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. Not a number if a filter is saturated.
 pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
     if union.is_infinite() {
         return f64::NAN;

@@ -1,4 +1,4 @@
-//! The stored form of a filter, and its one validating parser.
+//! The stored form of a filter; [`super::view`] has its one validating parser.
 //!
 //! ```text
 //!  0  version      u8   = 1                  12  (blocks)
@@ -37,8 +37,8 @@ pub const VERSION: u8 = 1;
 pub const HEADER_BYTES: usize = 44;
 
 pub(super) const SPARSE: u8 = 0;
-pub(super) const DENSE: u8 = 1;
-/// The payload is counters: a value of the other type, [`crate::counting`].
+pub(crate) const DENSE: u8 = 1;
+/// The payload is counters: a value of [`crate::counting`].
 pub(crate) const COUNTERS: u8 = 2;
 
 /// The header as it lies in memory, by `bincode` with fixed-width little-endian integers.
@@ -70,21 +70,9 @@ pub enum Capacity {
 }
 
 impl Capacity {
-    /// The capacity for these two numbers of the stored form.
-    pub(super) fn from_stored(blocks: u64, capacity: u64) -> Capacity {
-        match (blocks, capacity) {
-            (0, _) => Capacity::Unsized,
-            (_, 0) => Capacity::ToBeFolded,
-            (_, elements) => Capacity::Elements(elements),
-        }
-    }
-
     /// How many elements, if that is known.
     pub fn elements(self) -> Option<u64> {
-        match self {
-            Capacity::Elements(elements) => Some(elements),
-            Capacity::Unsized | Capacity::ToBeFolded => None,
-        }
+        if let Capacity::Elements(elements) = self { Some(elements) } else { None }
     }
 }
 
@@ -107,34 +95,7 @@ pub struct Header<'a> {
     pub kind: Kind<'a>,
 }
 
-impl<'a> Header<'a> {
-    /// The header of a filter of no size, which has only a layout and a rate.
-    #[doc(hidden)]
-    pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
-        Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: Capacity::Unsized, fpr, kind: Kind::NONE }
-    }
-
-    /// The header of a filter of this size.
-    #[doc(hidden)]
-    pub fn sized(size: Size, kind: Kind<'a>) -> Header<'a> {
-        Header {
-            layout: size.layout,
-            num_hashes: size.num_hashes,
-            blocks: size.blocks,
-            base_blocks: size.blocks,
-            capacity: Capacity::Elements(size.capacity),
-            fpr: size.fpr,
-            kind,
-        }
-    }
-
-    /// The shape, which decides the bits that an element sets.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn shape(&self) -> Shape {
-        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
-    }
-
+impl Header<'_> {
     /// Whether this is an unsized build, which ends with the size that its elements need.
     pub fn is_to_be_sized(&self) -> bool {
         self.capacity.elements().is_none()
@@ -154,24 +115,39 @@ impl<'a> Header<'a> {
     pub fn dense_bytes(&self) -> u64 {
         self.prefix_bytes() as u64 + self.payload_bytes()
     }
+}
+
+#[doc(hidden)]
+impl<'a> Header<'a> {
+    /// The header of a filter of no size, which has only a layout and a rate.
+    pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
+        Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: Capacity::Unsized, fpr, kind: Kind::NONE }
+    }
+
+    /// The header of a filter of this size.
+    pub fn sized(size: Size, kind: Kind<'a>) -> Header<'a> {
+        let Size { layout, num_hashes, blocks, capacity, fpr } = size;
+        let capacity = Capacity::Elements(capacity);
+        Header { layout, num_hashes, blocks, base_blocks: blocks, capacity, fpr, kind }
+    }
+
+    /// The shape, which decides the bits that an element sets.
+    #[inline(always)]
+    pub fn shape(&self) -> Shape {
+        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
+    }
 
     /// Whether `elements` hashes take no more bytes than the dense payload: the rule of the canonical form.
-    #[doc(hidden)]
     pub fn fits_sparse(&self, elements: usize) -> bool {
         self.is_unsized() || elements as u64 * 8 <= self.payload_bytes()
     }
 
     /// Bytes before the payload.
-    #[doc(hidden)]
     pub fn prefix_bytes(&self) -> usize {
         HEADER_BYTES + self.kind.name.len().next_multiple_of(8)
     }
 
-    /// Checks that the dense filter may be stored.
-    ///
-    /// # Errors
-    /// [`TooLarge::Bytes`] if it would have more than `limit` bytes.
-    #[doc(hidden)]
+    /// Checks the size of the dense filter. Errors: [`TooLarge::Bytes`] if it has more than `limit` bytes.
     pub fn check_size(&self, limit: u64) -> Result<()> {
         self.check_bytes(self.dense_bytes(), limit)
     }
@@ -181,20 +157,17 @@ impl<'a> Header<'a> {
         if bytes <= limit { Ok(()) } else { Err(TooLarge::Bytes { bytes, limit, own: self.parameters() }.into()) }
     }
 
+    /// Checks the size of a result that has a payload of `payload` bytes, where `given` is the largest payload of the
+    /// filters that it is computed from: these may be larger than the limit, and so may the result be if it is no
+    /// larger than they are.
+    pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
+        if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
+    }
+
     /// The parameters that it was built with, for errors.
     pub(crate) fn parameters(&self) -> Parameters {
         let Header { layout, num_hashes, blocks, fpr, .. } = *self;
         Parameters { layout, num_hashes, blocks, capacity: self.capacity.elements().unwrap_or(0), fpr }
-    }
-
-    /// Checks the size of a result that has a payload of `payload` bytes, where `given` is the largest payload of the
-    /// filters that it is computed from. Existing filters may be larger than the limit, and so may results that are no
-    /// larger than these.
-    ///
-    /// # Errors
-    /// [`TooLarge::Bytes`] if it is larger than all of these, and has more than `limit` bytes as a whole.
-    pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
-        if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
     }
 
     /// Writes header and name to the start of `into`.
@@ -218,12 +191,6 @@ impl<'a> Header<'a> {
         rest[..self.kind.name.len()].copy_from_slice(self.kind.name.as_bytes());
     }
 
-    /// Overwrites the header of a dense value with this one, which must have the same length.
-    #[doc(hidden)]
-    pub fn rewrite_dense(&self, value: &mut [u8]) {
-        self.write(DENSE, value);
-    }
-
     /// A value with this header and room for `payload` bytes, all zero.
     pub(crate) fn allocate<B: Buffer>(&self, representation: u8, payload: usize) -> B {
         let mut value = B::zeroed(self.prefix_bytes() + payload);
@@ -232,32 +199,28 @@ impl<'a> Header<'a> {
     }
 
     /// A dense value without elements. Its payload starts at [`Header::prefix_bytes`].
-    #[doc(hidden)]
     pub fn dense<B: Buffer>(&self) -> B {
         self.allocate(DENSE, self.payload_bytes() as usize)
     }
 
     /// A sparse value with room for `elements` hashes.
-    #[doc(hidden)]
     pub fn sparse<B: Buffer>(&self, elements: usize) -> B {
         self.allocate(SPARSE, elements * 8)
     }
 }
 
-/// Splits a value that this crate made into header and payload to write into.
+/// The payload of a value with this header, to write into.
 pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) -> &'b mut [u8] {
     &mut value.bytes_mut()[header.prefix_bytes()..]
 }
 
-/// The largest capacity whose dense filter has at most `bytes` bytes as stored.
-///
-/// # Errors
-/// Those of [`sizing::density`]; [`InvalidParameter::TooFewBytes`] if not even a capacity of one fits.
+/// The largest capacity whose dense filter has at most `bytes` bytes as stored. Errors: those of [`sizing::density`];
+/// [`InvalidParameter::TooFewBytes`] if not even a capacity of one fits.
 pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     const HEADER: u64 = HEADER_BYTES as u64;
     if let Some(capacity) = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)? {
         return Ok(capacity);
     }
     let least = HEADER + layout.payload_bytes(sizing::size(layout, 1, fpr)?.blocks);
-    Err(InvalidParameter::TooFewBytes { bytes, least }.into())
+    Err(InvalidParameter::TooFewBytes(bytes, least).into())
 }

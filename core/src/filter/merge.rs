@@ -24,22 +24,16 @@ use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
 use crate::memory::{self, Buffer};
 use crate::sizing::DEFAULT_FPR;
-use std::cmp::Ordering;
 
 /// Greatest common divisor; that of 0 and n is n.
 pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Compares the headers of two filters to merge: the result has the larger one by blocks, capacity and rate. The other
-/// fields matter only for filters of no size.
-pub(super) fn compare(a: &Header<'_>, b: &Header<'_>) -> Ordering {
-    a.blocks
-        .cmp(&b.blocks)
-        .then(a.capacity.cmp(&b.capacity))
-        .then(is_plain(b).cmp(&is_plain(a)))
-        .then(a.fpr.total_cmp(&b.fpr))
-        .then(b.layout.cmp(&a.layout))
+/// The header of the merged filter: the larger by blocks, capacity and rate. The rest is for filters of no size.
+pub(super) fn larger<'h, 'k>(a: &'h Header<'k>, b: &'h Header<'k>) -> &'h Header<'k> {
+    let order = a.blocks.cmp(&b.blocks).then(a.capacity.cmp(&b.capacity)).then(is_plain(b).cmp(&is_plain(a)));
+    if order.then(a.fpr.total_cmp(&b.fpr)).then(b.layout.cmp(&a.layout)).is_lt() { b } else { a }
 }
 
 /// Whether this is the filter of no size with the default rate and layout, in place of which any other is taken.
@@ -47,42 +41,34 @@ fn is_plain(h: &Header<'_>) -> bool {
     h.is_unsized() && h.layout == Layout::Blocked && h.fpr == DEFAULT_FPR
 }
 
-/// The header of two filters merged.
-///
-/// # Errors
-/// [`KindMismatch::Filters`] for different key kinds, [`InvalidParameter::Mismatch`] for other layouts or hashes or
-/// block counts that don't divide.
+/// The header of two filters merged. Errors: [`KindMismatch::Filters`] for different key kinds,
+/// [`InvalidParameter::Mismatch`] for other layouts or hashes or block counts that don't divide.
 pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let kind = merged_kind(a.kind, b.kind)?;
-    let larger = if compare(a, b) == Ordering::Less { b } else { a };
     let (small, large) = (a.blocks.min(b.blocks), a.blocks.max(b.blocks));
     if small > 0 {
         let sizes = (!large.is_multiple_of(small)).then_some(Mismatch::Sizes);
         if let Some(why) = mismatch(a, b).or(sizes) {
-            return Err(cannot_merge(a, b, larger, why));
+            return Err(cannot_merge(a, b, why));
         }
     }
-    Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger })
+    Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger(a, b) })
 }
 
 /// `Some(reason)` if two filters can't be merged whatever their sizes.
 pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
-    if a.layout != b.layout {
-        Some(Mismatch::Layouts)
-    } else if a.num_hashes != b.num_hashes {
-        Some(Mismatch::Hashes)
-    } else {
-        None
-    }
+    let hashes = (a.num_hashes != b.num_hashes).then_some(Mismatch::Hashes);
+    if a.layout == b.layout { hashes } else { Some(Mismatch::Layouts) }
 }
 
 pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
-    a.meet(b).ok_or_else(|| KindMismatch::Filters { a: a.to_string(), b: b.to_string() }.into())
+    a.meet(b).ok_or_else(|| KindMismatch::Filters(a.to_string(), b.to_string()).into())
 }
 
-/// The error for two headers that can't be merged, of which `larger` would be that of the result.
-pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, larger: &Header<'_>, why: Mismatch) -> Error {
-    InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger: larger.parameters() }.into()
+/// The error for two headers that can't be merged.
+pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
+    let larger = larger(a, b).parameters();
+    InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger }.into()
 }
 
 /// ORs D(view), spread to `blocks` blocks, into a dense payload.
@@ -104,11 +90,8 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
     }
 }
 
-/// The union of two filters.
-///
-/// # Errors
-/// Those of [`merged_header`]; [`crate::Class::TooLarge`] if the result has more than `limit` bytes and is larger than
-/// both filters.
+/// The union of two filters. Errors: those of [`merged_header`]; [`crate::Class::TooLarge`] if the result has more than
+/// `limit` bytes and is larger than both filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
     match (a.header.is_unsized(), b.header.is_unsized()) {
@@ -138,10 +121,7 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     Ok(value)
 }
 
-/// The intersection of two filters, which is never larger than both. A filter of no size has no elements.
-///
-/// # Errors
-/// Those of [`merged_header`].
+/// The intersection of two filters, which is never larger than both. Errors: those of [`merged_header`].
 pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
     if a.header.is_unsized() || b.header.is_unsized() {

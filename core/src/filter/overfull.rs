@@ -17,7 +17,7 @@
 use super::estimate;
 use super::header::Header;
 use super::view::{Body, View};
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 use crate::sizing::rate;
 use std::cell::Cell;
 
@@ -45,27 +45,17 @@ pub fn overfull(view: &View<'_>) -> Option<Overfull> {
         return None;
     }
     let current_fpr = estimate::current_fpr(view);
-    if !is_overfull(h, capacity, current_fpr) {
-        return None;
-    }
-    Some(Overfull { cardinality: estimate::cardinality(view), capacity, current_fpr, fpr: h.fpr })
+    let is_overfull = current_fpr > h.fpr && current_fpr > limit(h, capacity);
+    is_overfull.then(|| Overfull { cardinality: estimate::cardinality(view), capacity, current_fpr, fpr: h.fpr })
 }
-
-/// Whether a rate is above the promise of filters with this header and capacity by more than chance.
-pub fn is_overfull(header: &Header<'_>, capacity: u64, current_fpr: f64) -> bool {
-    current_fpr > header.fpr && current_fpr > limit(header, capacity)
-}
-
-/// What decides the limit: layout, hashes, blocks, capacity.
-type ShapeAndElements = (Layout, u32, u64, u64);
 
 /// The rate from which on filters with exactly their capacity are overfull.
 fn limit(h: &Header<'_>, capacity: u64) -> f64 {
     thread_local! {
-        /// The last answer: the groups of a query have one size.
-        static LAST: Cell<Option<(ShapeAndElements, f64)>> = const { Cell::new(None) };
+        /// The last shape and capacity, and their limit: the groups of a query have one size.
+        static LAST: Cell<Option<((Shape, u64), f64)>> = const { Cell::new(None) };
     }
-    let key = (h.layout, h.num_hashes, h.blocks, capacity);
+    let key = (h.shape(), capacity);
     if let Some((known, limit)) = LAST.get()
         && known == key
     {

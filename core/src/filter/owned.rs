@@ -38,18 +38,13 @@ const KEPT: usize = 1 << 18;
 pub struct Filter(Vec<u8>);
 
 impl Filter {
-    /// Reads a stored filter: `SELECT filter::bytea` in PostgreSQL.
-    ///
-    /// # Errors
-    /// [`crate::Class::InvalidBinary`] for other bytes.
+    /// Reads a stored filter: `SELECT filter::bytea` in PostgreSQL. Errors: [`crate::Class::InvalidBinary`].
     pub fn parse(bytes: Vec<u8>) -> Result<Filter> {
         View::parse(&bytes)?;
         Ok(Filter(bytes))
     }
 
-    /// Reads a filter in the form that psql and COPY show: `\\x` and hexadecimal digits.
-    ///
-    /// # Errors
+    /// Reads a filter in the form that psql and COPY show: `\\x` and hexadecimal digits. Errors:
     /// [`crate::Class::InvalidBinary`] for other text, and as [`Filter::parse`].
     pub fn from_hex(text: &str) -> Result<Filter> {
         let invalid = || InvalidBinary::Damaged("it is not \\x and hexadecimal digits".into());
@@ -64,18 +59,13 @@ impl Filter {
         if rest.is_empty() { Filter::parse(bytes) } else { Err(invalid().into()) }
     }
 
-    /// The filter of these elements, the same bytes as PostgreSQL's `bloom_agg` makes.
-    ///
-    /// # Errors
-    /// Those of [`Builder::new`], [`Builder::add`] and [`Builder::finish`].
+    /// The filter of these elements, the same bytes as PostgreSQL's `bloom_agg` makes. Errors: those of
+    /// [`Builder::new`], [`Builder::add`] and [`Builder::finish`].
     pub fn build<'e, E: Into<Element<'e>>>(elements: impl IntoIterator<Item = E>, request: &Request) -> Result<Filter> {
         Builder::new(request)?.with(elements)
     }
 
-    /// The filter with more elements.
-    ///
-    /// # Errors
-    /// Those of [`Builder::add`] and [`Builder::finish`].
+    /// The filter with more elements. Errors: those of [`Builder::add`] and [`Builder::finish`].
     pub fn add_all<'e, E: Into<Element<'e>>>(&self, elements: impl IntoIterator<Item = E>) -> Result<Filter> {
         Builder::from(self).with(elements)
     }
@@ -94,13 +84,11 @@ impl Filter {
     #[doc(hidden)]
     #[inline]
     pub fn view(&self) -> View<'_> {
-        view(&self.0)
+        View::parse_trusted(&self.0).expect("a filter is checked when it is made")
     }
 
-    /// Whether the element may be in the filter. `false` is certain.
-    ///
-    /// # Errors
-    /// [`crate::Class::KindMismatch`] for an element of another kind.
+    /// Whether the element may be in the filter. `false` is certain. Errors: [`crate::Class::KindMismatch`] for an
+    /// element of another kind.
     #[inline]
     pub fn contains(&self, element: &Element<'_>) -> Result<bool> {
         let view = self.view();
@@ -108,10 +96,7 @@ impl Filter {
         Ok(hash.is_some_and(|hash| build::contains(&view, hash)))
     }
 
-    /// The same for many elements, in their order, and faster: memory is fetched while the next elements are hashed.
-    ///
-    /// # Errors
-    /// [`crate::Class::KindMismatch`] for an element of another kind.
+    /// The same for many elements, in order, and faster, as memory is fetched ahead. Errors: as [`Filter::contains`].
     pub fn contains_each<'e, E: Into<Element<'e>>>(&self, elements: impl IntoIterator<Item = E>) -> Result<Vec<bool>> {
         let mut prober = self.prober();
         elements.into_iter().try_for_each(|element| prober.push(Some(&element.into())))?;
@@ -120,29 +105,22 @@ impl Filter {
 
     /// For elements that come one by one.
     pub fn prober(&self) -> Prober<'_> {
-        Prober { view: self.view(), hashes: [None; BATCH], count: 0, answers: Vec::new() }
+        Prober { view: self.view(), hashes: memory::list(BATCH), answers: Vec::new() }
     }
 
-    /// The filter of all elements of both.
-    ///
-    /// # Errors
-    /// [`crate::Class::KindMismatch`] for elements of different kinds; [`crate::Class::InvalidParameter`] for filters
-    /// of different layouts or rates, or of sizes neither of which is a multiple of the other.
+    /// The filter of all elements of both. Errors: [`crate::Class::KindMismatch`] for elements of different kinds;
+    /// [`crate::Class::InvalidParameter`] for filters of different layouts or rates, or of sizes neither of which is a
+    /// multiple of the other.
     pub fn union(&self, other: &Filter) -> Result<Filter> {
         merge::union(&self.view(), &other.view(), MAX_STORED_BYTES).map(Filter)
     }
 
-    /// The filter of what may be in both.
-    ///
-    /// # Errors
-    /// As [`Filter::union`].
+    /// The filter of what may be in both. Errors: as [`Filter::union`].
     pub fn intersection(&self, other: &Filter) -> Result<Filter> {
         merge::intersection(&self.view(), &other.view()).map(Filter)
     }
 
-    /// The filter as if built for another capacity; without one, a list of hashes is sized for those it has.
-    ///
-    /// # Errors
+    /// The filter as if built for another capacity; without one, a list of hashes is sized for those it has. Errors:
     /// [`crate::Class::InvalidParameter`] for bits that can be neither spread nor folded to that size, or without a
     /// capacity.
     pub fn resize(&self, capacity: Option<u64>) -> Result<Filter> {
@@ -170,34 +148,23 @@ impl Filter {
     }
 }
 
-/// A filter that was checked when it was made.
-#[inline]
-fn view(filter: &[u8]) -> View<'_> {
-    View::parse_trusted(filter).expect("a filter of this crate is whole")
-}
-
 /// Probes a filter for many elements.
 pub struct Prober<'f> {
     view: View<'f>,
-    /// Hashes of elements that have no answer yet, the first `count` of them.
-    hashes: [Option<u64>; BATCH],
-    count: usize,
+    /// Hashes of elements that have no answer yet.
+    hashes: Vec<Option<u64>>,
     answers: Vec<bool>,
 }
 
 impl Prober<'_> {
-    /// Probes for one more; `None`, NULL in SQL, is in no filter.
-    ///
-    /// # Errors
-    /// [`crate::Class::KindMismatch`] for an element of another kind.
+    /// Probes for one more; `None`, NULL in SQL, is in no filter. Errors: as [`Filter::contains`].
     #[inline]
     pub fn push(&mut self, element: Option<&Element<'_>>) -> Result<()> {
         let Header { kind, layout, .. } = self.view.header;
         let hash = element.map_or(Ok(None), |element| element.hash_in(kind, layout))?;
         hash.into_iter().for_each(|hash| build::prefetch(&self.view, hash));
-        self.hashes[self.count] = hash;
-        self.count += 1;
-        if self.count == BATCH {
+        self.hashes.push(hash);
+        if self.hashes.len() == BATCH {
             self.probe();
         }
         Ok(())
@@ -210,16 +177,15 @@ impl Prober<'_> {
     }
 
     fn probe(&mut self) {
-        for hash in &self.hashes[..self.count] {
+        for hash in self.hashes.drain(..) {
             memory::push(&mut self.answers, hash.is_some_and(|hash| build::contains(&self.view, hash)));
         }
-        self.count = 0;
     }
 }
 
 /// A filter that elements are added to one by one.
 pub struct Builder {
-    filter: Vec<u8>,
+    filter: Filter,
     layout: Layout,
     /// The kind of the elements, once there is one.
     tag: Tag,
@@ -231,30 +197,25 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// For a new filter.
-    ///
-    /// # Errors
-    /// [`crate::Class::InvalidParameter`] for a capacity of 0 or a rate that the layout can't keep;
-    /// [`crate::Class::TooLarge`] for a filter of more than [`MAX_STORED_BYTES`].
+    /// For a new filter. Errors: [`crate::Class::InvalidParameter`] for a capacity of 0 or a rate that the layout can't
+    /// keep; [`crate::Class::TooLarge`] for a filter of more than [`MAX_STORED_BYTES`].
     pub fn new(request: &Request) -> Result<Builder> {
         if let Some(capacity) = request.capacity {
             check_capacity(i64::try_from(capacity).unwrap_or(i64::MAX))?;
         }
         let header = request.header(MAX_STORED_BYTES)?;
-        Ok(Builder::of(build::empty(&header)))
+        Ok(Builder::of(Filter(build::empty(&header))))
     }
 
-    fn of(filter: Vec<u8>) -> Builder {
-        let Header { layout, kind, .. } = view(&filter).header;
-        let (tag, name) = (kind.tag, kind.name.to_owned());
+    fn of(filter: Filter) -> Builder {
+        let header = filter.header();
+        let (layout, tag, name) = (header.layout, header.kind.tag, header.kind.name.to_owned());
         // A batch copies the filter's bits: this makes that a small part of the time.
-        let room = KEPT.max(view(&filter).header.payload_bytes() as usize / 8);
+        let room = KEPT.max(header.payload_bytes() as usize / 8);
         Builder { filter, layout, tag, name, hashes: Vec::new(), room }
     }
 
-    /// Adds one element. The first that tells its kind decides that of a filter that has none.
-    ///
-    /// # Errors
+    /// Adds one element. The first that tells its kind decides that of a filter that has none. Errors:
     /// [`crate::Class::KindMismatch`] for an element of another kind; [`crate::Class::InvalidParameter`] for a number
     /// that the filter's kind doesn't have.
     #[inline]
@@ -273,11 +234,8 @@ impl Builder {
         if self.hashes.len() == self.room { self.make_room() } else { Ok(()) }
     }
 
-    /// The filter of all that was added.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] for more than [`MAX_STORED_BYTES`]; [`crate::Class::InvalidParameter`] for arrays of
-    /// which no member tells the kind.
+    /// The filter of all that was added. Errors: [`crate::Class::TooLarge`] for more than [`MAX_STORED_BYTES`];
+    /// [`crate::Class::InvalidParameter`] for arrays of which no member tells the kind.
     pub fn finish(mut self) -> Result<Filter> {
         if self.is_unknown() {
             return Err(InvalidParameter::UnknownMembers.into());
@@ -285,7 +243,7 @@ impl Builder {
         if !self.hashes.is_empty() {
             self.add_hashes()?;
         }
-        Ok(Filter(self.filter))
+        Ok(self.filter)
     }
 
     fn with<'e, E: Into<Element<'e>>>(mut self, elements: impl IntoIterator<Item = E>) -> Result<Filter> {
@@ -301,7 +259,7 @@ impl Builder {
 
     /// Adds the hashes to the filter; if that has no size or kind before it has all, drops those that are there twice.
     fn make_room(&mut self) -> Result<()> {
-        if !view(&self.filter).header.is_unsized() && !self.is_unknown() {
+        if !self.filter.header().is_unsized() && !self.is_unknown() {
             return self.add_hashes();
         }
         let distinct = sort_distinct(&mut self.hashes, 0);
@@ -314,11 +272,11 @@ impl Builder {
 
     fn add_hashes(&mut self) -> Result<()> {
         let distinct = sort_distinct(&mut self.hashes, 0);
-        let view = view(&self.filter);
+        let view = self.filter.view();
         let kind = Kind { tag: self.tag, name: &self.name };
         // A filter that has all of them stays as it is.
         if !matches!(view.body, Body::Dense(_)) || self.hashes.iter().any(|&hash| !build::contains(&view, hash)) {
-            self.filter = build::add(&view, kind, &self.hashes[..distinct], MAX_STORED_BYTES)?;
+            self.filter = build::add(&view, kind, &self.hashes[..distinct], MAX_STORED_BYTES).map(Filter)?;
         }
         self.hashes.clear();
         Ok(())
@@ -327,7 +285,7 @@ impl Builder {
 
 impl From<&Filter> for Builder {
     fn from(filter: &Filter) -> Builder {
-        Builder::of(memory::copy(&filter.0))
+        Builder::of(Filter(memory::copy(&filter.0)))
     }
 }
 

@@ -17,23 +17,20 @@
 //! two.
 
 use super::build::{insert_entries, settle};
-use super::estimate::{rate_of_bits, rate_of_hashes};
+use super::estimate::{dense_form_of, rate_of_bits};
 use super::header::{Capacity, Header, payload_mut};
 use super::merge::gcd;
 use super::view::{Body, View};
-use crate::error::{Error, InvalidParameter, Result};
+use crate::error::{InvalidParameter, Result};
 use crate::kind::Kind;
 use crate::memory::Buffer;
-use crate::sizing::{self, MAX_STORED_BYTES, Size};
+use crate::sizing::{self, MAX_STORED_BYTES};
 use crate::{interrupt, memory};
 
 /// The filter as if built for `capacity` elements at its own rate. Without a capacity the filter must be a list, and is
-/// sized for its elements.
-///
-/// # Errors
-/// [`InvalidParameter::ResizeDoesNotDivide`] for bits whose size neither divides nor is divided by the new one,
-/// [`InvalidParameter::ResizeNeedsCapacity`] for bits without a capacity; [`crate::Class::TooLarge`] if it would grow
-/// to more than `limit` bytes; those of [`sizing::size()`].
+/// sized for its elements. Errors: [`InvalidParameter::ResizeDoesNotDivide`] for bits whose size neither divides nor is
+/// divided by the new one, [`InvalidParameter::ResizeNeedsCapacity`] for bits without a capacity;
+/// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes; those of [`sizing::size()`].
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
         (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),
@@ -68,7 +65,8 @@ fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64
         header.check_size(limit)?;
     }
     if !blocks.is_multiple_of(h.blocks) && !h.blocks.is_multiple_of(blocks) {
-        return Err(does_not_divide(h, capacity, blocks));
+        let possible = capacity_that_fits(h, blocks);
+        return Err(InvalidParameter::ResizeDoesNotDivide { own: h.parameters(), capacity, blocks, possible }.into());
     }
     let mut value: B = header.dense();
     let payload = payload_mut(&mut value, &header);
@@ -82,7 +80,7 @@ fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64
 
 /// The blocks of a filter with the hashes and the rate of this one, for this many elements.
 fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
-    let size: Size = sizing::size(h.layout, capacity, h.fpr)?;
+    let size = sizing::size(h.layout, capacity, h.fpr)?;
     if size.num_hashes == h.num_hashes {
         return Ok(size.blocks);
     }
@@ -96,12 +94,6 @@ fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
         blocks /= 2;
     }
     Ok(blocks)
-}
-
-#[cold]
-fn does_not_divide(h: &Header<'_>, capacity: u64, blocks: u64) -> Error {
-    let possible = capacity_that_fits(h, blocks);
-    InvalidParameter::ResizeDoesNotDivide { own: h.parameters(), capacity, blocks, possible }.into()
 }
 
 /// The capacity of a size to which bits can be resized: the next one from `wanted` blocks up, if there is one.
@@ -123,24 +115,21 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
 }
 
 /// Halves a filter while its present rate stays at or under `fpr`. If it becomes smaller, its rate is `fpr`, and its
-/// capacity what the smaller size holds at that rate.
-///
-/// # Errors
-/// Those of [`sizing::check_fpr`].
+/// capacity what the smaller size holds at that rate. Errors: those of [`sizing::check_fpr`].
 pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     let h = &view.header;
     sizing::check_fpr(h.layout, fpr)?;
     let mut header = *h;
     // Its bits, once they are no longer those of `view`.
     let mut folded: Option<Vec<u8>> = None;
-    while let Some(half) = half(&header, fpr) {
+    while header.blocks > 0 && header.blocks.is_multiple_of(2) {
+        let half = Header { fpr, ..of_size(&header, header.blocks / 2) };
         let (rate, bits) = match view.body {
-            Body::Sparse(entries) if half.fits_sparse(entries.len()) => (rate_of_hashes(&half, entries), None),
+            Body::Sparse(entries) if half.fits_sparse(entries.len()) => (dense_form_of(&half, entries).1, None),
             body => {
                 let mut bits = memory::zeroed(half.payload_bytes() as usize);
-                match (&folded, body) {
-                    (Some(own), _) => h.layout.fold(own, &mut bits, 2),
-                    (None, Body::Dense(own)) => h.layout.fold(own, &mut bits, 2),
+                match (folded.as_deref(), body) {
+                    (Some(own), _) | (None, Body::Dense(own)) => h.layout.fold(own, &mut bits, 2),
                     (None, Body::Sparse(entries)) => insert_entries(&mut bits, &half, entries),
                 }
                 (rate_of_bits(&half, &bits), Some(bits))
@@ -158,12 +147,6 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     let mut value: B = header.dense();
     interrupt::copy(payload_mut(&mut value, &header), &bits);
     Ok(value)
-}
-
-/// The header of half the size, if that is a whole number of blocks.
-fn half<'a>(h: &Header<'a>, fpr: f64) -> Option<Header<'a>> {
-    let is_possible = !h.is_unsized() && h.blocks.is_multiple_of(2);
-    is_possible.then(|| Header { fpr, ..of_size(h, h.blocks / 2) })
 }
 
 /// The header of the filter with this many blocks, to which it is spread or folded.

@@ -28,10 +28,7 @@ pub struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes.
-    ///
-    /// # Errors
-    /// Those of [`crate::View::parse`], as far as the start shows them.
+    /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes. Errors: as [`crate::View::parse`].
     pub fn parse(bytes: &'a [u8], length: usize) -> Result<Start<'a>> {
         let (header, hashes) = parse_start(bytes, length)?;
         check_is_whole(&header, hashes == Some(0))?;
@@ -44,9 +41,7 @@ impl<'a> Start<'a> {
     }
 
     /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice of the value.
-    ///
-    /// # Errors
-    /// Those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
+    /// Errors: those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
     pub fn contains<E: From<Error>, B: AsRef<[u8]>>(
         &self,
         hash: u64,

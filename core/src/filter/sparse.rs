@@ -1,6 +1,6 @@
 //! Sparse filters: the ascending list of their elements' 64-bit hashes, eight little-endian bytes each.
 
-use crate::interrupt;
+use crate::{interrupt, memory};
 
 /// The hash in one entry.
 #[inline(always)]
@@ -26,21 +26,18 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
 /// Lists of at least this many hashes are sorted piece by piece.
 const LONG: usize = 1 << 18;
 
-/// Sorts hashes and drops repeated ones. Returns how many distinct ones are left at the front. The first `sorted`
-/// hashes must ascend strictly.
+/// Sorts hashes, of which the first `sorted` ascend strictly, and drops repetitions. Returns how many are left.
 pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
-    let length = hashes.len();
-    let (old, new) = hashes.split_at_mut(sorted);
-    if new.is_empty() {
+    if sorted == hashes.len() {
         return sorted;
     }
-    if length >= LONG {
+    if hashes.len() >= LONG {
         sort_long(hashes, u64::BITS);
-        return dedup(hashes);
-    }
-    new.sort_unstable();
-    if old.last().is_some_and(|last| *last >= new[0]) {
-        merge_runs(hashes, sorted);
+    } else {
+        hashes[sorted..].sort_unstable();
+        if sorted > 0 && hashes[sorted - 1] >= hashes[sorted] {
+            merge_runs(hashes, sorted);
+        }
     }
     dedup(hashes)
 }
@@ -109,15 +106,9 @@ fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
 /// doesn't count.
 pub fn has_few_repetitions(hashes: &[u64]) -> bool {
     let mask = (hashes.len() as u64 / 256).next_power_of_two() - 1;
-    let mut sample = [0; 1024];
-    let mut len = 0;
-    for (slot, hash) in sample.iter_mut().zip(hashes.iter().filter(|&hash| hash & mask == 0)) {
-        *slot = *hash;
-        len += 1;
-    }
-    let sample = &mut sample[..len];
+    let mut sample = memory::collect(hashes.iter().copied().filter(|hash| hash & mask == 0).take(1024));
     sample.sort_unstable();
-    let distinct = dedup(sample);
+    let distinct = dedup(&mut sample);
     sample.len() >= 64 && distinct * 8 >= sample.len() * 7
 }
 
@@ -136,21 +127,13 @@ fn dedup(hashes: &mut [u64]) -> usize {
 /// The union of two ascending lists.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
     let (mut a, mut b) = (values(a).peekable(), values(b).peekable());
-    interrupt::each(std::iter::from_fn(move || next_of_two(&mut a, &mut b)))
-}
-
-/// The lesser of the next hashes of both.
-fn next_of_two<I: Iterator<Item = u64>>(a: &mut std::iter::Peekable<I>, b: &mut std::iter::Peekable<I>) -> Option<u64> {
-    match (a.peek(), b.peek()) {
-        (Some(x), Some(y)) => {
-            let least = *x.min(y);
-            a.next_if_eq(&least);
-            b.next_if_eq(&least);
-            Some(least)
-        }
-        (Some(_), None) => a.next(),
-        (None, _) => b.next(),
-    }
+    interrupt::each(std::iter::from_fn(move || {
+        let (Some(x), Some(y)) = (a.peek(), b.peek()) else { return a.next().or_else(|| b.next()) };
+        let least = *x.min(y);
+        a.next_if_eq(&least);
+        b.next_if_eq(&least);
+        Some(least)
+    }))
 }
 
 #[cfg(test)]

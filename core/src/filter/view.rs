@@ -30,27 +30,19 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Reads a stored filter.
-    ///
-    /// # Errors
-    /// [`crate::Class::InvalidBinary`] for a value that no operation of this crate writes.
+    /// Reads a stored filter. Errors: [`crate::Class::InvalidBinary`] for a value that this crate doesn't write.
     pub fn parse(bytes: &'a [u8]) -> Result<View<'a>> {
         let view = View::parse_trusted(bytes)?;
-        check_contents(&view)?;
-        Ok(view)
+        check_contents(&view).map(|()| view)
     }
 
     /// Reads a value whose bytes [`View::parse`] accepted before. Checks everything except the order of a sparse
     /// filter's hashes and the zeros of a filter without a kind, which takes time that grows with the filter. Other
-    /// bytes can give wrong answers, but nothing worse.
-    ///
-    /// # Errors
-    /// As [`View::parse`].
+    /// bytes can give wrong answers, but nothing worse. Errors: as [`View::parse`].
     #[inline]
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<View<'a>> {
         let view = read(bytes)?;
-        check_is_whole(&view.header, matches!(view.body, Body::Sparse([])))?;
-        Ok(view)
+        check_is_whole(&view.header, matches!(view.body, Body::Sparse([]))).map(|()| view)
     }
 
     /// How many bytes the payload has as stored.
@@ -89,10 +81,7 @@ impl<'a> View<'a> {
 pub struct Partial<'a>(View<'a>);
 
 impl<'a> Partial<'a> {
-    /// Reads a partial state.
-    ///
-    /// # Errors
-    /// [`crate::Class::InvalidBinary`] for a value that no aggregate writes.
+    /// Reads a partial state. Errors: [`crate::Class::InvalidBinary`] for a value that no aggregate writes.
     pub fn parse(bytes: &'a [u8]) -> Result<Partial<'a>> {
         let view = read(bytes)?;
         check_contents(&view)?;
@@ -106,10 +95,7 @@ impl<'a> Partial<'a> {
         Ok(Partial(view))
     }
 
-    /// Reads a value whose bytes [`Partial::parse`] accepted before, as [`View::parse_trusted`] does.
-    ///
-    /// # Errors
-    /// As [`Partial::parse`].
+    /// Reads a value that [`Partial::parse`] accepted before, as [`View::parse_trusted`] does. Errors: as there.
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<Partial<'a>> {
         Ok(Partial(read(bytes)?))
     }
@@ -120,8 +106,7 @@ impl<'a> Partial<'a> {
     }
 }
 
-/// Reads a filter or a partial state, with the checks common to both. Checks that take time that grows with the payload
-/// are left out.
+/// Reads a filter or a partial state, without the checks that take time that grows with the payload.
 #[inline]
 fn read(bytes: &[u8]) -> Result<View<'_>> {
     let (header, hashes) = parse_start(bytes, bytes.len())?;
@@ -129,7 +114,9 @@ fn read(bytes: &[u8]) -> Result<View<'_>> {
     if hashes.is_some() {
         return Ok(View { header, body: Body::Sparse(payload.as_chunks::<8>().0) });
     }
-    check_unused(&header, payload)?;
+    let unused = payload.len() as u64 * 8 - header.blocks * header.layout.block_bits();
+    let is_clear = payload.last().is_some_and(|&last| u64::from(last.leading_zeros()) >= unused);
+    require(is_clear, || "bits are set after the last".into())?;
     Ok(View { header, body: Body::Dense(payload) })
 }
 
@@ -160,13 +147,12 @@ fn check_bits(representation: u8) -> Result<()> {
     require(representation <= DENSE, || format!("representation {representation} is unknown"))
 }
 
-/// Reads and checks everything before the payload, with `check` for the representation. Returns the header and the
-/// representation.
+/// Header and representation, read from everything before the payload, with `check` for the representation.
 pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<(Header<'_>, u8)> {
     require(bytes.len() >= HEADER_BYTES, || format!("{} bytes where a header has {HEADER_BYTES}", bytes.len()))?;
     require(bytes.len() as u64 <= MAX_STORED_BYTES, || format!("{} bytes are too many", bytes.len()))?;
     if bytes[0] != VERSION {
-        return Err(InvalidBinary::UnknownVersion { found: bytes[0], known: VERSION }.into());
+        return Err(InvalidBinary::UnknownVersion(bytes[0], VERSION).into());
     }
     let raw: Raw = bincode::deserialize(&bytes[..HEADER_BYTES]).map_err(|e| invalid(e.to_string()))?;
     let layout = Layout::from_code(raw.layout).ok_or_else(|| invalid(format!("layout {} is unknown", raw.layout)))?;
@@ -181,15 +167,14 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
         format!("false positive rate is {} in layout \"{}\"", raw.fpr, layout.name())
     })?;
     let name = parse_name(tag, usize::from(raw.name_len), &bytes[HEADER_BYTES..])?;
-    let header = Header {
-        layout,
-        num_hashes: u32::from(raw.num_hashes),
-        blocks: raw.blocks,
-        base_blocks: raw.base_blocks,
-        capacity: Capacity::from_stored(raw.blocks, raw.capacity),
-        fpr: raw.fpr,
-        kind: Kind { tag, name },
+    let capacity = match (raw.blocks, raw.capacity) {
+        (0, _) => Capacity::Unsized,
+        (_, 0) => Capacity::ToBeFolded,
+        (_, elements) => Capacity::Elements(elements),
     };
+    let (num_hashes, kind) = (u32::from(raw.num_hashes), Kind { tag, name });
+    let Raw { blocks, base_blocks, fpr, .. } = raw;
+    let header = Header { layout, num_hashes, blocks, base_blocks, capacity, fpr, kind };
     check_shape(&header, raw.capacity)?;
     Ok((header, raw.representation))
 }
@@ -198,15 +183,11 @@ fn parse_name(tag: Tag, len: usize, after_header: &[u8]) -> Result<&str> {
     require(tag.has_name() == (len > 0) && len <= kind::MAX_NAME, || {
         format!("a name of {len} bytes for kind {}", tag.name())
     })?;
-    let padded = after_header
-        .get(..len.next_multiple_of(8))
-        .ok_or_else(|| invalid("the name of its elements' type is cut off"))?;
-    let (name, padding) = padded.split_at(len);
+    let padded = after_header.get(..len.next_multiple_of(8));
+    let (name, padding) = padded.ok_or_else(|| invalid("the name of its elements' type is cut off"))?.split_at(len);
     require(padding.iter().all(|&b| b == 0), || "padding is not zero".into())?;
-    std::str::from_utf8(name)
-        .ok()
-        .filter(|name| !name.contains('\0'))
-        .ok_or_else(|| invalid("the name of its elements' type is not UTF-8"))
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.contains('\0'));
+    name.ok_or_else(|| invalid("the name of its elements' type is not UTF-8"))
 }
 
 /// Checks hashes, blocks and the stored capacity against each other.
@@ -246,21 +227,6 @@ fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.num_hashes == num_hashes, || format!("{} hashes at a rate that has {num_hashes}", h.num_hashes))
 }
 
-fn check_dense_length(header: &Header<'_>, length: usize) -> Result<()> {
-    require(!header.is_unsized(), || "a filter of no size is dense".into())?;
-    require(length as u64 == header.payload_bytes(), || {
-        format!("{length} bytes of bits where {} blocks have {}", header.blocks, header.payload_bytes())
-    })
-}
-
-/// Checks that no bits are set after the last one of a dense payload.
-fn check_unused(header: &Header<'_>, payload: &[u8]) -> Result<()> {
-    let unused = payload.len() as u64 * 8 - header.blocks * header.layout.block_bits();
-    require(payload.last().is_some_and(|&last| u64::from(last.leading_zeros()) >= unused), || {
-        "bits are set after the last".into()
-    })
-}
-
 /// Checks the length of a sparse payload and returns the number of its hashes.
 fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
     let hashes = length / 8;
@@ -277,11 +243,15 @@ fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
 pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
     let (header, representation) = parse_header(bytes, check_bits)?;
     let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;
-    let hashes = match representation {
-        DENSE => check_dense_length(&header, payload).map(|()| None),
-        _ => check_sparse_length(&header, payload).map(Some),
-    }?;
-    Ok((header, hashes))
+    if representation != DENSE {
+        let hashes = check_sparse_length(&header, payload)?;
+        return Ok((header, Some(hashes)));
+    }
+    require(!header.is_unsized(), || "a filter of no size is dense".into())?;
+    require(payload as u64 == header.payload_bytes(), || {
+        format!("{payload} bytes of bits where {} blocks have {}", header.blocks, header.payload_bytes())
+    })?;
+    Ok((header, None))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use crate::canonical::scalar;
 use crate::error::{Error, InvalidBinary, InvalidParameter, Result, TooLarge};
 use crate::filter::build::{contains, insert_entries};
 use crate::filter::estimate;
-use crate::filter::header::{Capacity, Header, capacity_for_bytes, payload_mut};
+use crate::filter::header::{Capacity, DENSE, Header, capacity_for_bytes, payload_mut};
 use crate::filter::view::{Body, View};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
@@ -115,10 +115,7 @@ fn lengths(bytes: &[u8]) -> Result<(usize, usize)> {
     Ok((start.len() - reader.0.len(), length))
 }
 
-/// The bits of a filter as a Parquet file has it.
-///
-/// # Errors
-/// [`InvalidBinary::Parquet`] for anything else.
+/// The bits of a filter as a Parquet file has it. Errors: [`InvalidBinary::Parquet`] for anything else.
 pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     let (header, length) = lengths(bytes)?;
     let bits = &bytes[header..];
@@ -131,10 +128,8 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     Ok(bits)
 }
 
-/// These bytes without those after the filter that they begin with.
-///
-/// # Errors
-/// [`InvalidBinary::Parquet`] if they don't begin with a header. The bits may be cut off.
+/// These bytes without those after the filter that they begin with. Errors: [`InvalidBinary::Parquet`] if they don't
+/// begin with a header. The bits may be cut off.
 pub fn without_rest(bytes: &[u8]) -> Result<&[u8]> {
     let (header, length) = lengths(bytes)?;
     Ok(&bytes[..bytes.len().min(header + length)])
@@ -154,9 +149,7 @@ fn floats(tag: Tag) -> Option<[[u64; 2]; 2]> {
     }
 }
 
-/// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind.
-///
-/// # Errors
+/// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind. Errors:
 /// [`InvalidBinary::Parquet`]; [`TooLarge::ParquetBytes`] if it would have more than `limit` bytes;
 /// [`InvalidParameter::KindNotReadFromParquet`].
 pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
@@ -188,13 +181,11 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
     // A capacity for which a build has this size, if there is one.
     let capacity = Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
-    Header { capacity, fpr, ..header }.rewrite_dense(value.bytes_mut());
+    Header { capacity, fpr, ..header }.write(DENSE, value.bytes_mut());
     Ok(value)
 }
 
-/// A filter in the form of Parquet files. A filter of no size becomes one block without elements.
-///
-/// # Errors
+/// A filter in the form of Parquet files. A filter of no size becomes one block without elements. Errors:
 /// [`InvalidParameter::LayoutNotOfParquet`]; [`InvalidParameter::KindNotWrittenToParquet`]; [`TooLarge::Bytes`] if a
 /// sparse filter would have more than `limit` bytes when dense.
 pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {

@@ -170,6 +170,5 @@ pub fn write_i32(into: &mut Vec<u8>, value: i32) {
     into.push(rest as u8);
 }
 
-/// A field that is a union of the empty struct that it has as its first member. Its number is one more than that of the
-/// field before.
+/// A field that is a union of its first member, an empty struct. Its number is one more than that of the field before.
 pub const UNION_OF_FIRST: [u8; 4] = [0x10 | STRUCT, 0x10 | STRUCT, STOP, STOP];

@@ -72,18 +72,12 @@ pub fn max_blocks(layout: Layout) -> u64 {
     }
 }
 
-/// Checks whether a layout can keep a rate.
-///
-/// # Errors
-/// [`InvalidParameter::Rate`] unless `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
+/// Checks a rate. Errors: [`InvalidParameter::Rate`] unless `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
 pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
-    if is_possible_fpr(layout, fpr) { Ok(()) } else { Err(InvalidParameter::Rate { fpr, layout }.into()) }
+    if is_possible_fpr(layout, fpr) { Ok(()) } else { Err(InvalidParameter::Rate(fpr, layout).into()) }
 }
 
-/// Checks a capacity.
-///
-/// # Errors
-/// [`InvalidParameter::Capacity`] unless it is at least one.
+/// Checks a capacity. Errors: [`InvalidParameter::Capacity`] unless it is at least one.
 pub fn check_capacity(capacity: i64) -> Result<u64> {
     u64::try_from(capacity).ok().filter(|&c| c > 0).ok_or_else(|| InvalidParameter::Capacity(capacity).into())
 }
@@ -102,10 +96,7 @@ pub struct Density {
     pub bits: f64,
 }
 
-/// The hashes and bits per element that `layout` needs for `fpr`.
-///
-/// # Errors
-/// Those of [`check_fpr`].
+/// The hashes and bits per element that `layout` needs for `fpr`. Errors: those of [`check_fpr`].
 pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
     thread_local! {
         /// The last result: a query usually needs the same one many times.
@@ -202,25 +193,19 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     first(guess.ceil() as u64, meets) as f64
 }
 
-/// The size of a filter for `capacity` elements at `fpr`.
-///
-/// # Errors
-/// [`crate::Class::InvalidParameter`] for a rate that the layout can't keep; [`TooLarge::Bits`] if the number of bits
-/// exceeds 63 bits. Whether the filter may be stored is not checked.
+/// The size of a filter, whether or not that may be stored. Errors: [`InvalidParameter::Rate`] for a rate that the
+/// layout can't keep; [`TooLarge::Bits`].
 pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);
     if blocks * layout.block_bits() as f64 >= i64::MAX as f64 {
-        return Err(TooLarge::Bits { capacity, fpr }.into());
+        return Err(TooLarge::Bits(capacity, fpr).into());
     }
     Ok(Size { layout, num_hashes: density.num_hashes, blocks: blocks as u64, capacity, fpr })
 }
 
-/// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two block count that
-/// keeps the rate, and the capacity that this has.
-///
-/// # Errors
-/// Those of [`density`].
+/// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two block count that keeps
+/// the rate, and the capacity that this has. Errors: those of [`density`].
 pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
     let density = density(layout, fpr)?;
     let elements = elements.max(1) as f64;
@@ -246,9 +231,7 @@ pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u6
 }
 
 /// The largest capacity whose dense payload has at most this number of bytes; `None` if not even one element fits.
-///
-/// # Errors
-/// Those of [`density`].
+/// Errors: those of [`density`].
 pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Option<u64>> {
     let density = density(layout, fpr)?;
     let blocks = match layout {

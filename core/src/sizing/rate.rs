@@ -28,8 +28,7 @@ const SPARSE_LOAD: f64 = 1e-5;
 /// With more throws per cell, fewer than one cell in 10^17 is not hit.
 const FULL: f64 = 40.0;
 
-/// The false positive rate of a filter of `blocks` blocks and `hashes` hashes that holds `elements` distinct elements,
-/// averaged over sets.
+/// The false positive rate of a filter that holds `elements` distinct elements, averaged over sets.
 pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     // Sums of many terms end a little above one.
     match layout {

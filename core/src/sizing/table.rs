@@ -37,10 +37,6 @@ impl SizingRow {
     pub fn best_hashes(self) -> u32 {
         self.cells().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(num_hashes, _)| num_hashes)
     }
-
-    fn meets(self, fpr: f64) -> bool {
-        self.rates.iter().any(|&rate| rate <= fpr)
-    }
 }
 
 /// A result of the table.
@@ -66,22 +62,17 @@ pub fn rows(layout: Layout) -> impl Iterator<Item = SizingRow> {
 
 /// The smallest row that meets a rate.
 pub fn best_row(layout: Layout, fpr: f64) -> Option<SizingRow> {
-    rows(layout).find(|row| row.meets(fpr))
+    rows(layout).find(|row| row.rates.iter().any(|&rate| rate <= fpr))
 }
 
-/// Bits and hashes for a rate, by the lookup table.
-///
-/// # Errors
-/// [`InvalidParameter::Rate`] for a rate that no filter keeps or no row meets.
+/// Bits and hashes for a rate. Errors: [`InvalidParameter::Rate`] for a rate that no filter keeps or no row meets.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
     let row = best_row(layout, max_fpr).filter(|_| is_possible_fpr(layout, max_fpr));
-    let row = row.ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
+    let row = row.ok_or(InvalidParameter::Rate(max_fpr, layout))?;
     // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they do.
     let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr { 2 } else { 0 };
-    let (num_hashes, fpr) = row
-        .cells()
-        .find(|&(num_hashes, rate)| num_hashes >= fewest && rate <= max_fpr)
-        .expect("the row was chosen because a cell meets the rate");
+    let cell = row.cells().find(|&(num_hashes, rate)| num_hashes >= fewest && rate <= max_fpr);
+    let (num_hashes, fpr) = cell.expect("the row was chosen because a cell meets the rate");
     Ok(BestPractice { bits: row.bits, num_hashes, fpr })
 }
 

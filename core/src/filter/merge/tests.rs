@@ -178,7 +178,7 @@ fn other_kinds_are_refused_with_both_names() {
     b[2] = Tag::Integer as u8;
     let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT).unwrap_err();
     assert_eq!(error.class(), Class::KindMismatch);
-    assert_eq!(error, KindMismatch::Filters { a: "numeric".into(), b: "integer".into() }.into());
+    assert_eq!(error, KindMismatch::Filters("numeric".into(), "integer".into()).into());
 }
 
 /// Unions that would take gigabytes: what is sparse is counted by its hashes, or at the size of what is dense.

@@ -19,16 +19,16 @@
 mod of_size;
 mod partial;
 
-pub use of_size::{Heap, List, MergeMemory};
+pub use of_size::{List, MergeMemory};
 pub use partial::{Operation, PartialMerge};
 
 use of_size::{Held, OfSize, list, retain, without_kind};
 use partial::{MOST_BYTES, START};
 
-use crate::error::{Error, Mismatch, Result, TooLarge};
-use crate::filter::build::{contains, write_hashes};
+use crate::error::{Mismatch, Result, TooLarge};
+use crate::filter::build::{contains, list_of, write_hashes};
 use crate::filter::header::{DENSE, Header, SPARSE, payload_mut};
-use crate::filter::merge::{cannot_merge, compare, gcd, merged_kind, mismatch};
+use crate::filter::merge::{cannot_merge, gcd, larger, merged_kind, mismatch};
 use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::interrupt;
@@ -36,7 +36,6 @@ use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, and_bytes};
 use crate::memory::Buffer;
 use crate::sizing::{DEFAULT_FPR, MAX_STORED_BYTES};
-use std::cmp::Ordering;
 
 /// The filters so far.
 pub struct MergedFilters<M: MergeMemory> {
@@ -82,20 +81,14 @@ impl<M: MergeMemory> MergedFilters<M> {
         Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
     }
 
-    /// Adds a filter.
-    ///
-    /// # Errors
-    /// [`crate::Class::KindMismatch`] for another kind, [`crate::Class::InvalidParameter`] for another layout, other
-    /// hashes, or a size with which they can no longer be merged.
+    /// Adds a filter. Errors: [`crate::Class::KindMismatch`] for another kind, [`crate::Class::InvalidParameter`] for
+    /// another layout, other hashes, or a size with which they can no longer be merged.
     pub fn take(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
         self.take_part(memory, view)
     }
 
-    /// Adds the partial state of another process.
-    ///
-    /// # Errors
-    /// Those of [`MergedFilters::take`].
+    /// Adds the partial state of another process. Errors: those of [`MergedFilters::take`].
     pub fn take_parts(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
         self.given = self.given.max(parts.given);
         let Some(last) = parts.views().last() else { return Ok(()) };
@@ -131,31 +124,24 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
         self.base = gcd(self.base, header.base_blocks);
         if header.is_unsized() {
-            if self.no_size.as_ref().is_none_or(|own| compare(own, header) == Ordering::Less) {
-                self.no_size = Some(without_kind(header));
-            }
+            let largest = self.no_size.as_ref().map_or(header, |own| larger(own, header));
+            self.no_size = Some(without_kind(largest));
             return Ok(());
         }
         if let Some(OfSize { header: own, .. }) = self.members.last()
             && let Some(why) = mismatch(own, header)
         {
-            return Err(refuse(own, header, why));
+            return Err(cannot_merge(own, header, why));
         }
         let multiple = (self.multiple / gcd(self.multiple, header.blocks)).checked_mul(header.blocks);
-        match multiple.filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES) {
-            Some(multiple) => self.multiple = multiple,
-            // Some member and this one don't divide each other, or the multiple would be one of them.
-            None => self.require_multiple_of_all(header)?,
+        if let Some(multiple) = multiple.filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES) {
+            self.multiple = multiple;
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Returns an error if the size of a member neither divides this size nor is divided by it.
-    fn require_multiple_of_all(&self, header: &Header<'_>) -> Result<()> {
-        let apart =
-            |own: &Header<'_>| !own.blocks.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own.blocks);
-        match self.members.iter().find(|member| apart(&member.header)) {
-            Some(member) => Err(refuse(&member.header, header, Mismatch::Sizes)),
+        // Some member and this one don't divide each other, or the multiple would be one of them.
+        let apart = |own: u64| !own.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own);
+        match self.members.iter().find(|member| apart(member.header.blocks)) {
+            Some(member) => Err(cannot_merge(&member.header, header, Mismatch::Sizes)),
             None => Ok(()),
         }
     }
@@ -173,10 +159,9 @@ impl<M: MergeMemory> MergedFilters<M> {
     }
 
     fn unite(&mut self, memory: &mut M, view: &View<'_>) {
-        if view.header.is_unsized() {
-            return;
-        }
-        if let Some(own) = self.member(view.header.blocks, || OfSize::of(memory, view)) {
+        if !view.header.is_unsized()
+            && let Some(own) = self.member(view.header.blocks, || OfSize::of(memory, view))
+        {
             own.unite(memory, view);
         }
     }
@@ -216,11 +201,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// The merged filter. More filters can be added afterwards.
-    ///
-    /// # Errors
-    /// [`crate::Class::InvalidParameter`] if the largest size isn't a multiple of another; [`crate::Class::TooLarge`]
-    /// if the result has more than `limit` bytes and is larger than every filter.
+    /// The merged filter. More filters can be added afterwards. Errors: [`crate::Class::InvalidParameter`] if the
+    /// largest size isn't a multiple of another; [`crate::Class::TooLarge`] if the result has more than `limit` bytes
+    /// and is larger than every filter.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.members.iter_mut().for_each(OfSize::sort);
         let Some((largest, others)) = self.members.split_last() else {
@@ -229,14 +212,11 @@ impl<M: MergeMemory> MergedFilters<M> {
             return Ok(header.sparse(0));
         };
         if let Some(other) = others.iter().rfind(|other| !largest.header.blocks.is_multiple_of(other.header.blocks)) {
-            return Err(refuse(&other.header, &largest.header, Mismatch::Sizes));
+            return Err(cannot_merge(&other.header, &largest.header, Mismatch::Sizes));
         }
         let header = Header { kind: self.kind(), base_blocks: self.base, ..largest.header };
         if let Some(hashes) = self.only_hashes() {
-            header.check_growth(size_of_val(hashes) as u64, self.given, limit)?;
-            let mut value: B = header.sparse(hashes.len());
-            write_hashes(payload_mut(&mut value, &header), hashes.iter().copied());
-            return Ok(value);
+            return list_of(&header, hashes, self.given, limit);
         }
         header.check_growth(header.payload_bytes(), self.given, limit)?;
         let mut value: B = header.dense();
@@ -251,28 +231,27 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(value)
     }
 
-    /// The state as bytes, for another process to continue with.
-    ///
-    /// # Errors
-    /// [`TooLarge::Sizes`] if the filters are too many bytes together.
+    /// The state as bytes, for another process. Errors: [`TooLarge::Sizes`] if the filters are too many bytes together.
     pub fn to_parts<B: Buffer>(&mut self) -> Result<B> {
         self.members.iter_mut().for_each(OfSize::sort);
         let (kind, base_blocks) = (self.kind(), self.base);
         let common: &[u64] = self.common.as_deref().unwrap_or_default();
         let last = self.members.len().wrapping_sub(1);
+        // Headers, and the bits or the hashes. Bits are at least one byte.
         let filters = || {
-            let no_size = self.no_size.iter().map(|&header| (header, Payload::Hashes(&[])));
+            let no_size = self.no_size.iter().map(|&header| (header, &[][..], &[][..]));
             no_size.chain(self.members.iter().enumerate().map(move |(i, member)| {
-                let payload = match &member.held {
-                    Held::Bits(bits) => Payload::Bits(bits),
-                    Held::Hashes(hashes, _) => Payload::Hashes(hashes),
-                    Held::Nothing => Payload::Hashes(if i == last { common } else { &[] }),
+                let (bits, hashes): (&[u8], &[u64]) = match &member.held {
+                    Held::Bits(bits) => (bits, &[]),
+                    Held::Hashes(hashes, _) => (&[], hashes),
+                    Held::Nothing => (&[], if i == last { common } else { &[] }),
                 };
-                (Header { kind, base_blocks, ..member.header }, payload)
+                (Header { kind, base_blocks, ..member.header }, bits, hashes)
             }))
         };
-        let length = |header: &Header<'_>, payload: &Payload<'_>| header.prefix_bytes() + payload.len();
-        let total = filters().map(|(h, p)| 8 + length(&h, &p).next_multiple_of(8)).sum::<usize>() + START;
+        let length =
+            |header: &Header<'_>, bits: &[u8], hashes: &[u64]| header.prefix_bytes() + bits.len() + size_of_val(hashes);
+        let total = filters().map(|(h, b, l)| 8 + length(&h, b, l).next_multiple_of(8)).sum::<usize>() + START;
         if total > MOST_BYTES {
             return Err(TooLarge::Sizes(total).into());
         }
@@ -281,11 +260,17 @@ impl<M: MergeMemory> MergedFilters<M> {
         start[1] = self.operation as u8;
         start[4..8].copy_from_slice(&(filters().count() as u32).to_le_bytes());
         start[8..].copy_from_slice(&self.given.to_le_bytes());
-        for (header, payload) in filters() {
-            let length = length(&header, &payload);
+        for (header, bits, hashes) in filters() {
+            let length = length(&header, bits, hashes);
             let (own, after) = std::mem::take(&mut rest).split_at_mut(8 + length.next_multiple_of(8));
             own[..8].copy_from_slice(&(length as u64).to_le_bytes());
-            payload.write(&header, &mut own[8..8 + length]);
+            let (prefix, payload) = own[8..8 + length].split_at_mut(header.prefix_bytes());
+            header.write(if bits.is_empty() { SPARSE } else { DENSE }, prefix);
+            if bits.is_empty() {
+                write_hashes(payload, hashes.iter().copied());
+            } else {
+                interrupt::copy(payload, bits);
+            }
             rest = after;
         }
         Ok(value)
@@ -298,43 +283,6 @@ impl<M: MergeMemory> MergedFilters<M> {
             (_, Operation::Intersection, _) if self.no_size.is_some() => Some(&[]),
             (None, Operation::Union, [OfSize { held: Held::Hashes(hashes, _), .. }]) => Some(hashes),
             _ => None,
-        }
-    }
-}
-
-/// The error for two headers that can't be merged.
-fn refuse(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
-    let larger = if compare(a, b) == Ordering::Less { b } else { a };
-    cannot_merge(a, b, larger, why)
-}
-
-/// The elements of one filter of a partial state.
-enum Payload<'a> {
-    Bits(&'a [u8]),
-    Hashes(&'a [u64]),
-}
-
-impl Payload<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Payload::Bits(bits) => bits.len(),
-            Payload::Hashes(hashes) => size_of_val(*hashes),
-        }
-    }
-
-    /// Writes a filter of exactly as many bytes as `into` has.
-    fn write(&self, header: &Header<'_>, into: &mut [u8]) {
-        let kind = if header.is_unsized() { Kind::NONE } else { header.kind };
-        let header = Header { kind, ..*header };
-        match self {
-            Payload::Bits(bits) => {
-                header.write(DENSE, into);
-                interrupt::copy(&mut into[header.prefix_bytes()..], bits);
-            }
-            Payload::Hashes(hashes) => {
-                header.write(SPARSE, into);
-                write_hashes(&mut into[header.prefix_bytes()..], hashes.iter().copied());
-            }
         }
     }
 }

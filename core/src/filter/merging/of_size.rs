@@ -1,13 +1,12 @@
 //! The result for the filters of one size, a list while all of them are lists, else bits; and whose memory it is in.
 
 use crate::filter::header::Header;
-use crate::filter::merge::{compare, or_into};
+use crate::filter::merge::{larger, or_into};
 use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::interrupt;
 use crate::kind::Kind;
-use crate::layout::{Shape, and_bytes};
-use std::cmp::Ordering;
+use crate::layout::and_bytes;
 use std::ops::DerefMut;
 
 /// A list that grows.
@@ -35,36 +34,6 @@ pub trait MergeMemory {
     fn free(&mut self, bits: Self::Bits);
     /// An empty list with room for `room` items.
     fn list<T>(&mut self, room: usize) -> Self::List<T>;
-}
-
-/// The memory of the program.
-#[derive(Clone, Copy, Debug)]
-pub struct Heap;
-
-impl<T> List<T> for Vec<T> {
-    fn push(&mut self, item: T) {
-        Vec::push(self, item);
-    }
-    fn truncate(&mut self, len: usize) {
-        Vec::truncate(self, len);
-    }
-    fn free(self) {}
-}
-
-impl MergeMemory for Heap {
-    type Bits = Vec<u8>;
-    type List<T> = Vec<T>;
-
-    fn zeroed(&mut self, len: usize) -> Vec<u8> {
-        vec![0; len]
-    }
-    fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {
-        bytes.to_vec()
-    }
-    fn free(&mut self, _: Vec<u8>) {}
-    fn list<T>(&mut self, room: usize) -> Vec<T> {
-        Vec::with_capacity(room)
-    }
 }
 
 pub(super) enum Held<M: MergeMemory> {
@@ -118,9 +87,7 @@ impl<M: MergeMemory> OfSize<M> {
     }
 
     pub(super) fn take_header(&mut self, header: &Header<'_>) {
-        if compare(&self.header, header) == Ordering::Less {
-            self.header = without_kind(header);
-        }
+        self.header = without_kind(larger(&self.header, header));
     }
 
     /// Sorts a list and drops repeated hashes.
@@ -178,9 +145,7 @@ impl<M: MergeMemory> OfSize<M> {
     pub(super) fn or_to(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
         let h = self.header;
         match &self.held {
-            Held::Hashes(hashes, _) if h.blocks == blocks => {
-                Shape { blocks, ..h.shape() }.insert_all(payload, hashes);
-            }
+            Held::Hashes(hashes, _) if h.blocks == blocks => h.shape().insert_all(payload, hashes),
             _ => h.layout.spread(self.bits(memory), payload, blocks / h.blocks),
         }
     }

@@ -54,10 +54,7 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 }
 
 impl<'a> PartialMerge<'a> {
-    /// Reads what [`super::MergedFilters::to_parts`] wrote.
-    ///
-    /// # Errors
-    /// [`crate::Class::InvalidBinary`] for anything else.
+    /// Reads what [`super::MergedFilters::to_parts`] wrote. Errors: [`crate::Class::InvalidBinary`] for anything else.
     pub fn parse(bytes: &'a [u8]) -> Result<PartialMerge<'a>> {
         let (start, filters) =
             bytes.split_first_chunk::<START>().ok_or_else(|| invalid("a partial state is cut off"))?;
