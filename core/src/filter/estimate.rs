@@ -93,25 +93,37 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     interrupt::strides(bits).map(of_stride).sum::<f64>() / header.blocks as f64
 }
 
-/// The most positions of a `classic` filter's elements that are kept as numbers; for more its bits are made.
+/// The most positions of a `classic` filter's elements that are kept as numbers; more are marked in windows of bits.
 const MOST_POSITIONS: usize = 1 << 20;
+/// Bits of such a window.
+const WINDOW: u64 = 8 * (64 << 20);
 
 /// The number of bits that the dense form of a sparse `classic` filter would have set.
 fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     let count = entries.len() * header.num_hashes as usize;
-    if count > MOST_POSITIONS {
-        let mut bits = memory::zeroed(header.payload_bytes() as usize);
-        insert_entries(&mut bits, header, entries);
-        return count_ones(&bits);
+    let positions = || sparse::values(entries).flat_map(|hash| header.shape().classic_bits(hash));
+    if count <= MOST_POSITIONS {
+        let mut list = memory::list(count);
+        list.extend(positions());
+        list.sort_unstable();
+        list.dedup();
+        return list.len() as u64;
     }
-    let mut positions = memory::list(count);
-    positions.extend(sparse::values(entries).flat_map(|hash| header.shape().classic_bits(hash)));
-    positions.sort_unstable();
-    positions.dedup();
-    positions.len() as u64
+    let mut ones = 0;
+    for first in (0..header.blocks).step_by(WINDOW as usize) {
+        let mut marked = memory::zeroed(WINDOW.min(header.blocks - first).div_ceil(8) as usize);
+        for bit in interrupt::each(positions().filter_map(|position| position.checked_sub(first))) {
+            if let Some(byte) = marked.get_mut((bit >> 3) as usize) {
+                *byte |= 1 << (bit & 7);
+            }
+        }
+        ones += count_ones(&marked);
+    }
+    ones
 }
 
-/// The number of set bits of a sparse filter's dense form, and its rate. For few hashes that form isn't made.
+/// The number of set bits of a sparse filter's dense form, and its rate, in memory that depends only on the number of
+/// hashes.
 pub(crate) fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
     let (layout, num_hashes) = (header.layout, header.num_hashes);
     if layout == Layout::Classic {

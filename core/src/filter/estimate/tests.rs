@@ -213,7 +213,7 @@ fn the_smallest_filter_can_be_full() {
     assert_eq!((cardinality(&view), info(&view).saturated), (f64::INFINITY, true));
 }
 
-/// More positions than are kept as numbers.
+/// More positions than are kept as numbers, in more than one window of bits.
 #[test]
 fn a_large_sparse_classic_filter_counts_the_bits_of_its_dense_form() {
     let mut hashes = random_hashes(3, 150_000);
