@@ -12,7 +12,7 @@
 //! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is watched from then on.
 //! So the watched hashes are soon those that few rows have.
 
-use super::Condition;
+use super::{Condition, place_of};
 use crate::memory;
 
 /// A condition as alternatives, and what must hold beside one of them.
@@ -28,9 +28,8 @@ impl Alternatives {
     /// How many alternatives a condition has.
     pub fn count(condition: &Condition) -> usize {
         match condition {
-            Condition::Unknown | Condition::Has(_) => 1,
             Condition::All(conditions) => conditions.iter().map(Alternatives::count_own).max().unwrap_or(1),
-            Condition::Any(_) => Alternatives::count_own(condition),
+            other => Alternatives::count_own(other),
         }
     }
 
@@ -44,10 +43,11 @@ impl Alternatives {
             Condition::Any(each) => (Condition::Unknown, each),
             Condition::All(mut all) => {
                 let most = (0..all.len()).max_by_key(|&i| Alternatives::count_own(&all[i])).unwrap_or(0);
-                match all.swap_remove(most) {
-                    Condition::Any(each) => (Condition::all(all), each),
-                    other => (Condition::all(all), vec![other]),
-                }
+                let each = match all.swap_remove(most) {
+                    Condition::Any(each) => each,
+                    other => vec![other],
+                };
+                (Condition::all(all), each)
             }
             other => (Condition::Unknown, vec![other]),
         };
@@ -74,10 +74,10 @@ pub struct RowTest {
     shift: u32,
 }
 
-/// A condition on places.
+/// Conditions on places, which must all hold.
 struct Alternative {
-    condition: Condition,
-    /// Which of several conditions that must all hold is watched.
+    all: Vec<Condition>,
+    /// Which of them is watched.
     watched: usize,
 }
 
@@ -94,10 +94,16 @@ impl RowTest {
         };
         alternatives.each.iter().chain([&alternatives.every]).for_each(|condition| drop(condition.map(&mut add)));
         let mut places = memory::zeroed((4 * count).next_power_of_two());
-        let mut place_of = |condition: &Condition| condition.map(&mut |hash| put(&mut places, hash) as u64);
-        let alternative = |condition| Alternative { condition: place_of(condition), watched: 0 };
-        let each = memory::collect(alternatives.each.iter().map(alternative));
-        let every = place_of(&alternatives.every);
+        let mut put = |hash| {
+            let place = find(&places, hash);
+            places[place] = hash.max(1);
+            place as u64
+        };
+        let each = memory::collect(alternatives.each.iter().map(|one| match one.map(&mut put) {
+            Condition::All(all) => Alternative { all, watched: 0 },
+            other => Alternative { all: vec![other], watched: 0 },
+        }));
+        let every = alternatives.every.map(&mut put);
         let rows = memory::zeroed(places.len());
         let bits = (BITS_EACH * each.len()).next_power_of_two().max(BITS);
         let (watched, shift) = (memory::zeroed(bits / u64::BITS as usize), u64::BITS - bits.ilog2());
@@ -108,22 +114,18 @@ impl RowTest {
     pub fn begin_range(&mut self, numbers: &[u32]) {
         self.numbers.clear();
         numbers.iter().for_each(|&number| memory::push(&mut self.numbers, number));
-        self.watched.fill(0);
-        for &number in numbers {
-            self.watch(number);
-        }
+        self.watch();
     }
 
-    fn watch(&mut self, number: u32) {
-        let (places, watched, shift) = (&self.places, &mut self.watched, self.shift);
+    fn watch(&mut self) {
+        self.watched.fill(0);
         let mut add = |place: u64| {
-            let bit = places[place as usize] >> shift;
-            watched[bit as usize / 64] |= 1 << (bit % 64);
+            let bit = self.places[place as usize] >> self.shift;
+            self.watched[bit as usize / 64] |= 1 << (bit % 64);
         };
-        let Alternative { condition, watched } = &self.each[number as usize];
-        match condition {
-            Condition::All(all) => all[*watched].watched(&mut add),
-            other => other.watched(&mut add),
+        for &number in &self.numbers {
+            let Alternative { all, watched } = &self.each[number as usize];
+            all[*watched].watched(&mut add);
         }
     }
 
@@ -143,10 +145,8 @@ impl RowTest {
     /// Adds the hash of one of the row's parts.
     #[inline(always)]
     pub fn add(&mut self, hash: u64) {
-        let (place, is_there) = find(&self.places, hash);
-        if is_there {
-            self.rows[place] = self.row;
-        }
+        // That of a hash which no alternative has is asked for by none.
+        self.rows[find(&self.places, hash)] = self.row;
     }
 
     /// Whether one of the range's alternatives may hold for the row.
@@ -155,42 +155,24 @@ impl RowTest {
         let has = |place: u64| rows[place as usize] == row;
         let mut is_changed = false;
         for &number in &self.numbers {
-            let Alternative { condition, watched } = &mut self.each[number as usize];
-            match condition {
-                Condition::All(all) => match all.iter().position(|condition| !condition.holds(&has)) {
-                    None => return self.every.holds(&has),
-                    Some(lacking) if all[*watched].holds(&has) => (*watched, is_changed) = (lacking, true),
-                    Some(_) => {}
-                },
-                other if other.holds(&has) => return self.every.holds(&has),
-                _ => {}
+            let Alternative { all, watched } = &mut self.each[number as usize];
+            match all.iter().position(|condition| !condition.holds(&has)) {
+                None => return self.every.holds(&has),
+                Some(lacking) if all[*watched].holds(&has) => (*watched, is_changed) = (lacking, true),
+                Some(_) => {}
             }
         }
         if is_changed {
-            self.watched.fill(0);
-            (0..self.numbers.len()).for_each(|i| self.watch(self.numbers[i]));
+            self.watch();
         }
         false
     }
 }
 
-/// The place of a hash, and whether it is there.
+/// The place of a hash. No hash is 0: that one counts as 1.
 #[inline(always)]
-fn find(places: &[u64], hash: u64) -> (usize, bool) {
-    let (last, hash) = (places.len() - 1, hash.max(1));
-    let mut place = hash as usize & last;
-    while places[place] != 0 && places[place] != hash {
-        place = (place + 1) & last;
-    }
-    (place, places[place] == hash)
-}
-
-/// Puts a hash into its place, and returns that.
-fn put(places: &mut [u64], hash: u64) -> usize {
-    let (place, _) = find(places, hash);
-    // No hash is 0: that one counts as 1.
-    places[place] = hash.max(1);
-    place
+fn find(places: &[u64], hash: u64) -> usize {
+    place_of(places, hash.max(1), hash.max(1))
 }
 
 #[cfg(test)]

@@ -69,8 +69,8 @@ struct Step {
 #[derive(Default)]
 struct Search {
     numbers: HashMap<Node, usize>,
-    nodes: Vec<Node>,
-    distances: Vec<usize>,
+    /// Each with its distance.
+    nodes: Vec<(Node, usize)>,
     queue: VecDeque<(usize, usize)>,
     steps: Vec<Step>,
 }
@@ -78,8 +78,8 @@ struct Search {
 impl Automaton {
     /// What a text must have in which there is a match.
     pub fn condition(&self, encoding: Encoding) -> Condition {
-        let conditions = MOST_CHARACTERS.iter().map(|&most| self.condition_of(encoding, most));
-        conditions.into_iter().find(|condition| !condition.is_unknown()).unwrap_or(Condition::Unknown)
+        let mut conditions = MOST_CHARACTERS.iter().map(|&most| self.condition_of(encoding, most));
+        conditions.find(|condition| !condition.is_unknown()).unwrap_or(Condition::Unknown)
     }
 
     fn condition_of(&self, encoding: Encoding, most: usize) -> Condition {
@@ -87,17 +87,16 @@ impl Automaton {
             memory::collect(self.colors.iter().map(|color| color.as_ref().and_then(|c| distinct(c, encoding, most))));
         let Some((search, length)) = Search::run(self, &colors) else { return Condition::Unknown };
         let mut cuts: Vec<Vec<Vec<Window>>> = memory::collect((0..length).map(|_| Vec::new()));
-        for step in search.steps {
-            if step.from < length && search.distances[step.to] == step.from + 1 {
-                memory::push(&mut cuts[step.from], step.windows);
+        for Step { from, to, windows } in search.steps {
+            if from < length && search.nodes[to].1 == from + 1 {
+                memory::push(&mut cuts[from], windows);
             }
         }
         condition_of_cuts(cuts)
     }
 }
 
-/// The folded characters of a color, each one or two, or none; `None` if they are too many, or what they are isn't
-/// known.
+/// The folded characters of a color, each one or two, or none; `None` if they are too many or not known.
 fn distinct(color: &[u32], encoding: Encoding, most: usize) -> Option<Vec<u32>> {
     if color.len() > 4 * most || color.iter().any(|&c| c == 0 || (encoding == Encoding::Other && c >= 0x80)) {
         return None;
@@ -129,10 +128,10 @@ impl Search {
         while let Some((number, distance)) = search.queue.pop_front() {
             interrupt::check();
             // It was reached by a shorter path since, or is beyond the end.
-            if search.distances[number] < distance || length.is_some_and(|length| distance > length) {
+            let ((state, last), shortest) = search.nodes[number];
+            if shortest < distance || length.is_some_and(|length| distance > length) {
                 continue;
             }
-            let (state, last) = search.nodes[number];
             if state == automaton.last {
                 length = length.or(Some(distance));
                 continue;
@@ -169,17 +168,16 @@ impl Search {
     fn reach(&mut self, (state, last): Node, distance: usize) -> usize {
         for shorter in last.endings() {
             if let Some(&number) = self.numbers.get(&(state, shorter))
-                && self.distances[number] <= distance
+                && self.nodes[number].1 <= distance
             {
                 return number;
             }
         }
         let number = *self.numbers.entry((state, last)).or_insert(self.nodes.len());
         if number == self.nodes.len() {
-            memory::push(&mut self.nodes, (state, last));
-            memory::push(&mut self.distances, distance);
+            memory::push(&mut self.nodes, ((state, last), distance));
         }
-        self.distances[number] = distance;
+        self.nodes[number].1 = distance;
         // Steps without windows come before those with one.
         match self.queue.back() {
             Some((_, farthest)) if *farthest > distance => self.queue.push_front((number, distance)),
@@ -192,17 +190,11 @@ impl Search {
 impl Last {
     /// The characters that a window to come may begin with: as many from the last one on as weigh less than a window.
     fn kept(self) -> Last {
-        let (mut kept, mut weighs) = (Last::default(), 0);
-        for back in 0..WEIGHT {
-            let c = (self.characters >> (32 * back)) as u32;
-            weighs += weight(c);
-            if c == 0 || weighs >= WEIGHT {
-                break;
-            }
-            kept.characters |= u128::from(c) << (32 * back);
-            kept.narrow += u32::from(weight(c) == 1 && kept.narrow == back);
-        }
-        kept
+        let weighs = |of: &Last| {
+            let characters = (0..WEIGHT).map(|back| (of.characters >> (32 * back)) as u32);
+            characters.filter(|&c| c > 0).map(weight).sum::<u32>()
+        };
+        self.endings().take_while(|ending| weighs(ending) < WEIGHT).last().unwrap_or_default()
     }
 
     /// All endings of these characters, from none to all of them.
@@ -254,8 +246,7 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// Replaces the characters of an expression. `None` if none has to be replaced, or if that might change more than
-    /// names.
+    /// Replaces characters of an expression. `None` if none has to be, or if that might change more than names.
     pub fn new(pattern: &[u8], ignore_case: bool) -> Option<StandIns> {
         let text = str::from_utf8(pattern).ok()?;
         let only_compares = !["***", "(?", "[:", "[.", "[="].iter().any(|part| text.contains(part));
@@ -289,26 +280,23 @@ impl StandIns {
     fn push(&mut self, c: char) -> Option<()> {
         let mut written = u32::from(c);
         if written >= UNNAMED {
-            let known = self.of.iter().position(|&of| of == written);
-            let place = known.unwrap_or(self.of.len());
-            if known.is_none() {
-                if place == COUNT {
-                    return None;
-                }
+            let place = self.of.iter().position(|&of| of == written).unwrap_or(self.of.len());
+            if place == COUNT {
+                return None;
+            }
+            if place == self.of.len() {
                 memory::push(&mut self.of, written);
             }
             written = FIRST + place as u32;
         }
         let mut bytes = [0; 4];
         let written = char::from_u32(written)?.encode_utf8(&mut bytes);
-        memory::reserve(&mut self.pattern, written.len());
-        self.pattern.extend_from_slice(written.as_bytes());
+        written.bytes().for_each(|byte| memory::push(&mut self.pattern, byte));
         Some(())
     }
 
     /// The character that another one stands for; itself if it stands for none.
     pub fn original(&self, c: u32) -> u32 {
-        let place = c.checked_sub(FIRST).map(|place| place as usize);
-        place.and_then(|place| self.of.get(place)).copied().unwrap_or(c)
+        c.checked_sub(FIRST).and_then(|place| self.of.get(place as usize)).copied().unwrap_or(c)
     }
 }

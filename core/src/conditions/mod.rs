@@ -70,21 +70,16 @@ impl Window {
         Window(bits | wide << Window::CHARACTERS)
     }
 
-    /// Whether it is a single character, which is wide.
-    const fn is_alone(self) -> bool {
-        self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << Window::WIDE
-    }
-
-    /// Whether it has two characters at most.
-    const fn is_short(self) -> bool {
-        self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << (2 * Window::WIDE)
+    /// Whether it has at most so many characters, one or two.
+    const fn has_at_most(self, count: u32) -> bool {
+        self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << (count * Window::WIDE)
     }
 
     /// Its hashes: two for two characters, else one.
     #[inline]
     pub fn hashes(self) -> impl Iterator<Item = u64> {
         let bytes = self.0.to_le_bytes();
-        let has_two = self.is_short() && !self.is_alone();
+        let has_two = self.has_at_most(2) && !self.has_at_most(1);
         [seeded(&bytes, WINDOW)].into_iter().chain(has_two.then(|| seeded(&bytes, AGAIN)))
     }
 }
@@ -207,7 +202,7 @@ impl Condition {
         *self == Condition::Unknown
     }
 
-    /// Whether the condition holds for a row that has the hashes for which `has` is true.
+    /// Whether it holds for a row that has the hashes for which `has` is true.
     pub fn holds(&self, has: &impl Fn(u64) -> bool) -> bool {
         match self {
             Condition::Unknown => true,
@@ -241,36 +236,30 @@ impl Condition {
     }
 
     /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that may have a hash. It
-    /// is not called for a hash that can't change the answer.
-    ///
-    /// # Errors
-    /// Those of `having`.
+    /// is not called for a hash that can't change the answer. Errors: those of `having`.
     pub fn slots<E>(&self, all: u128, having: &mut impl FnMut(u64) -> Result<u128, E>) -> Result<u128, E> {
         match self {
+            _ if all == 0 => Ok(0),
             Condition::Unknown => Ok(all),
             Condition::Has(hash) => Ok(all & having(*hash)?),
-            Condition::All(conditions) => {
-                let mut left = all;
-                for condition in conditions {
-                    if left == 0 {
-                        break;
-                    }
-                    left = condition.slots(left, having)?;
-                }
-                Ok(left)
-            }
+            Condition::All(conditions) => conditions.iter().try_fold(all, |left, one| one.slots(left, having)),
             Condition::Any(conditions) => {
-                let mut found = 0;
-                for condition in conditions {
-                    if found == all {
-                        break;
-                    }
-                    found |= condition.slots(all & !found, having)?;
-                }
-                Ok(found)
+                conditions.iter().try_fold(0, |found, one| Ok(found | one.slots(all & !found, having)?))
             }
         }
     }
+}
+
+/// The place of a number in a table, of 2^n places and one at least that is 0: the one that `from` says, or one after
+/// it. If the table lacks the number, a place that is 0.
+#[inline(always)]
+fn place_of(places: &[u64], number: u64, from: u64) -> usize {
+    let last = places.len() - 1;
+    let mut place = from as usize & last;
+    while places[place] != 0 && places[place] != number {
+        place = (place + 1) & last;
+    }
+    place
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@
 
 pub(super) mod fold;
 
-use super::{Condition, Window};
+use super::{Condition, Window, place_of};
 use crate::{interrupt, memory};
 
 /// The most hashes that are looked for.
@@ -151,12 +151,19 @@ const fn is_whole(c: u32) -> bool {
 
 /// Calls `visit` with each window of a text, as often as the text has it.
 #[inline(always)]
-pub fn each_window(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Window)) {
+pub fn each_window(text: &[u8], encoding: Encoding, visit: impl FnMut(Window)) {
+    each_window_between(text, encoding, |_| false, visit);
+}
+
+/// The same where a run ends at characters beyond ASCII for which `ends` is true.
+#[inline(always)]
+fn each_window_between(text: &[u8], encoding: Encoding, ends: impl Fn(u32) -> bool, mut visit: impl FnMut(Window)) {
     let mut last = Last::default();
     each_character(text, encoding, |c| match c {
-        // No text has a character 0, which would end a run for nothing but the fuzzer.
+        // No text has a character 0.
         None | Some(0) => last = Last::default(),
         Some(c) if c < 0x80 => last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit),
+        Some(c) if ends(c) => last = Last::default(),
         Some(c) if encoding == Encoding::Other => last.add(c, &mut visit),
         Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
     });
@@ -165,8 +172,7 @@ pub fn each_window(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Window
 /// Distinct windows of texts, as many as are added.
 #[derive(Default)]
 pub struct Windows {
-    /// A window in each place that is not 0: the one that its number says, or one after it. Half of them are 0 at
-    /// least. There are none before the first window.
+    /// A window in each place that is not 0, of which half are at least; none before the first window.
     places: Vec<u64>,
     found: Vec<Window>,
 }
@@ -203,16 +209,10 @@ impl Windows {
 /// Puts a window into its place. Returns whether it wasn't there.
 #[inline(always)]
 fn put(places: &mut [u64], window: Window) -> bool {
-    let last = places.len() - 1;
-    let mut place = (window.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & last;
-    while places[place] != 0 {
-        if places[place] == window.0 {
-            return false;
-        }
-        place = (place + 1) & last;
-    }
+    let place = place_of(places, window.0, window.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32);
+    let is_new = places[place] == 0;
     places[place] = window.0;
-    true
+    is_new
 }
 
 /// The hashes of windows.
@@ -220,35 +220,26 @@ pub fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
     memory::collect(windows.flat_map(Window::hashes))
 }
 
-/// The windows of these runs, all of which a text must have.
-fn windows_of<R: AsRef<[u8]>>(runs: &[R], encoding: Encoding, ignore_case: bool) -> Condition {
+/// The windows of these runs, which end with a byte that is 0: a text must have all of them.
+fn windows_of(runs: &[u8], encoding: Encoding, ignore_case: bool) -> Condition {
     let mut windows = Vec::new();
-    for run in runs {
-        let mut last = Last::default();
-        let mut visit = |window| memory::push(&mut windows, window);
-        each_character(run.as_ref(), encoding, |c| match c.filter(|&c| c > 0 && (!ignore_case || fold::is_known(c))) {
-            None => last = Last::default(),
-            Some(c) if encoding == Encoding::Other => {
-                last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit);
-            }
-            Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
-        });
-    }
+    let ends = |c| ignore_case && !fold::is_known(c);
+    each_window_between(runs, encoding, ends, |window| memory::push(&mut windows, window));
     all_windows(windows)
 }
 
 /// All of these windows: those that are characters last, since many ranges have them.
 pub(super) fn all_windows(mut windows: Vec<Window>) -> Condition {
-    windows.sort_unstable_by_key(|window| (window.is_alone(), window.0));
+    windows.sort_unstable_by_key(|window| (window.has_at_most(1), window.0));
     windows.dedup();
-    let (long, alone) = windows.split_at(windows.partition_point(|window| !window.is_alone()));
+    let (long, alone) = windows.split_at(windows.partition_point(|window| !window.has_at_most(1)));
     let [long, alone] = [long, alone].map(|windows| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES));
     Condition::all([long, alone])
 }
 
 /// What a text must have that has this one in it, at its start or as a whole.
 pub fn having(text: &[u8], encoding: Encoding) -> Condition {
-    windows_of(&[text], encoding, false)
+    windows_of(text, encoding, false)
 }
 
 /// What a text must have that is LIKE a pattern, or ILIKE if `ignore_case`.
@@ -258,22 +249,17 @@ pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition 
     if ignore_case && encoding == Encoding::Other {
         return Condition::Unknown;
     }
-    let mut runs = vec![Vec::new()];
+    let mut runs = memory::list(pattern.len());
     let mut bytes = pattern.iter();
     while let Some(&byte) = bytes.next() {
-        let literal = match byte {
-            b'%' | b'_' => None,
+        runs.push(match byte {
+            b'%' | b'_' => 0,
             b'\\' => match bytes.next() {
-                Some(&escaped) => Some(escaped),
+                Some(&escaped) => escaped,
                 None => return Condition::Unknown,
             },
-            byte => Some(byte),
-        };
-        match literal {
-            Some(byte) => memory::push(runs.last_mut().expect("there is always one"), byte),
-            None if runs.last().is_some_and(Vec::is_empty) => {}
-            None => memory::push(&mut runs, Vec::new()),
-        }
+            byte => byte,
+        });
     }
     windows_of(&runs, encoding, ignore_case)
 }

@@ -17,8 +17,7 @@
 //! of phonetics. So a text with a capital that such a letter gets later isn't missed: nobody looks for the letter.
 //! Letters without case, as of Han, Thai, Arabic and Hebrew, fold to themselves.
 
-/// Characters that fold to another: the first and the last of a row, the step from one to the next, and what is added
-/// to each.
+/// Characters that fold to another: the first and the last of a row, the step between them, and what is added to each.
 #[rustfmt::skip]
 const FOLDED: [(u32, u32, u32, i32); 213] = [
     (0xB5, 0xB5, 1, 775), (0xC0, 0xCB, 1, 32), (0xCE, 0xD6, 1, 32), (0xD8, 0xDE, 1, 32), (0x100, 0x126, 2, 1),
@@ -133,12 +132,6 @@ const fn low_folded() -> [u16; LOW] {
     table
 }
 
-/// The row that has a character, if one has it.
-fn row_of<R>(rows: &[R], ends: impl Fn(&R) -> (u32, u32), c: u32) -> Option<&R> {
-    let row = rows.get(rows.partition_point(|row| ends(row).1 < c))?;
-    (ends(row).0 <= c).then_some(row)
-}
-
 /// Calls `visit` with what a character folds to: one or two, or none.
 #[inline(always)]
 pub fn fold(c: u32, mut visit: impl FnMut(u32)) {
@@ -151,8 +144,7 @@ pub fn fold(c: u32, mut visit: impl FnMut(u32)) {
     };
     if mark > 0 {
         visit(u32::from(b'i'));
-        visit(mark);
-        return;
+        return visit(mark);
     }
     visit(match LOW_FOLDED.get(c as usize) {
         Some(&folded) => u32::from(folded),
@@ -169,13 +161,13 @@ pub const fn is_without_case(c: u32) -> bool {
 
 #[cold]
 fn high_folded(c: u32) -> u32 {
-    match row_of(&FOLDED, |row| (row.0, row.1), c) {
-        Some(&(first, _, step, add)) if (c - first).is_multiple_of(step) => c.wrapping_add_signed(add),
+    match FOLDED.get(FOLDED.partition_point(|row| row.1 < c)) {
+        Some(&(first, _, step, add)) if c >= first && (c - first).is_multiple_of(step) => c.wrapping_add_signed(add),
         _ => c,
     }
 }
 
 /// Whether every locale takes a character for equal only to those that fold to the same.
 pub fn is_known(c: u32) -> bool {
-    c < 0x80 || row_of(&KNOWN, |row| *row, c).is_some()
+    c < 0x80 || KNOWN.get(KNOWN.partition_point(|row| row.1 < c)).is_some_and(|row| row.0 <= c)
 }

@@ -116,10 +116,7 @@ fn every_match_of_a_pattern_has_its_windows() {
 
 #[test]
 fn runs_end_at_wildcards_and_escapes_are_understood() {
-    let of = |runs: &[&str]| {
-        let runs: Vec<&[u8]> = runs.iter().map(|run| run.as_bytes()).collect();
-        windows_of(&runs, Encoding::Utf8, false)
-    };
+    let of = |runs: &[&str]| windows_of(runs.join("\0").as_bytes(), Encoding::Utf8, false);
     let same = |pattern: &str, runs: &[&str]| {
         let (found, expected) = (like_condition(pattern), of(runs));
         assert_eq!(hashes(&found), hashes(&expected), "{pattern}");
