@@ -7,7 +7,7 @@ use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
-use pg_bloom_core::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
+use pg_bloom_core::index::page::{Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -48,9 +48,9 @@ impl Failure {
 }
 
 #[cold]
-pub fn damaged(index: Relation, Damage { page, defect }: &Damage) -> Error {
+pub fn damaged(index: Relation, Damage { page, problem }: &Damage) -> Error {
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
-        .detail(format!("As a page of a bloom_filter index, {defect}."))
+        .detail(format!("As a page of a bloom_filter index, {problem}."))
         .hint("REINDEX it.")
 }
 
@@ -100,8 +100,7 @@ impl<'a> IndexPages<'a> {
         const AHEAD: u32 = 256;
         let allocated = chain.allocated();
         if page >= allocated {
-            let defect = Defect::Field { field: "number of pages", found: allocated.into() };
-            return Err(damaged(self.relation, &Damage { page, defect }));
+            return Err(damaged(self.relation, &Damage::field(page, "number of pages", allocated)));
         }
         if !self.has(page) {
             self.known.set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
@@ -120,7 +119,8 @@ impl<'a> IndexPages<'a> {
             }
             let is_new = self.with(at, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0)));
             if !is_new.map_err(|failure| failure.of(self.relation))? {
-                return Err(damaged(self.relation, &Damage { page: at, defect: Defect::UsedPage }));
+                let problem = "it must be empty, since it was not allocated yet";
+                return Err(damaged(self.relation, &Damage::new(at, problem)));
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ pub fn check_written(index: Relation, special: Special, at: u32, page: Option<&[
         return Ok(true);
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
-    Err(damaged(index, &Damage { page: at, defect: Defect::Field { field: "the page header", found } }))
+    Err(damaged(index, &Damage::field(at, "the page header", found)))
 }
 
 /// The error for a row that is found, and can't be there.

@@ -13,7 +13,7 @@ use crate::pg::storage::buffer::{Exclusive, Pin};
 use crate::pg::storage::relation::{File, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::chain::{META_PAGE, Tiles};
-use pg_bloom_core::index::page::{Damage, Defect, PageNumber, SPECIAL_BYTES};
+use pg_bloom_core::index::page::{Damage, PageNumber, SPECIAL_BYTES};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -200,8 +200,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
 
 fn meta<'r>(relation: Relation<'r>, known: &Cell<u32>) -> Result<Pin<'r>> {
     if known.get() == 0 && relation.pages() == 0 {
-        let damage = Damage { page: META_PAGE, defect: Defect::NewPage };
-        return Err(Failure::Damage(damage).of(relation));
+        return Err(Failure::Damage(Damage::empty(META_PAGE)).of(relation));
     }
     Ok(Pin::read(relation, META_PAGE))
 }

@@ -1,19 +1,6 @@
-//! The metapage and the directory pages: what both indexes have in common.
-//!
-//! ```text
-//! metapage, payload                               directory page, payload
-//!  0  magic              u32  which index          0  previous   u32  directory page before it, or 0
-//!  4  hash id            u8   1                    4  bytes      u32  of records, at least 1
-//!  5  reserved           3    0                    8  checksum   u32
-//!  8  checksum           u32                      12  records, then 0 up to the end
-//! 12  generation         u32
-//! 16  pages allocated    u32                      the number at the end of a directory page is how many
-//! 20  directory pages    u32                      directory pages are before it
-//! 24  newest of them     u32  or 0
-//! 28  bytes of records   u32
-//! 32  rows built from    u64
-//! 40  fields of the index, records, then 0 up to the end
-//! ```
+//! The metapage and the directory pages: what both indexes have in common. The [module above](super) has their bytes.
+//! The payload of a metapage is 40 bytes that are read here, the fields of the index, and records; that of a directory
+//! page 12 bytes and records.
 //!
 //! Records are only ever added, and they are ordered: those of the directory pages, oldest first, then those of the
 //! metapage. So what a session has read stays true, and lacks at most what was added since:
@@ -23,8 +10,8 @@
 //! pages of all tiles and of the directory must be exactly those that were allocated: each belongs to one of them.
 //! The length of the file proves nothing, since it may end before the last page that was allocated.
 
-use super::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
-use crate::error::{Result, TooLarge};
+use super::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
+use crate::error::{self, TooLarge};
 use crate::hash::{self, HASH_ID};
 use crate::memory;
 
@@ -36,7 +23,6 @@ const META_HEADER: usize = 40;
 const DIRECTORY_HEADER: usize = 12;
 /// Where the checksum is in the payload of both.
 const CHECKSUM: std::ops::Range<usize> = 8..12;
-/// Where the generation is in a metapage.
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
 
 /// How the metapages of the two indexes differ.
@@ -72,19 +58,25 @@ pub fn sign(page: &mut [u8], size: PageSize) {
     payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Checks the checksum of a metapage or a directory page.
-fn check_signed(payload: &[u8], page: PageNumber) -> std::result::Result<(), Damage> {
+/// Writes a page with these bytes, whose checksum is 0, except PostgreSQL's header.
+fn write(page: &mut [u8], size: PageSize, special: Special, bytes: &[u8]) {
+    special.write(page);
+    let (written, rest) = page[size.payload()].split_at_mut(bytes.len());
+    written.copy_from_slice(bytes);
+    rest.fill(0);
+    sign(page, size);
+}
+
+fn check_signed(payload: &[u8], page: PageNumber) -> Result<(), Damage> {
     let (found, expected) = (Reader(&payload[CHECKSUM]).u32(), checksum(payload));
-    require(found == expected, || Damage { page, defect: Defect::WrongChecksum { found, expected } })
+    let problem = || format!("its checksum is {found:08X}, but must be {expected:08X}");
+    require(found == expected, || Damage::new(page, problem()))
 }
 
 /// Where the tiles of an index are, as its metapage and the directory pages say.
 pub trait Tiles: Sized {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// [`Damage`] for pages that no code here writes; those of reading.
-    fn read<P: Pages>(pages: &mut P, size: PageSize) -> std::result::Result<Self, P::Error>;
+    /// Reads it. Errors: [`Damage`] for pages that no code here writes; those of reading.
+    fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Self, P::Error>;
 
     /// What all metapages say.
     fn chain(&self) -> &Chain;
@@ -98,7 +90,6 @@ pub struct Chain {
     /// Changes with every change of the directory.
     pub(super) generation: u32,
     allocated: PageNumber,
-    /// The directory pages, oldest first.
     pages: Vec<PageNumber>,
 }
 
@@ -134,11 +125,8 @@ impl Chain {
         metapage.get(GENERATION..GENERATION + 4) == Some(&self.generation.to_le_bytes()[..])
     }
 
-    /// Allocates consecutive pages. Returns the first.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there are too few page numbers left.
-    pub(super) fn allocate(&mut self, pages: u64) -> Result<PageNumber> {
+    /// Allocates consecutive pages. Returns the first. Errors: [`crate::Class::TooLarge`] if too few numbers are left.
+    pub(super) fn allocate(&mut self, pages: u64) -> error::Result<PageNumber> {
         let first = self.allocated;
         let end = u64::from(first).saturating_add(pages);
         // The last number means "no page" to PostgreSQL.
@@ -150,60 +138,37 @@ impl Chain {
     }
 
     /// Allocates a directory page, which becomes the newest.
-    pub(super) fn add_page(&mut self) -> Result<()> {
+    pub(super) fn add_page(&mut self) -> error::Result<()> {
         let page = self.allocate(1)?;
         self.pages.push(page);
         Ok(())
     }
 
-    /// The newest directory page with these records, and its number. PostgreSQL's header is zero.
-    ///
-    /// # Panics
-    /// If there is no directory page.
+    /// The newest directory page, which there must be, with these records, and its number. PostgreSQL's header is zero.
     pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> (PageNumber, Vec<u8>) {
         let (&newest, before) = self.pages.split_last().expect("a directory page was added");
+        let numbers = [before.last().copied().unwrap_or(0), records.len() as u32, 0];
+        let bytes = [numbers.map(u32::to_le_bytes).as_flattened(), records].concat();
         let mut page = vec![0; size.bytes()];
-        Special { kind: PageKind::Directory, number: before.len() as u32 }.write(&mut page);
-        let payload = &mut page[size.payload()];
-        payload[..4].copy_from_slice(&before.last().copied().unwrap_or(0).to_le_bytes());
-        payload[4..8].copy_from_slice(&(records.len() as u32).to_le_bytes());
-        payload[DIRECTORY_HEADER..][..records.len()].copy_from_slice(records);
-        sign(&mut page, size);
+        write(&mut page, size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes);
         (newest, page)
     }
 
-    /// Writes the metapage, except PostgreSQL's header.
-    ///
-    /// # Panics
-    /// If the page has another size.
+    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
     pub(super) fn write_meta(&self, form: &ChainForm, size: PageSize, page: &mut [u8], fields: &[u8], records: &[u8]) {
         assert_eq!(page.len(), size.bytes(), "the size of a page");
-        META.write(page);
-        let payload = &mut page[size.payload()];
-        payload.fill(0);
-        payload[..4].copy_from_slice(&form.magic);
-        payload[4] = HASH_ID;
-        let numbers = [
-            self.generation,
-            self.allocated,
-            self.pages.len() as u32,
-            self.pages.last().copied().unwrap_or(0),
-            records.len() as u32,
-        ];
-        payload[CHECKSUM.end..32].as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(b, n)| *b = n.to_le_bytes());
-        payload[32..META_HEADER].copy_from_slice(&self.rows_built.to_le_bytes());
-        payload[META_HEADER..][..form.fields].copy_from_slice(fields);
-        payload[META_HEADER + form.fields..][..records.len()].copy_from_slice(records);
-        sign(page, size);
+        let newest = self.pages.last().copied().unwrap_or(0);
+        let numbers = [0, self.generation, self.allocated, self.pages.len() as u32, newest, records.len() as u32];
+        let numbers = numbers.map(u32::to_le_bytes);
+        let rows = self.rows_built.to_le_bytes();
+        let bytes = [&form.magic[..], &[HASH_ID, 0, 0, 0], numbers.as_flattened(), &rows, fields, records].concat();
+        write(page, size, META, &bytes);
     }
 }
 
 impl Stored {
-    /// Reads the metapage and the directory pages.
-    ///
-    /// # Errors
-    /// [`Damage`] for pages that no code here writes; those of reading.
-    pub fn read<P: Pages>(form: &ChainForm, pages: &mut P, size: PageSize) -> std::result::Result<Stored, P::Error> {
+    /// Reads the metapage and the directory pages. Errors: those of [`Tiles::read`].
+    pub fn read<P: Pages>(form: &ChainForm, pages: &mut P, size: PageSize) -> Result<Stored, P::Error> {
         let (mut stored, mut at, count) = pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
         // From the newest to the oldest: each has a smaller number than the one that names it, so this ends.
         for number in (0..count).rev() {
@@ -218,15 +183,9 @@ impl Stored {
 }
 
 /// The metapage: what it says without the directory pages, the newest of these, and how many there are.
-fn parse_meta(
-    form: &ChainForm,
-    page: Option<&[u8]>,
-    size: PageSize,
-) -> std::result::Result<(Stored, PageNumber, u32), Damage> {
-    let page = page.ok_or(Damage { page: META_PAGE, defect: Defect::NewPage })?;
-    META.check(page, size, META_PAGE)?;
+fn parse_meta(form: &ChainForm, page: Option<&[u8]>, size: PageSize) -> Result<(Stored, PageNumber, u32), Damage> {
+    let payload = payload(META, page, META_PAGE, size)?;
     let field = |field, found: u32| Damage::field(META_PAGE, field, found);
-    let payload = &page[size.payload()];
     let mut bytes = Reader(payload);
     let magic = bytes.take();
     require(magic == form.magic, || field("magic number", u32::from_le_bytes(magic)))?;
@@ -252,10 +211,8 @@ fn parse_page(
     at: PageNumber,
     size: PageSize,
     number: u32,
-) -> std::result::Result<(PageNumber, Vec<u8>), Damage> {
-    let page = page.ok_or(Damage { page: at, defect: Defect::NewPage })?;
-    Special { kind: PageKind::Directory, number }.check(page, size, at)?;
-    let payload = &page[size.payload()];
+) -> Result<(PageNumber, Vec<u8>), Damage> {
+    let payload = payload(Special { kind: PageKind::Directory, number }, page, at, size)?;
     check_signed(payload, at)?;
     let mut bytes = Reader(payload);
     let (previous, length, _checksum) = (bytes.u32(), bytes.u32(), bytes.u32());
@@ -265,8 +222,15 @@ fn parse_page(
     Ok((previous, records(bytes.0, length, at)?))
 }
 
+/// The payload of a page that must have been written.
+fn payload(special: Special, page: Option<&[u8]>, at: PageNumber, size: PageSize) -> Result<&[u8], Damage> {
+    let page = page.ok_or_else(|| Damage::empty(at))?;
+    special.check(page, size, at)?;
+    Ok(&page[size.payload()])
+}
+
 /// The records of a page, which has zeros after them.
-fn records(bytes: &[u8], length: u32, page: PageNumber) -> std::result::Result<Vec<u8>, Damage> {
+fn records(bytes: &[u8], length: u32, page: PageNumber) -> Result<Vec<u8>, Damage> {
     require(length as usize <= bytes.len(), || Damage::field(page, "bytes of records", length))?;
     let (records, rest) = bytes.split_at(length as usize);
     match rest.iter().find(|&&byte| byte != 0) {

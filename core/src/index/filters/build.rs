@@ -46,16 +46,12 @@ impl Build {
         Build { directory: Directory::empty(size), hold, held: 0, groups: Vec::new(), tiles: Vec::new() }
     }
 
-    /// Adds a row with its filter.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages; those of writing.
+    /// Adds a row with its filter. Errors: [`crate::Class::TooLarge`] if page numbers run out; those of writing.
     pub fn add<S: PageSink>(&mut self, sink: &mut S, row: RowId, filter: &View<'_>) -> Result<(), S::Error> {
         let Some(group) = Group::of(filter) else { return Ok(()) };
         self.directory.chain.rows_built += 1;
-        let known = self.groups.iter().position(|open| open.group == group);
-        let number = known.unwrap_or(self.groups.len());
-        if known.is_none() {
+        let number = self.groups.iter().position(|open| open.group == group).unwrap_or(self.groups.len());
+        if number == self.groups.len() {
             let row_page = RowPage { page: 0, group: 0, slots: 0, size: self.directory.size };
             let (bits, rows, bytes, tiles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             self.groups.push(Open { group, number: None, bits, rows, row_page, bytes, tiles });
@@ -80,10 +76,7 @@ impl Build {
         Ok(())
     }
 
-    /// Writes what is left, after the last row, and returns the directory, whose metapage the caller writes.
-    ///
-    /// # Errors
-    /// As [`Build::add`].
+    /// Writes what is left. Returns the directory, whose metapage the caller writes. Errors: as [`Build::add`].
     pub fn finish<S: PageSink>(mut self, sink: &mut S) -> Result<Directory, S::Error> {
         for number in 0..self.groups.len() {
             self.flush(sink, number)?;
@@ -125,15 +118,13 @@ impl Build {
         if group.shape.blocks == 0 || filters >= usize::from(most) {
             return most;
         }
-        let room = u64::from(group.blocks_per_page(self.directory.size));
-        let filters = filters as u64;
+        let (room, filters) = (u64::from(group.blocks_per_page(self.directory.size)), filters as u64);
         let per_page = (room / filters).clamp(1, group.shape.blocks);
         let fits_one_page = per_page == group.shape.blocks;
         let per_page = if fits_one_page || filters * per_page >= room * 3 / 4 { per_page } else { per_page + 1 };
         ((room / per_page).max(1) as u16).min(most)
     }
 
-    /// Writes a tile of some of the filters that are kept.
     fn tile<S: PageSink>(
         &mut self,
         sink: &mut S,

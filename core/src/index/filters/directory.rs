@@ -1,7 +1,5 @@
-//! Where the tiles are: groups, their tiles, and the row pages of these.
-//!
-//! It is stored as a list of records, each a group, or a tile of a group, to which new ones are added. A million
-//! filters of one shape are 7,900 tiles, and 24 pages of records.
+//! Where the tiles are: groups, their tiles, and the row pages of these. It is stored as a list of records, each a
+//! group, or a tile of a group, to which new ones are added: a million filters of one shape are 24 pages of them.
 
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Group, Slot, Tile};

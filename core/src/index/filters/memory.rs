@@ -4,19 +4,13 @@
 use super::tile::{Group, slot_bits};
 use super::{Build, Directory, FilterCondition, RowPage, Slot};
 use crate::filter::View;
-use crate::index::chain::Tiles;
+use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
 use std::collections::{BTreeMap, VecDeque};
 
 /// An index in memory.
-#[derive(Clone, Debug)]
-pub struct Index {
-    /// Its pages.
-    pub memory: Memory,
-    /// What its metapage says.
-    pub directory: Directory,
-}
+pub type Index = memory::Index<Directory>;
 
 /// A row whose slot is being filled.
 #[derive(Clone, Debug)]
@@ -28,10 +22,7 @@ pub struct Insertion {
 }
 
 impl Index {
-    /// Builds an index over filters.
-    ///
-    /// # Errors
-    /// Those of [`Build`].
+    /// Builds an index over filters. Errors: those of [`Build`].
     pub fn build<'f>(
         size: PageSize,
         hold: usize,
@@ -47,19 +38,7 @@ impl Index {
         Ok(Index { memory, directory })
     }
 
-    /// Reads an index from its pages.
-    ///
-    /// # Errors
-    /// Those of [`Directory::read`].
-    pub fn open(mut memory: Memory, size: PageSize) -> Result<Index, Failure> {
-        let directory = Directory::read(&mut memory, size)?;
-        Ok(Index { memory, directory })
-    }
-
-    /// Adds a row with its filter.
-    ///
-    /// # Errors
-    /// Those of [`Directory::grow`] and of reading.
+    /// Adds a row with its filter. Errors: those of [`Directory::grow`] and of reading.
     pub fn insert(&mut self, row: RowId, filter: &View<'_>) -> Result<(), Failure> {
         if let Some(mut insertion) = self.begin(row, filter)? {
             while self.step(&mut insertion) {}
@@ -68,15 +47,12 @@ impl Index {
         Ok(())
     }
 
-    /// The first step: claims a slot. `None` if the filter needs none.
-    ///
-    /// # Errors
-    /// As [`Index::insert`].
+    /// The first step: claims a slot. `None` if the filter needs none. Errors: as [`Index::insert`].
     pub fn begin(&mut self, row: RowId, filter: &View<'_>) -> Result<Option<Insertion>, Failure> {
         let Some(group) = Group::of(filter) else { return Ok(None) };
         loop {
-            let pages = self.directory.group_number(&group).map_or(&[][..], |number| self.directory.row_pages(number));
-            for &page in pages {
+            let number = self.directory.group_number(&group);
+            for &page in number.map_or(&[][..], |number| self.directory.row_pages(number)) {
                 let bytes = self.memory.pages.get(page.page as usize).map(Vec::as_slice);
                 let Some(free) = page.first_free(bytes)? else { continue };
                 let slot = self.directory.slot(&page, free).expect("a slot of the row page");
@@ -106,10 +82,7 @@ impl Index {
         self.change(page, page.publish(slot.number));
     }
 
-    /// Removes the dead rows, as VACUUM does. Returns how many were removed, and how many are left.
-    ///
-    /// # Errors
-    /// Those of reading.
+    /// Removes dead rows, as VACUUM does. Returns how many, and how many are left. Errors: those of reading.
     pub fn remove(&mut self, is_dead: impl Fn(RowId) -> bool) -> Result<(usize, usize), Failure> {
         let pages: Vec<RowPage> = self.directory.all_row_pages().copied().collect();
         let (mut removed, mut left) = (0, 0);
@@ -124,10 +97,7 @@ impl Index {
         Ok((removed, left))
     }
 
-    /// The rows that may match, and whether each must be rechecked.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search`].
+    /// The rows that may match, and whether each must be rechecked. Errors: those of [`Directory::search`].
     pub fn search(
         &mut self,
         conditions: impl FnMut(&Group) -> Vec<FilterCondition>,

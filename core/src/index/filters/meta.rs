@@ -1,19 +1,5 @@
-//! The directory as bytes, and the one check of what was read from disk.
-//!
-//! The metapage has neither fields of its own nor records.
-//!
-//! ```text
-//! record of a group                               record of a tile
-//!  0  1                  u8                        0  2             u8
-//!  1  holds              u8   0, 1, 2              1  reserved      u8   0
-//!  2  layout             u8                        2  width         u16
-//!  3  kind               u8                        4  first slot    u16
-//!  4  hashes             u8                        6  reserved      u16  0
-//!  5  reserved           u8   0                    8  group         u32
-//!  6  bytes of the name  u16                      12  row page      u32
-//!  8  blocks             u64                      16  first page    u32
-//! 16  name, zero-padded to a multiple of 8        20  reserved      u32  0
-//! ```
+//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk. The
+//! metapage has neither fields of its own nor records. A record is a group or a tile.
 //!
 //! # New tiles
 //!
@@ -35,7 +21,6 @@ use std::ops::Range;
 
 const FORM: ChainForm = ChainForm { magic: *b"bfrw", fields: 0 };
 const GROUP_BYTES: usize = 16;
-/// Bytes of the record of a tile.
 const TILE_BYTES: usize = 24;
 /// What a record begins with.
 const GROUP: u8 = 1;
@@ -106,7 +91,7 @@ impl Directory {
         require(stored.open.is_empty(), || Damage::field(META_PAGE, "bytes of records", stored.open.len() as u64))?;
         let mut directory = Directory::empty(size);
         directory.chain = stored.chain;
-        let mut taken: Taken = std::iter::once(0..1).collect();
+        let mut taken = Taken::new();
         for (at, records) in stored.records {
             directory.add_records(&records, at, &mut taken)?;
             taken.push(at..at + 1);
@@ -131,12 +116,8 @@ impl Directory {
                     let tile = self.parse_tile(&mut bytes, page)?;
                     self.place(tile);
                     let group = self.group(tile.group).expect("its tile was parsed");
-                    let row_page = tile.row_page..tile.row_page + u32::from(tile.first_slot == 0);
-                    for pages in [row_page, tile.pages(self.size, group)] {
-                        if !pages.is_empty() {
-                            memory::push(taken, pages);
-                        }
-                    }
+                    memory::push(taken, tile.row_page..tile.row_page + u32::from(tile.first_slot == 0));
+                    memory::push(taken, tile.pages(self.size, group));
                 }
                 [other] => return Err(Damage::field(page, "a record", other)),
             }
@@ -169,8 +150,9 @@ impl Directory {
     /// Checks that each page that was allocated has one owner, and no other page has one.
     fn check_taken(&self, mut taken: Taken) -> Result<(), Damage> {
         taken.sort_unstable_by_key(|pages| pages.start);
-        let mut end = 0;
-        for pages in taken {
+        // The metapage is the first.
+        let mut end = META_PAGE + 1;
+        for pages in taken.into_iter().filter(|pages| !pages.is_empty()) {
             require(pages.start >= end, || Damage::field(META_PAGE, "a page of two owners", pages.start))?;
             require(pages.start == end, || Damage::field(META_PAGE, "a page without an owner", end))?;
             end = pages.end;
@@ -179,10 +161,7 @@ impl Directory {
         require(allocated == end, || Damage::field(META_PAGE, "number of pages", allocated))
     }
 
-    /// Writes the metapage, except PostgreSQL's header.
-    ///
-    /// # Panics
-    /// If the page has another size.
+    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
     pub fn write_meta(&self, page: &mut [u8]) {
         self.chain.write_meta(&FORM, self.size, page, &[], &[]);
     }
@@ -201,8 +180,7 @@ const SMALL_BLOCKS: u64 = 4;
 pub struct Growth {
     /// The new contents of the metapage: [`Directory::write_meta`].
     pub directory: Directory,
-    /// The directory page with the tile's record, which may be a new page: its number and its bytes. PostgreSQL's
-    /// header is zero.
+    /// Number and bytes of the directory page with the tile's record, perhaps a new one. PostgreSQL's header is zero.
     pub page: (PageNumber, Vec<u8>),
 }
 
@@ -211,10 +189,8 @@ impl Directory {
     ///
     /// The caller must hold the exclusive lock of the metapage, and the directory must be current. It then writes the
     /// metapage and the directory page with one WAL record, and releases the lock. Nothing else changes: pages of new
-    /// tiles, and their row page, are read as empty until they are written.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages.
+    /// tiles, and their row page, are read as empty. Errors: [`crate::Class::TooLarge`] if too few page numbers are
+    /// left.
     pub fn grow(&self, group: &Group) -> error::Result<Growth> {
         let mut directory = self.clone();
         let number = self.group_number(group).unwrap_or(self.groups().count() as u32);
@@ -233,17 +209,16 @@ impl Directory {
 
     /// The width of the next tile of a group with this number of slots.
     fn next_width(&self, group: &Group, slots: u64) -> u16 {
-        let most = self.widest(group);
-        let blocks = group.shape.blocks;
+        let (most, blocks) = (self.widest(group), group.shape.blocks);
         if blocks == 0 {
             return most;
         }
         let wanted = if blocks <= SMALL_BLOCKS { slots } else { slots / 4 };
-        let wanted = wanted.clamp(1, most.into()) as u16;
-        let room = group.blocks_per_page(self.size);
+        let wanted = wanted.clamp(1, most.into());
+        let room = u64::from(group.blocks_per_page(self.size));
         // As many slots as fill the page with this number of blocks of each.
-        let per_page = u64::from(room / u32::from(wanted)).clamp(1, blocks);
-        ((u64::from(room) / per_page) as u16).min(most)
+        let per_page = (room / wanted).clamp(1, blocks);
+        ((room / per_page) as u16).min(most)
     }
 
     /// Adds a tile whose pages are allocated, and before it its group if that is new. If the newest directory page is

@@ -51,43 +51,28 @@ impl RowPage {
         self.state_at(room(self.size)) + slot * RowId::BYTES as u16
     }
 
-    /// The page, if it was written.
-    ///
-    /// # Errors
-    /// For another page.
+    /// The page, if it was written. Errors: for another page.
     pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
         self.special().written(page, self.size, self.page)
     }
 
-    /// The first free slot.
-    ///
-    /// # Errors
-    /// For another page.
+    /// The first free slot. Errors: for another page.
     pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
         let Some(page) = self.written(page)? else { return Ok((self.slots > 0).then_some(0)) };
         let states = &page[self.size.payload()][..usize::from(self.slots)];
         Ok(states.iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
     }
 
-    /// The state of a slot, and its row.
-    ///
-    /// # Errors
-    /// [`crate::index::page::Defect::Field`] for an unknown state.
+    /// The state of a slot, and its row. Errors: for an unknown state.
     pub fn slot(&self, page: &[u8], slot: u16) -> Result<(State, RowId), Damage> {
-        let state = match page[usize::from(self.state_at(slot))] {
-            0 => State::Free,
-            1 => State::Claimed,
-            2 => State::Used,
-            found => return Err(Damage::field(self.page, "the state of a slot", found)),
-        };
+        let found = page[usize::from(self.state_at(slot))];
+        let state = [State::Free, State::Claimed, State::Used].get(usize::from(found)).copied();
+        let state = state.ok_or_else(|| Damage::field(self.page, "the state of a slot", found))?;
         let row = page[usize::from(self.row_at(slot))..].first_chunk().expect("a row is in the page");
         Ok((state, RowId::from_bytes(*row)))
     }
 
-    /// Calls `found` with each of these slots that is not free.
-    ///
-    /// # Errors
-    /// For another page, and for an unknown state.
+    /// Calls `found` with each of these slots that is not free. Errors: for another page, and for an unknown state.
     pub fn rows(
         &self,
         page: Option<&[u8]>,
@@ -106,11 +91,9 @@ impl RowPage {
 
     /// The changes that give a free slot to a row, before its blocks are written.
     pub fn claim(&self, slot: u16, row: RowId) -> [(u16, u8); 1 + RowId::BYTES] {
-        let mut changes = [(self.state_at(slot), State::Claimed as u8); 1 + RowId::BYTES];
-        for (change, byte) in changes[1..].iter_mut().zip((self.row_at(slot)..).zip(row.to_bytes())) {
-            *change = byte;
-        }
-        changes
+        let ([a, b, c, d, e, f], at) = (row.to_bytes(), self.row_at(slot));
+        let claimed = (self.state_at(slot), State::Claimed as u8);
+        [claimed, (at, a), (at + 1, b), (at + 2, c), (at + 3, d), (at + 4, e), (at + 5, f)]
     }
 
     /// The change after which lookups find the row of a claimed slot.

@@ -18,26 +18,21 @@ pub enum Sought {
 /// A condition on a filter: that it has at least one of these elements.
 pub type FilterCondition = Vec<Sought>;
 
-/// How many pages of tiles are prefetched.
-const AHEAD: usize = 32;
+/// How many pages of a group's tiles are prefetched, at most.
+const AHEAD: usize = 256;
 
 /// A lookup in the tiles of a group.
-struct Lookup<'q, P, C> {
+struct Lookup<'q, P> {
     pages: &'q mut P,
     size: PageSize,
     group: &'q Group,
     /// For each condition the masks of its elements, in the order of their blocks.
     conditions: &'q [Vec<Mask>],
-    /// The pages that the first condition will read.
-    coming: C,
 }
 
 impl Directory {
-    /// Calls `found` with each row whose filter may meet all of the conditions, and with whether it must be rechecked.
-    /// `conditions` returns the conditions for a group.
-    ///
-    /// # Errors
-    /// [`Damage`] for a page that is not what the directory says; those of reading.
+    /// Calls `found` with each row whose filter may meet all of a group's conditions, and with whether it must be
+    /// rechecked. Errors: [`Damage`] for a page that is not what the directory says; those of reading.
     pub fn search<P: Pages>(
         &self,
         pages: &mut P,
@@ -54,17 +49,14 @@ impl Directory {
                 Holds::Nothing => Vec::new(),
                 _ => memory::collect(conditions.iter().filter_map(|condition| masks(group, condition))),
             };
-            let mut tiles = self.tiles(number);
+            let tiles = self.tiles(number);
             let first = conditions.first().map_or(&[][..], Vec::as_slice);
             let grid = |tile: &Tile| Grid::new(self.size, group, tile.width);
-            let coming =
-                tiles.iter().flat_map(|tile| pages_of(grid(tile), tile.first_page, first)).map(|(page, _)| page);
-            let mut lookup = Lookup { pages, size: self.size, group, conditions: &conditions, coming };
-            lookup.prefetch(AHEAD);
-            for page in self.row_pages(number) {
-                let own = tiles.iter().take_while(|tile| tile.row_page == page.page).count();
-                let (own, rest) = tiles.split_at(own);
-                tiles = rest;
+            let coming = tiles.iter().flat_map(|tile| pages_of(grid(tile), tile.first_page, first));
+            coming.take(AHEAD).for_each(|(page, _)| pages.prefetch(page));
+            let mut lookup = Lookup { pages, size: self.size, group, conditions: &conditions };
+            let tiles_of_pages = tiles.chunk_by(|a, b| a.row_page == b.row_page);
+            for (page, own) in self.row_pages(number).iter().zip(tiles_of_pages) {
                 lookup.search(page, own, |row| found(row, again))?;
             }
         }
@@ -72,19 +64,15 @@ impl Directory {
     }
 }
 
-impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
-    fn prefetch(&mut self, pages: usize) {
-        self.coming.by_ref().take(pages).for_each(|page| self.pages.prefetch(page));
-    }
-
+impl<P: Pages> Lookup<'_, P> {
     /// Finds rows of one row page, given its tiles.
     fn search(&mut self, page: &RowPage, tiles: &[Tile], mut found: impl FnMut(RowId)) -> Result<(), P::Error> {
         // For each slot of the row page, whether it may meet all conditions so far.
         let mut slots = vec![true; page.slots.into()];
-        for (number, condition) in self.conditions.iter().enumerate() {
+        for condition in self.conditions {
             let mut may = vec![false; page.slots.into()];
             for tile in tiles {
-                self.probe(tile, condition, number == 0, &mut may)?;
+                self.probe(tile, condition, &mut may)?;
             }
             slots.iter_mut().zip(may).for_each(|(slot, may)| *slot &= may);
             if !slots.contains(&true) {
@@ -103,11 +91,10 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
     }
 
     /// Adds the slots of a tile that may have at least one of the elements.
-    fn probe(&mut self, tile: &Tile, elements: &[Mask], is_first: bool, may: &mut [bool]) -> Result<(), P::Error> {
+    fn probe(&mut self, tile: &Tile, elements: &[Mask], may: &mut [bool]) -> Result<(), P::Error> {
         let grid = Grid::new(self.size, self.group, tile.width);
         let may = &mut may[usize::from(tile.first_slot)..][..usize::from(tile.width)];
         for (at, elements) in pages_of(grid, tile.first_page, elements) {
-            self.prefetch(usize::from(is_first));
             self.pages.with(at, |page| {
                 // A page that was not written yet has no bits.
                 let Some(page) = tile.special().written(page, self.size, at)? else { return Ok(()) };
@@ -119,8 +106,7 @@ impl<P: Pages, C: Iterator<Item = PageNumber>> Lookup<'_, P, C> {
     }
 }
 
-/// The pages of a tile with the blocks of these elements, which are in the order of their blocks; each page with its
-/// elements.
+/// The pages of a tile with the blocks of these elements, which are in the order of blocks; each with its elements.
 fn pages_of(grid: Grid, first: PageNumber, elements: &[Mask]) -> impl Iterator<Item = (PageNumber, &[Mask])> {
     let page_of = move |mask: &Mask| first + (mask.block / grid.per_page) as u32;
     elements.chunk_by(move |a, b| page_of(a) == page_of(b)).map(move |elements| (page_of(&elements[0]), elements))

@@ -17,10 +17,11 @@
 //! adding a filter writes 64 contiguous bytes to each page, which are 68 bytes of WAL. If they were transposed, about
 //! half of the 512 bits would each change a byte elsewhere: 1,280 bytes of WAL, twenty times the filter.
 
-use crate::filter::{Body, View};
+use crate::filter::{Body, View, sparse};
 use crate::index::page::{PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, Shape};
+use crate::memory;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -73,9 +74,8 @@ impl Group {
         Some(match filter.body {
             Body::Sparse(hashes) => {
                 let blocks = (hashes.len() as u64 * LIST_BITS).div_ceil(Layout::Blocked.block_bits());
-                let blocks = blocks.next_power_of_two();
-                let shape = Shape { layout: Layout::Blocked, num_hashes: LIST_HASHES, blocks };
-                Group::new(Holds::Hashes, shape, header.kind)
+                let (layout, blocks) = (Layout::Blocked, blocks.next_power_of_two());
+                Group::new(Holds::Hashes, Shape { layout, num_hashes: LIST_HASHES, blocks }, header.kind)
             }
             Body::Dense(_) if header.layout == Layout::Classic => Group::of_any(),
             Body::Dense(_) => Group::new(Holds::Bits, header.shape(), header.kind),
@@ -103,9 +103,8 @@ pub fn slot_bits<'a>(filter: &View<'a>, group: &Group) -> Cow<'a, [u8]> {
     match (group.holds, filter.body) {
         (Holds::Bits, Body::Dense(bits)) => Cow::Borrowed(bits),
         (Holds::Hashes, Body::Sparse(list)) => {
-            let mut bits = crate::memory::zeroed(group.shape.payload_bytes() as usize);
-            let hashes = crate::memory::collect(list.iter().map(|hash| u64::from_le_bytes(*hash)));
-            group.shape.insert_all(&mut bits, &hashes);
+            let mut bits = memory::zeroed(group.shape.payload_bytes() as usize);
+            group.shape.insert_all(&mut bits, &memory::collect(sparse::values(list)));
             Cow::Owned(bits)
         }
         _ => Cow::Borrowed(&[]),
@@ -175,11 +174,8 @@ impl Tile {
     }
 }
 
-/// A slot that belongs to a row, or is being given to one.
-///
-/// # Giving a row its slot
-///
-/// Each step is a separate WAL record, and releases its locks.
+/// A slot that belongs to a row, or is being given to one, in steps each of which is a WAL record and releases its
+/// locks:
 ///
 /// 1. [`super::RowPage::claim`], under the exclusive lock of a row page that has a free slot. After this other sessions
 ///    won't take the slot, and lookups don't find it yet.
@@ -196,8 +192,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The bytes of the slot in each page of its tile: the page, the offset there, and the bytes. `bits` are those of
-    /// [`super::slot_bits`].
+    /// The slot's bytes in each page of its tile: the page, the offset there, and the bytes, of [`slot_bits`].
     pub fn chunks<'b>(
         &self,
         size: PageSize,
@@ -221,9 +216,8 @@ impl Mask {
     /// The mask of an element in a group that has blocks.
     pub fn of(group: &Group, hash: u64) -> Mask {
         let mut bits = [0; 64];
-        let one_block = crate::layout::Shape { blocks: 1, ..group.shape };
         // Positions in a block don't depend on how many blocks there are.
-        one_block.insert_all(&mut bits[..group.block_bytes()], &[hash]);
+        Shape { blocks: 1, ..group.shape }.insert_all(&mut bits[..group.block_bytes()], &[hash]);
         Mask { block: group.shape.block_of(hash), bits }
     }
 

@@ -2,6 +2,24 @@
 
 use super::{Damage, PageNumber, PageSink, PageSize, Pages};
 use crate::error::Error;
+use crate::index::chain::Tiles;
+
+/// An index in memory.
+#[derive(Clone, Debug)]
+pub struct Index<D> {
+    /// Its pages.
+    pub memory: Memory,
+    /// What its metapage says.
+    pub directory: D,
+}
+
+impl<D: Tiles> Index<D> {
+    /// Reads an index from its pages. Errors: those of [`Tiles::read`].
+    pub fn open(mut memory: Memory, size: PageSize) -> Result<Index<D>, Failure> {
+        let directory = D::read(&mut memory, size)?;
+        Ok(Index { memory, directory })
+    }
+}
 
 /// Pages in memory, the first being page 0.
 #[derive(Clone, Debug, Default)]

@@ -31,7 +31,6 @@ mod row_set;
 pub use row_set::{RowId, RowSet};
 
 use crate::error::Error;
-use std::fmt;
 use std::ops::Range;
 
 /// The number of a page in the index file; PostgreSQL's block number.
@@ -62,14 +61,27 @@ pub enum PageKind {
 pub struct Damage {
     /// The page.
     pub page: PageNumber,
-    /// What is wrong with it.
-    pub defect: Defect,
+    /// What is wrong with it, in the words of the error.
+    pub problem: String,
 }
 
 impl Damage {
-    /// A field that says what it can't say.
-    pub(crate) fn field(page: PageNumber, field: &'static str, found: impl Into<u64>) -> Damage {
-        Damage { page, defect: Defect::Field { field, found: found.into() } }
+    /// A page with this problem.
+    #[cold]
+    pub fn new(page: PageNumber, problem: impl Into<String>) -> Damage {
+        Damage { page, problem: problem.into() }
+    }
+
+    /// A page that is all zero or after the end of the file, but must not be.
+    #[cold]
+    pub fn empty(page: PageNumber) -> Damage {
+        Damage::new(page, "it is empty")
+    }
+
+    /// A field of a page, or a number computed from its records, that is out of range.
+    #[cold]
+    pub fn field(page: PageNumber, field: &str, found: impl Into<u64>) -> Damage {
+        Damage::new(page, format!("{field} is {}", found.into()))
     }
 }
 
@@ -78,120 +90,13 @@ pub(crate) fn require(holds: bool, damage: impl FnOnce() -> Damage) -> Result<()
     if holds { Ok(()) } else { Err(damage()) }
 }
 
-/// What is wrong with a page.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Defect {
-    /// It doesn't have the length of a page.
-    WrongLength {
-        /// Bytes it has.
-        found: usize,
-        /// Bytes per page has.
-        expected: usize,
-    },
-    /// It is all zero or after the end of the file, but must not be.
-    NewPage,
-    /// It has contents, but nothing was to be written there yet.
-    UsedPage,
-    /// It isn't a page of this access method.
-    ForeignPage {
-        /// The id it has.
-        found: u16,
-    },
-    /// Another version wrote it.
-    UnknownVersion {
-        /// That version.
-        found: u8,
-    },
-    /// It is another kind of page.
-    WrongKind {
-        /// The kind it has.
-        found: u8,
-        /// The kind that must be there.
-        expected: PageKind,
-    },
-    /// It belongs to another tile, or to another place in the directory.
-    WrongNumber {
-        /// The number it has.
-        found: u32,
-        /// The number that must be there.
-        expected: u32,
-    },
-    /// A metapage or a directory page has other contents than were written.
-    WrongChecksum {
-        /// The checksum that it has.
-        found: u32,
-        /// That of its contents.
-        expected: u32,
-    },
-    /// A field of the metapage or of a directory page, or a number computed from its records, is out of range.
-    Field {
-        /// The field.
-        field: &'static str,
-        /// Its value; for the rate, its bits.
-        found: u64,
-    },
-    /// A run of tiles is impossible.
-    Run {
-        /// Which of the page's runs.
-        run: u32,
-        /// Why.
-        problem: String,
-    },
-    /// The last row of a tile's block can't say which columns its slots have.
-    Columns,
-    /// Tiles of level 0 have no slot in level 1.
-    Uncovered {
-        /// The first tile without a slot.
-        tile: u64,
-        /// How many tiles of level 0 there are.
-        tiles: u64,
-    },
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "page {}: {}", self.page, self.defect)
-    }
-}
-
-impl std::error::Error for Damage {}
-
-impl fmt::Display for Defect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Defect::WrongLength { found, expected } => write!(f, "it has {found} bytes instead of {expected}"),
-            Defect::NewPage => write!(f, "it is empty"),
-            Defect::UsedPage => write!(f, "it must be empty, since it was not allocated yet"),
-            Defect::ForeignPage { found } => {
-                write!(f, "it is not a page of a bloom_filter index (its id is {found:04X})")
-            }
-            Defect::UnknownVersion { found } => write!(f, "its version is {found}, which is unknown"),
-            Defect::WrongKind { found, expected } => {
-                write!(f, "it is of kind {found}, but must be {} ({expected:?})", *expected as u8)
-            }
-            Defect::WrongNumber { found, expected } => write!(f, "its number is {found}, but must be {expected}"),
-            Defect::WrongChecksum { found, expected } => {
-                write!(f, "its checksum is {found:08X}, but must be {expected:08X}")
-            }
-            Defect::Field { field, found } => write!(f, "{field} is {found}"),
-            Defect::Run { run, problem } => write!(f, "run {run} of tiles: {problem}"),
-            Defect::Columns => write!(f, "its slots cannot have the columns that it says"),
-            Defect::Uncovered { tile, tiles } => {
-                write!(f, "tile {tile} of {tiles} has no slot in level 1")
-            }
-        }
-    }
-}
-
 /// Bytes of PostgreSQL's page header.
 pub const PAGE_HEADER_BYTES: usize = 24;
 /// Bytes of PostgreSQL's special space, at the end of a page, which say what it is.
 pub const SPECIAL_BYTES: usize = 8;
-/// The version of the pages.
-pub const PAGE_VERSION: u8 = 3;
+const PAGE_VERSION: u8 = 3;
 /// Distinguishes pages of this access method from those of others.
-pub const PAGE_ID: u16 = 0xFB1F;
+const PAGE_ID: u16 = 0xFB1F;
 
 /// The size of a server's pages: its `BLCKSZ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -241,60 +146,58 @@ impl Special {
         self.number as u64 | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48
     }
 
-    /// Writes the end of a page.
-    ///
-    /// # Panics
-    /// If the page has fewer bytes.
+    /// Writes the end of a page, which must have as many bytes.
     pub fn write(self, page: &mut [u8]) {
         *page.last_chunk_mut().expect("a page has a special space") = self.encode().to_le_bytes();
     }
 
-    /// Checks that this is the end of a page of this size.
-    ///
-    /// # Errors
-    /// What is wrong with the page: [`Defect::WrongLength`], [`Defect::ForeignPage`], [`Defect::UnknownVersion`],
-    /// [`Defect::WrongKind`], [`Defect::WrongNumber`]; and [`Defect::NewPage`] if it is all zero.
     #[inline]
-    pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
-        match page.last_chunk() {
-            Some(end) if page.len() == size.bytes() && u64::from_le_bytes(*end) == self.encode() => Ok(()),
-            _ => Err(Damage { page: at, defect: self.defect(page, size) }),
-        }
+    fn is_end_of(self, page: &[u8], size: PageSize) -> bool {
+        page.len() == size.bytes() && page.last_chunk().is_some_and(|end| u64::from_le_bytes(*end) == self.encode())
     }
 
-    /// The page, if it was written: one that is all zero, or after the end of the file, was not.
-    ///
-    /// # Errors
-    /// Those of [`Special::check`], except [`Defect::NewPage`].
+    /// Checks that this is the end of a page of this size. Errors: what is wrong with the page.
+    #[inline]
+    pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
+        require(self.is_end_of(page, size), || Damage::new(at, self.problem(page, size)))
+    }
+
+    /// The page, if it was written: one that is all zero, or after the end of the file, was not. Errors: those of
+    /// [`Special::check`].
     #[inline]
     pub fn written(self, page: Option<&[u8]>, size: PageSize, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
-        let Some(page) = page else { return Ok(None) };
-        match self.check(page, size, at) {
-            Ok(()) => Ok(Some(page)),
-            Err(Damage { defect: Defect::NewPage, .. }) => Ok(None),
-            Err(damage) => Err(damage),
+        match page {
+            Some(page) if self.is_end_of(page, size) => Ok(Some(page)),
+            Some(page) if page.len() != size.bytes() || !is_zero(page) => {
+                Err(Damage::new(at, self.problem(page, size)))
+            }
+            _ => Ok(None),
         }
     }
 
     #[cold]
-    fn defect(self, page: &[u8], size: PageSize) -> Defect {
+    fn problem(self, page: &[u8], size: PageSize) -> String {
         let Some(end) = page.last_chunk::<SPECIAL_BYTES>().filter(|_| page.len() == size.bytes()) else {
-            return Defect::WrongLength { found: page.len(), expected: size.bytes() };
+            return format!("it has {} bytes instead of {}", page.len(), size.bytes());
         };
         let [n0, n1, n2, n3, version, kind, id0, id1] = *end;
         let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
-        if page.iter().all(|&byte| byte == 0) {
-            Defect::NewPage
+        if is_zero(page) {
+            "it is empty".into()
         } else if id != PAGE_ID {
-            Defect::ForeignPage { found: id }
+            format!("it is not a page of a bloom_filter index (its id is {id:04X})")
         } else if version != PAGE_VERSION {
-            Defect::UnknownVersion { found: version }
+            format!("its version is {version}, which is unknown")
         } else if kind != self.kind as u8 {
-            Defect::WrongKind { found: kind, expected: self.kind }
+            format!("it is of kind {kind}, but must be {} ({:?})", self.kind as u8, self.kind)
         } else {
-            Defect::WrongNumber { found: number, expected: self.number }
+            format!("its number is {number}, but must be {}", self.number)
         }
     }
+}
+
+fn is_zero(page: &[u8]) -> bool {
+    page.iter().all(|&byte| byte == 0)
 }
 
 /// The pages of an index: in shared buffers, or in memory for tests.
@@ -303,15 +206,11 @@ pub trait Pages {
     type Error: From<Damage>;
 
     /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after the end of the file.
-    ///
-    /// # Errors
-    /// Those of reading a page.
+    /// Errors: those of reading a page.
     fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
 
     /// Announces that a page will be read soon.
-    fn prefetch(&mut self, page: PageNumber) {
-        let _ = page;
-    }
+    fn prefetch(&mut self, _page: PageNumber) {}
 }
 
 /// Takes the pages of an index that is being built.
@@ -320,10 +219,7 @@ pub trait PageSink {
     type Error: From<Error>;
 
     /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes
-    /// from the caller.
-    ///
-    /// # Errors
-    /// Those of writing a page.
+    /// from the caller. Errors: those of writing a page.
     fn write(&mut self, number: PageNumber, page: &[u8]) -> Result<(), Self::Error>;
 }
 

@@ -12,7 +12,6 @@ pub struct RowId {
 }
 
 impl RowId {
-    /// Bytes of one.
     pub(crate) const BYTES: usize = 6;
 
     pub(crate) fn to_bytes(self) -> [u8; RowId::BYTES] {
@@ -46,15 +45,14 @@ impl RowSet {
     /// Adds a row, unless the set would then take more than `most_bytes`.
     pub fn add(&mut self, row: RowId, most_bytes: usize) {
         let (word, bit) = (usize::from(row.line) / 64, row.line % 64);
-        let known = self.pages.last().filter(|(page, _)| *page == row.page);
-        let first = known.map_or(self.words.len(), |&(_, first)| first as usize);
+        let known = self.pages.last().copied().filter(|(page, _)| *page == row.page);
+        let first = known.map_or(self.words.len(), |(_, first)| first as usize);
         let missing = (first + word + 1).saturating_sub(self.words.len());
         if missing > 0 {
-            let is_new = known.is_none();
             if self.bytes() + (missing + 1) * size_of::<u64>() > most_bytes {
                 return;
             }
-            if is_new {
+            if known.is_none() {
                 memory::push(&mut self.pages, (row.page, first as u32));
             }
             (0..missing).for_each(|_| memory::push(&mut self.words, 0));

@@ -13,17 +13,16 @@
 //!
 //! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
 //! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,
-//! if the slots before it fill theirs: every eighth slot may. A slot of level 2 has too many hashes to be kept. It gets
-//! bits from the start, for hashes that are all different; if they are not, the first slot is folded, which gives what
-//! it would have been had it been made smaller.
+//! if the slots before it fill theirs: every eighth may. A slot of level 2 gets bits from the start, for hashes that are
+//! all different; if they are not, the first slot is folded, to what it would have been had it been made smaller.
 
 use super::directory::{Directory, Options};
 use super::meta::open_runs;
-use super::pending::{Above, Gathered, Kept, words_per_block};
+use super::pending::{Above, Gathered, bits_of, words_per_block};
 use super::rate::{Target, check_fpr, mean, share, target, typical};
 use super::shape::{Columns, Level, MAX_WIDTH, TileShape, Width, column};
 use super::tile::{Footprint, TileAddress, footprint};
-use crate::error::Result;
+use crate::error;
 use crate::index::page::PageSink;
 use crate::memory;
 use std::ops::Range;
@@ -36,8 +35,8 @@ pub struct Build {
     directory: Directory,
     /// The highest level that tiles of level 0 have bits in.
     top: Level,
-    /// What slots of each level must keep.
-    targets: [Target; 3],
+    /// What slots of level 0 must keep.
+    target: Target,
     gathered: Gathered,
     above: [Above; 2],
     /// Elements of a complete range, by the last tile that had any.
@@ -51,11 +50,8 @@ fn targets(options: &Options, top: Level) -> [Target; 3] {
 
 impl Build {
     /// Begins an index. At most `hold` hashes are kept in memory for level 1 besides those of 128 ranges, and as many
-    /// bytes for level 2 as they take, but at least those of eight slots.
-    ///
-    /// # Errors
-    /// Those of [`super::rate::check_fpr`].
-    pub fn new(options: Options, hold: usize) -> Result<Build> {
+    /// bytes for level 2 as they take, but at least those of eight slots. Errors: those of [`super::rate::check_fpr`].
+    pub fn new(options: Options, hold: usize) -> error::Result<Build> {
         options.fpr.map_or(Ok(()), check_fpr)?;
         let ranges = options.ranges_of(options.table_pages);
         let tiles = ranges.div_ceil(MAX_WIDTH.into());
@@ -66,18 +62,12 @@ impl Build {
         } else {
             Level::Two
         };
-        let width = match top {
-            Level::Two => Width::within(u32::try_from(tiles / SLOTS_OF_TOP).unwrap_or(u32::MAX)),
-            _ => Width::MAX,
-        };
-        let mut build = Build {
-            directory: Directory::empty(options),
-            top: Level::Zero,
-            targets: targets(&options, Level::Zero),
-            gathered: Gathered::default(),
-            above: [Above::new(Level::One, width, hold), Above::new(Level::Two, Width::MAX, hold)],
-            per_range: None,
-        };
+        let width = if top == Level::Two { Width::within(tiles / SLOTS_OF_TOP) } else { Width::MAX };
+        let [target, one, two] = targets(&options, Level::Zero);
+        let one = Above::new(Level::One, width, one, options.size, hold);
+        let two = Above::new(Level::Two, Width::MAX, two, options.size, hold);
+        let (directory, gathered) = (Directory::empty(options), Gathered::default());
+        let mut build = Build { directory, top: Level::Zero, target, gathered, above: [one, two], per_range: None };
         build.raise(top);
         Ok(build)
     }
@@ -88,7 +78,7 @@ impl Build {
             self.directory.covered_from[level as usize] = Some(self.directory.tiles(level));
         }
         self.top = self.top.max(top);
-        self.targets = targets(&self.directory.options, self.top);
+        [self.target, self.above[0].target, self.above[1].target] = targets(&self.directory.options, self.top);
     }
 
     /// Adds level 1 if so many more ranges are too many without it: there are more than the table had pages for.
@@ -99,12 +89,9 @@ impl Build {
         }
     }
 
-    /// Adds the next range, with the hashes of its elements in any order and possibly repeated. Ranges without elements
-    /// must be added too.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of writing.
-    pub fn range<S: PageSink>(&mut self, sink: &mut S, hashes: &[u64]) -> std::result::Result<(), S::Error> {
+    /// Adds the next range, with the hashes of its elements in any order and possibly repeated; there may be none.
+    /// Errors: [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges; those of writing.
+    pub fn range<S: PageSink>(&mut self, sink: &mut S, hashes: &[u64]) -> Result<(), S::Error> {
         if self.gathered.ranges() == Width::MAX.slots(self.columns_per_slot()) as usize {
             let full = std::mem::take(&mut self.gathered);
             self.full_tile(sink, full, false)?;
@@ -113,11 +100,8 @@ impl Build {
         Ok(())
     }
 
-    /// Writes what is left, after the last range, and returns the directory, whose metapage the caller writes.
-    ///
-    /// # Errors
-    /// As [`Build::range`].
-    pub fn finish<S: PageSink>(mut self, sink: &mut S, rows: u64) -> std::result::Result<Directory, S::Error> {
+    /// Writes what is left. Returns the directory, whose metapage the caller writes. Errors: as [`Build::range`].
+    pub fn finish<S: PageSink>(mut self, sink: &mut S, rows: u64) -> Result<Directory, S::Error> {
         let rest = std::mem::take(&mut self.gathered);
         self.raise_for(rest.ranges() as u64);
         if self.top > Level::Zero {
@@ -148,36 +132,28 @@ impl Build {
 
     /// Writes a tile of level 0 and keeps its slots of the levels above. The table may have more ranges than it had
     /// when the build began: then there are more levels from here on.
-    fn full_tile<S: PageSink>(
-        &mut self,
-        sink: &mut S,
-        ranges: Gathered,
-        last: bool,
-    ) -> std::result::Result<(), S::Error> {
-        let options = self.directory.options;
+    fn full_tile<S: PageSink>(&mut self, sink: &mut S, ranges: Gathered, last: bool) -> Result<(), S::Error> {
         self.raise_for(MAX_WIDTH.into());
         let slots = u64::from(self.directory.tiles(Level::Zero)) - self.directory.first_slot(Level::One);
-        if self.top == Level::One && slots >= options.slots_alone(Level::One) {
+        if self.top == Level::One && slots >= self.directory.options.slots_alone(Level::One) {
             self.write_one(sink, false)?;
             self.raise(Level::Two);
         }
-        let width = Width::holding(ranges.ranges() as u32 * u32::from(self.columns_per_slot()));
+        let width = Width::holding(ranges.ranges() as u64 * u64::from(self.columns_per_slot()));
         self.tile(sink, &ranges, 0..ranges.ranges(), width, last)?;
         if self.top == Level::Zero {
             return Ok(());
         }
-        let seen = ranges.ranges() as f64;
-        let hashes = ranges.distinct();
+        let (seen, hashes) = (ranges.ranges() as f64, ranges.distinct());
         // The tiles that will be beside the last one are full.
         let load = hashes.len() as f64 * f64::from(MAX_WIDTH) / seen;
-        let (size, [_, one, two]) = (options.size, self.targets);
-        if self.above[0].is_other(size, one, load) {
+        if self.above[0].is_other(load) {
             self.write_one(sink, false)?;
         }
         if self.top == Level::Two {
-            self.above[1].mark(size, two, load * f64::from(self.above[0].width.columns()), &hashes);
+            self.above[1].mark(load * f64::from(self.above[0].width.columns()), &hashes);
         }
-        self.above[0].keep(size, one, Kept::Hashes(hashes), load);
+        self.above[0].keep_hashes(hashes, load);
         if self.above[0].is_full() {
             self.write_one(sink, false)?;
         }
@@ -185,23 +161,22 @@ impl Build {
     }
 
     /// Writes the slots of level 1 that are kept, and keeps their slots of level 2.
-    fn write_one<S: PageSink>(&mut self, sink: &mut S, last: bool) -> std::result::Result<(), S::Error> {
+    fn write_one<S: PageSink>(&mut self, sink: &mut S, last: bool) -> Result<(), S::Error> {
         let before = self.directory.tiles(Level::One);
         self.write_above(sink, Level::One, last)?;
         let tiles = self.directory.tiles(Level::One) - before;
         if self.top < Level::Two || tiles == 0 {
             return Ok(());
         }
-        let (size, two) = (self.directory.options.size, self.targets[2]);
-        let (bits, load) = self.above[1].marked(size, two);
+        let (bits, load) = self.above[1].marked();
         // If there are several tiles, each of their slots has the bits of all.
         for _ in 0..tiles {
             if self.above[1].is_full() {
                 self.write_above(sink, Level::Two, false)?;
             }
-            self.above[1].keep(size, two, Kept::Bits(memory::collect(bits.iter().copied())), load);
+            self.above[1].keep(memory::collect(bits.iter().copied()), load);
         }
-        if self.above[1].is_other(size, two, load) {
+        if self.above[1].is_other(load) {
             self.write_above(sink, Level::Two, false)?;
             // None is open yet, so the next slot may have another number.
             self.above[1].blocks = None;
@@ -217,8 +192,7 @@ impl Build {
         ranges: Range<usize>,
         width: Width,
         last: bool,
-    ) -> std::result::Result<(), S::Error> {
-        let target = self.targets[0];
+    ) -> Result<(), S::Error> {
         let mut loads: Vec<f64> = ranges.clone().map(|range| gathered.range(range).len() as f64).collect();
         // The last range of all may go on growing.
         let begun = if last { loads.pop() } else { None };
@@ -227,7 +201,7 @@ impl Build {
             loads.push(self.per_range.unwrap_or(f64::from(self.directory.options.guess)).max(begun));
         }
         let columns = self.columns(width, &mut loads);
-        let shape = self.directory.shape_for(Level::Zero, width, target, &typical(&loads));
+        let shape = self.directory.shape_for(Level::Zero, width, self.target, &typical(&loads));
         let tile = self.add(sink, shape)?;
         let (size, block_bits) = (tile.size, shape.block_bits(tile.size));
         let mut pages = memory::zeroed(shape.pages as usize * size.bytes());
@@ -272,53 +246,42 @@ impl Build {
     }
 
     /// Adds a tile and allocates its pages. Writes a directory page if the metapage is full.
-    fn add<S: PageSink>(&mut self, sink: &mut S, shape: TileShape) -> std::result::Result<TileAddress, S::Error> {
+    fn add<S: PageSink>(&mut self, sink: &mut S, shape: TileShape) -> Result<TileAddress, S::Error> {
         if self.directory.open.len() == open_runs(self.directory.options.size) {
             let (number, page) = self.directory.close()?;
             sink.write(number, &page)?;
         }
         self.directory.push(shape, 1)?;
-        let last = self.directory.tiles(shape.level) - 1;
-        Ok(self.directory.tile(shape.level, last).expect("the tile was just added"))
+        Ok(self.directory.last_tile(shape.level).expect("it was just added"))
     }
 
     /// Writes the slots of a level that are kept, as tiles of several widths. Only the very last may have slots left:
     /// the next tile below has the slot after the last one written.
-    fn write_above<S: PageSink>(
-        &mut self,
-        sink: &mut S,
-        level: Level,
-        last: bool,
-    ) -> std::result::Result<(), S::Error> {
+    fn write_above<S: PageSink>(&mut self, sink: &mut S, level: Level, last: bool) -> Result<(), S::Error> {
         let (mut slots, mut loads, blocks) = self.above[level as usize - 1].take();
         while !slots.is_empty() {
-            let width = if last { next_piece(slots.len(), level) } else { Width::within(slots.len() as u32) };
+            let width = if last { next_piece(slots.len(), level) } else { Width::within(slots.len() as u64) };
             let used = slots.len().min(width.columns() as usize);
             let (rest, other_loads) = (slots.split_off(used), loads.split_off(used));
-            let target = self.targets[level as usize];
+            let above = &self.above[level as usize - 1];
             let shape = match blocks {
-                Some(blocks) => {
-                    let pages = (blocks / u64::from(width.blocks_per_page())) as u32;
-                    TileShape { level, width, columns_per_slot: 1, num_hashes: target.num_hashes, pages }
-                }
-                None => self.directory.shape_for(level, width, target, &typical(&loads)),
+                Some(blocks) => above.shape(width, blocks),
+                None => self.directory.shape_for(level, width, above.target, &typical(&loads)),
             };
-            self.tile_above(sink, shape, slots)?;
+            if blocks.is_none() {
+                let size = self.directory.options.size;
+                slots = memory::collect(slots.into_iter().map(|hashes| bits_of(&hashes, shape, size)));
+            }
+            self.tile_above(sink, shape, &slots)?;
             (slots, loads) = (rest, other_loads);
         }
         Ok(())
     }
 
-    /// Writes one tile of a level above.
-    fn tile_above<S: PageSink>(
-        &mut self,
-        sink: &mut S,
-        shape: TileShape,
-        slots: Vec<Kept>,
-    ) -> std::result::Result<(), S::Error> {
+    /// Writes one tile of a level above, of slots with these bits.
+    fn tile_above<S: PageSink>(&mut self, sink: &mut S, shape: TileShape, bits: &[Vec<u64>]) -> Result<(), S::Error> {
         let tile = self.add(sink, shape)?;
         let (size, width) = (tile.size, shape.width);
-        let bits = memory::collect(slots.into_iter().map(|kept| kept.bits(&shape, size)));
         let words = words_per_block(size);
         let per_page = width.blocks_per_page() as usize;
         let mut page = vec![0; size.bytes()];
@@ -348,11 +311,9 @@ impl Build {
 /// The width of the next tile when so many slots are left: the narrowest that has room for all of them if three
 /// quarters of it are used (on level 2, whose slots are large, fifteen sixteenths), else the widest that they fill.
 pub fn next_piece(slots: usize, level: Level) -> Width {
-    let slots = u32::try_from(slots).unwrap_or(u32::MAX);
-    let holding = Width::holding(slots);
-    let unused = holding.columns().saturating_sub(slots);
-    let most = if level == Level::Two { holding.columns() / 16 } else { holding.columns() / 4 };
-    if unused <= most { holding } else { Width::within(slots) }
+    let holding = Width::holding(slots as u64);
+    let most = holding.columns() / if level == Level::Two { 16 } else { 4 };
+    if slots + most as usize >= holding.columns() as usize { holding } else { Width::within(slots as u64) }
 }
 
 /// Where a block begins in the pages of its tile, of which it counts from the first.
@@ -365,7 +326,6 @@ fn block_start(tile: &TileAddress, block: u64) -> usize {
         + (block % per_page) as usize * block_bytes
 }
 
-/// Sets a bit of a block.
 #[inline(always)]
 fn set(block: &mut [u8], width: Width, position: usize, column: usize) {
     block[position * width.bytes() + column / 8] |= 1 << (column % 8);

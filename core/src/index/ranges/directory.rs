@@ -1,22 +1,9 @@
 //! Where the tiles are: runs of neighbouring tiles with the same shape, on all levels.
 //!
-//! ```text
-//!  run, 20 bytes    0       1       2        3      4          8          12           16
-//!                  ┌───────┬───────┬────────┬──────┬──────────┬──────────┬────────────┬────────────┐
-//!                  │ level │ width │ hashes │ more │ pages    │ tiles    │ first slot │ first page │
-//!                  │ u8    │ u8    │ u8     │ u8   │ u32      │ u32      │ u32        │ u32        │
-//!                  └───────┴───────┴────────┴──────┴──────────┴──────────┴────────────┴────────────┘
-//!
-//!  a slot has more + 1 columns in the mean, so a tile has S = width / (more + 1) slots
-//!  its tile t has slots first slot + t · S …, and pages first page + t · pages …
-//! ```
-//!
 //! Runs are kept in the order in which their pages were allocated. So only the last one ever changes: it gets more
 //! tiles. The newest are in the metapage. When it is full, all of them move to a new directory page, which never
-//! changes.
-//!
-//! A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of level 1
-//! between them. The metapage has room for 403.
+//! changes. A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of
+//! level 1 between them. The metapage has room for 403.
 
 use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 use super::split::Split;
@@ -50,16 +37,8 @@ pub struct Options {
 impl Options {
     /// Those of an index on an empty table whose pages are whole. The rate follows the size of the table.
     pub const fn of_whole_pages(size: PageSize, pages_per_range: u32, guess: u32) -> Options {
-        Options {
-            size,
-            fpr: None,
-            pages_per_range,
-            split: None,
-            may_split: false,
-            table_pages: 0,
-            guess,
-            is_flat: false,
-        }
+        let (fpr, split) = (None, None);
+        Options { size, fpr, pages_per_range, split, may_split: false, table_pages: 0, guess, is_flat: false }
     }
 
     /// Tiles of a level that end within so many slots have none above.
@@ -79,7 +58,6 @@ impl Options {
 
     /// How many ranges a page has, of which this is one.
     pub(super) fn ranges_per_page(&self, range: u64) -> f64 {
-        let range = u32::try_from(range).unwrap_or(u32::MAX);
         let split = self.split.filter(|split| split.is_split(range));
         split.map_or(1.0 / f64::from(self.pages_per_range), |split| split.ranges.into())
     }
@@ -106,9 +84,8 @@ impl Options {
     /// of documents have some each. Page 0 of a table that was empty has a tile to itself, so that the pages after it
     /// may be split.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
-        let first_range = u32::try_from(first_slot).unwrap_or(u32::MAX);
         match (level, self.split) {
-            (Level::Zero, Some(split)) if split.is_split(first_range) => 2,
+            (Level::Zero, Some(split)) if split.is_split(first_slot) => 2,
             (Level::Zero, _) if self.may_split && first_slot == 0 => Width::MIN.columns() as u8,
             _ => 1,
         }
@@ -162,8 +139,8 @@ pub struct Directory {
     pub chain: Chain,
     /// How many keys a row has in the mean, by the build of the index; 0 where each has one.
     pub keys_per_row: u16,
-    /// The first tile of level 0 that has a slot in level 1, and of level 1 that has one in level 2.
-    pub(super) covered_from: [Option<u32>; 2],
+    /// The first tile of each level that has a slot in the level above.
+    pub(super) covered_from: [Option<u32>; 3],
     /// The runs in the metapage.
     pub(super) open: Vec<Run>,
     levels: [Vec<Placed>; 3],
@@ -172,24 +149,13 @@ pub struct Directory {
 impl Directory {
     /// The directory of an index without tiles.
     pub fn empty(options: Options) -> Directory {
-        Directory {
-            options,
-            chain: Chain::empty(),
-            keys_per_row: 0,
-            covered_from: [None; 2],
-            open: Vec::new(),
-            levels: [const { Vec::new() }; 3],
-        }
-    }
-
-    /// The first tile of a level that has a slot in the level above.
-    pub(super) fn covered_from(&self, level: Level) -> Option<u32> {
-        self.covered_from.get(level as usize).copied().flatten()
+        let (open, levels) = Default::default();
+        Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], open, levels }
     }
 
     /// The first slot of a level, if it can have any.
     pub(super) fn first_slot(&self, level: Level) -> u64 {
-        level.below().and_then(|below| self.covered_from(below)).map_or(0, u64::from)
+        level.below().and_then(|below| self.covered_from[below as usize]).map_or(0, u64::from)
     }
 
     /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have room for.
@@ -204,7 +170,7 @@ impl Directory {
 
     /// How many tiles of a level have no slot in the level above: they are the first, and every lookup probes them.
     pub fn tiles_alone(&self, level: Level) -> u32 {
-        self.covered_from(level).unwrap_or_else(|| self.tiles(level))
+        self.covered_from[level as usize].unwrap_or_else(|| self.tiles(level))
     }
 
     /// Whether the pages that have no tile yet may be split, those before them are whole.
@@ -235,7 +201,7 @@ impl Directory {
     /// The highest level with bits of a tile of level 0.
     pub(super) fn top(&self, tile: u32) -> Level {
         let Some(above) = self.tile_of(Level::One, tile) else { return Level::Zero };
-        let is_covered = self.covered_from(Level::One).is_some_and(|first| above.ordinal >= first);
+        let is_covered = self.covered_from[Level::One as usize].is_some_and(|first| above.ordinal >= first);
         if is_covered { Level::Two } else { Level::One }
     }
 
@@ -247,11 +213,6 @@ impl Directory {
     /// The runs of a level, each with the number of its first tile.
     pub(super) fn runs_of(&self, level: Level) -> impl Iterator<Item = (u32, &Run)> {
         self.levels[level as usize].iter().map(|placed| (placed.first_tile, &placed.run))
-    }
-
-    /// The last run of a level.
-    pub fn last_run(&self, level: Level) -> Option<&Run> {
-        self.levels[level as usize].last().map(|placed| &placed.run)
     }
 
     /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
@@ -267,6 +228,11 @@ impl Directory {
         self.tiles_from(level, ordinal).next()
     }
 
+    /// The last tile of a level.
+    pub fn last_tile(&self, level: Level) -> Option<TileAddress> {
+        self.tile(level, self.tiles(level).checked_sub(1)?)
+    }
+
     /// The tiles of a level from number `first` on.
     pub fn tiles_from(&self, level: Level, first: u32) -> impl Iterator<Item = TileAddress> {
         let runs = &self.levels[level as usize];
@@ -278,17 +244,17 @@ impl Directory {
 
     /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
     fn address(&self, placed: &Placed, within: u32) -> TileAddress {
-        let Run { shape, first_slot, first_page, .. } = placed.run;
+        let Placed { run: Run { shape, first_slot, first_page, .. }, first_tile } = *placed;
+        let (ordinal, first_slot) = (first_tile + within, first_slot + within * shape.slots());
         TileAddress {
             shape,
-            ordinal: placed.first_tile + within,
-            first_slot: first_slot + within * shape.slots(),
+            ordinal,
+            first_slot,
             first_page: first_page + within * shape.pages,
             size: self.options.size,
         }
     }
 
-    /// Adds a run that was checked.
     pub(super) fn place(&mut self, run: Run) {
         let level = run.shape.level;
         let first_tile = self.tiles(level);
@@ -296,10 +262,8 @@ impl Directory {
     }
 
     /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
-    /// its shape; otherwise the metapage must have room for another run.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or slots.
+    /// its shape; otherwise the metapage must have room for another run. Errors: [`crate::Class::TooLarge`] if there
+    /// are too few numbers left for pages or slots.
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
         let level = shape.level as usize;
         let first_slot = self.end_slot(shape.level);

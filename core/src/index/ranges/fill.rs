@@ -10,7 +10,7 @@
 
 use super::shape::{Columns, MAX_WIDTH, TileShape};
 use super::tile::TileAddress;
-use crate::index::page::{Damage, Defect, PageSize, Pages};
+use crate::index::page::{Damage, PageNumber, PageSize, Pages};
 use std::ops::Range;
 
 /// Set bits of the columns of a tile, in those of its pages that were counted.
@@ -52,8 +52,7 @@ fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
     ones
 }
 
-/// An estimate of the distinct elements of a column of which `ones` of `bits` bits are set. If all are, it is only a
-/// lower bound.
+/// An estimate of the distinct elements of a column with `ones` of `bits` bits set; a lower bound if all are.
 pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -> f64 {
     let clear = (bits - ones).max(0.5) / bits;
     let stays = (1.0 - 1.0 / f64::from(shape.block_bits(size))).powi(i32::from(shape.num_hashes));
@@ -61,35 +60,28 @@ pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -
 }
 
 impl Fill {
-    /// Reads at most so many of a tile's pages, evenly spread.
-    ///
-    /// # Errors
-    /// [`Damage`] for a page that is not of this tile; those of reading.
+    /// Reads at most so many of a tile's pages, evenly spread. Errors: [`Damage`]; those of reading.
     pub fn of<P: Pages>(pages: &mut P, tile: &TileAddress, most: u32) -> Result<Fill, P::Error> {
         const MOST: usize = MAX_WIDTH as usize;
-        let (shape, size, columns) =
-            (tile.shape, tile.size, Columns::even(tile.shape.width, tile.shape.columns_per_slot));
+        let TileAddress { shape, size, .. } = *tile;
+        let columns = Columns::even(shape.width, shape.columns_per_slot);
         let mut fill = Fill { shape, size, blocks: 0, columns, ones: [0; MOST], rates: [0.0; MOST] };
-        let read = tile.shape.pages.min(most.max(1));
+        let read = shape.pages.min(most.max(1));
         for i in 0..read {
-            let at = tile.first_page + (u64::from(i) * u64::from(tile.shape.pages) / u64::from(read)) as u32;
-            pages.with(at, |page| {
-                let counted = fill.add(tile.payload(page, at)?);
-                counted.ok_or(Damage { page: at, defect: Defect::Columns })
-            })??;
+            let at = tile.first_page + (u64::from(i) * u64::from(shape.pages) / u64::from(read)) as u32;
+            pages.with(at, |page| fill.add(tile.payload(page, at)?, at))??;
         }
         Ok(fill)
     }
 
-    /// Counts the bits of one of its pages; `None` is a page without bits. Returns `None` for a page whose slots can't
-    /// have the columns that it says.
-    fn add(&mut self, payload: Option<&[u8]>) -> Option<()> {
+    /// Counts the bits of one of its pages; without a payload it has none.
+    fn add(&mut self, payload: Option<&[u8]>, page: PageNumber) -> Result<(), Damage> {
         let (bytes, bits) = (self.shape.width.bytes(), self.shape.block_bits(self.size));
         self.blocks += u64::from(self.shape.width.blocks_per_page());
         for block in payload.unwrap_or(&[]).chunks_exact(self.size.block_bits() as usize * bytes) {
             let (rows, last_row) = block.split_at(bits as usize * bytes);
             if !last_row.is_empty() {
-                self.columns = Columns::read(self.shape, last_row)?;
+                self.columns = Columns::read(self.shape, last_row, page)?;
             }
             let ones = ones_of(rows, bytes);
             let columns = self.shape.width.columns() as usize;
@@ -99,7 +91,7 @@ impl Fill {
                 *rate += fill.powi(i32::from(self.shape.num_hashes));
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// The columns of each slot.
@@ -107,8 +99,7 @@ impl Fill {
         self.columns.slots()
     }
 
-    /// An estimate of the distinct elements of a column. If all of its bits are set, the estimate is only a lower
-    /// bound.
+    /// An estimate of the distinct elements of a column; a lower bound if all of its bits are set.
     pub fn elements(&self, column: u32) -> f64 {
         let ones = self.ones[column as usize] as f64;
         if ones == 0.0 {

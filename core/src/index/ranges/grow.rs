@@ -11,20 +11,18 @@
 //! level 2            a tile of 8        8                  8                  8                  16, 32, 64, 128 …
 //! ```
 //!
-//! A small table has narrow tiles, since a tile has its full size from the start. A tile that would end after the first
-//! 512 ranges has a slot in level 1.
+//! A small table has narrow tiles, since a tile has its full size from the start; REINDEX makes wide ones. A tile that
+//! would end after the first 512 ranges has a slot in level 1.
 //!
 //! On level 1 a tile above eight tiles of level 0 has about 80 pages, one above 128 about 1,300. Each costs every
 //! lookup one page. With the widths above an index of 1,000,000 to 6,000,000 rows has 3.4 bytes per row on average and
 //! 3.8 at worst. After 128 slots tiles of level 1 have a slot in level 2. Then only its tiles cost every lookup a page,
-//! and each has room for as many ranges as there are before it. Tiles are never moved or widened; REINDEX makes wide
-//! ones.
+//! and each has room for as many ranges as there are before it.
 //!
 //! A tile is sized by what the one before it holds, of which up to 16 pages are read: by the exact rates of those of
-//! its slots that look complete ([`typical`]). So the second tile corrects a wrong guess for the first tile of an empty
-//! table, which has 8 slots, and a change of the rows' width is followed after 128 ranges. The first tile of a level
-//! above is sized for the sum of what is below it. That is too much if keys are repeated between ranges; the next tile
-//! corrects it.
+//! its slots that look complete ([`typical`]). So the second tile corrects a wrong guess for the first one, and a
+//! change of the rows' width is followed after 128 ranges. The first tile of a level above is sized for the sum of what
+//! is below it, which is too much if keys are repeated between ranges.
 //!
 //! Allocating pages only counts them: the file is extended when a page gets its first bit.
 
@@ -33,7 +31,7 @@ use super::fill::Fill;
 use super::meta::open_runs;
 use super::rate::{self, Target, share, target, typical};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::index::page::{PageNumber, Pages};
 
 /// Pages of the tile before that are read to learn from.
@@ -53,25 +51,21 @@ pub struct Growth {
 }
 
 /// The width of a tile of level 0 that begins with this range.
-pub const fn next_width(first_range: u64) -> u32 {
-    match first_range {
+fn next_width(first_range: u64) -> Width {
+    Width::holding(match first_range {
         0..8 => 8,
         8..72 => 32,
         72..136 => 64,
         _ => MAX_WIDTH,
-    }
+    })
 }
 
 /// The width of a tile of level 1 that follows others with this number of slots, and whether it has a slot in level 2.
 fn next_width_above(slots: u64) -> (Width, bool) {
-    let within = |slots: u64| Width::within(u32::try_from(slots).unwrap_or(u32::MAX));
-    let alone = within(if slots < 64 { slots / 4 + 8 } else { slots / 2 });
+    let alone = Width::within(if slots < 64 { slots / 4 + 8 } else { slots / 2 });
     let is_covered = slots + u64::from(alone.columns()) > SLOTS_ALONE;
-    (if is_covered { within(slots / SLOTS_PER_SLOT) } else { alone }, is_covered)
+    (if is_covered { Width::within(slots / SLOTS_PER_SLOT) } else { alone }, is_covered)
 }
-
-/// Tiles to add, by level: that of level 0, and those above it where no slot is left.
-type New = [Option<TileShape>; 3];
 
 impl Directory {
     /// Adds tiles for ranges up to this one, or as many as level 1 has slots for. Call it again until the range has a
@@ -80,11 +74,9 @@ impl Directory {
     /// The caller must hold the exclusive lock of the metapage, and the directory must be current. Pages of tiles are
     /// read, so a session that holds the lock of such a page must not wait for the metapage. Then the caller writes the
     /// metapage and the closed page, if there is one, with one WAL record, and releases the lock. Nothing else changes:
-    /// pages of new tiles are read as empty until they get bits.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of reading.
-    pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> std::result::Result<Growth, P::Error>
+    /// pages of new tiles are read as empty until they get bits. Errors: [`crate::Class::TooLarge`] if there are too
+    /// few numbers left for pages or ranges; those of reading.
+    pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> Result<Growth, P::Error>
     where
         P::Error: From<Error>,
     {
@@ -92,48 +84,44 @@ impl Directory {
     }
 
     /// The same where it is known how many elements those columns of a level's last tile have that look complete.
-    ///
-    /// # Errors
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of `loads`.
+    /// Errors: as there, and those of `loads`.
     pub fn grow_for<E: From<Error>>(
         &self,
         range: u32,
-        loads: &mut impl FnMut(Level) -> std::result::Result<Vec<f64>, E>,
-    ) -> std::result::Result<Growth, E> {
-        let mut new = New::default();
+        loads: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+    ) -> Result<Growth, E> {
         let start = self.end_slot(Level::Zero);
-        let width = Width::holding(next_width(start));
+        let width = next_width(start);
         let columns_per_slot = self.options.columns_per_slot(Level::Zero, start);
-        let is_covered = self.covered_from(Level::Zero).is_some()
+        let is_covered = self.covered_from[Level::Zero as usize].is_some()
             || start + u64::from(width.slots(columns_per_slot)) > self.options.slots_alone(Level::Zero);
         let seen = loads(Level::Zero)?;
         let guess = rate::mean(&seen).unwrap_or(f64::from(self.options.guess) / f64::from(columns_per_slot));
-        let top = if !is_covered {
-            Level::Zero
+        let (top, above) = if !is_covered {
+            (Level::Zero, [None; 2])
         } else if self.free_slots(Level::One) > 0 {
-            self.top(self.tiles(Level::Zero))
+            (self.top(self.tiles(Level::Zero)), [None; 2])
         } else {
-            self.grow_above(loads, &mut new, guess * f64::from(MAX_WIDTH))?
+            self.grow_above(loads, guess * f64::from(MAX_WIDTH))?
         };
         let target = self.target(Level::Zero, top, start);
-        new[0] = Some(self.next_shape(Level::Zero, width, target, &seen, guess));
-        Ok(self.grown(range, is_covered, &new)?)
+        let lower = self.next_shape(Level::Zero, width, target, &seen, guess);
+        Ok(self.grown(range, is_covered, lower, above)?)
     }
 
-    /// Adds a tile of level 1, whose slots are expected to have `guess` elements, and one of level 2 if that needs it,
-    /// to those that are new. Returns the highest level.
+    /// The highest level, a tile of level 1 whose slots should have `guess` elements, and one of level 2 if it needs
+    /// that.
     fn grow_above<E: From<Error>>(
         &self,
-        loads: &mut impl FnMut(Level) -> std::result::Result<Vec<f64>, E>,
-        new: &mut New,
+        loads: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
         guess: f64,
-    ) -> std::result::Result<Level, E> {
+    ) -> Result<(Level, [Option<TileShape>; 2]), E> {
         let start = self.end_slot(Level::Zero);
         let slots = self.end_slot(Level::One) - self.first_slot(Level::One);
         let (mut width, mut is_covered) = next_width_above(slots);
-        is_covered |= self.covered_from(Level::One).is_some();
+        is_covered |= self.covered_from[Level::One as usize].is_some();
         let top = if is_covered { Level::Two } else { Level::One };
-        let last = self.tiles(Level::Two).checked_sub(1).and_then(|last| self.tile(Level::Two, last));
+        let last = self.last_tile(Level::Two);
         // The slots of a tile of level 2 are for tiles of one width.
         let of_last = last.and_then(|last| self.tile(Level::One, last.first_slot)).map(|tile| tile.shape.width);
         if let Some(of_last) = of_last.filter(|_| self.free_slots(Level::Two) > 0) {
@@ -142,18 +130,19 @@ impl Directory {
         let end = start + u64::from(width.columns() * MAX_WIDTH) - 1;
         let seen = loads(Level::One)?;
         let target = self.target(Level::One, top, end);
-        new[1] = Some(self.next_shape(Level::One, width, target, &seen, guess));
-        if is_covered && self.free_slots(Level::Two) == 0 {
-            let tiles = f64::from(width.columns());
-            let guess = rate::mean(&seen).unwrap_or(guess) * tiles;
-            let ratio = of_last.map_or(1.0, |before| tiles / f64::from(before.columns()));
-            let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
-            let above = Width::within(u32::try_from(slots / u64::from(width.columns())).unwrap_or(u32::MAX));
-            let end = start + u64::from(above.columns() * width.columns()) * u64::from(MAX_WIDTH) - 1;
-            let target = self.target(Level::Two, top, end);
-            new[2] = Some(self.next_shape(Level::Two, above, target, &seen, guess));
+        let one = self.next_shape(Level::One, width, target, &seen, guess);
+        if !is_covered || self.free_slots(Level::Two) > 0 {
+            return Ok((top, [Some(one), None]));
         }
-        Ok(top)
+        let tiles = f64::from(width.columns());
+        let guess = rate::mean(&seen).unwrap_or(guess) * tiles;
+        let ratio = of_last.map_or(1.0, |before| tiles / f64::from(before.columns()));
+        let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
+        let above = Width::within(slots / u64::from(width.columns()));
+        let end = start + u64::from(above.columns() * width.columns()) * u64::from(MAX_WIDTH) - 1;
+        let target = self.target(Level::Two, top, end);
+        let two = self.next_shape(Level::Two, above, target, &seen, guess);
+        Ok((top, [Some(one), Some(two)]))
     }
 
     /// What slots of a level must keep that have this range, with `top` as the highest level above it.
@@ -162,27 +151,30 @@ impl Directory {
     }
 
     /// This directory with new tiles above, if there are any, and as many tiles of level 0 as are needed and possible.
-    fn grown(&self, range: u32, is_covered: bool, new: &New) -> Result<Growth> {
+    fn grown(
+        &self,
+        range: u32,
+        is_covered: bool,
+        lower: TileShape,
+        [one, two]: [Option<TileShape>; 2],
+    ) -> error::Result<Growth> {
         let mut directory = self.clone();
         directory.chain.generation = self.chain.generation.wrapping_add(1);
-        let is_full = self.open.len() + new.len() > open_runs(self.options.size);
+        let is_full = self.open.len() + Level::ALL.len() > open_runs(self.options.size);
         let closed = if is_full { Some(directory.close()?) } else { None };
-        let &[lower, one, two] = new;
         for (level, is_covered) in [(Level::One, two.is_some()), (Level::Zero, is_covered)] {
-            if is_covered && directory.covered_from(level).is_none() {
-                directory.covered_from[level as usize] = Some(self.tiles(level));
+            if is_covered {
+                directory.covered_from[level as usize].get_or_insert(self.tiles(level));
             }
         }
         for shape in [two, one].into_iter().flatten() {
             directory.push(shape, 1)?;
         }
-        if let Some(lower) = lower {
-            let missing = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
-            // Only tiles of full width are added several at once.
-            let wanted = missing.div_ceil(u64::from(lower.slots()));
-            let tiles = if is_covered { wanted.min(directory.free_slots(Level::One)) } else { 1 };
-            directory.push(lower, tiles.max(1) as u32)?;
-        }
+        let missing = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
+        // Only tiles of full width are added several at once.
+        let wanted = missing.div_ceil(u64::from(lower.slots()));
+        let tiles = if is_covered { wanted.min(directory.free_slots(Level::One)) } else { 1 };
+        directory.push(lower, tiles.max(1) as u32)?;
         Ok(Growth { directory, closed })
     }
 
@@ -192,9 +184,8 @@ impl Directory {
     }
 
     /// The loads of those columns of a level's last tile that look complete, if the next one had them.
-    fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> std::result::Result<Vec<f64>, P::Error> {
-        let last = self.tiles(level).checked_sub(1).and_then(|last| self.tile(level, last));
-        let Some(tile) = last else { return Ok(Vec::new()) };
+    fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
+        let Some(tile) = self.last_tile(level) else { return Ok(Vec::new()) };
         let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
         if level == Level::Zero {
             // Columns that a page has.
@@ -211,13 +202,9 @@ impl Directory {
         Ok(typical(&loads))
     }
 
-    /// The share of the columns of the last tile of ranges that have elements, by some of its pages.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn used_share<P: Pages>(&self, pages: &mut P) -> std::result::Result<f64, P::Error> {
-        let last = self.tiles(Level::Zero).checked_sub(1).and_then(|last| self.tile(Level::Zero, last));
-        let Some(tile) = last else { return Ok(0.0) };
+    /// The share of the last tile's columns of ranges with elements, by some pages. Errors: those of reading.
+    pub fn used_share<P: Pages>(&self, pages: &mut P) -> Result<f64, P::Error> {
+        let Some(tile) = self.last_tile(Level::Zero) else { return Ok(0.0) };
         let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
         Ok(loads.iter().filter(|&&load| load > 0.0).count() as f64 / loads.len() as f64)
     }
@@ -225,11 +212,10 @@ impl Directory {
     /// The shape of the next tiles of a level, for the loads seen in the last one. If that is empty, the same shape
     /// again if it has this width, else one for a guess.
     fn next_shape(&self, level: Level, width: Width, target: Target, seen: &[f64], guess: f64) -> TileShape {
-        let empty = self.last_run(level).filter(|_| seen.is_empty()).map(|last| last.shape);
-        match empty.filter(|last| (last.width, last.num_hashes) == (width, target.num_hashes)) {
-            Some(last) => last,
-            None if seen.is_empty() => self.shape_for(level, width, target, &[guess.max(1.0)]),
-            None => self.shape_for(level, width, target, seen),
+        match self.last_tile(level).map(|tile| tile.shape) {
+            Some(last) if seen.is_empty() && (last.width, last.num_hashes) == (width, target.num_hashes) => last,
+            _ if seen.is_empty() => self.shape_for(level, width, target, &[guess.max(1.0)]),
+            _ => self.shape_for(level, width, target, seen),
         }
     }
 
@@ -238,14 +224,10 @@ impl Directory {
         let columns_per_slot = self.options.columns_per_slot(level, self.end_slot(level));
         let shape = TileShape { level, width, columns_per_slot, num_hashes: target.num_hashes, pages: 0 };
         let shape = rate::with_pages(shape, self.options.size, target, loads);
-        match self.last_run(level) {
-            Some(last)
-                if last.shape == (TileShape { pages: last.shape.pages, ..shape })
-                    && rate::may_stay(last.shape.pages, shape.pages) =>
-            {
-                last.shape
-            }
-            _ => shape,
-        }
+        let last = self.last_tile(level).map(|tile| tile.shape);
+        let stays = |last: &TileShape| {
+            TileShape { pages: shape.pages, ..*last } == shape && rate::may_stay(last.pages, shape.pages)
+        };
+        last.filter(stays).unwrap_or(shape)
     }
 }

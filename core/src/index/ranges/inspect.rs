@@ -76,20 +76,16 @@ impl Directory {
         expected
     }
 
-    /// How many tiles of level 0, from number `first` to before `end`, have each level as their highest, which only
-    /// rises from tile to tile.
+    /// How many tiles of level 0, from `first` to `end`, have each level as their highest: it rises from tile to tile.
     fn split_by_top(&self, first: u32, end: u32) -> [u32; 3] {
-        let below_two = self.covered_from(Level::One).and_then(|first| self.tile(Level::One, first));
+        let below_two = self.covered_from[Level::One as usize].and_then(|first| self.tile(Level::One, first));
         let one = self.tiles_alone(Level::Zero).clamp(first, end);
         let two = below_two.map_or(end, |tile| tile.first_slot.clamp(one, end));
         [one - first, two - one, end - two]
     }
 
     /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which
-    /// has those of up to 128 ranges. `None` if these have no elements.
-    ///
-    /// # Errors
-    /// As [`Directory::survey`].
+    /// has those of up to 128 ranges. `None` if these have no elements. Errors: as [`Directory::survey`].
     pub fn elements_per_range<P: Pages>(&self, pages: &mut P) -> Result<Option<f64>, P::Error> {
         const PAGES: u32 = 2;
         let Some(tile) = self.tile(Level::Zero, self.tiles(Level::Zero) / 2) else { return Ok(None) };
@@ -99,10 +95,7 @@ impl Directory {
         Ok(mean(&filled))
     }
 
-    /// Counts the bits of all tiles: reads every page of the index that has any.
-    ///
-    /// # Errors
-    /// [`super::Damage`] for a page that is not what it should be; those of reading.
+    /// Counts the bits of all tiles: reads all of their pages. Errors: [`super::Damage`]; those of reading.
     pub fn survey<P: Pages>(&self, pages: &mut P) -> Result<Survey, P::Error> {
         // The rates at which lookups probe the tiles of the level below that have a slot in this one.
         let mut probed: Vec<f64> = Vec::new();
@@ -114,9 +107,19 @@ impl Directory {
                 survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.columns());
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
-                match level {
-                    Level::Zero => count_ranges(&mut survey, &fill, rate, self.most_elements(&tile)),
-                    _ => fill.slots().for_each(|columns| memory::push(&mut below, rate * fill.rate(columns))),
+                if level > Level::Zero {
+                    fill.slots().for_each(|columns| memory::push(&mut below, rate * fill.rate(columns)));
+                    continue;
+                }
+                let most = self.most_elements(&tile);
+                for columns in fill.slots() {
+                    let elements: f64 = columns.clone().map(|column| fill.elements(column)).sum();
+                    if elements > 0.0 {
+                        survey.ranges += 1;
+                        survey.elements += elements;
+                        survey.overfull += u64::from(elements > most * columns.len() as f64);
+                        survey.fpr += fill.rate(columns) * rate;
+                    }
                 }
             }
             probed = below;
@@ -132,19 +135,5 @@ impl Directory {
         let rate = OVERFULL * own / (1.0 + (OVERFULL - 1.0) * own);
         let bits = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits(tile.size));
         greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate)
-    }
-}
-
-/// Counts the ranges of a tile that lookups of absent keys probe at this rate, and whose columns may have at most
-/// `limit` elements.
-fn count_ranges(survey: &mut Survey, fill: &Fill, probed: f64, limit: f64) {
-    for columns in fill.slots() {
-        let elements: f64 = columns.clone().map(|column| fill.elements(column)).sum();
-        if elements > 0.0 {
-            survey.ranges += 1;
-            survey.elements += elements;
-            survey.overfull += u64::from(elements > limit * columns.len() as f64);
-            survey.fpr += fill.rate(columns) * probed;
-        }
     }
 }

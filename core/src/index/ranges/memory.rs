@@ -2,14 +2,11 @@
 //! measurements and fuzzing.
 
 use super::{Build, Damage, Directory, Mark, Options, changes};
-use crate::index::chain::Tiles;
+use crate::index::page::Pages;
+use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
-use crate::index::page::{PageSize, Pages};
 
-/// Sets the bits of an element in a page. Returns how many bytes changed.
-///
-/// # Errors
-/// Those of [`changes`].
+/// Sets the bits of an element in a page. Returns how many bytes changed. Errors: those of [`changes`].
 pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
     let changes = changes(&[mark], page)?;
     mark.special().write(page);
@@ -20,20 +17,11 @@ pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
 }
 
 /// An index in memory.
-#[derive(Clone, Debug)]
-pub struct Index {
-    /// Its pages.
-    pub memory: Memory,
-    /// What its metapage says.
-    pub directory: Directory,
-}
+pub type Index = memory::Index<Directory>;
 
 impl Index {
     /// Builds an index over ranges, each a list of hashes. The table has as many pages as the ranges say that there
-    /// will be.
-    ///
-    /// # Errors
-    /// Those of [`Build`].
+    /// will be. Errors: those of [`Build`].
     pub fn build<R: AsRef<[u64]>>(
         options: Options,
         hold: usize,
@@ -53,51 +41,32 @@ impl Index {
         Ok(Index { memory, directory })
     }
 
-    /// Reads an index from its pages.
-    ///
-    /// # Errors
-    /// Those of [`Directory::read`].
-    pub fn open(mut memory: Memory, size: PageSize) -> Result<Index, Failure> {
-        let directory = Directory::read(&mut memory, size)?;
-        Ok(Index { memory, directory })
-    }
-
-    /// Adds an element. Returns how many bytes of how many pages changed.
-    ///
-    /// # Errors
-    /// Those of [`Directory::grow`] and of [`changes`].
+    /// Adds an element. Returns how many bytes of how many pages changed. Errors: as `grow` and [`changes`].
     pub fn insert(&mut self, range: u32, hash: u64) -> Result<(usize, usize), Failure> {
         let places = loop {
             match self.directory.places(range, hash) {
                 Some(places) => break places,
-                None => self.grow(range)?,
+                None => {
+                    let growth = self.directory.grow(&mut self.memory, range)?;
+                    if let Some((number, page)) = growth.closed {
+                        self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
+                    }
+                    growth.directory.write_meta(&mut self.memory.pages[0]);
+                    self.directory = growth.directory;
+                }
             }
         };
         let mut changed = (0, 0);
         for mark in places.marks() {
-            if self.memory.with(mark.page(), |page| mark.is_set(page))?? {
-                continue;
+            if !self.memory.with(mark.page(), |page| mark.is_set(page))?? {
+                let page = self.memory.writable(mark.page(), self.directory.options.size);
+                changed = (changed.0 + set(mark, page)?, changed.1 + 1);
             }
-            let size = self.directory.options.size;
-            changed = (changed.0 + set(mark, self.memory.writable(mark.page(), size))?, changed.1 + 1);
         }
         Ok(changed)
     }
 
-    fn grow(&mut self, range: u32) -> Result<(), Failure> {
-        let growth = self.directory.grow(&mut self.memory, range)?;
-        if let Some((number, page)) = growth.closed {
-            self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
-        }
-        growth.directory.write_meta(&mut self.memory.pages[0]);
-        self.directory = growth.directory;
-        Ok(())
-    }
-
-    /// The ranges that may have an element.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search`].
+    /// The ranges that may have an element. Errors: those of [`Directory::search`].
     pub fn search(&mut self, hash: u64) -> Result<Vec<u32>, Failure> {
         let mut found = Vec::new();
         self.directory.search(&mut self.memory, hash, |range| found.push(range))?;

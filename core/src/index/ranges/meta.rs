@@ -1,21 +1,5 @@
-//! The directory as bytes, and the one check of what was read from disk.
-//!
-//! ```text
-//! fields of the metapage, after those of both indexes
-//! 40  rate               f64  0: it follows the size of the table
-//! 48  pages per range    u16
-//! 50  ranges per page    u8   where pages are split, else 0
-//! 51  lines per range    u8   the same
-//! 52  rows per range     u32  while none are seen
-//! 56  first covered tile u32  of level 0; FFFFFFFF: none. With one level: the first page that is whole again
-//! 60  first covered tile u32  of level 1; FFFFFFFF: none. With one level: the first page that is split
-//! 64  pages of the table u32  at the build
-//! 68  levels             u8   1, or 0: more when they are needed
-//! 69  may split          u8   1 where pages of tiles to come may be split
-//! 70  keys per row       u16  in the mean, by the build, 1 at least; 0: each has one
-//! ```
-//!
-//! A record is a run of 20 bytes.
+//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk. A
+//! record is a run.
 //!
 //! # The most pages of a tile
 //!
@@ -37,7 +21,8 @@ use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, TileShape,
 use super::split::{MAX_RANGES_PER_PAGE, Split};
 use crate::error;
 use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
-use crate::index::page::{Damage, Defect, PageNumber, PageSize, Pages, Reader, require};
+use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
+use crate::memory;
 
 const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
@@ -53,7 +38,7 @@ pub(super) const fn open_runs(size: PageSize) -> usize {
     FORM.room(size) / RUN_BYTES
 }
 
-fn field(field: &'static str, found: impl Into<u64>) -> Damage {
+fn field(field: &str, found: impl Into<u64>) -> Damage {
     Damage::field(META_PAGE, field, found)
 }
 
@@ -70,11 +55,11 @@ fn split_of([ranges, lines]: [u8; 2], [end_page, first_page]: [u32; 2]) -> Resul
 /// The run of a record, not compared with others yet.
 fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     let mut bytes = Reader(bytes);
-    let [level, width, num_hashes, more_columns] = bytes.take();
+    let [code, width, num_hashes, more_columns] = bytes.take();
     let (pages, tiles) = (bytes.u32(), bytes.u32());
     let (first_slot, first_page) = (bytes.u32(), bytes.u32());
-    let level =
-        Level::ALL.into_iter().find(|&l| l as u8 == level).ok_or_else(|| format!("level {level} is unknown"))?;
+    let level = Level::ALL.into_iter().find(|&level| level as u8 == code);
+    let level = level.ok_or_else(|| format!("level {code} is unknown"))?;
     let width = Width::new(width).ok_or_else(|| format!("a tile cannot have {width} columns"))?;
     if num_hashes == 0 || usize::from(num_hashes) > MAX_HASHES {
         return Err(format!("{num_hashes} hashes are not possible"));
@@ -94,15 +79,6 @@ fn records(runs: &[Run]) -> Vec<u8> {
         bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(|number| number.to_le_bytes()));
     }
     bytes
-}
-
-fn parse_runs(records: &[u8], page: PageNumber) -> Result<Vec<Run>, Damage> {
-    let is_whole = records.len().is_multiple_of(RUN_BYTES);
-    require(is_whole, || Damage::field(page, "bytes of records", records.len() as u64))?;
-    let run = |(bytes, run): (&[u8], u32)| {
-        parse_run(bytes).map_err(|problem| Damage { page, defect: Defect::Run { run, problem } })
-    };
-    records.chunks_exact(RUN_BYTES).zip(0..).map(run).collect()
 }
 
 impl Tiles for Directory {
@@ -141,54 +117,60 @@ impl Directory {
         let mut directory = Directory::empty(options);
         directory.keys_per_row = keys_per_row;
         directory.chain = stored.chain;
-        directory.covered_from = covered.map(|first| (first != NONE_COVERED).then_some(first));
+        let [zero, one] = covered.map(|first| (first != NONE_COVERED).then_some(first));
+        directory.covered_from = [zero, one, None];
         let mut end = 1;
         let mut most = Most::new(&directory.options, directory.chain.rows_built, keys_per_row);
         for (at, records) in stored.records {
-            let runs = parse_runs(&records, at)?;
-            directory.add_checked(&runs, at, &mut end, &mut most)?;
+            directory.add_runs(&records, at, &mut end, &mut most)?;
             // A directory page is allocated after the tiles that it is about.
             require(u64::from(at) == end, || Damage::field(at, "the first page after its tiles", end))?;
             end += 1;
         }
-        directory.open = parse_runs(&stored.open, META_PAGE)?;
-        directory.add_checked(&directory.open.clone(), META_PAGE, &mut end, &mut most)?;
+        directory.open = directory.add_runs(&stored.open, META_PAGE, &mut end, &mut most)?;
         let allocated = directory.chain.allocated();
         require(u64::from(allocated) == end, || field("number of pages", allocated))?;
-        directory.check_covered(Level::Zero)?;
-        directory.check_covered(Level::One)?;
+        directory.check_covered(Level::Zero, Level::One)?;
+        directory.check_covered(Level::One, Level::Two)?;
         directory.check_split()?;
         Ok(directory)
     }
 
-    /// Adds the runs of a page, the first of which must begin at page `end`.
-    fn add_checked(&mut self, runs: &[Run], page: PageNumber, end: &mut u64, most: &mut Most) -> Result<(), Damage> {
-        for (run, number) in runs.iter().zip(0..) {
-            let expected = self.end_slot(run.shape.level);
-            let most_pages = most.pages(run.shape.level, run.shape.width);
-            let problem = if u64::from(run.first_slot) != expected {
-                Some(format!("begins with slot {} instead of {expected}", run.first_slot))
-            } else if run.end_slot() > 1 << 32 {
-                Some(format!("{} slots are too many", run.end_slot()))
-            } else if u64::from(run.first_page) != *end {
-                Some(format!("begins at page {} instead of {end}", run.first_page))
-            } else if ![1, self.options.columns_per_slot(run.shape.level, expected)]
-                .contains(&run.shape.columns_per_slot)
-            {
-                Some(format!("its slots cannot have {} columns", run.shape.columns_per_slot))
-            } else if u64::from(run.shape.pages) > most_pages {
-                Some(format!("tiles of {} pages, which can have {most_pages} at most", run.shape.pages))
-            } else {
-                None
-            };
-            if let Some(problem) = problem {
-                return Err(Damage { page, defect: Defect::Run { run: number, problem } });
-            }
+    /// Adds the runs of a page, the first of which must begin at page `end`, and returns them.
+    fn add_runs(&mut self, bytes: &[u8], page: PageNumber, end: &mut u64, most: &mut Most) -> Result<Vec<Run>, Damage> {
+        let (records, rest) = bytes.as_chunks::<RUN_BYTES>();
+        require(rest.is_empty(), || Damage::field(page, "bytes of records", bytes.len() as u64))?;
+        let mut runs = memory::list(records.len());
+        for (record, number) in records.iter().zip(0u32..) {
+            let checked = parse_run(record).and_then(|run| self.checked(run, *end, most));
+            let run = checked.map_err(|problem| Damage::new(page, format!("run {number} of tiles: {problem}")))?;
             *end = run.end_page();
-            self.place(*run);
+            self.place(run);
             most.add(run.shape);
+            runs.push(run);
         }
-        Ok(())
+        Ok(runs)
+    }
+
+    /// A run that agrees with those before it, which end before page `end`.
+    fn checked(&self, run: Run, end: u64, most: &Most) -> Result<Run, String> {
+        let Run { shape, first_slot, first_page, .. } = run;
+        let expected = self.end_slot(shape.level);
+        let columns = [1, self.options.columns_per_slot(shape.level, expected)];
+        let most_pages = most.pages(shape.level, shape.width);
+        Err(if u64::from(first_slot) != expected {
+            format!("begins with slot {first_slot} instead of {expected}")
+        } else if run.end_slot() > 1 << 32 {
+            format!("{} slots are too many", run.end_slot())
+        } else if u64::from(first_page) != end {
+            format!("begins at page {first_page} instead of {end}")
+        } else if !columns.contains(&shape.columns_per_slot) {
+            format!("its slots cannot have {} columns", shape.columns_per_slot)
+        } else if u64::from(shape.pages) > most_pages {
+            format!("tiles of {} pages, which can have {most_pages} at most", shape.pages)
+        } else {
+            return Ok(run);
+        })
     }
 
     /// Checks that the first page that is split has the first range of a tile, if it has one.
@@ -201,16 +183,15 @@ impl Directory {
 
     /// Checks that all tiles of a level from the first covered one on have slots above, and that no lookup probes more
     /// tiles than necessary.
-    fn check_covered(&self, level: Level) -> Result<(), Damage> {
-        let Some(above) = level.above() else { return Ok(()) };
-        let covered_from = self.covered_from(level);
+    fn check_covered(&self, level: Level, above: Level) -> Result<(), Damage> {
+        let covered_from = self.covered_from[level as usize];
         let (tiles, slots) = (u64::from(self.tiles(level)), self.end_slot(above));
         let first = covered_from.map_or(tiles, u64::from);
         require(first < tiles || covered_from.is_none(), || field("first covered tile", first))?;
         let has_tiles = self.tiles(above) > 0;
         require(covered_from.is_some() || !has_tiles, || field("first covered tile", NONE_COVERED))?;
-        let uncovered = || Damage { page: META_PAGE, defect: Defect::Uncovered { tile: slots, tiles } };
-        require(first == tiles || slots >= tiles, uncovered)?;
+        let uncovered = || format!("tile {slots} of {tiles} has no slot in level 1");
+        require(first == tiles || slots >= tiles, || Damage::new(META_PAGE, uncovered()))?;
         require(!has_tiles || slots < tiles + u64::from(MAX_WIDTH), || field("slots of a level", slots))?;
         let last_alone = self.tiles_alone(level).checked_sub(1).and_then(|last| self.tile(level, last));
         let end = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.slots()));
@@ -218,14 +199,11 @@ impl Directory {
         require(alone <= self.options.slots_alone(level), || field("slots without a level above", alone))
     }
 
-    /// Writes the metapage, except PostgreSQL's header.
-    ///
-    /// # Panics
-    /// If the page has another size.
+    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
     pub fn write_meta(&self, page: &mut [u8]) {
         let Options { fpr, pages_per_range, split, may_split, guess, table_pages, is_flat, .. } = self.options;
         let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
-        let [zero, one] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
+        let [zero, one, _] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
         let [zero, one] = split.map_or([zero, one], |split| [split.end_page, split.first_page]);
         let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
         fields.extend((pages_per_range as u16).to_le_bytes());
@@ -266,8 +244,7 @@ struct Most {
 }
 
 impl Most {
-    /// Before the first run, of an index that was built from so many rows with so many keys in the mean; 0 where each
-    /// row has one.
+    /// Before the first run, of an index built from so many rows with so many keys in the mean; 0 where each has one.
     pub fn new(options: &Options, rows: u64, keys_per_row: u16) -> Most {
         let rows = rows as f64;
         let built = match keys_per_row {

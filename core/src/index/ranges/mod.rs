@@ -51,14 +51,11 @@
 //! most what was added later; a page without bits, or after the end of the file, was never written, so it has no
 //! elements.
 //!
-//! # Figures
+//! # Why three levels
 //!
-//! The example `index_figures` measures indexes in memory, and counts each page of larger ones by a model; its page has
-//! the figures. With three levels a lookup of an absent key reads 6.6 index pages at a billion rows, with two levels
-//! whose rate follows the table in the same way 132. Wider ranges would save pages as well. But two levels that read as
-//! few at a billion rows need 128 pages per range, all of which a lookup of a present key reads, instead of 8. They
-//! also need more bits, since blocks of low rates waste more. So there is a third level as soon as there are more than
-//! 512 tiles below.
+//! With three levels a lookup of an absent key reads 6.6 index pages at a billion rows, with two whose rate follows the
+//! table in the same way 132: the example `index_figures` has the figures. Two levels that read as few need more bits,
+//! and 128 pages per range instead of 8, all of which a lookup of a present key reads.
 
 mod build;
 mod directory;
@@ -76,14 +73,11 @@ mod split;
 mod tile;
 
 pub use crate::index::chain::{Chain, META_PAGE, Tiles};
-pub use crate::index::page::{
-    Damage, Defect, PAGE_HEADER_BYTES, PAGE_ID, PAGE_VERSION, PageKind, PageNumber, PageSink, PageSize, Pages,
-    SPECIAL_BYTES, Special,
-};
+pub use crate::index::page::{Damage, PageKind, PageNumber, PageSink, PageSize, Pages, Special};
 pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
-pub use grow::{Growth, next_width};
+pub use grow::Growth;
 pub use inspect::{Expectation, Survey};
 pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, share, target, typical, with_pages,

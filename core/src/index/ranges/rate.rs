@@ -75,10 +75,7 @@ pub struct Target {
     pub bits: f64,
 }
 
-/// Checks a rate that was chosen.
-///
-/// # Errors
-/// [`InvalidParameter::IndexRate`] unless it is from [`MIN_FPR`] to [`MAX_PART_FPR`].
+/// Errors: [`InvalidParameter::IndexRate`] unless a rate is from [`MIN_FPR`] to [`MAX_PART_FPR`].
 pub fn check_fpr(fpr: f64) -> Result<()> {
     if (MIN_FPR..=MAX_PART_FPR).contains(&fpr) {
         return Ok(());
@@ -105,10 +102,7 @@ pub fn share(fpr: f64, level: Level, top: Level) -> f64 {
     fpr.powf(SHARES[top as usize][level as usize])
 }
 
-/// The target with the number of hashes that needs the fewest bits for a rate; with one if a second saves little.
-///
-/// # Panics
-/// If the rate is not below 1.
+/// The target whose number of hashes needs the fewest bits for a rate below 1; one hash if a second saves little.
 pub fn target(size: PageSize, fpr: f64) -> Target {
     assert!(fpr < 1.0, "a rate of {fpr} needs no bits");
     let mut best = Target { fpr, num_hashes: 1, bits: f64::INFINITY };
@@ -132,8 +126,7 @@ fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
     f64::from(size.block_bits()) / greatest_load(textbook, 1e-9, |load| rate(load) <= fpr)
 }
 
-/// This shape with the fewest pages with which a tile keeps its rate, as a mean over columns with these numbers of
-/// distinct elements.
+/// This shape with the fewest pages with which a tile keeps its rate, as a mean over columns with such loads.
 pub fn with_pages(shape: TileShape, size: PageSize, target: Target, loads: &[f64]) -> TileShape {
     let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, size, loads) <= target.fpr;
     let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(size.block_bits());
@@ -167,8 +160,7 @@ pub fn mean(loads: &[f64]) -> Option<f64> {
     (!loads.is_empty()).then(|| loads.iter().sum::<f64>() / loads.len() as f64)
 }
 
-/// Whether tiles of `before` pages may be used instead of `needed`: neighbouring tiles of the same shape are one run of
-/// the directory.
+/// Whether tiles of `before` pages may be used instead of `needed`: neighbouring tiles of a shape are one run.
 pub fn may_stay(before: u32, needed: u32) -> bool {
     before >= needed && (before - needed <= needed / 32 || before - needed == 1 && needed >= 6)
 }

@@ -51,67 +51,44 @@ impl Directory {
         for (level, place) in Level::ALL.into_iter().zip(&mut places.0) {
             let tile = self.tile_of(level, slot)?;
             *place = Some(tile.probe(hash).mark(tile.slot(slot)?));
-            if tile.ordinal >= self.tiles_alone(level) {
-                // The check of the directory promises that there is a slot above.
-                slot = tile.ordinal;
-            } else {
+            if tile.ordinal < self.tiles_alone(level) {
                 break;
             }
+            // The check of the directory promises that there is a slot above.
+            slot = tile.ordinal;
         }
         Some(places)
     }
 
-    /// Calls `found` with each range that may have an element.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search_for`].
+    /// Calls `found` with each range that may have an element. Errors: those of [`Directory::search_for`].
     pub fn search<P: Pages>(&self, pages: &mut P, hash: u64, found: impl FnMut(u32)) -> Result<(), P::Error> {
         self.search_for(pages, &Condition::Has(hash), found)
     }
 
     /// Calls `found` with each range that may have elements with which a condition holds, in ascending order. It must
-    /// not be unknown.
+    /// not be unknown. Errors: [`super::Damage`] for a page that is not of its tile; those of reading.
     ///
     /// A range without a tile is one without elements. Rows that a session may see were given their bits before they
     /// were committed, so a directory that was current when the lookup began knows all tiles that matter.
-    ///
-    /// # Errors
-    /// [`super::Damage`] for a page that is not of its tile; those of reading.
     pub fn search_for<P: Pages>(
         &self,
         pages: &mut P,
         condition: &Condition,
         mut found: impl FnMut(u32),
     ) -> Result<(), P::Error> {
-        let mut reported = Vec::new();
-        for level in Level::ALL.into_iter().rev() {
-            let alone = self.tiles_from(level, 0).take(self.tiles_alone(level) as usize);
-            let mut below = Vec::new();
-            for tile in alone.chain(reported) {
-                for slot in probe(pages, &tile, condition)?.map(|slot| tile.first_slot.saturating_add(slot)) {
-                    match level.below().map(|level| self.tile(level, slot)) {
-                        None => found(slot),
-                        Some(Some(tile)) => {
-                            if let Condition::Has(hash) = *condition {
-                                pages.prefetch(tile.probe(hash).page);
-                            }
-                            memory::push(&mut below, tile);
-                        }
-                        // A tile that was added after this directory was read.
-                        Some(None) => {}
-                    }
-                }
+        let probe = |tile: &TileAddress, (): &()| {
+            let slots = probe(pages, tile, condition)?;
+            if let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below()) {
+                let reported = slots.filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
+                reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
             }
-            reported = below;
-        }
-        Ok(())
+            Ok::<_, P::Error>(slots.map(|slot| (slot, ())))
+        };
+        self.walk(u32::MAX, &(), probe, |range, _, ()| found(range))
     }
 
     /// Calls `found` with each range for which one of some alternatives may hold, in ascending order, and with the
-    /// numbers of these alternatives, which ascend.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search_for`].
+    /// numbers of these alternatives, which ascend. Errors: those of [`Directory::search_for`].
     pub fn search_each<P: Pages>(
         &self,
         pages: &mut P,
@@ -119,36 +96,11 @@ impl Directory {
         mut found: impl FnMut(u32, &[u32]),
     ) -> Result<(), P::Error> {
         let all = memory::collect(0..alternatives.each.len() as u32);
-        let mut reported: Vec<(TileAddress, Vec<u32>)> = Vec::new();
-        for level in Level::ALL.into_iter().rev() {
-            let mut below = Vec::new();
-            let mut visit = |tile: &TileAddress, numbers: &[u32]| -> Result<(), P::Error> {
-                for (slot, numbers) in probe_each(pages, tile, alternatives, numbers)? {
-                    let slot = tile.first_slot.saturating_add(slot);
-                    match level.below().map(|level| self.tile(level, slot)) {
-                        None => found(slot, &numbers),
-                        Some(Some(tile)) => memory::push(&mut below, (tile, numbers)),
-                        // A tile that was added after this directory was read.
-                        Some(None) => {}
-                    }
-                }
-                Ok(())
-            };
-            for tile in self.tiles_from(level, 0).take(self.tiles_alone(level) as usize) {
-                visit(&tile, &all)?;
-            }
-            for (tile, numbers) in reported {
-                visit(&tile, &numbers)?;
-            }
-            reported = below;
-        }
-        Ok(())
+        let probe = |tile: &TileAddress, numbers: &Vec<u32>| probe_each(pages, tile, alternatives, numbers);
+        self.walk(u32::MAX, &all, probe, |range, _, numbers| found(range, &numbers))
     }
 
-    /// About how many ranges [`Directory::search_for`] would find: those of a sample.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search_for`].
+    /// About how many ranges [`Directory::search_for`] would find: those of a sample. Errors: as there.
     pub fn ranges_expected<P: Pages>(&self, pages: &mut P, condition: &Condition, most: u32) -> Result<f64, P::Error> {
         let mut ranges = 0.0;
         self.sample(pages, condition, most, |_, weight| ranges += weight)?;
@@ -157,10 +109,7 @@ impl Directory {
 
     /// Calls `found` with some of the ranges that [`Directory::search_for`] would find, and how many each stands for.
     /// Of the tiles that it would probe on a level at most `most` are probed, evenly spread, of those that every lookup
-    /// probes and of those that the level above reports.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search_for`].
+    /// probes and of those that the level above reports. Errors: as there.
     pub fn sample<P: Pages>(
         &self,
         pages: &mut P,
@@ -168,21 +117,39 @@ impl Directory {
         most: u32,
         mut found: impl FnMut(u32, f64),
     ) -> Result<(), P::Error> {
+        let probe =
+            |tile: &TileAddress, (): &()| probe(pages, tile, condition).map(|slots| slots.map(|slot| (slot, ())));
+        self.walk(most, &(), probe, |range, weight, ()| found(range, weight))
+    }
+
+    /// Probes tiles from the highest level down, of each level at most `most` of those that every lookup probes, and at
+    /// most as many of those that the level above reports. `probe` returns the slots of a tile that may have what is
+    /// looked for, each with what is to be known when its own tile is probed, which is `all` where there is none above.
+    /// Calls `found` with ranges, how many each stands for, and what was said of it.
+    fn walk<T, E, I: IntoIterator<Item = (u32, T)>>(
+        &self,
+        most: u32,
+        all: &T,
+        mut probe: impl FnMut(&TileAddress, &T) -> Result<I, E>,
+        mut found: impl FnMut(u32, f64, T),
+    ) -> Result<(), E> {
         // Tiles by their numbers, and how many each of them stands for.
-        let mut reported: Vec<(u32, f64)> = Vec::new();
+        let mut reported: Vec<(u32, f64, T)> = Vec::new();
         for level in Level::ALL.into_iter().rev() {
-            let alone = evenly(self.tiles_alone(level), most);
+            let alone = evenly(self.tiles_alone(level), most).map(|(ordinal, weight)| (ordinal, weight, all));
             let sample = evenly(reported.len() as u32, most).map(|(i, more)| {
-                let (ordinal, weight) = reported[i as usize];
-                (ordinal, weight * more)
+                let (ordinal, weight, own) = &reported[i as usize];
+                (*ordinal, weight * more, own)
             });
             let mut below = Vec::new();
-            for (ordinal, weight) in alone.chain(sample) {
+            for (ordinal, weight, own) in alone.chain(sample) {
+                // One that was added after this directory was read is not known.
                 let Some(tile) = self.tile(level, ordinal) else { continue };
-                for slot in probe(pages, &tile, condition)?.map(|slot| tile.first_slot.saturating_add(slot)) {
+                for (slot, own) in probe(&tile, own)? {
+                    let slot = tile.first_slot.saturating_add(slot);
                     match level {
-                        Level::Zero => found(slot, weight),
-                        _ => memory::push(&mut below, (slot, weight)),
+                        Level::Zero => found(slot, weight, own),
+                        _ => memory::push(&mut below, (slot, weight, own)),
                     }
                 }
             }

@@ -16,7 +16,7 @@
 //! The last row of each block says where they begin. In a tile that was appended it is zero: nobody knew what its slots
 //! would have, so all have equally many.
 
-use crate::index::page::{PageKind, PageSize};
+use crate::index::page::{Damage, PageKind, PageNumber, PageSize, require};
 use crate::sizing::rate;
 use std::ops::Range;
 
@@ -58,11 +58,7 @@ impl Level {
 impl PageKind {
     /// The kind of the pages of this level's tiles.
     pub const fn of(level: Level) -> PageKind {
-        match level {
-            Level::Zero => PageKind::LevelZero,
-            Level::One => PageKind::LevelOne,
-            Level::Two => PageKind::LevelTwo,
-        }
+        [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo][level as usize]
     }
 }
 
@@ -87,13 +83,15 @@ impl Width {
     }
 
     /// The narrowest with room for this number of columns; the widest if none has.
-    pub fn holding(columns: u32) -> Width {
-        Width::ALL.into_iter().find(|width| width.columns() >= columns).unwrap_or(Width::MAX)
+    pub fn holding(columns: impl Into<u64>) -> Width {
+        let columns = columns.into();
+        Width::ALL.into_iter().find(|width| u64::from(width.0) >= columns).unwrap_or(Width::MAX)
     }
 
     /// The widest with at most this number of columns; the narrowest if there is none.
-    pub fn within(columns: u32) -> Width {
-        Width::ALL.into_iter().rfind(|width| width.columns() <= columns).unwrap_or(Width::MIN)
+    pub fn within(columns: impl Into<u64>) -> Width {
+        let columns = columns.into();
+        Width::ALL.into_iter().rfind(|width| u64::from(width.0) <= columns).unwrap_or(Width::MIN)
     }
 
     /// Columns.
@@ -169,10 +167,8 @@ impl Columns {
         Columns { firsts: firsts.map(|first| 1 << first).sum(), width }
     }
 
-    /// As many as slots with these numbers of elements need: the fullest column has as few as possible.
-    ///
-    /// # Panics
-    /// If there are more slots than columns, or none.
+    /// As many as slots with these numbers of elements need: the fullest column has as few as possible. Panics if there
+    /// are more slots than columns, or none.
     pub fn by_load(width: Width, loads: &[f64]) -> Columns {
         let mut columns = vec![1u32; loads.len()];
         for _ in loads.len()..width.columns() as usize {
@@ -188,15 +184,17 @@ impl Columns {
         Columns { firsts, width }
     }
 
-    /// Those that the last row of a block says; `None` if it can't be one.
-    pub fn read(shape: TileShape, row: &[u8]) -> Option<Columns> {
+    /// Those that the last row of a block of this page says. Errors: [`Damage`] if it can't be one.
+    pub fn read(shape: TileShape, row: &[u8], page: PageNumber) -> Result<Columns, Damage> {
         let mut bytes = [0; 16];
         bytes[..row.len()].copy_from_slice(row);
         let firsts = u128::from_le_bytes(bytes);
         if firsts == 0 {
-            return Some(Columns::even(shape.width, shape.columns_per_slot));
+            return Ok(Columns::even(shape.width, shape.columns_per_slot));
         }
-        (firsts & 1 == 1 && firsts.count_ones() == shape.slots()).then_some(Columns { firsts, width: shape.width })
+        let problem = "its slots cannot have the columns that it says";
+        require(firsts & 1 == 1 && firsts.count_ones() == shape.slots(), || Damage::new(page, problem))?;
+        Ok(Columns { firsts, width: shape.width })
     }
 
     /// The last row of a block.

@@ -80,31 +80,25 @@ impl Split {
         u32::try_from(self.first_range(row.page) + u64::from(within)).unwrap_or(u32::MAX)
     }
 
-    /// The number of a range among those of split pages, if it is one.
-    fn among_split(&self, range: u32) -> Option<u32> {
-        let is_split = u64::from(range) < self.first_range(self.end_page);
-        range.checked_sub(self.first_page).filter(|_| is_split)
-    }
-
     /// Whether a range is a part of a page.
-    pub fn is_split(&self, range: u32) -> bool {
-        self.among_split(range).is_some()
+    pub fn is_split(&self, range: impl Into<u64>) -> bool {
+        (self.first_page.into()..self.first_range(self.end_page)).contains(&range.into())
     }
 
     /// The page of a range.
     pub fn page_of(&self, range: u32) -> u64 {
-        let after = u64::from(range).checked_sub(self.first_range(self.end_page));
-        match (self.among_split(range), after) {
-            (Some(split), _) => u64::from(self.first_page) + u64::from(split / u32::from(self.ranges)),
-            (None, Some(after)) => u64::from(self.end_page) + after,
-            (None, None) => range.into(),
+        let (first, range) = (u64::from(self.first_page), u64::from(range));
+        match range.checked_sub(self.first_range(self.end_page)) {
+            Some(after) => u64::from(self.end_page) + after,
+            None if range < first => range,
+            None => first + (range - first) / u64::from(self.ranges),
         }
     }
 
     /// The lines of a range, in their order; `None` for all.
     pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        let Split { lines, ranges, .. } = *self;
-        let within = (self.among_split(range)? % u32::from(ranges)) as u16;
+        let Split { lines, ranges, first_page, .. } = *self;
+        let within = self.is_split(range).then(|| (range - first_page) % u32::from(ranges))? as u16;
         let firsts = (within * lines + 1..=MOST_LINES).step_by(usize::from(lines) * usize::from(ranges));
         Some(firsts.flat_map(move |first| first..first + lines))
     }

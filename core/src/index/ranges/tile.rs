@@ -21,7 +21,7 @@
 
 use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape};
 use crate::hash::{reduce, word};
-use crate::index::page::{Damage, Defect, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::memory;
 
 /// Words of a hash that belong to one level.
@@ -75,10 +75,7 @@ impl TileAddress {
         Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets, last_row, share }
     }
 
-    /// The bits of a page of this tile; `None` if it was never written.
-    ///
-    /// # Errors
-    /// Those of [`Special::check`] for a page that is not of this tile.
+    /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::check`].
     pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
         Ok(self.special().written(page, self.size, at)?.map(|page| &page[self.size.payload()]))
     }
@@ -152,10 +149,7 @@ impl Probe {
         &self.offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// The slots that may have the element. The page is `None` if it is after the end of the file.
-    ///
-    /// # Errors
-    /// Those of [`Special::check`] for a page that is not of this tile.
+    /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::check`].
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
         let TileAddress { shape: TileShape { width, .. }, size, .. } = self.tile;
@@ -176,8 +170,7 @@ impl Probe {
     /// The columns of each slot, in a page of the tile.
     fn columns(&self, page: &[u8]) -> Result<Columns, Damage> {
         let shape = self.tile.shape;
-        let row = &page[usize::from(self.last_row)..][..shape.width.bytes()];
-        Columns::read(shape, row).ok_or(Damage { page: self.page, defect: Defect::Columns })
+        Columns::read(shape, &page[usize::from(self.last_row)..][..shape.width.bytes()], self.page)
     }
 
     /// The column of the element in a slot, in a page of the tile.
@@ -189,13 +182,8 @@ impl Probe {
         Ok(column.expect("a mark is of a slot that the tile has") as u8)
     }
 
-    /// The bits of the element for one slot of the tile.
-    ///
-    /// # Panics
-    /// If the tile has no such slot.
+    /// The bits of the element for one of the tile's slots.
     pub fn mark(self, slot: u8) -> Mark {
-        let slots = self.tile.shape.slots();
-        assert!(u32::from(slot) < slots, "slot {slot} of a tile of {slots}");
         Mark { probe: self, slot }
     }
 }
@@ -218,20 +206,14 @@ impl Mark {
         self.probe.tile.special()
     }
 
-    /// Whether all of them are set.
-    ///
-    /// # Errors
-    /// Those of [`Probe::slots`].
+    /// Whether all of them are set. Errors: those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
         Ok(self.probe.slots(page)?.contains(self.slot))
     }
 }
 
 /// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
-/// and new value of each byte that changes, ascending.
-///
-/// # Errors
-/// Those of [`Probe::slots`].
+/// and new value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {
