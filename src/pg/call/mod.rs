@@ -19,7 +19,7 @@ pub mod interrupt;
 pub mod nodes;
 pub mod panics;
 
-use self::error::{Error, Outcome, Result, SqlState, raise};
+pub use self::error::{Error, Outcome, Result, SqlState, raise};
 use super::catalog;
 use super::memory::{self, Context};
 use super::value::encoding;
