@@ -1,5 +1,4 @@
-//! `counting_bloom_agg` and `counting_bloom_union_agg`: both keep the same state, in the aggregate's own memory, and
-//! differ in what they add to it.
+//! `counting_bloom_agg` and `counting_bloom_union_agg`: they keep the same state, and differ in what they add to it.
 //!
 //! ```text
 //! | params | value | len | batch of hashes |        value ──▶ | stored header | counters |
@@ -8,20 +7,21 @@
 //! The counters are allocated with the first element. Hashes are counted in batches: the memory that a hash needs is
 //! prefetched when it arrives, and its counters are incremented with those of the others.
 
-use super::parameters::{Params, SharedParams, allocate};
-use super::site::{Aggregate, ElementState, deserialise, finish, same_parameters, transition};
-use super::tag::{self, Group, Head, State, Tag, nothing_of_its_own};
+use super::site::{ElementHead, Params, SharedParams, allocate, combine_by, require_same_parameters, transition};
+use super::tag::{Group, Head, Tag, deserialise, nothing_of_its_own, only_state};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::error::During;
 use crate::filter_type::{CountingBloom, argument};
 use crate::overfull;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::counting::{self, Counting, counters};
 use pg_bloom_core::{Header, Kind};
 use pgrx::pg_sys;
+
+/// The other aggregate, for messages.
+const UNION: &str = "counting_bloom_union_agg";
 
 /// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
 const BATCH: usize = 32;
@@ -47,68 +47,54 @@ unsafe impl Head for CountingHead {
 
 type CountingState<'c> = Group<'c, CountingHead>;
 
-impl<'c> ElementState<'c> for CountingState<'c> {
-    unsafe fn new(context: Context<'c>, params: Params) -> CountingState<'c> {
+impl ElementHead for CountingHead {
+    const NAME: &'static str = "counting_bloom_agg";
+
+    fn requested(arguments: &Arguments) -> Result<Header<'static>> {
+        counting_header(arguments)
+    }
+
+    unsafe fn new(params: Params) -> CountingHead {
         let (tag, value) = (Tag::Counting, std::ptr::null_mut());
-        let head = CountingHead { tag, is_borrowed: false, len: 0, params, value, batch: [0; BATCH] };
-        Group::allocate(context, size_of::<CountingHead>(), head)
+        CountingHead { tag, is_borrowed: false, len: 0, params, value, batch: [0; BATCH] }
     }
 
     #[inline(always)]
-    fn params(&self) -> &Header<'_> {
-        self.own_params()
+    fn params(&self) -> &Header<'static> {
+        // SAFETY: as was promised when they became those of the state.
+        unsafe { &*self.params }
     }
 
     #[inline(always)]
-    fn push(&mut self, call: &Call, hash: u64) -> Result<()> {
-        if self.is_empty() {
-            self.make_counters(call.require_aggregate()?);
+    fn push(state: &mut CountingState<'_>, call: &Call, hash: u64) -> Result<()> {
+        if state.is_empty() {
+            state.make_counters(call.require_aggregate()?);
         }
-        let header = self.own_params();
-        counters::prefetch(&self.value()[header.prefix_bytes()..], header.shape(), hash);
-        let len = self.len as usize;
-        let head = self.head();
+        let header = state.params();
+        counters::prefetch(&state.value()[header.prefix_bytes()..], header.shape(), hash);
+        let len = state.len as usize;
+        let head = state.head();
         head.batch[len] = hash;
         head.len += 1;
         if len + 1 == BATCH {
-            self.flush();
+            state.flush();
         }
         Ok(())
     }
-
-    fn deserialised(call: &'c Call, value: Value<'c>) -> Result<CountingState<'c>> {
-        let filter = Counting::parse(value.bytes())?;
-        let context = call.context();
-        let has_elements = !filter.header.kind.is_none();
-        // SAFETY: the parameters are in the same memory.
-        let mut state = unsafe { CountingState::new(context, allocate(context, &filter.header)) };
-        if has_elements {
-            let head = state.head();
-            (head.value, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
-        }
-        Ok(state)
-    }
-
-    fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
-        let datum = self.filter();
-        // SAFETY: a value of variable length that was just made.
-        let value = unsafe { Value::detoast(datum) };
-        let filter = Counting::parse_trusted(value.bytes())?;
-        overfull::check::<CountingBloom>(call, overfull::COUNTING, &filter)?;
-        Ok(datum)
-    }
-
-    fn empty() -> Result<pg_sys::Datum> {
-        empty_counting()
-    }
 }
 
-impl CountingState<'_> {
-    /// The parameters, which live at least as long as the state, and are not shown to others without its lifetime.
-    #[inline(always)]
-    fn own_params(&self) -> &Header<'static> {
-        // SAFETY: as was promised when they became those of the state.
-        unsafe { &*self.params }
+impl<'c> CountingState<'c> {
+    /// A state that another process serialised, read in place. Errors: 22P03 for bytes that are not a state.
+    fn deserialised(call: &'c Call, value: Value<'c>) -> Result<CountingState<'c>> {
+        let header = Counting::parse(value.bytes())?.header;
+        let context = call.context();
+        let has_elements = !header.kind.is_none();
+        // SAFETY: the parameters are in the same memory.
+        let mut head = unsafe { CountingHead::new(allocate(context, &header)) };
+        if has_elements {
+            (head.value, head.is_borrowed) = (value.into_datum().cast_mut_ptr(), true);
+        }
+        Ok(Group::new(context, head))
     }
 
     #[inline(always)]
@@ -123,7 +109,7 @@ impl CountingState<'_> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        if self.is_empty() { Header { kind: Kind::NONE, ..*self.own_params() } } else { *self.own_params() }
+        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params() } } else { *self.params() }
     }
 
     /// The value being built, of a state with elements of its own.
@@ -149,7 +135,7 @@ impl CountingState<'_> {
 
     #[inline(never)]
     fn make_counters(&mut self, context: Context<'_>) {
-        let bytes = counting::stored_bytes(self.own_params()) as usize;
+        let bytes = counting::stored_bytes(self.params()) as usize;
         self.head().value = PgBuffer::zeroed_in(context, bytes).into_pointer();
     }
 
@@ -159,33 +145,25 @@ impl CountingState<'_> {
         let hashes = self.batch;
         let len = std::mem::take(&mut self.head().len);
         if len > 0 {
-            let header = *self.own_params();
+            let header = *self.params();
             counting::add_all(&mut self.value_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
         }
     }
 
-    /// # Errors
-    /// Those of a sum.
+    /// Adds a filter.
     fn absorb(&mut self, call: &Call, shared: &mut SharedParams, filter: &Counting<'_>, aggregate: &str) -> Result<()> {
         let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
-        let has_elements = !filter.header.kind.is_none();
-        // Parameters keep the kind of the elements that are still to come.
-        let kind = if summed.kind.is_none() { self.own_params().kind } else { summed.kind };
-        let header = Header { kind, ..summed };
-        if *self.own_params() != header {
-            self.head().params = shared.params(call, &header)?;
-        }
-        if has_elements {
+        self.head().params = shared.in_place_of(call, self.params(), &summed)?;
+        if !filter.header.kind.is_none() {
             if self.is_empty() {
                 self.make_counters(call.require_aggregate()?);
             }
-            counters::sum_into(&mut self.value_mut()[header.prefix_bytes()..], filter.counters);
+            counters::sum_into(&mut self.value_mut()[summed.prefix_bytes()..], filter.counters);
         }
         Ok(())
     }
 
-    /// # Errors
-    /// Those of a sum.
+    /// Adds the elements of another state.
     fn absorb_state(
         &mut self,
         call: &Call,
@@ -204,8 +182,7 @@ impl CountingState<'_> {
         self.absorb(call, shared, &Counting { header, counters }, aggregate)
     }
 
-    /// The filter so far: the result of the aggregate, or what another process continues with. The state stays as it
-    /// is.
+    /// The filter so far: the result, or what another process continues with. The state stays as it is.
     fn filter(&mut self) -> pg_sys::Datum {
         self.flush();
         let header = self.header();
@@ -215,16 +192,14 @@ impl CountingState<'_> {
         counting::rewrite(&header, self.value_mut());
         self.value.into()
     }
-}
 
-enum CountingBloomAgg {}
-
-impl Aggregate for CountingBloomAgg {
-    const NAME: &'static str = "counting_bloom_agg";
-    type State<'c> = CountingState<'c>;
-
-    fn requested(arguments: &Arguments) -> Result<Header<'static>> {
-        counting_header(arguments)
+    /// The finished filter. Errors: 22023 for an overfull one, if the setting says so.
+    fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+        let datum = self.filter();
+        // SAFETY: a value of variable length that was just made.
+        let value = unsafe { Value::detoast(datum) };
+        overfull::check::<CountingBloom>(call, overfull::COUNTING, &Counting::parse_trusted(value.bytes())?)?;
+        Ok(datum)
     }
 }
 
@@ -241,48 +216,43 @@ fn union_transition(call: &Call) -> Outcome {
     };
     // SAFETY: remembered by the site of this call.
     let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
-    let mut state = match state {
-        Some(state) => state,
-        None => CountingState::with_header(call, shared, &filter.header)?,
-    };
-    state.absorb(call, shared, &filter, "counting_bloom_union_agg")?;
+    let mut state = state.map_or_else(|| Group::with_header(call, shared, &filter.header), Ok)?;
+    state.absorb(call, shared, &filter, UNION)?;
     // SAFETY: it was returned before, or made in the memory of the aggregate.
     Ok(Some(unsafe { state.into_datum() }))
 }
 
-/// Adds two states, whose parameters must be the same if `same`.
-fn combine(call: &Call, aggregate: &str, same: bool) -> Outcome {
-    // SAFETY: remembered by the site of this call.
-    let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
-    // SAFETY: the first state is returned, or one in the memory of the aggregate.
-    unsafe {
-        tag::combine(call, |first: Option<CountingState>, second: CountingState| {
-            let mut first = match first {
-                Some(first) => {
-                    if same {
-                        same_parameters::<CountingBloomAgg>(first.params(), second.params())?;
-                    }
-                    first
-                }
-                None => CountingState::with_header(call, shared, second.params())?,
-            };
-            first.absorb_state(call, shared, second, aggregate)?;
-            Ok(first)
-        })
-    }
+fn combine(call: &Call) -> Outcome {
+    combine_by(call, |state: &mut CountingState, shared, second| {
+        require_same_parameters::<CountingHead>(state.params(), second.params())?;
+        state.absorb_state(call, shared, second, CountingHead::NAME)
+    })
+}
+
+/// `counting_bloom_union_agg_combine(state, state)`, whose filters may have different parameters.
+fn union_combine(call: &Call) -> Outcome {
+    combine_by(call, |state: &mut CountingState, shared, second| state.absorb_state(call, shared, second, UNION))
 }
 
 fn serialise(call: &Call) -> Outcome {
-    // SAFETY: nothing is added to it.
-    Ok(unsafe { tag::only_state::<CountingState>(call)? }.map(|mut state| state.filter()))
+    // SAFETY: the state is not moved.
+    let state: Option<CountingState> = unsafe { only_state(call)? };
+    Ok(state.map(|mut state| state.filter()))
+}
+
+/// The final function of both.
+fn finish(call: &Call) -> Outcome {
+    // SAFETY: the state is not moved.
+    let state: Option<CountingState> = unsafe { only_state(call)? };
+    state.map_or_else(empty_counting, |mut state| state.finish(call)).map(Some)
 }
 
 pg_functions! {
-    counting_bloom_agg_transition => transition::<CountingBloomAgg>;
-    counting_bloom_agg_combine => |call| combine(call, "counting_bloom_agg", true);
+    counting_bloom_agg_transition => transition::<CountingHead>;
+    counting_bloom_agg_combine => combine;
     counting_bloom_agg_serialise => serialise;
-    counting_bloom_agg_deserialise => |call| deserialise::<CountingState>(call);
-    counting_bloom_agg_final => |call| finish::<CountingState>(call);
+    counting_bloom_agg_deserialise => |call| deserialise(call, CountingState::deserialised);
+    counting_bloom_agg_final => finish;
     counting_bloom_union_agg_transition => union_transition;
-    counting_bloom_union_agg_combine => |call| combine(call, "counting_bloom_union_agg", false);
+    counting_bloom_union_agg_combine => union_combine;
 }

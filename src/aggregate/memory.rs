@@ -59,36 +59,15 @@ impl Payload {
         }
     }
 
-    /// # Safety
-    /// The pointer must come from [`Payload::into_pointer`], and no other owner be made of it.
     #[inline(always)]
-    pub unsafe fn from_pointer(first: *mut u8) -> Payload {
-        Payload { first }
-    }
-
-    pub fn into_pointer(self) -> *mut u8 {
-        self.first
-    }
-
-    /// # Safety
-    /// The pointer must come from [`Payload::into_pointer`], and the payload be there.
-    #[inline(always)]
-    pub unsafe fn bytes_of(first: *mut u8) -> *mut [u8] {
-        // SAFETY: promised by the caller.
-        unsafe { std::ptr::slice_from_raw_parts_mut(first, Payload::prefix(first).len) }
-    }
-
-    /// # Safety
-    /// As for [`Payload::bytes_of`].
-    #[inline(always)]
-    unsafe fn prefix(first: *mut u8) -> Prefix {
-        // SAFETY: promised by the caller; it was written when the payload was made.
-        unsafe { *first.sub(size_of::<Prefix>()).cast() }
+    fn prefix(&self) -> Prefix {
+        // SAFETY: it was written when the payload was made.
+        unsafe { *self.first.sub(size_of::<Prefix>()).cast() }
     }
 
     pub fn free(self) {
         // SAFETY: what `allocate_in` got from palloc, and this was its only owner.
-        unsafe { pg_sys::pfree(Payload::prefix(self.first).memory.cast()) };
+        unsafe { pg_sys::pfree(self.prefix().memory.cast()) };
     }
 }
 
@@ -97,22 +76,23 @@ impl Deref for Payload {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the payload is borrowed.
-        unsafe { &*Payload::bytes_of(self.first) }
+        // SAFETY: as many bytes were written, and the payload is borrowed.
+        unsafe { std::slice::from_raw_parts(self.first, self.prefix().len) }
     }
 }
 
 impl DerefMut for Payload {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the payload is borrowed for writing.
-        unsafe { &mut *Payload::bytes_of(self.first) }
+        // SAFETY: as in `deref`, and the payload is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.first, self.prefix().len) }
     }
 }
 
 /// Items in a memory context, which live until they are freed or it ends. Nothing is dropped, so no item may need it.
 pub struct PgList<T> {
     context: Context<'static>,
+    /// Dangling as long as there is no room.
     items: *mut T,
     len: usize,
     room: usize,
@@ -122,7 +102,7 @@ impl<T> PgList<T> {
     /// An empty list with room for `room` items, in a context that outlives the list.
     pub fn new_in(context: Context<'static>, room: usize) -> PgList<T> {
         const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= ALIGNMENT) };
-        let mut list = PgList { context, items: std::ptr::null_mut(), len: 0, room: 0 };
+        let mut list = PgList { context, items: std::ptr::dangling_mut(), len: 0, room: 0 };
         if room > 0 {
             list.grow(room);
         }
@@ -133,10 +113,9 @@ impl<T> PgList<T> {
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room.saturating_mul(size_of::<T>());
-        // SAFETY: the context outlives the list, and repalloc keeps the items. Both raise an error where
-        // there is no memory.
+        // SAFETY: the context outlives the list; repalloc keeps the items. Both raise an error where memory is short.
         self.items = unsafe {
-            if self.items.is_null() {
+            if self.room == 0 {
                 pg_sys::MemoryContextAllocHuge(self.context.raw(), bytes).cast()
             } else {
                 pg_sys::repalloc_huge(self.items.cast(), bytes).cast()
@@ -150,9 +129,6 @@ impl<T> Deref for PgList<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        if self.len == 0 {
-            return &[];
-        }
         // SAFETY: that many items were written.
         unsafe { std::slice::from_raw_parts(self.items, self.len) }
     }
@@ -160,9 +136,6 @@ impl<T> Deref for PgList<T> {
 
 impl<T> DerefMut for PgList<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        if self.len == 0 {
-            return &mut [];
-        }
         // SAFETY: as in `deref`, and the list is borrowed for writing.
         unsafe { std::slice::from_raw_parts_mut(self.items, self.len) }
     }
@@ -184,7 +157,7 @@ impl<T> List<T> for PgList<T> {
     }
 
     fn free(self) {
-        if !self.items.is_null() {
+        if self.room > 0 {
             // SAFETY: it came from palloc, and this was its only owner.
             unsafe { pg_sys::pfree(self.items.cast()) };
         }

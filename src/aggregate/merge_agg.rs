@@ -3,12 +3,11 @@
 //! result does not depend on the order of the filters, nor on how they are spread over processes.
 
 use super::memory::{Payload, PgList};
-use super::tag::{self, Group, Head, State, Tag};
+use super::tag::{self, Group, Head, Tag, only_state};
 use crate::arguments::empty_bloom;
 use crate::error::During;
 use crate::filter_type::{Bloom, argument};
-use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use crate::{overfull, settings};
@@ -27,8 +26,7 @@ fn aggregate(operation: Operation) -> &'static str {
 struct AggregateMemory(Context<'static>);
 
 impl AggregateMemory {
-    /// # Errors
-    /// 55000 outside an aggregate.
+    /// Errors: 55000 outside an aggregate.
     fn of(call: &Call) -> Result<AggregateMemory> {
         // SAFETY: it is used for this call, and by what is kept there.
         Ok(AggregateMemory(unsafe { Context::new(call.require_aggregate()?.raw()) }))
@@ -79,25 +77,20 @@ enum Merged {
 type MergeState<'c> = Group<'c, MergeHead>;
 
 impl<'c> MergeState<'c> {
-    /// # Errors
-    /// 55000 outside an aggregate.
-    fn new(call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
+    /// Errors: 55000 outside an aggregate.
+    fn of(call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
         let mut memory = AggregateMemory::of(call)?;
         Ok(MergeState::with(memory.0, Merged::Own(MergedFilters::new(&mut memory, operation))))
     }
 
-    /// A state that another process serialised, which is read in place.
-    ///
-    /// # Errors
-    /// 22P03 for bytes that are not a state; 55000 outside an aggregate.
-    fn handed(call: &'c Call, value: Value<'c>) -> Result<MergeState<'c>> {
-        call.require_aggregate()?;
+    /// A state that another process serialised, which is read in place. Errors: 22P03 for bytes that are not a state.
+    fn deserialised(call: &'c Call, value: Value<'c>) -> Result<MergeState<'c>> {
         PartialMerge::parse(&value)?;
         Ok(MergeState::with(call.context(), Merged::Handed(value.into_datum().cast_mut_ptr())))
     }
 
     fn with(context: Context<'c>, merged: Merged) -> MergeState<'c> {
-        Group::allocate(context, size_of::<MergeHead>(), MergeHead { tag: Tag::Merge, merged })
+        Group::new(context, MergeHead { tag: Tag::Merge, merged })
     }
 
     /// The filters of this state, and the memory for more. A state that was handed over is first copied.
@@ -117,51 +110,35 @@ impl<'c> MergeState<'c> {
 
     /// What another process handed over; `None` for a state of this process's own filters.
     fn parts(&self) -> Result<Option<PartialMerge<'_>>> {
-        match &self.merged {
-            Merged::Own(_) => Ok(None),
-            Merged::Handed(value) => {
-                // SAFETY: a value of variable length, which outlives the state.
-                let value = unsafe { Value::detoast((*value).into()) };
-                Ok(Some(PartialMerge::parse(value.into_bytes())?))
-            }
-        }
+        let Merged::Handed(value) = self.merged else { return Ok(None) };
+        // SAFETY: a value of variable length, which outlives the state.
+        let value = unsafe { Value::detoast(value.into()) };
+        Ok(Some(PartialMerge::parse(value.into_bytes())?))
     }
 
-    /// # Errors
-    /// Those of a union. Sizes that don't divide each other are no error yet: a later filter may be a multiple of both.
+    /// Takes a filter. Sizes that don't divide each other are no error yet: a later one may be a multiple of both.
     fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
         let (merged, mut memory) = self.merged(call)?;
         merged.take(&mut memory, view).during(aggregate(merged.operation()))
     }
 
-    /// Takes a partial state of another process.
-    ///
-    /// # Errors
-    /// As [`MergeState::take`]; 22P03 for bytes that are not a state.
+    /// Takes the filters of another state.
     fn take_state(&mut self, call: &Call, mut other: MergeState<'_>) -> Result<()> {
         let (merged, mut memory) = self.merged(call)?;
         let aggregate = aggregate(merged.operation());
-        match other.parts()? {
-            Some(parts) => merged.take_parts(&mut memory, &parts).during(aggregate),
-            None => {
-                let bytes: PgBuffer = other.merged(call)?.0.to_parts()?;
-                merged.take_parts(&mut memory, &PartialMerge::parse(bytes.bytes())?).during(aggregate)
-            }
+        if let Some(parts) = other.parts()? {
+            return merged.take_parts(&mut memory, &parts).during(aggregate);
         }
+        let bytes: PgBuffer = other.merged(call)?.0.to_parts()?;
+        merged.take_parts(&mut memory, &PartialMerge::parse(bytes.bytes())?).during(aggregate)
     }
 
-    /// The state as bytes, for another process to continue with.
-    ///
-    /// # Errors
-    /// 54000 for filters that take too many bytes in all.
+    /// The state as bytes, for another process. Errors: 54000 for filters that take too many bytes in all.
     fn serialise(&mut self, call: &Call) -> Result<pg_sys::Datum> {
         Ok(self.merged(call)?.0.to_parts::<PgBuffer>()?.into_datum())
     }
 
-    /// The filter that all of them make. More can follow.
-    ///
-    /// # Errors
-    /// 22023 for filters that can't be merged, 54000 for a result that is too large.
+    /// The filter that all make so far. Errors: 22023 for filters that can't be merged, 54000 for too large a result.
     fn finish(&mut self, call: &Call) -> Result<PgBuffer> {
         let (merged, mut memory) = self.merged(call)?;
         merged.finish(&mut memory, settings::max_filter_bytes()).during(aggregate(merged.operation()))
@@ -176,7 +153,7 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
         // SAFETY: it was returned before.
         return Ok(state.map(|state| unsafe { state.into_datum() }));
     };
-    let mut state = state.map_or_else(|| MergeState::new(call, operation), Ok)?;
+    let mut state = state.map_or_else(|| MergeState::of(call, operation), Ok)?;
     state.take(call, &view)?;
     // SAFETY: it was returned before, or made in the memory of the aggregate.
     Ok(Some(unsafe { state.into_datum() }))
@@ -186,7 +163,7 @@ fn combine(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: the first state is returned, or one in the memory of the aggregate.
     unsafe {
         tag::combine(call, |first: Option<MergeState>, second| {
-            let mut state = first.map_or_else(|| MergeState::new(call, operation), Ok)?;
+            let mut state = first.map_or_else(|| MergeState::of(call, operation), Ok)?;
             state.take_state(call, second)?;
             Ok(state)
         })
@@ -194,27 +171,23 @@ fn combine(call: &Call, operation: Operation) -> Outcome {
 }
 
 fn serialise(call: &Call) -> Outcome {
-    // SAFETY: nothing is added to it.
-    unsafe { tag::only_state::<MergeState>(call)? }.map(|mut state| state.serialise(call)).transpose()
-}
-
-fn deserialise(call: &Call) -> Outcome {
-    let Some(bytes) = call.value(0) else { return Ok(None) };
-    // SAFETY: this is the deserialisation function.
-    Ok(Some(unsafe { MergeState::handed(call, bytes)?.into_datum() }))
+    // SAFETY: the state is not moved.
+    let state: Option<MergeState> = unsafe { only_state(call)? };
+    state.map(|mut state| state.serialise(call)).transpose()
 }
 
 fn finish_union(call: &Call) -> Outcome {
-    // SAFETY: nothing is added to it.
-    match unsafe { tag::only_state::<MergeState>(call)? } {
+    // SAFETY: the state is not moved.
+    match unsafe { only_state::<MergeHead>(call)? } {
         Some(mut state) => overfull::finish::<Bloom>(call, overfull::MERGED, state.finish(call)?),
         None => empty_bloom().map(Some),
     }
 }
 
 fn finish_intersection(call: &Call) -> Outcome {
-    // SAFETY: nothing is added to it.
-    unsafe { tag::only_state::<MergeState>(call)? }.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
+    // SAFETY: the state is not moved.
+    let state: Option<MergeState> = unsafe { only_state(call)? };
+    state.map(|mut state| Ok(state.finish(call)?.into_datum())).transpose()
 }
 
 pg_functions! {
@@ -225,5 +198,5 @@ pg_functions! {
     bloom_intersection_agg_combine => |call| combine(call, Operation::Intersection);
     bloom_intersection_agg_final => finish_intersection;
     bloom_merge_agg_serialise => serialise;
-    bloom_merge_agg_deserialise => deserialise;
+    bloom_merge_agg_deserialise => |call| tag::deserialise(call, MergeState::deserialised);
 }

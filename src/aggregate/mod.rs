@@ -3,7 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `bloom_agg` | the SQL functions of `bloom_agg` |
-//! | `site`, `parameters` | how rows are added, what a call site remembers, and what its groups share |
+//! | `site` | how rows are added, what a call site remembers, and what its groups share |
 //! | `state`, `spill` | the state of `bloom_agg`: how it grows, merges and ends |
 //! | `merge_agg` | `bloom_union_agg` and `bloom_intersection_agg`, and their state |
 //! | `counting_agg` | `counting_bloom_agg` and `counting_bloom_union_agg`, and their state |
@@ -14,7 +14,6 @@ mod bloom_agg;
 mod counting_agg;
 mod memory;
 mod merge_agg;
-mod parameters;
 mod site;
 mod spill;
 mod state;

@@ -1,113 +1,92 @@
-//! Aggregates over elements: their transition and final functions, and what a call site remembers between rows.
+//! Aggregates over elements: their transition and combine functions, what a call site remembers between rows, and the
+//! parameters that its groups share: they are kept once rather than with each of a million states.
 
-use super::parameters::{Params, SharedParams};
-use super::tag::{State, only_state};
+use super::tag::{Group, Head, combine};
 use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Outcome, Result};
-use crate::pg::call::nodes;
-use crate::pg::memory::Context;
-use crate::pg::value::varlena::Value;
-use pg_bloom_core::Header;
+use crate::pg::call::{Call, Error, Outcome, Result, nodes};
+use crate::pg::memory::{self, Context};
 use pg_bloom_core::filter::build::meet_kind;
-use pgrx::pg_sys;
+use pg_bloom_core::{Header, Kind};
 use std::marker::PhantomData;
 
-/// What tells one aggregate over elements from another.
-pub trait Aggregate: 'static {
-    /// Its name, for messages.
+/// What an aggregate over elements keeps for a group.
+pub trait ElementHead: Head {
+    /// The aggregate's name, for messages.
     const NAME: &'static str;
-    type State<'c>: ElementState<'c>;
 
-    /// The header that its arguments ask for, without a kind.
-    ///
-    /// # Errors
-    /// 22023 and 54000 for invalid arguments.
+    /// The header that its arguments ask for, without a kind. Errors: 22023 and 54000 for invalid arguments.
     fn requested(arguments: &Arguments) -> Result<Header<'static>>;
-}
 
-pub trait ElementState<'c>: State<'c> {
     /// # Safety
     /// The parameters must be there as long as the state.
-    unsafe fn new(context: Context<'c>, params: Params) -> Self;
+    unsafe fn new(params: Params) -> Self;
 
-    /// # Errors
-    /// 55000 outside an aggregate.
-    fn with_header(call: &'c Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Self> {
-        let (context, params) = (call.require_aggregate()?, shared.params(call, header)?);
-        // SAFETY: they are kept as long as the site, or as the aggregate.
-        Ok(unsafe { Self::new(context, params) })
-    }
+    /// The parameters, which live at least as long as the state, and are not shown to others without its lifetime.
+    fn params(&self) -> &Header<'static>;
 
-    fn params(&self) -> &Header<'_>;
-
-    /// # Errors
-    /// 54000 when there is no room for more; 55000 outside an aggregate.
-    fn push(&mut self, call: &Call, hash: u64) -> Result<()>;
-
-    /// A state that another process serialised, in the memory of the call, which is read in place.
-    ///
-    /// # Errors
-    /// 22P03 for bytes that are not a state.
-    fn deserialised(call: &'c Call, value: Value<'c>) -> Result<Self>;
-
-    /// The finished filter. The state stays as it is, except that its hashes may be sorted.
-    ///
-    /// # Errors
-    /// 54000 for one that is too large; 22023 for one that is overfull, if the setting says so.
-    fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum>;
-
-    /// What the aggregate gives for no rows.
-    ///
-    /// # Errors
-    /// 22023 if the default rate is invalid.
-    fn empty() -> Result<pg_sys::Datum>;
+    /// Adds an element. Errors: 54000 when there is no room for more; 55000 outside an aggregate.
+    fn push(group: &mut Group<'_, Self>, call: &Call, hash: u64) -> Result<()>;
 }
 
-/// The transition function of an aggregate over elements: its arguments are a state, an element, and what [`Arguments`]
-/// reads.
-pub fn transition<A: Aggregate>(call: &Call) -> Outcome {
+impl<'c, H: ElementHead> Group<'c, H> {
+    /// A state without elements. Errors: 55000 outside an aggregate.
+    pub fn with_header(call: &'c Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Group<'c, H>> {
+        let (context, params) = (call.require_aggregate()?, shared.params(call, header)?);
+        // SAFETY: they are kept as long as the site, or as the aggregate.
+        Ok(Group::new(context, unsafe { H::new(params) }))
+    }
+}
+
+/// The transition function of an aggregate over elements, of a state, an element, and what [`Arguments`] reads.
+pub fn transition<H: ElementHead>(call: &Call) -> Outcome {
     // SAFETY: remembered by the site of this call.
-    let site = call.remembered(|| unsafe { CallSite::<A>::new(call) })?;
-    site.begin_row(call)?;
+    let site = call.remembered(|| unsafe { CallSite::<H>::new(call) })?;
+    if !site.is_fixed {
+        site.read_arguments(call)?;
+    }
     // SAFETY: argument 0 is the state.
-    let mut state = match unsafe { <A::State<'_> as State>::argument(call, 0)? } {
-        Some(state) => {
-            site.check(state.params())?;
-            state
-        }
+    let mut state: Group<H> = match unsafe { Group::argument(call, 0)? } {
+        Some(state) => state,
         None => {
-            let (shared, header) = site.for_new_state();
-            A::State::<'_>::with_header(call, shared, &header)?
+            let header = Header { kind: site.element.kind(site.header.layout), ..site.header };
+            Group::with_header(call, &mut site.shared, &header)?
         }
     };
-    // SAFETY: the row was begun.
-    if let Some(hash) = unsafe { site.hash(call, state.params())? } {
-        state.push(call, hash)?;
+    require_same_parameters::<H>(state.params(), &site.header)?;
+    if let Some(element) = call.element(1) {
+        // SAFETY: the type is that of the argument, which was just read.
+        let hash = unsafe { site.hasher.hash(element) };
+        let hash = hash.ok_or_else(|| out_of_range(state.params().kind))?;
+        H::push(&mut state, call, hash)?;
     }
     // SAFETY: it was returned before, or made in the memory of the aggregate.
     Ok(Some(unsafe { state.into_datum() }))
 }
 
-/// The function of an aggregate that reads what another process serialised: its first argument.
-pub fn deserialise<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
-    let Some(bytes) = call.value(0) else { return Ok(None) };
-    let state = S::deserialised(call, bytes)?;
-    call.require_aggregate()?;
-    // SAFETY: this is a deserialisation function.
-    Ok(Some(unsafe { state.into_datum() }))
-}
-
-/// The final function of an aggregate.
-pub fn finish<'c, S: ElementState<'c>>(call: &'c Call) -> Outcome {
-    // SAFETY: nothing is added to it.
-    unsafe { only_state::<S>(call)? }.map_or_else(S::empty, |mut state| state.finish(call)).map(Some)
+/// The combine function of an aggregate over elements: `absorb` adds another state to one, which may be new.
+pub fn combine_by<H: ElementHead>(
+    call: &Call,
+    absorb: impl FnOnce(&mut Group<'_, H>, &mut SharedParams, Group<'_, H>) -> Result<()>,
+) -> Outcome {
+    // SAFETY: remembered by the site of this call.
+    let shared = call.remembered(|| Ok(unsafe { SharedParams::new() }))?;
+    // SAFETY: the first state is returned, or one in the memory of the aggregate.
+    unsafe {
+        combine(call, |first, second: Group<H>| {
+            let mut state = match first {
+                Some(first) => first,
+                None => Group::with_header(call, shared, second.params())?,
+            };
+            absorb(&mut state, shared, second)?;
+            Ok(state)
+        })
+    }
 }
 
 /// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.
-pub struct CallSite<A: Aggregate> {
+pub struct CallSite<H: ElementHead> {
     element: ElementType,
     arguments: Arguments,
     /// The header that the arguments ask for, without a kind.
@@ -116,94 +95,46 @@ pub struct CallSite<A: Aggregate> {
     hasher: Hasher,
     /// Whether no row can have other arguments than the first, or elements of a type that was altered.
     is_fixed: bool,
-    /// The parameters of the last state, which had those of `header`.
-    seen: Params,
-    aggregate: PhantomData<A>,
+    aggregate: PhantomData<H>,
 }
 
-impl<A: Aggregate> CallSite<A> {
-    /// The site of a transition function whose arguments are a state, an element, and what [`Arguments`] reads.
-    ///
-    /// # Errors
-    /// 0A000 for a type that can't be an element; 55000 outside an aggregate; those of [`Aggregate::requested`].
+impl<H: ElementHead> CallSite<H> {
+    /// Errors: 0A000 for a type that can't be an element; 55000 outside an aggregate; invalid arguments.
     ///
     /// # Safety
     /// As for [`SharedParams::new`].
-    unsafe fn new(call: &Call) -> Result<CallSite<A>> {
+    unsafe fn new(call: &Call) -> Result<CallSite<H>> {
         call.require_aggregate()?;
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
-        let header = A::requested(&arguments)?;
+        let header = H::requested(&arguments)?;
         let hasher = element.hasher(header.layout);
         let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| nodes::is_fixed(call, i));
         // SAFETY: promised by the caller.
-        let (shared, seen) = (unsafe { SharedParams::new() }, std::ptr::null());
-        Ok(CallSite { element, arguments, header, shared, hasher, is_fixed, seen, aggregate: PhantomData })
+        let shared = unsafe { SharedParams::new() };
+        Ok(CallSite { element, arguments, header, shared, hasher, is_fixed, aggregate: PhantomData })
     }
 
-    /// Checks whether this row has the arguments of the previous one, unless that is certain.
-    ///
-    /// # Errors
-    /// Those of [`Aggregate::requested`].
-    #[inline(always)]
-    pub fn begin_row(&mut self, call: &Call) -> Result<()> {
-        if self.is_fixed { Ok(()) } else { self.read_arguments(call) }
-    }
-
+    /// Reads what may differ from the previous row.
     #[inline(never)]
     fn read_arguments(&mut self, call: &Call) -> Result<()> {
         if let Some(before) = self.element.refresh(call)? {
-            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout)).during(A::NAME)?;
+            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout)).during(H::NAME)?;
             self.hasher = self.element.hasher(self.header.layout);
         }
         if !self.arguments.are_those_of(call, 2) {
             self.arguments = Arguments::of(call, 2);
-            self.header = A::requested(&self.arguments)?;
+            self.header = H::requested(&self.arguments)?;
             self.hasher = self.element.hasher(self.header.layout);
-            self.seen = std::ptr::null();
         }
         Ok(())
-    }
-
-    /// The parameters of new states, and where those that they share are kept.
-    pub fn for_new_state(&mut self) -> (&mut SharedParams, Header<'_>) {
-        let kind = self.element.kind(self.header.layout);
-        (&mut self.shared, Header { kind, ..self.header })
-    }
-
-    /// Refuses a state that doesn't have this row's parameters, by 22023.
-    #[inline(always)]
-    pub fn check(&mut self, params: &Header<'_>) -> Result<()> {
-        if std::ptr::eq(params, self.seen) { Ok(()) } else { self.check_unseen(params) }
-    }
-
-    #[inline(never)]
-    fn check_unseen(&mut self, params: &Header<'_>) -> Result<()> {
-        same_parameters::<A>(params, &self.header)?;
-        self.seen = std::ptr::from_ref(params).cast();
-        Ok(())
-    }
-
-    /// The hash of the row's element, for a state with these parameters; `None` for NULL.
-    ///
-    /// # Errors
-    /// 22023 for a number that the filter's kind does not have.
-    ///
-    /// # Safety
-    /// [`CallSite::begin_row`] must have been called for this row: its type may have been altered.
-    #[inline(always)]
-    pub unsafe fn hash(&self, call: &Call, params: &Header<'_>) -> Result<Option<u64>> {
-        let Some(element) = call.element(1) else { return Ok(None) };
-        // SAFETY: the type is that of the argument.
-        let hash = unsafe { self.hasher.hash(element) };
-        Ok(Some(hash.ok_or_else(|| out_of_range(params.kind))?))
     }
 
     /// The hash of the row's element, if that needs nothing of PostgreSQL and it is certain that the row has the
     /// parameters of the state: so of most rows.
     #[inline(always)]
     pub fn hash_at_once(&self, call: &Call, params: &Header<'_>) -> Option<u64> {
-        if !self.is_fixed || !std::ptr::eq(params, self.seen) {
+        if !self.is_fixed || !are_same(params, &self.header) {
             return None;
         }
         // SAFETY: the type is that of the argument.
@@ -211,11 +142,17 @@ impl<A: Aggregate> CallSite<A> {
     }
 }
 
+/// Whether parameters may be those of one aggregate. One state of an unsized build may be a list, and another bits to
+/// be folded.
+#[inline(always)]
+fn are_same(a: &Header<'_>, b: &Header<'_>) -> bool {
+    a.layout == b.layout && a.fpr == b.fpr && a.capacity.elements() == b.capacity.elements()
+}
+
 /// Refuses parameters that differ within one aggregate, by 22023.
-pub fn same_parameters<A: Aggregate>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
-    // One state of an unsized build may be a list, and another bits to be folded.
-    let same = a.layout == b.layout && a.fpr == b.fpr && a.capacity.elements() == b.capacity.elements();
-    if same { Ok(()) } else { Err(parameters_differ(a, b, A::NAME)) }
+#[inline(always)]
+pub fn require_same_parameters<H: ElementHead>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
+    if are_same(a, b) { Ok(()) } else { Err(parameters_differ(a, b, H::NAME)) }
 }
 
 #[cold]
@@ -227,4 +164,55 @@ fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Error {
     invalid_parameter(format!("parameters of {aggregate} must be the same for all rows of a group"))
         .detail(format!("{} against {}.", describe(a), describe(b)))
         .hint("Use constants, or group by what decides the parameters.")
+}
+
+/// The header of filters being built, in PostgreSQL's memory; its kind is that of the elements, even if none came yet.
+pub type Params = *const Header<'static>;
+
+/// Parameters that live as long as `context`.
+pub fn allocate(context: Context<'_>, header: &Header<'_>) -> Params {
+    let name = header.kind.name;
+    // SAFETY: the allocation has room for the parameters and the name after them, which is valid UTF-8.
+    unsafe {
+        let bytes = size_of::<Header<'static>>() + name.len();
+        let params: *mut Header<'static> = memory::allocate(context, bytes).cast();
+        let copy: *mut u8 = params.add(1).cast();
+        std::ptr::copy_nonoverlapping(name.as_ptr(), copy, name.len());
+        let name = std::str::from_utf8_unchecked(std::slice::from_raw_parts(copy, name.len()));
+        params.write(Header { kind: Kind { name, ..header.kind }, ..*header });
+        params
+    }
+}
+
+/// The parameters that a call site used first, kept as long as the site; others are kept with their state.
+pub struct SharedParams(Params);
+
+impl SharedParams {
+    /// # Safety
+    /// A call site must remember it, by [`Call::remembered`], and only calls of that site use it.
+    pub unsafe fn new() -> Self {
+        SharedParams(std::ptr::null())
+    }
+
+    /// Parameters for a header. Errors: 55000 outside an aggregate.
+    pub fn params(&mut self, call: &Call, header: &Header<'_>) -> Result<Params> {
+        if call.is_prepared() {
+            if self.0.is_null() {
+                self.0 = allocate(call.site_context()?, header);
+            }
+            // SAFETY: allocated here or before, in memory that lives as long as the site.
+            if unsafe { &*self.0 } == header {
+                return Ok(self.0);
+            }
+        }
+        Ok(allocate(call.require_aggregate()?, header))
+    }
+
+    /// Parameters in place of a state's own: for this header, with the kind of the elements that are still to come.
+    /// Errors: 55000 outside an aggregate.
+    pub fn in_place_of(&mut self, call: &Call, own: &Header<'static>, header: &Header<'_>) -> Result<Params> {
+        let kind = if header.kind.is_none() { own.kind } else { header.kind };
+        let header = Header { kind, ..*header };
+        if *own == header { Ok(own) } else { self.params(call, &header) }
+    }
 }

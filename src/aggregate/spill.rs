@@ -10,8 +10,7 @@
 //! time are sorted and counted, and the bits of their elements set in neighbouring blocks. A file that holds many
 //! repetitions is rewritten without them.
 
-use crate::pg::call::Call;
-use crate::pg::call::error::Result;
+use crate::pg::call::{Call, Result};
 use crate::pg::memory::temporary_file::Temporary;
 use crate::pg::memory::{Context, keep};
 use pg_bloom_core::filter::sparse;
@@ -69,9 +68,10 @@ impl Spill {
 
     /// Adds hashes. Those of one range must be neighbours, and the ranges must ascend.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
-        for hashes in hashes.chunks(u32::MAX as usize) {
-            self.append(hashes)?;
-        }
+        // No state has more than a u32 can count.
+        let end = |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;
+        memory::push(&mut self.runs, Run { first: self.file.len(), ends: std::array::from_fn(end) });
+        self.file.append(hashes)?;
         pgrx::check_for_interrupts!();
         if self.written() > LOOK_FROM.max(2 * self.distinct) {
             if self.has_few_repetitions()? {
@@ -83,20 +83,12 @@ impl Spill {
         Ok(())
     }
 
-    fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
-        let first = self.file.len();
-        let end = |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;
-        memory::push(&mut self.runs, Run { first, ends: std::array::from_fn(end) });
-        self.file.append(hashes)
-    }
-
     /// The number of hashes, repetitions included.
     pub fn written(&self) -> usize {
         self.file.len() as usize
     }
 
-    /// Whether fewer than a quarter of the hashes are repetitions, judged by those of one range: all copies of a hash
-    /// are in it or none is.
+    /// Whether fewer than a quarter of the hashes are repetitions, judged by one range: it has all copies of a hash.
     fn has_few_repetitions(&mut self) -> Result<bool> {
         let mut hashes = Vec::new();
         self.read(0..1, &[], &mut hashes)?;

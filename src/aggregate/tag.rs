@@ -4,9 +4,9 @@
 //! such a state may mix the functions of several. So every state begins with a byte that says whose it is. The bytes
 //! are odd: what other aggregates keep begins with an aligned pointer, or with a number of a few bits.
 
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Outcome, Result, SqlState, raise};
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState, raise};
 use crate::pg::memory::{self, Context};
+use crate::pg::value::varlena::Value;
 use pgrx::pg_sys::{Datum, MAXIMUM_ALIGNOF, repalloc_huge};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -15,7 +15,6 @@ use std::ops::Deref;
 pub const ALIGNMENT: usize = MAXIMUM_ALIGNOF as usize;
 
 /// The first byte of a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tag {
     /// Of `bloom_agg`.
@@ -30,8 +29,10 @@ pub enum Tag {
 ///
 /// # Safety
 /// It must be `repr(C)`, and begin with a [`Tag`] that is always `TAG`.
-pub unsafe trait Head {
+pub unsafe trait Head: Sized + 'static {
     const TAG: Tag;
+    /// Bytes of a new state: with these more may follow the head.
+    const BYTES: usize = size_of::<Self>();
 }
 
 /// The state of one group in a call, in memory of PostgreSQL's. More may follow what it points to.
@@ -40,11 +41,10 @@ pub struct Group<'c, H> {
     call: PhantomData<&'c Call>,
 }
 
-impl<'c, H> Group<'c, H> {
-    pub fn allocate(context: Context<'c>, bytes: usize, head: H) -> Group<'c, H> {
-        const { assert!(!std::mem::needs_drop::<H>() && align_of::<H>() <= ALIGNMENT) };
-        assert!(bytes >= size_of::<H>(), "a state has its head");
-        let state: *mut H = memory::allocate(context, bytes).cast();
+impl<'c, H: Head> Group<'c, H> {
+    pub fn new(context: Context<'c>, head: H) -> Group<'c, H> {
+        const { assert!(!std::mem::needs_drop::<H>() && align_of::<H>() <= ALIGNMENT && H::BYTES >= size_of::<H>()) };
+        let state: *mut H = memory::allocate(context, H::BYTES).cast();
         // SAFETY: the allocation has room for the head, which is written whole.
         unsafe { state.write(head) };
         Group { head: state, call: PhantomData }
@@ -72,6 +72,42 @@ impl<'c, H> Group<'c, H> {
         // SAFETY: the state came from palloc, which keeps its memory context.
         self.head = unsafe { repalloc_huge(self.head.cast(), bytes).cast() };
     }
+
+    /// Argument `i`, a state; `None` before the first row. Errors: 55000 for a state of another aggregate. Panics if it
+    /// was asked for in this call before: there would be two of one state, of which one may move it.
+    ///
+    /// # Safety
+    /// The function must declare the argument `internal`, as an aggregate's state.
+    #[inline(always)]
+    pub unsafe fn argument(call: &'c Call, i: usize) -> Result<Option<Group<'c, H>>> {
+        call.use_internal(i);
+        // SAFETY: promised by the caller; it is the only one in this call, as was just asked.
+        match unsafe { Group::argument_at_once(call, i) } {
+            None if call.datum(i).is_some() => Err(foreign_state()),
+            state => Ok(state),
+        }
+    }
+
+    /// Argument `i`, if it is a state of this aggregate.
+    ///
+    /// # Safety
+    /// As [`Group::argument`]. The state may be used until it is moved, and by one of these at a time.
+    #[inline(always)]
+    pub unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Group<'c, H>> {
+        let head: *mut H = call.internal(i)?;
+        // SAFETY: promised by the caller; a state is never empty, and its first byte says what it is.
+        (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head, call: PhantomData })
+    }
+
+    /// The state as a result.
+    ///
+    /// # Safety
+    /// It must be in the memory of the aggregate, or be what a deserialisation function returns: PostgreSQL hands that
+    /// to one call of the combine function, at once.
+    #[inline(always)]
+    pub unsafe fn into_datum(self) -> Datum {
+        Datum::from(self.head)
+    }
 }
 
 impl<H> Deref for Group<'_, H> {
@@ -84,66 +120,17 @@ impl<H> Deref for Group<'_, H> {
     }
 }
 
-/// A state as argument and result of an aggregate's support functions.
-pub trait State<'c>: Sized {
-    /// Argument `i`; `None` before the first row.
-    ///
-    /// # Errors
-    /// 55000 for a state of another aggregate.
-    ///
-    /// # Panics
-    /// If it was asked for in this call before: there would be two of one state, of which one may move it.
-    ///
-    /// # Safety
-    /// The function must declare the argument `internal`, as an aggregate's state.
-    unsafe fn argument(call: &'c Call, i: usize) -> Result<Option<Self>>;
-
-    /// Argument `i`, if it is a state of this aggregate.
-    ///
-    /// # Safety
-    /// As [`State::argument`]. The state may be used until it is moved, and by one of these at a time.
-    unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Self>;
-
-    /// The state as a result.
-    ///
-    /// # Safety
-    /// It must be in the memory of the aggregate, or be what a deserialisation function returns: PostgreSQL hands that
-    /// to one call of the combine function, at once.
-    unsafe fn into_datum(self) -> Datum;
-}
-
-impl<'c, H: Head> State<'c> for Group<'c, H> {
-    #[inline(always)]
-    unsafe fn argument(call: &'c Call, i: usize) -> Result<Option<Group<'c, H>>> {
-        call.use_internal(i);
-        // SAFETY: promised by the caller; it is the only one in this call, as was just asked.
-        match unsafe { Group::argument_at_once(call, i) } {
-            None if call.datum(i).is_some() => Err(foreign_state()),
-            state => Ok(state),
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn argument_at_once(call: &'c Call, i: usize) -> Option<Group<'c, H>> {
-        let head: *mut H = call.internal(i)?;
-        // SAFETY: promised by the caller; a state is never empty, and its first byte says what it is.
-        (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head, call: PhantomData })
-    }
-
-    #[inline(always)]
-    unsafe fn into_datum(self) -> Datum {
-        Datum::from(self.head)
-    }
-}
-
 /// The body of a combine function: the first state, or none, joined with the second.
 ///
 /// # Safety
 /// What `join` returns must be in the memory of the aggregate. The second state may not be.
-pub unsafe fn combine<'c, S: State<'c>>(call: &'c Call, join: impl FnOnce(Option<S>, S) -> Result<S>) -> Outcome {
+pub unsafe fn combine<'c, H: Head>(
+    call: &'c Call,
+    join: impl FnOnce(Option<Group<'c, H>>, Group<'c, H>) -> Result<Group<'c, H>>,
+) -> Outcome {
     call.require_aggregate()?;
     // SAFETY: both arguments are states, not of one group.
-    let (first, second) = unsafe { (S::argument(call, 0)?, S::argument(call, 1)?) };
+    let (first, second) = unsafe { (Group::argument(call, 0)?, Group::argument(call, 1)?) };
     let joined = match second {
         Some(second) => Some(join(first, second)?),
         None => first,
@@ -153,16 +140,26 @@ pub unsafe fn combine<'c, S: State<'c>>(call: &'c Call, join: impl FnOnce(Option
 }
 
 /// The state that a function of an aggregate gets as its only one, to serialise or to end it; `None` for no rows.
-///
-/// # Errors
-/// 55000 outside an aggregate, and for a state of another one.
+/// Errors: 55000 outside an aggregate, and for a state of another one.
 ///
 /// # Safety
 /// The state must not be moved: PostgreSQL keeps it where it is, and may hand it out again.
-pub unsafe fn only_state<'c, S: State<'c>>(call: &'c Call) -> Result<Option<S>> {
+pub unsafe fn only_state<H: Head>(call: &Call) -> Result<Option<Group<'_, H>>> {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
-    unsafe { S::argument(call, 0) }
+    unsafe { Group::argument(call, 0) }
+}
+
+/// The body of a deserialisation function: `read` makes a state in the memory of the call of what argument 0 is.
+pub fn deserialise<'c, H: Head>(
+    call: &'c Call,
+    read: impl FnOnce(&'c Call, Value<'c>) -> Result<Group<'c, H>>,
+) -> Outcome {
+    let Some(bytes) = call.value(0) else { return Ok(None) };
+    let state = read(call, bytes)?;
+    call.require_aggregate()?;
+    // SAFETY: this is a deserialisation function.
+    Ok(Some(unsafe { state.into_datum() }))
 }
 
 #[cold]
@@ -171,8 +168,7 @@ fn foreign_state() -> Error {
         .hint("Give an aggregate the transition, combine and final functions of one aggregate of pg_bloom.")
 }
 
-/// Refuses to build on a state that has no elements of its own: it was handed over, or reads what another process
-/// handed over.
+/// Refuses to build on a state that has no elements of its own: it reads what another process handed over.
 #[cold]
 pub fn nothing_of_its_own() -> ! {
     raise(

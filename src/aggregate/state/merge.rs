@@ -7,17 +7,14 @@
 //! elements need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::super::memory::Payload;
-use super::super::parameters::SharedParams;
-use super::super::site::ElementState;
+use super::super::site::{ElementHead, SharedParams};
 use super::super::spill::with_entries;
-use super::{BloomState, most_in_memory, too_many};
+use super::{BloomHead, BloomState, Others, most_in_memory, too_many};
 use crate::error::During;
 use crate::filter_type::Bloom;
 use crate::overfull;
-use crate::pg::call::Call;
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::value::varlena::{PgBuffer, Value};
+use crate::pg::call::{Call, Result};
+use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::filter::build::{from_hashes, largest, settle, settle_dense};
 use pg_bloom_core::filter::merge::{merged_header, or_into};
@@ -25,41 +22,18 @@ use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 use pgrx::pg_sys;
 
-/// Hashes that are added between two checks for interrupts.
-const UNCANCELLED: usize = 1 << 16;
-
-impl<'c> BloomState<'c> {
-    /// Combines two states of the same parameters. The second must not be used afterwards.
-    ///
-    /// # Errors
-    /// Those of a union.
-    pub fn combine(
-        call: &'c Call,
-        shared: &mut SharedParams,
-        first: Option<BloomState<'c>>,
-        mut second: BloomState<'c>,
-    ) -> Result<BloomState<'c>> {
-        let mut state = match first {
-            Some(state) => state,
-            None => BloomState::with_header(call, shared, &second.header())?,
-        };
-        let header = second.header();
-        match second.spilled() {
-            None => second.with_view(|view| state.absorb(call, shared, view))?,
-            Some((spill, own)) => spill.for_each_batch(own, |hashes| {
-                let distinct = sparse::sort_distinct(hashes, 0);
-                with_entries(&hashes[..distinct], |entries| {
-                    state.absorb(call, shared, &View { header, body: Body::Sparse(entries) })
-                })
-            })?,
+impl BloomState<'_> {
+    /// Adds the elements of another state of the same parameters.
+    pub fn absorb_state(&mut self, call: &Call, shared: &mut SharedParams, mut other: BloomState<'_>) -> Result<()> {
+        if !matches!(other.others, Others::Spilled(_)) {
+            return other.with_view(|view| self.absorb(call, shared, view));
         }
-        Ok(state)
+        let header = other.header();
+        other.each_distinct(|hashes| {
+            with_entries(hashes, |entries| self.absorb(call, shared, &View { header, body: Body::Sparse(entries) }))
+        })
     }
 
-    /// Merges the view of another state of the same parameters into this one.
-    ///
-    /// # Errors
-    /// Those of a union.
     fn absorb(&mut self, call: &Call, shared: &mut SharedParams, view: &View<'_>) -> Result<()> {
         let other = view.header;
         if self.header().is_to_be_sized() && other.is_to_be_sized() {
@@ -72,15 +46,15 @@ impl<'c> BloomState<'c> {
         }
         let own = self.header();
         let nothing_yet = own.is_unsized() && self.is_empty();
-        let merged = merged_header(&own, &view.header).during("bloom_agg")?;
+        let merged = merged_header(&own, &other).during("bloom_agg")?;
         match view.body {
-            Body::Sparse([]) if view.header.is_unsized() => self.set_header(call, shared, &merged),
-            Body::Sparse(entries) if !self.is_dense() && (nothing_yet || own.blocks == view.header.blocks) => {
+            Body::Sparse([]) if other.is_unsized() => self.set_header(call, shared, &merged),
+            Body::Sparse(entries) if !self.is_dense() && (nothing_yet || own.blocks == other.blocks) => {
                 self.set_header(call, shared, &merged)?;
                 self.push_all(call, entries)
             }
-            _ if own.is_unsized() && !nothing_yet || view.header.is_unsized() => Err(too_many()),
-            Body::Dense(bits) if self.is_empty() && merged.blocks == view.header.blocks => {
+            _ if own.is_unsized() && !nothing_yet || other.is_unsized() => Err(too_many()),
+            Body::Dense(bits) if self.is_empty() && merged.blocks == other.blocks => {
                 self.set_header(call, shared, &merged)?;
                 // SAFETY: kept with the state, in the aggregate's memory.
                 self.become_dense(unsafe { Payload::copied_in(call.require_aggregate()?, bits) })
@@ -107,38 +81,29 @@ impl<'c> BloomState<'c> {
         // SAFETY: kept with the state, in the aggregate's memory.
         let mut payload = unsafe { Payload::zeroed_in(context, header.payload_bytes() as usize) };
         self.set_bits(header, &mut payload)?;
-        let params = shared.params(call, header)?;
-        let head = self.head();
-        (head.spill, head.params, head.has_kind) = (std::ptr::null_mut(), params, true);
+        self.head().params = shared.params(call, header)?;
         self.become_dense(payload)
     }
 
     /// Sets the bits of all hashes, those in a file included, in a payload of this size.
     fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<()> {
-        let insert = |payload: &mut [u8], hashes: &[u64]| {
+        let mut insert = |hashes: &mut [u64]| {
             header.shape().insert_all(payload, hashes);
+            Ok(())
         };
         match self.spilled() {
-            Some((spill, own)) => spill.for_each_batch(own, |hashes| {
-                insert(payload, hashes);
-                Ok(())
-            })?,
-            None => insert(payload, self.hashes()),
+            Some((spill, own)) => spill.for_each_batch(own, insert),
+            None => insert(self.hashes()),
         }
-        Ok(())
     }
 
     fn push_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<()> {
-        let is_list = self.own_params().is_unsized() && !self.is_dense();
+        let is_list = self.params().is_unsized() && !self.is_dense();
         if is_list && size_of_val(entries) > most_in_memory() {
             // Hashes that would fill the memory go straight to the file.
             return self.spill_to(call)?.write(entries);
         }
-        for entries in entries.chunks(UNCANCELLED) {
-            sparse::values(entries).try_for_each(|hash| self.push(call, hash))?;
-            check_for_interrupts();
-        }
-        Ok(())
+        interrupt::each(sparse::values(entries)).try_for_each(|hash| BloomHead::push(self, call, hash))
     }
 
     /// Adds the hashes of another process to an unsized build that is dense, as large as a filter may be.
@@ -153,47 +118,29 @@ impl<'c> BloomState<'c> {
     }
 
     fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
-        let own = *self.own_params();
-        if own == *header || (header.kind.is_none() && own == (Header { kind: own.kind, ..*header })) {
-            self.head().has_kind |= !header.kind.is_none();
-            return Ok(());
-        }
-        let params = shared.params(call, header)?;
-        let head = self.head();
-        (head.params, head.has_kind) = (params, !header.kind.is_none());
+        self.head().params = shared.in_place_of(call, self.params(), header)?;
         Ok(())
     }
 
-    /// The state as bytes, for an aggregate that combines states. The state can still be read.
-    ///
-    /// # Errors
-    /// 54000 for too many elements.
+    /// The state, which can still be read, as bytes, for another process. Errors: 54000 for too many elements.
     pub fn serialise(&mut self) -> Result<pg_sys::Datum> {
-        if self.is_borrowed {
-            return Ok(self.dense.into());
+        if let Others::Borrowed(value) = self.others {
+            return Ok(value.into());
         }
-        let header = *self.own_params();
-        if header.is_unsized() {
-            return self.serialise_unsized();
-        }
-        if !self.is_dense() {
-            self.sort();
-            if self.header().fits_sparse(self.len as usize) {
-                return self.list(&self.header()).map(PgBuffer::into_datum);
-            }
-            return self.bits(&self.header()).map(PgBuffer::into_datum);
-        }
-        Ok(self.dense_datum())
-    }
-
-    fn serialise_unsized(&mut self) -> Result<pg_sys::Datum> {
         let header = self.header();
-        if let Ok(largest) = largest(&header, settings::max_filter_bytes())
-            && self.count() as u64 * 8 > largest.payload_bytes()
-        {
-            return self.bits(&largest).map(PgBuffer::into_datum);
-        }
-        self.list(&header).map(PgBuffer::into_datum)
+        let value = if header.is_unsized() {
+            let largest = largest(&header, settings::max_filter_bytes()).ok();
+            match largest.filter(|largest| self.count() as u64 * 8 > largest.payload_bytes()) {
+                Some(largest) => self.bits(&largest)?,
+                None => self.list(&header)?,
+            }
+        } else if self.is_dense() {
+            self.dense_value()
+        } else {
+            self.sort();
+            if header.fits_sparse(self.len as usize) { self.list(&header)? } else { self.bits(&header)? }
+        };
+        Ok(value.into_datum())
     }
 
     /// Calls `visit` with the hashes, those in a file included, many at a time: ascending, and each once.
@@ -235,50 +182,45 @@ impl<'c> BloomState<'c> {
         Ok(value)
     }
 
-    fn dense_datum(&mut self) -> pg_sys::Datum {
+    fn dense_value(&mut self) -> PgBuffer {
         self.flush();
-        View { header: self.header(), body: Body::Dense(self.payload()) }.to_buffer::<PgBuffer>().into_datum()
+        View { header: self.header(), body: Body::Dense(self.payload()) }.to_buffer()
     }
 
-    /// # Errors
-    /// As [`ElementState::finish`].
-    pub(super) fn finished(&mut self, call: &Call) -> Result<pg_sys::Datum> {
+    /// The finished filter. The state stays as it is, except that its hashes may be sorted. Errors: 54000 for one that
+    /// is too large; 22023 for one that is overfull, if the setting says so.
+    pub fn finish(&mut self, call: &Call) -> Result<pg_sys::Datum> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
-        let datum = if self.is_dense() && header.is_to_be_sized() {
+        let value: PgBuffer = if self.is_dense() && header.is_to_be_sized() {
             self.with_view(|view| {
                 let Body::Dense(bits) = view.body else { return Err(too_many()) };
-                let elements = most_elements(view);
-                Ok(settle_dense::<PgBuffer>(&header, bits, elements, limit)?.into_datum())
+                Ok(settle_dense(&header, bits, most_elements(view), limit)?)
             })?
         } else if self.is_dense() {
-            self.dense_datum()
-        } else if !self.spill.is_null() {
-            self.finish_from_file()?
+            self.dense_value()
+        } else if matches!(self.others, Others::Spilled(_)) {
+            self.value_from_file()?
         } else {
             self.sort();
-            from_hashes::<PgBuffer>(&header, self.hashes(), limit)?.into_datum()
+            from_hashes(&header, self.hashes(), limit)?
         };
         // An unsized build has the size that its hashes need.
         if !header.is_to_be_sized() || self.is_dense() {
-            // SAFETY: a value of variable length that was just made.
-            let value = unsafe { Value::detoast(datum) };
-            overfull::check::<Bloom>(call, overfull::BUILT, &View::parse_trusted(&value)?)?;
+            overfull::check::<Bloom>(call, overfull::BUILT, &View::parse_trusted(value.bytes())?)?;
         }
-        Ok(datum)
+        Ok(value.into_datum())
     }
 
     /// Counts the distinct hashes first: then the filter needs no more memory than it has in the end.
-    fn finish_from_file(&mut self) -> Result<pg_sys::Datum> {
-        let own = self.header();
+    fn value_from_file(&mut self) -> Result<PgBuffer> {
         let mut distinct = 0;
         self.each_distinct(|hashes| {
             distinct += hashes.len();
             Ok(())
         })?;
-        let header = settle(&own, distinct, settings::max_filter_bytes())?;
-        let value = if header.fits_sparse(distinct) { self.list(&header)? } else { self.bits(&header)? };
-        Ok(value.into_datum())
+        let header = settle(&self.header(), distinct, settings::max_filter_bytes())?;
+        if header.fits_sparse(distinct) { self.list(&header) } else { self.bits(&header) }
     }
 }
 
