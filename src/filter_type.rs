@@ -1,12 +1,9 @@
-//! What tells the type `counting_bloom` from the type `bloom`: all of it, for its input and output, for asking filters,
-//! for warnings and for the planner.
+//! All that tells the type `counting_bloom` from the type `bloom`: for input, asking, warnings, and the planner.
 
-use crate::pg::call::Call;
-use crate::pg::call::error::Result;
+use crate::pg::call::{Call, Result};
 use pg_bloom_core::counting::{self, Counting};
-use pg_bloom_core::filter::overfull::{self, Overfull};
+use pg_bloom_core::filter::build;
 use pg_bloom_core::filter::slices::Start;
-use pg_bloom_core::filter::{build, estimate};
 use pg_bloom_core::{Header, View};
 use std::ffi::CStr;
 
@@ -19,22 +16,13 @@ pub trait FilterType: 'static {
     type Whole<'a>: Copy;
     type Start<'a>: Copy;
 
-    /// Checks that bytes from outside are a value.
-    ///
-    /// # Errors
-    /// 22P03 for others.
+    /// Checks that bytes from outside are a value. Errors: 22P03 for others.
     fn check(bytes: &[u8]) -> pg_bloom_core::Result<()>;
 
-    /// Reads a whole value that was stored, and so was checked before.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged one.
+    /// Reads a whole value that was stored, and so was checked before. Errors: 22P03 for a damaged one.
     fn whole(bytes: &[u8]) -> pg_bloom_core::Result<Self::Whole<'_>>;
 
-    /// Reads the start of a value of `length` bytes.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged one.
+    /// Reads the start of a value of `length` bytes. Errors: 22P03 for a damaged one.
     fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Self::Start<'_>>;
 
     /// The same value for as long as it is borrowed.
@@ -50,21 +38,15 @@ pub trait FilterType: 'static {
     /// Prefetches the memory that [`FilterType::contains`] needs.
     fn prefetch(whole: &Self::Whole<'_>, hash: u64);
 
-    /// Whether the element may be in a value of which `read` reads slices.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged value.
+    /// Whether the element may be in a value of which `read` reads slices. Errors: 22P03 for a damaged value.
     fn contains_in_slices<B: AsRef<[u8]>>(
         start: &Self::Start<'_>,
         hash: u64,
         read: impl FnMut(usize, usize) -> Result<B>,
     ) -> Result<bool>;
 
-    /// How much more it has than it was made for, if it is overfull.
-    fn overfull(whole: &Self::Whole<'_>) -> Option<Overfull>;
-
-    /// The largest share of so many distinct values that may be in it.
-    fn most_of(whole: &Self::Whole<'_>, distinct: f64) -> f64;
+    /// What `use_view` makes of the bits of its elements.
+    fn with_bits<T>(whole: &Self::Whole<'_>, use_view: impl FnOnce(&View<'_>) -> T) -> T;
 }
 
 pub enum Bloom {}
@@ -119,12 +101,8 @@ impl FilterType for Bloom {
         start.contains(hash, read)
     }
 
-    fn overfull(whole: &View<'_>) -> Option<Overfull> {
-        overfull::overfull(whole)
-    }
-
-    fn most_of(whole: &View<'_>, distinct: f64) -> f64 {
-        (estimate::cardinality(whole) / distinct + estimate::current_fpr(whole)).min(1.0)
+    fn with_bits<T>(whole: &View<'_>, use_view: impl FnOnce(&View<'_>) -> T) -> T {
+        use_view(whole)
     }
 }
 
@@ -177,19 +155,12 @@ impl FilterType for CountingBloom {
         counting::contains_in_slices(start, hash, read)
     }
 
-    fn overfull(whole: &Counting<'_>) -> Option<Overfull> {
-        whole.with_bits(Bloom::overfull)
-    }
-
-    fn most_of(whole: &Counting<'_>, distinct: f64) -> f64 {
-        whole.with_bits(|view| Bloom::most_of(view, distinct))
+    fn with_bits<T>(whole: &Counting<'_>, use_view: impl FnOnce(&View<'_>) -> T) -> T {
+        whole.with_bits(use_view)
     }
 }
 
-/// Argument `i`, a filter, whole; `None` when it is NULL.
-///
-/// # Errors
-/// 22P03 for a damaged one.
+/// Argument `i`, a filter, whole; `None` when it is NULL. Errors: 22P03 for a damaged one.
 #[inline(always)]
 pub fn argument<T: FilterType>(call: &Call, i: usize) -> Result<Option<T::Whole<'_>>> {
     Ok(call.value(i).map(|value| T::whole(value.into_bytes())).transpose()?)

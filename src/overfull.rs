@@ -2,12 +2,12 @@
 
 use crate::error::invalid_parameter;
 use crate::filter_type::FilterType;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Outcome, Result, warn};
+use crate::pg::call::error::warn;
+use crate::pg::call::{Call, Error, Outcome, Result};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::Buffer;
-use pg_bloom_core::filter::overfull::Overfull;
+use pg_bloom_core::filter::overfull::{Overfull, overfull};
 
 /// What to do about an overfull filter that was built of its elements.
 pub const BUILT: &str = "Build it with a larger capacity, or with none to size it for what it sees.";
@@ -15,22 +15,19 @@ pub const BUILT: &str = "Build it with a larger capacity, or with none to size i
 pub const ADDED: &str = "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).";
 /// The same of one that was merged from others.
 pub const MERGED: &str = "Build the filters with one capacity, enough for their union.";
-/// Other filters that the same call makes in a statement are not reported.
-const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
-
 /// The same of one with counters.
 pub const COUNTING: &str = "Build it with a larger capacity, or remove elements.";
 
-/// Warns about an overfull filter, or fails.
-///
-/// # Errors
-/// 22023 when `pg_bloom.overfill` is `error`.
+/// Other filters that the same call makes in a statement are not reported.
+const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
+
+/// Warns about an overfull filter, or fails. Errors: 22023 when `pg_bloom.overfill` is `error`.
 pub fn check<T: FilterType>(call: &Call, advice: &str, filter: &T::Whole<'_>) -> Result<()> {
     let overfill = settings::overfill();
     if overfill == Overfill::Ignore || (overfill == Overfill::Warn && call.is_marked()) {
         return Ok(());
     }
-    let Some(over) = T::overfull(filter) else { return Ok(()) };
+    let Some(over) = T::with_bits(filter, overfull) else { return Ok(()) };
     if overfill == Overfill::Error {
         return Err(describe(&over, advice, ""));
     }
@@ -50,27 +47,26 @@ fn describe(over: &Overfull, advice: &str, others: &str) -> Error {
     } else {
         format!("bloom filter holds more elements than can be estimated, but its capacity is {capacity}")
     };
-    let why = if spread { ": bits of smaller filters were spread" } else { "" };
+    let (why, hint) = if spread {
+        (": bits of smaller filters were spread", "Build filters that will be merged with the same capacity.")
+    } else {
+        ("", advice)
+    };
     let detail =
         format!("Its false positive rate is now {}, not {}{why}. {others}", significant(over.current_fpr), over.fpr);
-    let hint = if spread { "Build filters that will be merged with the same capacity." } else { advice };
     invalid_parameter(message).detail(detail.trim_end()).hint(hint)
 }
 
 /// A rate with two significant digits.
 fn significant(rate: f64) -> String {
     if rate < 1e-4 {
-        format!("{rate:.1e}")
-    } else {
-        let digits = (1 - rate.log10().floor() as i32).clamp(1, 8) as usize;
-        format!("{rate:.digits$}")
+        return format!("{rate:.1e}");
     }
+    let digits = (1 - rate.log10().floor() as i32).clamp(1, 8) as usize;
+    format!("{rate:.digits$}")
 }
 
-/// [`check`]s a filter, and makes it the result.
-///
-/// # Errors
-/// 22023 when `pg_bloom.overfill` is `error`.
+/// [`check`]s a filter, and makes it the result. Errors: 22023 when `pg_bloom.overfill` is `error`.
 pub fn finish<T: FilterType>(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
     check::<T>(call, advice, &T::whole(filter.bytes())?)?;
     Ok(Some(filter.into_datum()))

@@ -39,13 +39,13 @@
 mod requests;
 mod statistics;
 
-use requests::{StoredColumn, index_condition};
 use statistics::{ColumnStatistics, Side, share_of_clause};
 
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
-use crate::pg::call::Call;
-use crate::pg::call::error::Outcome;
+use crate::pg::call::{Call, Outcome};
+use pg_bloom_core::View;
+use pg_bloom_core::filter::estimate::{cardinality, current_fpr};
 use pgrx::pg_sys::{self, Datum};
 
 /// The share of rows to expect where nothing is known.
@@ -60,8 +60,7 @@ const PAGE_COST: f64 = 150.0;
 /// Pages up to which a value is fetched whole to be probed for one element.
 const SHORT_PAGES: f64 = 2.0;
 
-/// The share of rows that a restriction keeps. Never an error: an operator may be planned that is never executed, or
-/// not for the rows of the statistics.
+/// The share of rows that a restriction keeps. Never an error: what is planned may never be executed.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
@@ -80,7 +79,9 @@ fn share<S: FilterType>(call: &Call, column: &ColumnStatistics<'_>) -> Option<f6
     let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));
 
     let distinct = column.distinct();
-    let most = distinct.map_or(1.0, |distinct| S::most_of(&filter, distinct));
+    // No more of the distinct values can be in it.
+    let share_of = |view: &View<'_>, distinct: f64| (cardinality(view) / distinct + current_fpr(view)).min(1.0);
+    let most = distinct.map_or(1.0, |distinct| S::with_bits(&filter, |view| share_of(view, distinct)));
     let unknown = if distinct.is_some() { most } else { DEFAULT };
     let (common_found, common) = column.common(contains);
     let others = match column.bounds(contains) {
@@ -113,35 +114,24 @@ fn slices(pages: f64) -> f64 {
     2.0 * (page + SLICE_COST * operator)
 }
 
-/// Tells the planner the cost of a function that fetches values at the cost of `fetch`.
+/// A support function of a function that fetches values at the cost of `fetch`.
 ///
 /// # Safety
 /// Argument 0 must be a node.
-unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
-    let cost = |column: StoredColumn| {
-        // SAFETY: reading a setting of the process.
-        let operator = unsafe { pg_sys::cpu_operator_cost };
-        column.function * operator + fetch(column.pages)
-    };
+unsafe fn support(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
     // SAFETY: promised by the caller.
-    let answer = unsafe { index_condition(call).or_else(|| requests::cost(call, cost)) };
+    let answer = unsafe { requests::index_condition(call).or_else(|| requests::cost(call, fetch)) };
     Ok(Some(answer.unwrap_or(Datum::null())))
 }
 
+// SAFETY of all: their arguments are declared so.
 pg_functions! {
-    // SAFETY: its arguments are declared so.
     bloom_contains_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Left) };
-    // SAFETY: its arguments are declared so.
     bloom_contained_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Right) };
-    // SAFETY: its arguments are declared so.
     counting_bloom_contains_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Left) };
-    // SAFETY: its arguments are declared so.
     counting_bloom_contained_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Right) };
     bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
-    // SAFETY: its arguments are declared so.
-    bloom_probe_support => |call| unsafe { cost(call, slices) };
-    // SAFETY: its arguments are declared so.
-    bloom_whole_support => |call| unsafe { cost(call, whole_value) };
-    // SAFETY: its arguments are declared so.
+    bloom_probe_support => |call| unsafe { support(call, slices) };
+    bloom_whole_support => |call| unsafe { support(call, whole_value) };
     bloom_find_support => |call| Ok(Some(unsafe { requests::rows(call) }.unwrap_or(Datum::null())));
 }

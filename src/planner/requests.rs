@@ -24,23 +24,15 @@ use std::ffi::CStr;
 /// Rows to expect of a key, as the script declares for `bloom_find`.
 const ROWS_OF_KEY: f64 = 3.0;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StoredColumn {
-    /// Pages of the TOAST table for a row, on average.
-    pub pages: f64,
-    /// What the function costs by declaration.
-    pub function: f64,
-}
-
 /// Answers the planner's request for the cost of a call, if argument 0 of a support function is one and the filter
-/// comes from a column of a table whose filters are out of line: as `per_call` says.
+/// comes from a column whose filters are out of line: `fetch`, for so many pages, is added to what was declared.
 ///
 /// # Safety
 /// Argument 0 must be a node.
-pub unsafe fn cost(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> Option<pg_sys::Datum> {
+pub unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Option<Datum> {
     let request = call.internal::<pg_sys::SupportRequestCost>(0)?;
     // SAFETY: the planner passes a node, which is read as what its tag says, with the query's root, null outside of
-    // one, and the call, null if it isn't known. The request is the answer as well.
+    // one, and the call, null if it isn't known. The request is the answer as well. A setting of the process is read.
     unsafe {
         if (*request).type_ != pg_sys::NodeTag::T_SupportRequestCost {
             return None;
@@ -50,10 +42,10 @@ pub unsafe fn cost(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> O
             return None;
         }
         let variable = (0..2).find_map(|i| filter_variable(call, argument(node, i)?))?;
-        let function = catalog::function_cost((*request).funcid);
-        (*request).per_tuple = per_call(StoredColumn { pages: toast_pages(root, variable)?, function });
+        let fetching = fetch(toast_pages(root, variable)?);
+        (*request).per_tuple = catalog::function_cost((*request).funcid) * pg_sys::cpu_operator_cost + fetching;
         (*request).startup = 0.0;
-        Some(pg_sys::Datum::from(request))
+        Some(Datum::from(request))
     }
 }
 
@@ -62,7 +54,7 @@ pub unsafe fn cost(call: &Call, per_call: impl FnOnce(StoredColumn) -> f64) -> O
 ///
 /// # Safety
 /// Argument 0 must be a node.
-pub unsafe fn rows(call: &Call) -> Option<pg_sys::Datum> {
+pub unsafe fn rows(call: &Call) -> Option<Datum> {
     let request = call.internal::<pg_sys::SupportRequestRows>(0)?;
     // SAFETY: as for the request for the cost: a node, which is read as what its tag says.
     unsafe {
@@ -73,7 +65,7 @@ pub unsafe fn rows(call: &Call) -> Option<pg_sys::Datum> {
         let keys = argument((*request).node, 2)?;
         (*request).rows = (ROWS_OF_KEY * version::array_length((*request).root, keys)).max(1.0);
     }
-    Some(pg_sys::Datum::from(request))
+    Some(Datum::from(request))
 }
 
 /// The column that an expression is, if that has filters.
@@ -126,12 +118,11 @@ unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, variable: *mut pg_sys::Var
     }
 }
 
-/// How many elements of an array are looked up if all of them must be there. The condition itself probes for the
-/// others in what the index finds.
+/// Elements of an array that are looked up if all must be there. The condition itself probes for the others.
 const MOST_OF_ALL: usize = 4;
 
 /// What a call asks a filter for.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Asks {
     Element,
     /// Any element of an array.
@@ -155,9 +146,10 @@ const ASKING: [(&CStr, i32, Asks); 4] = [
 pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
     let request = call.internal::<pg_sys::SupportRequestIndexCondition>(0)?;
     // SAFETY: the planner passes a node, which is read as what its tag says.
-    let is_condition = unsafe { (*request).type_ == pg_sys::NodeTag::T_SupportRequestIndexCondition };
-    // SAFETY: as its tag says.
-    let conditions = is_condition.then(|| unsafe { condition(call.function().ok()?, &*request) })?;
+    let conditions = unsafe {
+        let is_asked = (*request).type_ == pg_sys::NodeTag::T_SupportRequestIndexCondition;
+        is_asked.then(|| condition(call.function().ok()?, &*request))?
+    };
     Some(conditions.map_or(Datum::null(), Datum::from))
 }
 
@@ -171,24 +163,24 @@ unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondi
     };
     let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
     let keys = KeyCondition::of(request.opfamily, own)?;
-    // SAFETY: promised by the caller: the node is the call, whose arguments are expressions. All that is made here is
-    // in the planner's memory.
+    // SAFETY: promised by the caller: the node is the call, whose arguments are expressions, in the planner's memory.
     unsafe {
         let asked = argument(request.node, 1 - filter as usize)?;
         let filter = argument(request.node, filter as usize)?;
         if !pg_sys::is_pseudo_constant_for_index(request.root, asked, request.index) {
             return None;
         }
-        let elements = if asks == Asks::All { constants_of(asked, MOST_OF_ALL) } else { vec![asked] };
-        let mut conditions = std::ptr::null_mut();
         let collation = pg_sys::exprInputCollation(request.node);
-        for element in elements {
-            let clause = match asks {
-                Asks::Any => keys.of_any(filter, element, collation),
-                Asks::Element | Asks::All => keys.of_element(filter, element, collation),
-            };
-            conditions = pg_sys::lappend(conditions, clause.cast());
-        }
+        let clauses = match asks {
+            Asks::Element => vec![keys.of_element(filter, asked, collation)],
+            Asks::Any => vec![keys.of_any(filter, asked, collation)],
+            Asks::All => {
+                let constants = constants_of(asked, MOST_OF_ALL).into_iter();
+                constants.map(|element| keys.of_element(filter, element, collation)).collect()
+            }
+        };
+        let append = |list, clause: *mut pg_sys::Node| pg_sys::lappend(list, clause.cast());
+        let conditions = clauses.into_iter().fold(std::ptr::null_mut(), append);
         (!conditions.is_null()).then_some(conditions)
     }
 }
@@ -200,18 +192,18 @@ unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondi
 unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; a node is read as what its tag says.
     unsafe {
-        if (*node).type_ != pg_sys::NodeTag::T_Const || (*node.cast::<pg_sys::Const>()).constisnull {
+        let constant: *const pg_sys::Const = node.cast();
+        if (*node).type_ != pg_sys::NodeTag::T_Const || (*constant).constisnull {
             return Vec::new();
         }
-        let array = (*node.cast::<pg_sys::Const>()).constvalue;
+        let array = (*constant).constvalue;
         let element_type = array::element_type(array);
         let storage = catalog::storage(element_type);
         let collation = pg_sys::get_typcollation(element_type);
-        let elements = array::elements_of(array).into_iter().take(most);
         let constant = |element: Element| {
             let (length, datum) = (i32::from(storage.len), element.datum);
             pg_sys::makeConst(element_type, -1, collation, length, datum, false, storage.by_value).cast()
         };
-        elements.map(constant).collect()
+        array::elements_of(array).into_iter().take(most).map(constant).collect()
     }
 }

@@ -133,11 +133,10 @@ impl ColumnStatistics<'_> {
             }
             Some((found, all))
         })
-        .unwrap_or((0.0, 0.0))
+        .unwrap_or_default()
     }
 
-    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None` if there are too
-    /// few.
+    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None` for too few.
     pub fn bounds(&self, contains: impl Fn(Element) -> bool) -> Option<(f64, usize)> {
         self.with_slot(pg_sys::STATISTIC_KIND_HISTOGRAM, pg_sys::ATTSTATSSLOT_VALUES, |values, _| {
             if values.len() < FEWEST_BOUNDS {
@@ -156,11 +155,9 @@ impl ColumnStatistics<'_> {
     /// Share of NULLs.
     pub fn nulls(&self) -> f64 {
         let row = self.statistics.statsTuple;
-        if row.is_null() {
-            return 0.0;
-        }
         // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
-        unsafe { f64::from((*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac) }
+        let share = || unsafe { (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac };
+        if row.is_null() { 0.0 } else { share().into() }
     }
 
     /// Distinct values, if that is known.
@@ -181,8 +178,7 @@ impl ColumnStatistics<'_> {
         contains()
     }
 
-    /// What `read` makes of the values of one kind of statistics, and of the numbers with them, if there are any that
-    /// may be read as elements of the clause.
+    /// What `read` makes of the values of one kind, and of their numbers, if they may be read as the clause's elements.
     fn with_slot<T>(
         &self,
         kind: u32,
@@ -200,17 +196,15 @@ impl ColumnStatistics<'_> {
             if !pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, pg_sys::InvalidOid, flags as i32) {
                 return None;
             }
-            let readable = slot.nvalues > 0 && pg_sys::IsBinaryCoercible(slot.valuetype, self.element);
-            let result = if readable {
+            let mut result = None;
+            if slot.nvalues > 0 && pg_sys::IsBinaryCoercible(slot.valuetype, self.element) {
                 let values = std::slice::from_raw_parts(slot.values, slot.nvalues as usize);
                 let numbers = match slot.nnumbers {
                     0 => &[][..],
                     n => std::slice::from_raw_parts(slot.numbers, (n as usize).min(values.len())),
                 };
-                read(values, numbers)
-            } else {
-                None
-            };
+                result = read(values, numbers);
+            }
             pg_sys::free_attstatsslot(&mut slot);
             result
         }

@@ -10,9 +10,8 @@
 
 use crate::element::Hasher;
 use crate::filter_type::FilterType;
-use crate::pg::call::Call;
-use crate::pg::call::error::Result;
 use crate::pg::call::interrupt::check_for_interrupts;
+use crate::pg::call::{Call, Result};
 use crate::pg::memory;
 use crate::pg::value::toast::{Identity, fetch_pieces, is_compressed, slice};
 use crate::pg::value::varlena::Value;
@@ -45,13 +44,10 @@ struct CachedFilter<S: FilterType> {
     identity: Identity,
     /// Bytes of the value.
     length: usize,
-    /// The start of the value or, if that is short or compressed, all of it: in the memory of the call site, freed with
-    /// the place.
+    /// The start of the value or, if that is short or compressed, all of it: in the site's memory until it is freed.
     value: Value<'static>,
-    /// The memory of all of it, once it was fetched later.
-    whole: *mut u8,
-    /// Its first byte.
-    first: *mut u8,
+    /// The memory for all of it, once it was fetched later, and its first byte.
+    whole: Option<(*mut u8, *mut u8)>,
     /// Slices fetched so far.
     slices: usize,
     /// What the whole value is: borrowed from the bytes above, which are freed together with it.
@@ -63,14 +59,8 @@ struct CachedFilter<S: FilterType> {
 pub enum Filter<'a, S: FilterType> {
     /// All of it, and whether the call site remembers it.
     Whole(S::Whole<'a>, bool),
-    Slices(Slices<'a, S>),
-}
-
-/// A filter out of line of which only the start was read.
-pub struct Slices<'a, S: FilterType> {
-    start: S::Start<'a>,
-    pointer: *mut pg_sys::varlena,
-    slices: &'a mut usize,
+    /// The start of one out of line, where that is, and the number of slices that were fetched.
+    Slices(S::Start<'a>, *mut pg_sys::varlena, &'a mut usize),
 }
 
 impl<'a, S: FilterType> Filter<'a, S> {
@@ -78,14 +68,11 @@ impl<'a, S: FilterType> Filter<'a, S> {
     pub fn header(&self) -> &Header<'_> {
         match self {
             Filter::Whole(view, _) => S::header(view),
-            Filter::Slices(slices) => S::start_header(&slices.start),
+            Filter::Slices(start, ..) => S::start_header(start),
         }
     }
 
     /// [`Filter::contains`] for each of these hashes in turn. Ends after the answer `until`.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged value.
     pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>> {
         let mut answers = pg_bloom_core::memory::list(hashes.len());
         for (i, &hash) in hashes.iter().enumerate() {
@@ -112,30 +99,29 @@ impl<'a, S: FilterType> Filter<'a, S> {
         }
     }
 
-    /// Whether the element with this hash may be in the filter; `None` stands for one that it can't have.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged value.
+    /// Whether the element with this hash may be in it; `None` is one that can't. Errors: 22P03 for a damaged value.
     #[inline(always)]
     pub fn contains(&mut self, hash: Option<u64>) -> Result<bool> {
         let Some(hash) = hash else { return Ok(false) };
         match self {
             Filter::Whole(view, _) => Ok(S::contains(view, hash)),
-            Filter::Slices(slices) => slices.contains(hash),
+            Filter::Slices(start, pointer, slices) => contains_in_slices::<S>(start, *pointer, slices, hash),
         }
     }
 }
 
-impl<S: FilterType> Slices<'_, S> {
-    #[inline(never)]
-    fn contains(&mut self, hash: u64) -> Result<bool> {
-        let Slices { start, pointer, slices } = self;
-        S::contains_in_slices(start, hash, |from, length| {
-            **slices += 1;
-            // SAFETY: the pointer is the argument of this call.
-            Ok(unsafe { Value::owned(slice(*pointer, from, length)?) })
-        })
-    }
+#[inline(never)]
+fn contains_in_slices<S: FilterType>(
+    start: &S::Start<'_>,
+    pointer: *mut pg_sys::varlena,
+    slices: &mut usize,
+    hash: u64,
+) -> Result<bool> {
+    S::contains_in_slices(start, hash, |from, length| {
+        *slices += 1;
+        // SAFETY: the pointer is the argument of this call.
+        Ok(unsafe { Value::owned(slice(pointer, from, length)?) })
+    })
 }
 
 impl<S: FilterType> FilterCache<S> {
@@ -146,18 +132,14 @@ impl<S: FilterType> FilterCache<S> {
         FilterCache { places: std::array::from_fn(|_| None), last: 0 }
     }
 
-    /// Argument `i`, a filter that will be probed for `probes` elements; `None` when it is NULL.
-    ///
-    /// # Errors
-    /// 22P03 for a damaged value.
+    /// Argument `i`, a filter to be probed for `probes` elements; `None` for NULL. Errors: 22P03 for a damaged value.
     pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a, S>>> {
         let Some(datum) = call.datum(i) else { return Ok(None) };
         let Some(identity) = call.identity(i) else {
             let Some(value) = call.value(i) else { return Ok(None) };
             return Ok(Some(Filter::Whole(S::whole(value.into_bytes())?, false)));
         };
-        let known = self.places[self.last].as_ref().is_some_and(|place| place.identity == identity);
-        if !known {
+        if !self.is_at(self.last, identity) {
             self.find_or_make(call, datum, identity)?;
         }
         let place = self.places[self.last].as_ref().expect("the place was found or made");
@@ -183,11 +165,14 @@ impl<S: FilterType> FilterCache<S> {
         }
     }
 
+    fn is_at(&self, place: usize, identity: Identity) -> bool {
+        self.places[place].as_ref().is_some_and(|place| place.identity == identity)
+    }
+
     /// Makes the place of a value the last one probed.
     #[inline(never)]
     fn find_or_make(&mut self, call: &Call, datum: pg_sys::Datum, identity: Identity) -> Result<()> {
-        let found = self.places.iter().position(|p| p.as_ref().is_some_and(|place| place.identity == identity));
-        if let Some(found) = found {
+        if let Some(found) = (0..PLACES).find(|&place| self.is_at(place, identity)) {
             self.last = found;
             return Ok(());
         }
@@ -208,12 +193,8 @@ impl<S: FilterType> FilterCache<S> {
         };
         // SAFETY: the view is kept in the place that the value is kept in, and shown no longer than that is.
         let bytes = unsafe { std::slice::from_raw_parts(value.bytes().as_ptr(), value.len()) };
-        let view = if is_whole { Some(S::whole(bytes)?) } else { None };
-        if view.is_none() {
-            S::start(value.bytes(), length)?;
-        }
-        let (whole, first) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let place = CachedFilter { identity, length, value, whole, first, slices: 1, view, hasher: None };
+        let view = if is_whole { Some(S::whole(bytes)?) } else { S::start(bytes, length).map(|_| None)? };
+        let place = CachedFilter { identity, length, value, whole: None, slices: 1, view, hasher: None };
         self.places[self.last] = Some(place);
         self.make_room();
         Ok(())
@@ -224,16 +205,14 @@ impl<S: FilterType> FilterCache<S> {
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
         let context = call.site_context()?;
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
-        let prefix = S::start_header(&S::start(place.value.bytes(), place.length)?).prefix_bytes();
+        let length = place.length;
+        let prefix = S::start_header(&S::start(place.value.bytes(), length)?).prefix_bytes();
+        // It is allocated already if an earlier attempt ended in an error that was caught.
+        let (_, first) = *place.whole.get_or_insert_with(|| memory::allocate_aligned(context, length, prefix));
         // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place.
-        // Memory is allocated already if an earlier attempt ended in an error that was caught.
         let bytes = unsafe {
-            if place.whole.is_null() {
-                (place.whole, place.first) = memory::allocate_aligned(context, place.length, prefix);
-            }
-            let first = place.first;
-            fetch_pieces(datum.cast_mut_ptr(), first, place.length)?;
-            std::slice::from_raw_parts(first, place.length)
+            fetch_pieces(datum.cast_mut_ptr(), first, length)?;
+            std::slice::from_raw_parts(first, length)
         };
         place.view = Some(S::whole(bytes)?);
         self.make_room();
@@ -252,9 +231,9 @@ impl<S: FilterType> FilterCache<S> {
     fn forget(&mut self, place: usize) {
         if let Some(place) = self.places[place].take() {
             place.value.free();
-            if !place.whole.is_null() {
+            if let Some((memory, _)) = place.whole {
                 // SAFETY: it came from palloc, and the place that it was for is gone.
-                unsafe { pg_sys::pfree(place.whole.cast()) };
+                unsafe { pg_sys::pfree(memory.cast()) };
             }
         }
     }
@@ -263,17 +242,14 @@ impl<S: FilterType> FilterCache<S> {
 impl<S: FilterType> CachedFilter<S> {
     /// Bytes of the value that are kept.
     fn bytes(&self) -> usize {
-        if self.whole.is_null() { self.value.len() } else { self.length }
+        if self.whole.is_some() { self.length } else { self.value.len() }
     }
 
     fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>> {
         if let Some(view) = &self.view {
             return Ok(Filter::Whole(*S::shorter(view), true));
         }
-        Ok(Filter::Slices(Slices {
-            start: S::start(self.value.bytes(), self.length)?,
-            pointer: datum.cast_mut_ptr(),
-            slices: &mut self.slices,
-        }))
+        let start = S::start(self.value.bytes(), self.length)?;
+        Ok(Filter::Slices(start, datum.cast_mut_ptr(), &mut self.slices))
     }
 }

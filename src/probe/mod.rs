@@ -1,8 +1,5 @@
-//! Querying stored filters: a call site that asks a filter for one element, or a scan that asks it for those of many
-//! rows.
-//!
-//! `cache` has the filters that a call site asks, remembered between its calls, of which no more is read than is
-//! needed.
+//! Querying stored filters: a call site asks a filter for one element, or a scan for those of many rows. `cache` has
+//! the filters that a call site asks, remembered between its calls, of which no more is read than is needed.
 
 mod cache;
 
@@ -10,10 +7,9 @@ pub use cache::FilterCache;
 
 use cache::Filter;
 
-use crate::element::{ElementType, Hasher};
+use crate::element::ElementType;
 use crate::filter_type::FilterType;
-use crate::pg::call::error::Result;
-use crate::pg::call::{Call, Element, nodes};
+use crate::pg::call::{Call, Element, Result};
 
 /// Elements that are probed for at once at most.
 pub const MOST_AT_ONCE: usize = 32;
@@ -22,35 +18,25 @@ pub const MOST_AT_ONCE: usize = 32;
 struct ProbeSite<S: FilterType, const ELEMENT: usize> {
     element: ElementType,
     filters: FilterCache<S>,
-    is_constant: bool,
-    /// Whether the element is not a constant, and of a type that can't be altered: then it is always read the same way.
-    is_plain: bool,
-    /// The hash of a constant, and how it was read.
-    constant: Option<(Hasher, Option<u64>)>,
 }
 
 impl<S: FilterType, const ELEMENT: usize> ProbeSite<S, ELEMENT> {
     /// # Safety
     /// As for [`FilterCache::new`].
     unsafe fn new(call: &Call) -> Result<ProbeSite<S, ELEMENT>> {
-        let is_constant = nodes::is_constant(call, ELEMENT);
-        let element = ElementType::of_argument(call, ELEMENT)?;
-        let is_plain = !is_constant && !element.is_alterable();
         // SAFETY: promised by the caller.
-        let filters = unsafe { FilterCache::new() };
-        Ok(ProbeSite { element, filters, is_constant, is_plain, constant: None })
+        Ok(ProbeSite { element: ElementType::of_argument(call, ELEMENT)?, filters: unsafe { FilterCache::new() } })
     }
 }
 
-/// Whether argument `ELEMENT` may be in the filter that argument `FILTER` is.
-///
-/// # Errors
-/// 42804 for an element of another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
+/// Whether argument `ELEMENT` may be in the filter that argument `FILTER` is. Errors: 42804 for an element of another
+/// kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
 #[inline(always)]
 pub fn probe<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Call) -> Result<Option<bool>> {
     // SAFETY: remembered by the site of this call.
     let site = call.remembered(|| unsafe { ProbeSite::<S, ELEMENT>::new(call) })?;
-    if site.is_plain
+    // Elements of a type that can't be altered are always read the same way.
+    if !site.element.is_alterable()
         && let Some((view, hasher)) = site.filters.last(call, FILTER)
         && let Some(element) = call.element(ELEMENT)
     {
@@ -68,23 +54,13 @@ fn probe_any<S: FilterType, const ELEMENT: usize>(
     site: &mut ProbeSite<S, ELEMENT>,
     filter: usize,
 ) -> Result<Option<bool>> {
-    let ProbeSite { element: type_of_element, filters, is_constant, constant, .. } = site;
+    let ProbeSite { element: type_of_element, filters } = site;
     let Some(element) = call.element(ELEMENT) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
     type_of_element.refresh(call)?;
     let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher;
-    let hash = match constant {
-        Some((known, hash)) if *known == hasher => *hash,
-        _ => {
-            // SAFETY: the type is that of the argument.
-            let hash = unsafe { hasher.hash(element) };
-            if *is_constant {
-                *constant = Some((hasher.clone(), hash));
-            }
-            hash
-        }
-    };
-    let found = filter.contains(hash)?;
+    // SAFETY: the type is that of the argument.
+    let found = filter.contains(unsafe { hasher.hash(element) })?;
     if !matches!(filter, Filter::Whole(_, false)) {
         filters.remember_hasher(hasher);
     }
@@ -93,9 +69,6 @@ fn probe_any<S: FilterType, const ELEMENT: usize>(
 
 /// Whether each of these elements may be in the filter that argument `FILTER` is, where argument `ELEMENT` is the
 /// element of a row. All of the memory that their answers need is prefetched before any of it is read.
-///
-/// # Errors
-/// As [`probe`].
 ///
 /// # Safety
 /// The elements must be of the type of that argument.

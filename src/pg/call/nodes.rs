@@ -126,19 +126,6 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
         })
 }
 
-/// Whether argument `i` of a function or operator in an expression is a constant. A parameter is none: PL/pgSQL changes
-/// its value without a new call site. Nothing is constant in a call on behalf of an aggregate or a window.
-pub fn is_constant(call: &Call, i: usize) -> bool {
-    let Some(node) = call.expression().filter(|_| call.aggregate_state().is_none() && call.window().is_none()) else {
-        return false;
-    };
-    // SAFETY: the nodes belong to the expression that is being executed.
-    unsafe {
-        let is_of_array = (*node).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr && i == 1;
-        !is_of_array && argument(node, i).is_some_and(|node| (*node).type_ == pg_sys::NodeTag::T_Const)
-    }
-}
-
 /// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
 /// window.
 fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
