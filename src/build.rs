@@ -2,15 +2,13 @@
 //! over several with `bloom_shard`.
 
 use crate::arguments::{Arguments, at_fpr, request};
-use crate::element::{ElementType, hash_to_add, hashes};
+use crate::element::{ElementType, HashArgument, hash_of_element, hashes_of_array};
 use crate::error::{During, invalid_parameter};
 use crate::filter_type::{Bloom, argument};
-use crate::pg::call::Call;
-use crate::pg::call::error::Outcome;
-use crate::pg::value::array::elements;
+use crate::pg::call::{Call, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
-use pg_bloom_core::filter::build;
+use pg_bloom_core::filter::{build, sparse};
 use pg_bloom_core::{Header, Layout, hash};
 use pgrx::pg_sys::Datum;
 
@@ -23,15 +21,12 @@ fn empty(call: &Call) -> Outcome {
 /// `bloom_from_array(elements, capacity, fpr, layout)`.
 fn from_array(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 1))?.header(settings::max_filter_bytes())?;
-    let (element, oid) = ElementType::remembered_of_array(call, 0)?;
-    if call.value(0).is_none() {
+    let (kind, hashes) = hashes_of_array(call, 0, &header, "bloom_from_array")?;
+    if call.datum(0).is_none() {
         return Ok(None);
     }
-    let key = element.key(&header, "bloom_from_array")?;
-    // SAFETY: the type is that of the array's elements.
-    let hashes = unsafe { hashes(&elements(call, 0, *oid), &key)? };
-    let header = if hashes.is_empty() { header } else { Header { kind: key.kind, ..header } };
-    let filter: PgBuffer = build::from_hashes(&header, &hashes, settings::max_filter_bytes())?;
+    let header = if hashes.is_empty() { header } else { Header { kind, ..header } };
+    let filter: PgBuffer = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
     // Without a capacity it has the size that it needs.
     if header.is_to_be_sized() {
         Ok(Some(filter.into_datum()))
@@ -40,32 +35,20 @@ fn from_array(call: &Call) -> Outcome {
     }
 }
 
-/// `bloom_add(filter, element)`, `filter || element`.
-fn add(call: &Call) -> Outcome {
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
-    let type_of_element = ElementType::remembered(call, 1)?;
-    let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
-    let key = type_of_element.key(&view.header, "bloom_add")?;
-    // SAFETY: the type is that of the argument.
-    let hash = unsafe { hash_to_add(&key, element)? };
-    if build::contains(&view, hash) {
-        return Ok(call.datum(0));
-    }
-    let added = build::add(&view, key.kind, &[hash], settings::max_filter_bytes()).during("bloom_add")?;
-    overfull::finish::<Bloom>(call, overfull::ADDED, added)
+fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
+    let distinct = sparse::sort_distinct(&mut hashes, 0);
+    hashes.truncate(distinct);
+    hashes
 }
 
-/// `bloom_add_all(filter, elements)`.
-fn add_all(call: &Call) -> Outcome {
+/// The filter that argument 0 is, with the hashes of argument 1, which this SQL function adds.
+fn add<'a>(call: &'a Call, function: &str, hashes: HashArgument<'a>) -> Outcome {
     let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
-    let (element, oid) = ElementType::remembered_of_array(call, 1)?;
-    let key = element.key(&view.header, "bloom_add_all")?;
-    // SAFETY: the type is that of the array's elements.
-    let hashes = unsafe { hashes(&elements(call, 1, *oid), &key)? };
+    let (kind, hashes) = hashes(call, 1, &view.header, function)?;
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
-    let added = build::add(&view, key.kind, &hashes, settings::max_filter_bytes()).during("bloom_add_all")?;
+    let added = build::add(&view, kind, &distinct(hashes), settings::max_filter_bytes()).during(function)?;
     overfull::finish::<Bloom>(call, overfull::ADDED, added)
 }
 
@@ -88,6 +71,6 @@ pg_functions! {
     bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
     bloom_from_array => from_array;
     bloom_from_array_at_fpr => |call| at_fpr(call, 2, from_array);
-    bloom_add => add;
-    bloom_add_all => add_all;
+    bloom_add => |call| add(call, "bloom_add", hash_of_element);
+    bloom_add_all => |call| add(call, "bloom_add_all", hashes_of_array);
 }

@@ -5,24 +5,16 @@
 //! those of `bloom` in the parser alone.
 
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
-use crate::element::{ElementType, hash_to_add};
+use crate::element::{ElementType, HashArgument, hash_of_element, hashes_of_array};
 use crate::error::During;
 use crate::filter_type::{CountingBloom, argument};
 use crate::overfull;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result};
-use crate::pg::value::array::elements;
+use crate::pg::call::{Call, Outcome};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::PgBuffer;
-use pg_bloom_core::counting;
-use pg_bloom_core::kind::Kind;
-use pg_bloom_core::{Header, filter, memory};
+use pg_bloom_core::counting::{self, Counting};
+use pg_bloom_core::filter;
 use pgrx::pg_sys::Datum;
-
-/// Warns about an overfull filter, or fails, and makes it the result.
-fn finish(call: &Call, filter: PgBuffer) -> Outcome {
-    overfull::finish::<CountingBloom>(call, overfull::COUNTING, filter)
-}
 
 /// `counting_bloom_empty()`, `counting_bloom_empty(capacity, fpr)`.
 fn empty(call: &Call) -> Outcome {
@@ -32,18 +24,17 @@ fn empty(call: &Call) -> Outcome {
     Ok(Some(counting::empty::<PgBuffer>(&counting_header(&Arguments::of(call, 0))?).into_datum()))
 }
 
-/// `counting_bloom_add(filter, element)`, `filter || element`.
-fn add(call: &Call) -> Outcome {
+/// The filter that argument 0 is, with the hashes of argument 1, which this SQL function adds.
+fn add<'a>(call: &'a Call, function: &str, hashes: HashArgument<'a>) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let element_type = ElementType::remembered(call, 1)?;
-    let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
-    let key = element_type.key(&counting.header, "counting_bloom_add")?;
-    // SAFETY: the type is that of the argument.
-    let hash = unsafe { hash_to_add(&key, element)? };
-    finish(call, counting.add(key.kind, &[hash]).during("counting_bloom_add")?)
+    let (kind, hashes) = hashes(call, 1, &counting.header, function)?;
+    if hashes.is_empty() {
+        return Ok(call.datum(0));
+    }
+    overfull::finish::<CountingBloom>(call, overfull::COUNTING, counting.add(kind, &hashes).during(function)?)
 }
 
-/// `counting_bloom_remove(filter, element)`.
+/// `counting_bloom_remove(filter, element)`: a number that the filter's kind does not have is not in it.
 fn remove(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let element_type = ElementType::remembered(call, 1)?;
@@ -51,34 +42,18 @@ fn remove(call: &Call) -> Outcome {
     let hasher = element_type.key(&counting.header, "counting_bloom_remove")?.hasher;
     // SAFETY: the type is that of the argument.
     let hash = unsafe { hasher.hash(element) };
-    let removed: Option<PgBuffer> = hash.and_then(|hash| counting.remove(&[hash]));
-    Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
-}
-
-/// The hashes of the elements of argument 1, an array, in their order and with repetitions, and their kind.
-fn array_hashes<'a>(call: &'a Call, header: &Header<'a>, function: &str) -> Result<(Kind<'a>, Vec<u64>)> {
-    let (element, oid) = ElementType::remembered_of_array(call, 1)?;
-    let key = element.key(header, function)?;
-    // SAFETY: the type is that of the array's elements.
-    let hashes = elements(call, 1, *oid).into_iter().map(|element| unsafe { hash_to_add(&key, element) });
-    Ok((key.kind, memory::try_collect(hashes)?))
-}
-
-/// `counting_bloom_add_all(filter, elements)`.
-fn add_all(call: &Call) -> Outcome {
-    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let (kind, hashes) = array_hashes(call, &counting.header, "counting_bloom_add_all")?;
-    if hashes.is_empty() {
-        return Ok(call.datum(0));
-    }
-    finish(call, counting.add(kind, &hashes).during("counting_bloom_add_all")?)
+    removed(call, &counting, hash.as_slice())
 }
 
 /// `counting_bloom_remove_all(filter, elements)`.
 fn remove_all(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let (_, hashes) = array_hashes(call, &counting.header, "counting_bloom_remove_all")?;
-    let removed: Option<PgBuffer> = counting.remove(&hashes);
+    let (_, hashes) = hashes_of_array(call, 1, &counting.header, "counting_bloom_remove_all")?;
+    removed(call, &counting, &hashes)
+}
+
+fn removed(call: &Call, counting: &Counting<'_>, hashes: &[u64]) -> Outcome {
+    let removed: Option<PgBuffer> = counting.remove(hashes);
     Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
 }
 
@@ -87,7 +62,8 @@ fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (argument::<CountingBloom>(call, 0)?, argument::<CountingBloom>(call, 1)?) else {
         return Ok(None);
     };
-    finish(call, counting::sum(&a, &b).during("counting_bloom_union")?)
+    let sum = counting::sum(&a, &b).during("counting_bloom_union")?;
+    overfull::finish::<CountingBloom>(call, overfull::COUNTING, sum)
 }
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
@@ -128,8 +104,8 @@ fn info(call: &Call) -> Outcome {
 pg_functions! {
     counting_bloom_empty => empty;
     counting_bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
-    counting_bloom_add => add;
-    counting_bloom_add_all => add_all;
+    counting_bloom_add => |call| add(call, "counting_bloom_add", hash_of_element);
+    counting_bloom_add_all => |call| add(call, "counting_bloom_add_all", hashes_of_array);
     counting_bloom_remove => remove;
     counting_bloom_remove_all => remove_all;
     counting_bloom_union => union;

@@ -4,8 +4,7 @@
 use crate::element::{ElementType, ProbeKey};
 use crate::error::unsupported;
 use crate::filter_type::Bloom;
-use crate::pg::call::error::Outcome;
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, Element, Outcome};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::varlena::{PgBuffer, hex_string};
@@ -26,11 +25,10 @@ fn key(call: &Call) -> Outcome {
     Ok(Some(PgBuffer::copy_of(&key.to_bytes()).into_datum()))
 }
 
-/// `bloom_keys(anyarray)`: of the elements that are not NULL. If there are none, one of no element, so that filters of
-/// other kinds are an error in any case.
+/// `bloom_keys(anyarray)`, without NULLs. If there are none, one of no element: other kinds are an error still.
 fn keys(call: &Call) -> Outcome {
-    let (element_type, oid) = ElementType::remembered_of_array(call, 0)?;
-    let elements = elements(call, 0, *oid);
+    let element_type = ElementType::remembered_of_array(call, 0)?;
+    let elements = elements(call, 0, element_type.oid);
     // SAFETY: the type is that of the array's elements.
     let value = |element| PgBuffer::copy_of(&unsafe { element_type.probe_key(element) }.to_bytes()).into_datum();
     let mut keys = memory::collect(elements.into_iter().map(|element| Element { datum: value(Some(element)) }));

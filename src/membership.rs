@@ -3,77 +3,51 @@
 
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType, argument};
-use crate::pg::call::error::{Outcome, Result};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, Element, Outcome, Result};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::probe::{FilterCache, probe};
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::memory;
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Datum;
 
-/// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a `counting_bloom`. Which
-/// arguments filter and element are.
+/// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a `counting_bloom`.
 fn contains<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Call) -> Outcome {
     Ok(probe::<S, FILTER, ELEMENT>(call)?.map(Datum::from))
 }
 
-/// What a call site that probes for the elements of an array remembers.
-struct ArrayProbeSite {
-    element: ElementType,
-    /// Type of the array.
-    array: Oid,
-    /// Type of its elements.
-    oid: Oid,
-    filters: FilterCache<Bloom>,
-}
-
-impl ArrayProbeSite {
-    /// That of this call, whose argument 1 is the array.
-    #[allow(clippy::mut_from_ref, reason = "as for `Call::remembered`")]
-    fn of(call: &Call) -> Result<&mut ArrayProbeSite> {
-        let site = call.remembered(|| {
-            let (element, oid) = ElementType::of_array(call, 1)?;
-            let array = catalog::base_type(call.argument_type(1)?);
-            // SAFETY: remembered by the site of this call, the only way to get one.
-            Ok(ArrayProbeSite { element, array, oid, filters: unsafe { FilterCache::new() } })
-        })?;
-        site.element.refresh(call)?;
-        Ok(site)
-    }
-}
-
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument
 /// 0; `until` is an answer after which the others aren't needed. `None` if the filter is NULL.
-fn probe_array(
-    call: &Call,
-    site: &mut ArrayProbeSite,
-    until: Option<bool>,
-) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
-    let elements = elements(call, 1, site.oid);
-    let Some(mut filter) = site.filters.filter(call, 0, elements.len())? else { return Ok(None) };
-    let key = site.element.key(filter.header(), Bloom::CONTAINS)?;
+fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
+    let (element_type, filters) = call.remembered(|| {
+        // SAFETY: remembered by the site of this call, the only way to get it.
+        Ok((ElementType::of_array(call, 1)?, unsafe { FilterCache::<Bloom>::new() }))
+    })?;
+    element_type.refresh(call)?;
+    let elements = elements(call, 1, element_type.oid);
+    let Some(mut filter) = filters.filter(call, 0, elements.len())? else { return Ok(None) };
+    let hasher = element_type.key(filter.header(), Bloom::CONTAINS)?.hasher;
     // SAFETY: the type is that of the array's elements.
-    let hashes = memory::collect(elements.iter().map(|&element| unsafe { key.hasher.hash(element) }));
+    let hashes = memory::collect(elements.iter().map(|&element| unsafe { hasher.hash(element) }));
     let answers = filter.contains_each(&hashes, until)?;
     Ok(Some((elements, answers)))
 }
 
 /// `bloom_contains_any(filter, elements)`, which one "yes" decides, and `bloom_contains_all`, which one "no" does.
 fn decided_by(call: &Call, answer: bool) -> Outcome {
-    let site = ArrayProbeSite::of(call)?;
-    Ok(probe_array(call, site, Some(answer))?.map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
+    Ok(probe_array(call, Some(answer))?.map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
 }
 
 /// The elements of an array for which the filter gives this answer, in their order.
 fn elements_answered(call: &Call, wanted: bool) -> Outcome {
-    let site = ArrayProbeSite::of(call)?;
-    let Some((mut elements, answers)) = probe_array(call, site, None)? else { return Ok(None) };
+    let Some((mut elements, answers)) = probe_array(call, None)? else { return Ok(None) };
     let mut answers = answers.into_iter();
     elements.retain(|_| answers.next() == Some(wanted));
+    let array = catalog::base_type(call.argument_type(1)?);
+    let oid = catalog::element_type(array).expect("an array has elements of a type");
     // SAFETY: they are elements of such an array.
-    Ok(Some(unsafe { array_of(site.array, site.oid, elements) }))
+    Ok(Some(unsafe { array_of(array, oid, elements) }))
 }
 
 /// `bloom_query(filter, element)`.

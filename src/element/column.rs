@@ -15,8 +15,7 @@ use super::members::Reader;
 use super::resolve::{Resolved, Resolver};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
-use crate::pg::call::error::{Error, Result};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Error, Result, interrupt};
 use crate::pg::catalog::{self, Shape};
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{OIDVECTOROID, Oid};
@@ -31,10 +30,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Of this type and collation, for an index of the extension that has this function.
-    ///
-    /// # Errors
-    /// 0A000 for a type or collation that can't be in an index.
+    /// `function` is one of the extension. Errors: 0A000 for a type or collation that can't be in an index.
     pub fn new(function: Oid, oid: Oid, collation: Oid) -> Result<Column> {
         let whole = catalog::base_type(oid);
         require_deterministic(collation)?;
@@ -44,7 +40,7 @@ impl Column {
         // What never leaves its database is taken as it is.
         let Resolved { mut reader, mut tag, mut name, .. } = Resolver::new(function, whole, false).part(whole)?;
         if let Reader::Scalar(scalar) = &mut reader
-            && scalar.source() == Source::Enum
+            && scalar.source == Source::Enum
             // SAFETY: an enum is kept as the object identifier of its label.
             && let Some(by_oid) = unsafe { ScalarReader::new(Source::EnumOid, whole, false) }
         {

@@ -8,34 +8,32 @@
 use super::hasher::{Form, Hasher, ProbeKey, other_form};
 use super::resolve::{Resolved, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
-use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::nodes;
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, Element, Error, Result, SqlState, nodes};
 use crate::pg::catalog::{self, Shape};
+use crate::pg::value::array::elements;
 use crate::pg::value::encoding;
 use crate::pg::value::row_type::version_of;
 use pg_bloom_core::error::InvalidParameter;
 use pg_bloom_core::filter::build::meet_kind;
-use pg_bloom_core::kind::{Kind, Tag};
-use pg_bloom_core::{Header, Layout, memory};
+use pg_bloom_core::{Header, Kind, Layout, Tag, memory};
 use pgrx::pg_sys::Oid;
 
-/// What a call site remembers of the type of an argument. Nobody else can make one.
-struct Remembered<T> {
+/// What a call site remembers of the type of an argument, or of what is in that. Nobody else can make one.
+struct Remembered<const OF_ARRAY: bool> {
     argument: usize,
-    types: T,
+    element: ElementType,
 }
 
 /// A type of elements, resolved once for a call site.
 pub struct ElementType {
-    oid: Oid,
+    /// As it was given: it may be a domain.
+    pub oid: Oid,
     resolved: Resolved,
     /// The types of rows that the elements are made of, and their versions.
     rows: Vec<(Oid, u64)>,
 }
 
 /// How elements of one type go into, or are looked for in, one filter.
-#[derive(Clone)]
 pub struct FilterKey<'a> {
     /// The kind that the filter has, or gets.
     pub kind: Kind<'a>,
@@ -43,53 +41,43 @@ pub struct FilterKey<'a> {
 }
 
 impl ElementType {
-    /// The type of argument `i`, an element.
-    ///
-    /// # Errors
-    /// 0A000 for a type or collation that can't be an element.
+    /// The type of argument `i`, an element. Errors, of the others as well: 0A000 for a type or collation that can't be
+    /// an element, 42704 for a type that is not there.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType> {
-        let oid = existing_type(call, i)?;
-        resolve(call, i, oid)
+        resolve(call, i, existing(call.argument_type(i)?)?)
     }
 
     /// This type, for elements that are not an argument of the call, compared under the collation of the call.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
     pub fn of_type(call: &Call, oid: Oid) -> Result<ElementType> {
         resolve(call, 0, oid)
     }
 
     /// This type, of elements that other calls will have, compared under its own collation.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`]; 42704 for a type that is not there.
     pub fn of_later_elements(call: &Call, oid: Oid) -> Result<ElementType> {
-        check_existence(oid)?;
-        let base = catalog::base_type(oid);
-        check_collation(call, base, catalog::collation(oid))?;
-        ElementType::new(call.function()?, base)
+        check_collation(call, catalog::base_type(existing(oid)?), catalog::collation(oid))?;
+        ElementType::new(call.function()?, oid)
     }
 
-    /// The type of the elements of argument `i`, an array, and its object identifier.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
-    pub fn of_array(call: &Call, i: usize) -> Result<(ElementType, Oid)> {
-        let array = catalog::base_type(existing_type(call, i)?);
+    /// The type of the elements of argument `i`, an array.
+    pub fn of_array(call: &Call, i: usize) -> Result<ElementType> {
+        let array = catalog::base_type(existing(call.argument_type(i)?)?);
         let element = catalog::element_type(array).ok_or_else(|| {
             unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
         })?;
-        Ok((resolve(call, i, element)?, element))
+        resolve(call, i, element)
     }
 
-    /// Elements of a type that is not a domain, for a function of the extension.
-    ///
-    /// # Errors
-    /// 0A000 for a type that can't be an element.
+    /// The type `oid`, of keys of an index scan, compared under this collation.
+    pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
+        require_deterministic(collation)?;
+        ElementType::new(function, oid)
+    }
+
+    /// For a function of the extension.
     fn new(function: Oid, oid: Oid) -> Result<ElementType> {
-        let mut resolver = Resolver::new(function, oid, encoding::foreign_encoding().is_some());
-        let resolved = resolver.part(oid)?;
+        let base = catalog::base_type(oid);
+        let mut resolver = Resolver::new(function, base, encoding::foreign_encoding().is_some());
+        let resolved = resolver.part(base)?;
         Ok(ElementType { oid, resolved, rows: resolver.rows })
     }
 
@@ -99,10 +87,7 @@ impl ElementType {
     }
 
     /// Resolves the type again if what its elements are made of was altered since. Returns what it was before in that
-    /// case.
-    ///
-    /// # Errors
-    /// 0A000 for a type that can no longer be an element.
+    /// case. Errors: 0A000 for a type that can no longer be an element.
     #[inline]
     pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
         if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
@@ -113,33 +98,21 @@ impl ElementType {
     }
 
     /// The type of argument `i`, an element, as this call site remembers it.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
-    ///
-    /// # Panics
-    /// If it remembers another argument's.
     pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
-        let Remembered { argument, types: element } =
-            call.remembered(|| Ok(Remembered { argument: i, types: ElementType::of_argument(call, i)? }))?;
-        assert!(*argument == i, "a call site remembers the type of one argument");
-        element.refresh(call)?;
-        Ok(element)
+        ElementType::remembered_as::<false>(call, i)
     }
 
-    /// The type of the elements of argument `i`, an array, and its object identifier, as this call site remembers them.
-    ///
-    /// # Errors
-    /// As [`ElementType::of_argument`].
-    ///
-    /// # Panics
-    /// If it remembers another argument's.
-    pub fn remembered_of_array(call: &Call, i: usize) -> Result<&(ElementType, Oid)> {
-        let Remembered { argument, types } =
-            call.remembered(|| Ok(Remembered { argument: i, types: ElementType::of_array(call, i)? }))?;
-        assert!(*argument == i, "a call site remembers the type of one argument");
-        types.0.refresh(call)?;
-        Ok(types)
+    /// The same of the elements of argument `i`, an array.
+    pub fn remembered_of_array(call: &Call, i: usize) -> Result<&ElementType> {
+        ElementType::remembered_as::<true>(call, i)
+    }
+
+    fn remembered_as<const OF_ARRAY: bool>(call: &Call, i: usize) -> Result<&ElementType> {
+        let find = if OF_ARRAY { ElementType::of_array } else { ElementType::of_argument };
+        let site = call.remembered(|| Ok(Remembered::<OF_ARRAY> { argument: i, element: find(call, i)? }))?;
+        assert!(site.argument == i, "a call site remembers the type of one argument");
+        site.element.refresh(call)?;
+        Ok(&site.element)
     }
 
     /// The kind that elements of this type have in a new filter.
@@ -148,37 +121,22 @@ impl ElementType {
         Kind { tag, name: &self.resolved.name }
     }
 
-    /// How elements of this type go into, or are looked for in, a filter by this SQL function.
-    ///
-    /// # Errors
-    /// 42804 when the filter holds elements of another kind.
+    /// How this SQL function adds elements to a filter, or looks for them. Errors: 42804 for one of another kind.
     pub fn key<'a>(&'a self, filter: &Header<'a>, function: &str) -> Result<FilterKey<'a>> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
-        if let Some(form) = other_form(self.resolved.tag, kind.tag) {
-            return Ok(FilterKey { kind, hasher: Hasher { reader: self.resolved.reader.clone(), form } });
-        }
-        let kind = meet_kind(kind, own).during(function)?;
-        Ok(FilterKey { kind, hasher: self.hasher(filter.layout) })
+        let form = other_form(self.resolved.tag, kind.tag);
+        let kind = if form.is_some() { kind } else { meet_kind(kind, own).during(function)? };
+        Ok(FilterKey { kind, hasher: self.hasher_in(form.unwrap_or(Form::General)) })
     }
 
     /// How elements of this type are hashed for a new filter of this layout.
     pub fn hasher(&self, layout: Layout) -> Hasher {
-        let form = match self.kind(layout).tag {
-            Tag::ParquetInt32 => Form::Int32,
-            Tag::ParquetFloat => Form::Float32,
-            _ => Form::General,
-        };
-        Hasher { reader: self.resolved.reader.clone(), form }
+        self.hasher_in(other_form(self.resolved.tag, self.kind(layout).tag).unwrap_or(Form::General))
     }
 
-    /// The type `oid`, of keys of an index scan.
-    ///
-    /// # Errors
-    /// 0A000 for a type that can't be an element, and for a collation that does not compare bytes.
-    pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
-        require_deterministic(collation)?;
-        ElementType::new(function, oid)
+    fn hasher_in(&self, form: Form) -> Hasher {
+        Hasher { reader: self.resolved.reader.clone(), form }
     }
 
     /// The element in a form with which any filter can be probed; without one, a form that matches no filter.
@@ -186,38 +144,27 @@ impl ElementType {
     /// # Safety
     /// The element must be of this type.
     pub unsafe fn probe_key(&self, element: Option<Element>) -> ProbeKey {
-        let hash = |form| {
-            let hasher = Hasher { reader: self.resolved.reader.clone(), form };
-            // SAFETY: promised by the caller.
-            element.and_then(|element| unsafe { hasher.hash(element) })
-        };
-        let general = hash(Form::General);
         let Resolved { tag, parquet, ref name, .. } = self.resolved;
-        let (int32, float32) = match tag {
-            Tag::Integer => (hash(Form::Int32), None),
-            Tag::Float => (None, hash(Form::Float32)),
-            _ => (None, None),
-        };
-        ProbeKey { tag, parquet, name: name.clone(), hashes: [general, int32, float32] }
+        let int32 = (tag == Tag::Integer).then_some(Form::Int32);
+        let float32 = (tag == Tag::Float).then_some(Form::Float32);
+        // SAFETY: promised by the caller.
+        let hash = |form: Option<Form>| unsafe { self.hasher_in(form?).hash(element?) };
+        let hashes = [Some(Form::General), int32, float32].map(hash);
+        ProbeKey { tag, parquet, name: name.clone(), hashes }
     }
 }
 
-/// The kind that elements of a type have in the filters of Parquet files.
-///
-/// # Errors
-/// 22023 for a type that has no form there, and for an identifier that is not a type's.
+/// The kind that elements of a type have in the filters of Parquet files. Errors: 22023 for a type that has no form
+/// there, and for an identifier that is not a type's.
 pub fn parquet_tag(oid: Oid) -> Result<Tag> {
-    let (tag, name) = if catalog::is_type(oid) {
-        let base = catalog::base_type(oid);
-        let tag = match built_in(base) {
-            Some((_, _, tag)) => Some(tag),
-            None => (catalog::shape(base) == Shape::Enum).then_some(Tag::ParquetByteArray),
-        };
-        (tag, catalog::display_name(oid))
-    } else {
-        (None, oid.to_u32().to_string())
+    let is_type = catalog::is_type(oid);
+    let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
+    let tag = match built_in(base) {
+        Some((_, _, tag)) => Some(tag),
+        None => (is_type && catalog::shape(base) == Shape::Enum).then_some(Tag::ParquetByteArray),
     };
     tag.filter(|tag| tag.is_parquet()).ok_or_else(|| {
+        let name = if is_type { catalog::display_name(oid) } else { oid.to_u32().to_string() };
         invalid_parameter(format!("bloom filters of Parquet files have no elements of type {name}"))
         .hint(
             "Give the type that the column's values are stored as: integer, bigint, real, double precision, text, bytea, uuid, date, timestamp or timestamptz.",
@@ -225,16 +172,10 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     })
 }
 
-/// The type of argument `i`, which a plan of PL/pgSQL may still name after it was dropped.
-fn existing_type(call: &Call, i: usize) -> Result<Oid> {
-    let oid = call.argument_type(i)?;
-    check_existence(oid)?;
-    Ok(oid)
-}
-
-fn check_existence(oid: Oid) -> Result<()> {
+/// A type, which a plan of PL/pgSQL may still name after it was dropped. Errors: 42704 if it was.
+fn existing(oid: Oid) -> Result<Oid> {
     if catalog::is_type(oid) {
-        return Ok(());
+        return Ok(oid);
     }
     let message = format!("type with identifier {} does not exist", oid.to_u32());
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
@@ -242,10 +183,8 @@ fn check_existence(oid: Oid) -> Result<()> {
 
 /// Resolves type `oid`, of elements that are argument `i` or in it.
 fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
-    let oid = catalog::base_type(oid);
-    for collation in nodes::collations(call, i) {
-        check_collation(call, oid, collation)?;
-    }
+    let base = catalog::base_type(oid);
+    nodes::collations(call, i).into_iter().try_for_each(|collation| check_collation(call, base, collation))?;
     ElementType::new(call.function()?, oid)
 }
 
@@ -271,32 +210,38 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     ))
 }
 
-/// The hashes of the elements of argument `i`, an array, ascending and without repetition.
-///
-/// # Errors
-/// 22023 for a number that the filter's kind does not have.
-///
-/// # Safety
-/// As [`hash_to_add`], for each of them.
-pub unsafe fn hashes(elements: &[Element], key: &FilterKey<'_>) -> Result<Vec<u64>> {
-    // SAFETY: promised by the caller.
-    let mut hashes = memory::try_collect(elements.iter().map(|&e| unsafe { hash_to_add(key, e) }))?;
-    let distinct = pg_bloom_core::filter::sparse::sort_distinct(&mut hashes, 0);
-    hashes.truncate(distinct);
-    Ok(hashes)
+/// The hashes that a SQL function adds to a filter, and the kind that the filter has, or gets.
+pub type HashesToAdd<'a> = Result<(Kind<'a>, Vec<u64>)>;
+
+/// What makes them of an argument for a filter with this header, and for this function. Errors: those of
+/// [`ElementType::of_argument`] and [`ElementType::key`]; 22023 for a number that the filter's kind does not have.
+pub type HashArgument<'a> = fn(&'a Call, usize, &Header<'a>, &str) -> HashesToAdd<'a>;
+
+/// A [`HashArgument`] for an element: none if it is NULL.
+pub fn hash_of_element<'a>(call: &'a Call, i: usize, header: &Header<'a>, function: &str) -> HashesToAdd<'a> {
+    let element_type = ElementType::remembered(call, i)?;
+    let Some(element) = call.element(i) else { return Ok((Kind::NONE, Vec::new())) };
+    // SAFETY: the type is that of the argument.
+    unsafe { element_type.key(header, function)?.hashes(vec![element]) }
 }
 
-/// The hash of an element that is added: unlike one that is probed for, it must be one that the filter can hold.
-///
-/// # Errors
-/// 22023 for a number that the filter's kind does not have.
-///
-/// # Safety
-/// The element must be of the type whose key it is.
-#[inline(always)]
-pub unsafe fn hash_to_add(key: &FilterKey<'_>, element: Element) -> Result<u64> {
-    // SAFETY: promised by the caller.
-    unsafe { key.hasher.hash(element) }.ok_or_else(|| out_of_range(key.kind))
+/// A [`HashArgument`] for the elements of an array, in their order and with repetitions.
+pub fn hashes_of_array<'a>(call: &'a Call, i: usize, header: &Header<'a>, function: &str) -> HashesToAdd<'a> {
+    let element_type = ElementType::remembered_of_array(call, i)?;
+    let key = element_type.key(header, function)?;
+    // SAFETY: the type is that of the array's elements.
+    unsafe { key.hashes(elements(call, i, element_type.oid)) }
+}
+
+impl<'a> FilterKey<'a> {
+    /// # Safety
+    /// The elements must be of the type whose key it is.
+    unsafe fn hashes(self, elements: Vec<Element>) -> HashesToAdd<'a> {
+        let FilterKey { kind, hasher } = self;
+        // SAFETY: promised by the caller.
+        let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
+        Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))
+    }
 }
 
 /// Refuses a number that the filter's kind does not have.

@@ -12,8 +12,7 @@
 
 use super::members::Reader;
 use super::scalar::{Source, with_value};
-use crate::pg::call::Element;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::{Element, Error, Result, SqlState};
 use pg_bloom_core::Header;
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::filter::build::meet_kind;
@@ -30,7 +29,7 @@ pub enum Form {
 }
 
 /// How elements of one type are hashed for one key kind.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Hasher {
     pub(super) reader: Reader,
     pub(super) form: Form,
@@ -47,7 +46,7 @@ impl Hasher {
         // SAFETY: promised by the caller.
         unsafe {
             match &self.reader {
-                Reader::Scalar(reader) => match reader.source() {
+                Reader::Scalar(reader) => match reader.source {
                     Source::Text => Some(reader.with_text(element, |bytes| bytes, hash)),
                     Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
                     Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
@@ -73,7 +72,7 @@ impl Hasher {
         let Reader::Scalar(reader) = &self.reader else { return None };
         // SAFETY: promised by the caller.
         unsafe {
-            match reader.source() {
+            match reader.source {
                 Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
                 Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
                 _ if reader.reads_in_place(element) => self.hash(element),
@@ -93,7 +92,7 @@ impl Hasher {
                 Reader::Scalar(reader) => reader,
                 Reader::Composite(parts) => return Some(Stream::of(|stream| parts.write(element, stream))),
             };
-            match reader.source() {
+            match reader.source {
                 Source::Float4 => hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32))),
                 Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
                 _ if reader.is_long() => {
@@ -114,13 +113,11 @@ fn hash_integer(form: Form, value: i64) -> Option<u64> {
 }
 
 fn hash_float(form: Form, value: f64) -> Option<u64> {
-    match form {
-        Form::Float32 => {
-            let narrow = value as f32;
-            (value.is_nan() || f64::from(narrow) == value).then(|| hash(&scalar::float32(narrow)))
-        }
-        _ => Some(hash(&scalar::float(value))),
+    if form != Form::Float32 {
+        return Some(hash(&scalar::float(value)));
     }
+    let narrow = value as f32;
+    (value.is_nan() || f64::from(narrow) == value).then(|| hash(&scalar::float32(narrow)))
 }
 
 const VERSION: u8 = 1;
@@ -133,7 +130,7 @@ pub struct ProbeKey {
     /// The kind in a filter of the `parquet` layout.
     pub(super) parquet: Tag,
     pub(super) name: String,
-    /// In the forms general, INT32 and FLOAT; nothing for a number that a form doesn't have.
+    /// One for each [`Form`]; nothing for a number that a form doesn't have.
     pub(super) hashes: [Option<u64>; 3],
 }
 
@@ -148,29 +145,17 @@ pub(super) fn other_form(own: Tag, tag: Tag) -> Option<Form> {
 }
 
 impl ProbeKey {
-    fn in_form(&self, form: Form) -> Option<u64> {
-        match form {
-            Form::General => self.hashes[0],
-            Form::Int32 => self.hashes[1],
-            Form::Float32 => self.hashes[2],
-        }
-    }
-
-    /// The hash that filters of a kind other than [`Kind::NONE`] have for the element: `Some(None)` if they can't have
-    /// it; `None` if probing them is an error.
+    /// The hash for a kind that isn't [`Kind::NONE`]: `Some(None)` if it can't have it; `None` if that is an error.
     pub fn hash_of_kind(&self, kind: Kind<'_>) -> Option<Option<u64>> {
         if let Some(form) = other_form(self.tag, kind.tag) {
-            return Some(self.in_form(form));
+            return Some(self.hashes[form as usize]);
         }
         // General kinds that have a form in Parquet are in filters of other layouts only.
         let is_own = kind.name == self.name && (kind.tag == self.tag || kind.tag == self.parquet);
         is_own.then_some(self.hashes[0])
     }
 
-    /// The hash that a filter has for the element; `None` if it can't have it.
-    ///
-    /// # Errors
-    /// 42804 when the filter holds elements of another kind.
+    /// The hash for a filter; `None` if it can't have the element. Errors: 42804 for a filter of another kind.
     pub fn hash_for(&self, filter: &Header<'_>) -> Result<Option<u64>> {
         if filter.kind.is_none() {
             return Ok(None);
@@ -185,7 +170,7 @@ impl ProbeKey {
 
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
-        let there = (0..3).filter(|&i| self.hashes[i].is_some()).fold(0, |bits, i| bits | 1 << i);
+        let there: u8 = (0..3).map(|i| u8::from(self.hashes[i].is_some()) << i).sum();
         bytes[..4].copy_from_slice(&[VERSION, self.tag as u8, self.parquet as u8, there]);
         bytes[4..6].copy_from_slice(&(self.name.len() as u16).to_le_bytes());
         for (bytes, hash) in bytes[8..].chunks_exact_mut(8).zip(self.hashes) {
@@ -195,8 +180,7 @@ impl ProbeKey {
         bytes
     }
 
-    /// # Errors
-    /// 22P03 for other bytes.
+    /// Errors: 22P03 for other bytes.
     pub fn parse(bytes: &[u8]) -> Result<ProbeKey> {
         ProbeKey::read(bytes).ok_or_else(|| {
             Error::new(SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, "malformed bloom_key")
@@ -211,16 +195,10 @@ impl ProbeKey {
             let bytes = hashes[8 * i..].first_chunk::<8>()?;
             (there >> i & 1 == 1).then_some(u64::from_le_bytes(*bytes))
         };
-        let is_whole = *version == VERSION
-            && *there < 8
-            && name.len() == usize::from(u16::from_le_bytes([*n0, *n1]))
-            && name.len() <= MAX_NAME;
-        is_whole.then_some(())?;
-        Some(ProbeKey {
-            tag: Tag::from_code(*tag)?,
-            parquet: Tag::from_code(*parquet)?,
-            name: std::str::from_utf8(name).ok()?.to_owned(),
-            hashes: [hash(0), hash(1), hash(2)],
-        })
+        let length = usize::from(u16::from_le_bytes([*n0, *n1]));
+        let is_whole = *version == VERSION && *there < 8 && name.len() == length && length <= MAX_NAME;
+        let name = std::str::from_utf8(name).ok().filter(|_| is_whole)?.to_owned();
+        let hashes = [hash(0), hash(1), hash(2)];
+        Some(ProbeKey { tag: Tag::from_code(*tag)?, parquet: Tag::from_code(*parquet)?, name, hashes })
     }
 }

@@ -1,5 +1,5 @@
-//! A jsonb as PostgreSQL stores it, and a numeric, as its numbers are. A jsonb is walked without recursion: it may be
-//! nested as deep as it is long.
+//! A jsonb as PostgreSQL stores it, and a numeric, as its numbers are. A jsonb may be nested as deep as it is long, so
+//! it is walked without recursion.
 //!
 //! ```text
 //! container   header u32 (count and what it is), entries u32 each, then their values
@@ -8,8 +8,7 @@
 //! entry       type, and the length of its value or where that ends
 //! ```
 
-use crate::pg::call::error::{Error, SqlState, raise};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Error, SqlState, interrupt, raise};
 use crate::pg::value::encoding;
 use pg_bloom_core::canonical::{Sink, json, numeric};
 use pg_bloom_core::memory;
@@ -27,8 +26,7 @@ const CHECK_EVERY: usize = 4096;
 /// Bytes of a header or an entry, and what numbers and containers are aligned to.
 const WORD: usize = 4;
 
-/// Writes the canonical bytes of a jsonb, given without the length before it, whose strings must be converted to UTF-8
-/// if `convert`.
+/// Writes the canonical bytes of a jsonb, given without its length; its strings are converted to UTF-8 if `convert`.
 pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
     let mut open = Vec::new();
     enter(jsonb, convert, &mut open, into);
@@ -43,15 +41,14 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
         }
         level.is_started = true;
         if let Some(key) = key {
-            write_string(&key, into);
+            key.with(|key| json::string(key, into));
             into.write(b":");
         }
         match value {
-            JsonItem::Null => into.write(b"null"),
-            JsonItem::False => into.write(b"false"),
-            JsonItem::True => into.write(b"true"),
-            JsonItem::Number(number) => write_numeric(number, into),
-            JsonItem::String(bytes) => write_string(&Text { bytes, convert }, into),
+            JsonItem::Scalar(Scalar::Null) => into.write(b"null"),
+            JsonItem::Scalar(Scalar::Bool(is_true)) => into.write(if is_true { &b"true"[..] } else { b"false" }),
+            JsonItem::Scalar(Scalar::Number(number)) => write_numeric(number, into),
+            JsonItem::Scalar(Scalar::String(bytes)) => Text { bytes, convert }.with(|text| json::string(text, into)),
             JsonItem::Container(container) => enter(container, convert, &mut open, into),
         }
     }
@@ -79,11 +76,7 @@ pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P,
         };
         match values.next() {
             None => drop(open.pop()),
-            Some(JsonItem::Null) => visit(path, Scalar::Null),
-            Some(JsonItem::False) => visit(path, Scalar::Bool(false)),
-            Some(JsonItem::True) => visit(path, Scalar::Bool(true)),
-            Some(JsonItem::Number(number)) => visit(path, Scalar::Number(number)),
-            Some(JsonItem::String(string)) => visit(path, Scalar::String(string)),
+            Some(JsonItem::Scalar(scalar)) => visit(path, scalar),
             Some(JsonItem::Container(container)) => memory::push(&mut open, (path, members(container))),
         }
         visited += 1;
@@ -93,14 +86,13 @@ pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P,
     }
 }
 
-/// Calls `visit` with each string that the operator `?` finds in a jsonb: a key of an object, a string in an array, or
-/// one that is all there is.
+/// Calls `visit` with each string that `?` finds in a jsonb: a key of an object, one in an array, or all there is.
 pub fn each_key(jsonb: &[u8], mut visit: impl FnMut(&[u8])) {
     let (keys, values) = members(jsonb);
     match keys {
         Some(keys) => keys.for_each(|key| visit(key.string())),
         None => values.for_each(|value| {
-            if let JsonItem::String(string) = value {
+            if let JsonItem::Scalar(Scalar::String(string)) = value {
                 visit(string);
             }
         }),
@@ -183,27 +175,17 @@ impl Text<'_> {
     }
 }
 
-fn write_string(text: &Text<'_>, into: &mut impl Sink) {
-    text.with(|text| json::string(text, into));
-}
-
 /// A value in a container, or a key.
-#[derive(Clone, Copy)]
 enum JsonItem<'a> {
-    Null,
-    False,
-    True,
-    Number(&'a [u8]),
-    String(&'a [u8]),
+    Scalar(Scalar<'a>),
     Container(&'a [u8]),
 }
 
 impl<'a> JsonItem<'a> {
+    /// The bytes of a key.
     fn string(self) -> &'a [u8] {
-        match self {
-            JsonItem::String(bytes) => bytes,
-            _ => damaged(),
-        }
+        let JsonItem::Scalar(Scalar::String(bytes)) = self else { damaged() };
+        bytes
     }
 }
 
@@ -233,21 +215,17 @@ impl<'a> Iterator for Entries<'a> {
         self.at = to;
         let values = WORD * (1 + self.entries);
         let bytes = |from: usize| self.container.get(values + from..values + to).unwrap_or_else(|| damaged());
-        Some(match (entry & TYPE) >> 28 {
-            0 => JsonItem::String(bytes(from)),
-            1 => JsonItem::Number(without_length(bytes(from.next_multiple_of(WORD)))),
-            2 => JsonItem::False,
-            3 => JsonItem::True,
-            4 => JsonItem::Null,
-            5 => JsonItem::Container(bytes(from.next_multiple_of(WORD))),
+        let aligned = || bytes(from.next_multiple_of(WORD));
+        Some(JsonItem::Scalar(match (entry & TYPE) >> 28 {
+            0 => Scalar::String(bytes(from)),
+            // Its length always has four bytes.
+            1 => Scalar::Number(aligned().get(WORD..).unwrap_or_else(|| damaged())),
+            is @ (2 | 3) => Scalar::Bool(is == 3),
+            4 => Scalar::Null,
+            5 => return Some(JsonItem::Container(aligned())),
             _ => damaged(),
-        })
+        }))
     }
-}
-
-/// What follows the length of a value of variable length, which here always has four bytes.
-fn without_length(value: &[u8]) -> &[u8] {
-    value.get(WORD..).unwrap_or_else(|| damaged())
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -1,8 +1,7 @@
 //! Elements that are made of others: arrays, rows, ranges and multiranges.
 
 use super::scalar::{ScalarReader, with_value};
-use crate::pg::call::Element;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Element, interrupt};
 use crate::pg::catalog::Storage;
 use crate::pg::value::array::each_element;
 use crate::pg::value::range::{Bounds, Multirange, RangeEntry};
@@ -18,16 +17,6 @@ use std::rc::Rc;
 pub enum Reader {
     Scalar(ScalarReader),
     Composite(Rc<Parts>),
-}
-
-impl PartialEq for Reader {
-    fn eq(&self, other: &Reader) -> bool {
-        match (self, other) {
-            (Reader::Scalar(own), Reader::Scalar(others)) => own == others,
-            (Reader::Composite(own), Reader::Composite(others)) => Rc::ptr_eq(own, others),
-            _ => false,
-        }
-    }
 }
 
 impl Reader {
@@ -77,15 +66,20 @@ impl Parts {
     /// It must be a value of the type that has these.
     pub unsafe fn write(&self, element: Element, into: &mut Stream) {
         interrupt::check_stack_depth();
-        // SAFETY: promised by the caller: values made of others are of variable length, and each is read as what its
-        // type says.
+        // SAFETY: promised by the caller. All are of variable length, and each is read as what its type says.
         unsafe {
             if let Parts::Row(row, _) = self {
                 row.check(element.datum);
             }
             let value = Value::detoast_aligned(element.datum);
             match self {
-                Parts::Array(member) => write_array(value.pointer().cast(), member, into),
+                Parts::Array(member) => {
+                    let start = |into: &mut Stream, lengths: &[i32], lower_bounds: &[i32]| {
+                        members::array(lengths.iter().copied().zip(lower_bounds.iter().copied()), into);
+                    };
+                    let write = |into: &mut Stream, datum| member.write(datum, into);
+                    each_element(value.pointer().cast(), member.storage, into, start, write);
+                }
                 Parts::Row(row, columns) => {
                     row.each_column(pg_sys::Datum::from(value.pointer()), |i, datum| {
                         if let Some(member) = &columns[i] {
@@ -93,8 +87,16 @@ impl Parts {
                         }
                     });
                 }
-                Parts::Range(range) => range.write(value.pointer().cast(), into),
-                Parts::Multirange(range) => range.write_many(value.pointer().cast(), into),
+                Parts::Range(range) => match range.entry.bounds(value.pointer().cast()) {
+                    Some(bounds) => range.write_bounds(&bounds, into),
+                    None => into.write(&[flags::EMPTY]),
+                },
+                Parts::Multirange(range) => {
+                    let ranges: *const Multirange = value.pointer().cast();
+                    let count = RangeEntry::count(ranges);
+                    members::multirange(count, into);
+                    (0..count).for_each(|i| range.write_bounds(&range.entry.bounds_in(ranges, i), into));
+                }
             }
             value.free();
         }
@@ -115,56 +117,18 @@ impl Member {
     }
 }
 
-/// # Safety
-/// `array` must be a whole, aligned array of such members.
-unsafe fn write_array(array: *const pg_sys::ArrayType, member: &Member, into: &mut Stream) {
-    let start = |into: &mut Stream, lengths: &[i32], lower_bounds: &[i32]| {
-        members::array(lengths.iter().copied().zip(lower_bounds.iter().copied()), into);
-    };
-    // SAFETY: promised by the caller.
-    unsafe { each_element(array, member.storage, into, start, |into, datum| member.write(datum, into)) };
-}
-
 impl RangeType {
-    /// # Safety
-    /// `range` must be a whole, aligned one of this type.
-    unsafe fn write(&self, range: *const pg_sys::RangeType, into: &mut Stream) {
-        // SAFETY: promised by the caller.
-        unsafe {
-            match self.entry.bounds(range) {
-                Some(bounds) => self.write_bounds(&bounds, into),
-                None => into.write(&[flags::EMPTY]),
-            }
-        }
-    }
-
-    /// # Safety
-    /// `multirange` must be a whole, aligned one of ranges of this type.
-    unsafe fn write_many(&self, multirange: *const Multirange, into: &mut Stream) {
-        // SAFETY: promised by the caller.
-        unsafe {
-            let count = RangeEntry::count(multirange);
-            members::multirange(count, into);
-            for i in 0..count {
-                self.write_bounds(&self.entry.bounds_in(multirange, i), into);
-            }
-        }
-    }
-
     /// # Safety
     /// They must be the bounds of a range of this type.
     unsafe fn write_bounds(&self, bounds: &Bounds, into: &mut Stream) {
         let Bounds { lower, upper } = bounds;
-        let mut set = 0;
-        for (is_set, flag) in [
+        let set = [
             (lower.infinite, flags::NO_LOWER),
             (upper.infinite, flags::NO_UPPER),
             (lower.inclusive, flags::LOWER_IN),
             (upper.inclusive, flags::UPPER_IN),
-        ] {
-            set |= if is_set { flag } else { 0 };
-        }
-        into.write(&[set]);
+        ];
+        into.write(&[set.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum::<u8>()]);
         for bound in [lower, upper].into_iter().filter(|bound| !bound.infinite) {
             // SAFETY: promised by the caller.
             unsafe { self.bound.write(Some(bound.val), into) };

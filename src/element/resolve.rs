@@ -3,8 +3,7 @@
 use super::members::{Member, Parts, RangeType, Reader};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
-use crate::pg::call::error::{Error, Result};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Error, Result, interrupt};
 use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::value::encoding;
 use crate::pg::value::range::RangeEntry;
@@ -87,8 +86,7 @@ impl Resolver {
         Resolver { function, whole, convert, known: HashMap::new(), rows: Vec::new() }
     }
 
-    /// # Errors
-    /// 0A000 for a type that can't be an element, or a part of one; 54001 for a type that is too complex.
+    /// Errors: 0A000 for a type that can't be an element, or a part of one; 54001 for a type that is too complex.
     pub fn part(&mut self, oid: Oid) -> Result<Resolved> {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);
@@ -121,22 +119,16 @@ impl Resolver {
                 let (kind, member) = self.member(element, catalog::storage(element))?;
                 Ok(Resolved::composite(Parts::Array(member), Tag::Array, format!("array of {kind}")))
             }
-            Shape::Range(..) => {
-                let (kind, range) = self.range(oid)?;
-                let name = format!("{} of {kind}", catalog::qualified_name(oid));
-                Ok(Resolved::composite(Parts::Range(range), Tag::Range, name))
-            }
-            Shape::Multirange(range) => {
-                let (kind, range) = self.range(range)?;
-                let name = format!("{} of {kind}", catalog::qualified_name(oid));
-                Ok(Resolved::composite(Parts::Multirange(range), Tag::Multirange, name))
-            }
+            Shape::Range(..) => self.range(oid, oid, Parts::Range, Tag::Range),
+            Shape::Multirange(range) => self.range(oid, range, Parts::Multirange, Tag::Multirange),
             Shape::Composite => self.row(oid),
             Shape::AnonymousRow => Err(unsupported(
                 "an anonymous row cannot be an element of a bloom filter",
                 "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
             )),
-            Shape::ForeignString if oid == self.whole => Err(refuse_string(oid)),
+            Shape::ForeignString if oid == self.whole => Err(self.refuse(
+                "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",
+            )),
             Shape::ForeignString => Err(self.refuse(format!(
                 "It has {} in it, which compares by rules that a hash of its bytes does not follow. Cast that to text.",
                 catalog::display_name(oid)
@@ -154,20 +146,21 @@ impl Resolver {
         Ok((resolved.kind().to_owned(), Member { reader: resolved.reader, storage }))
     }
 
-    /// The kind of the bounds of a range type, and how it is read.
-    fn range(&mut self, oid: Oid) -> Result<(String, RangeType)> {
-        let Shape::Range(subtype, collation) = catalog::shape(oid) else {
-            return Err(self.refuse_unhashable(oid));
+    /// A type that is a range type, or a multirange type over that.
+    fn range(&mut self, oid: Oid, range: Oid, parts: fn(RangeType) -> Parts, tag: Tag) -> Result<Resolved> {
+        let Shape::Range(subtype, collation) = catalog::shape(range) else {
+            return Err(self.refuse_unhashable(range));
         };
         self.check_collation(collation)?;
-        if !catalog::compares_as_its_bounds(oid, subtype) {
+        if !catalog::compares_as_its_bounds(range, subtype) {
             return Err(self.refuse(format!(
                 "Type {} compares its bounds by an operator class that is not the default of their type. Cast it to text.",
-                catalog::display_name(oid)
+                catalog::display_name(range)
             )));
         }
         let (kind, bound) = self.member(subtype, catalog::storage(subtype))?;
-        Ok((kind, RangeType { entry: RangeEntry::of(oid), bound }))
+        let parts = parts(RangeType { entry: RangeEntry::of(range), bound });
+        Ok(Resolved::composite(parts, tag, format!("{} of {kind}", catalog::qualified_name(oid))))
     }
 
     /// Row types are distinguished by their names and the names and kinds of their columns, in order. Only the name of
@@ -231,34 +224,20 @@ impl Resolver {
     }
 
     fn refuse_unhashable(&self, part: Oid) -> Error {
-        let subject = if part == self.whole {
-            "The type".to_owned()
-        } else {
-            format!("Type {} in it", catalog::display_name(part))
-        };
+        let subject =
+            if part == self.whole { "The type".into() } else { format!("Type {} in it", catalog::display_name(part)) };
         self.refuse(format!(
             "{subject} has no extended (64-bit) hash function. Cast the element to a type that has one, for instance text."
         ))
     }
 }
 
-/// The refusal of a string type of another extension.
-fn refuse_string(oid: Oid) -> Error {
-    unsupported(
-        format!("type {} cannot be an element of a bloom filter", catalog::display_name(oid)),
-        "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",
-    )
-}
-
 /// The name that tells a type with a hash of its own from others. Where that hash may depend on the encoding of the
 /// database or on the CPU, so does the name: a filter that was moved then gives an error and no wrong answer.
 fn other_name(oid: Oid) -> String {
     let mut name = catalog::qualified_name(oid);
-    if let Some(encoding) = encoding::foreign_encoding()
-        && !is_without_text(oid)
-    {
-        name.push('@');
-        name.push_str(encoding);
+    if let Some(encoding) = encoding::foreign_encoding().filter(|_| !is_without_text(oid)) {
+        name += &format!("@{encoding}");
     }
     if cfg!(target_endian = "big") {
         name.push_str("@big-endian");
@@ -269,16 +248,9 @@ fn other_name(oid: Oid) -> String {
 /// Whether values of a type certainly contain no text. Types that are not known here may.
 fn is_without_text(oid: Oid) -> bool {
     use BuiltinOid as B;
-    const WITHOUT_TEXT: [BuiltinOid; 9] = [
-        B::INETOID,
-        B::CIDROID,
-        B::MACADDROID,
-        B::MACADDR8OID,
-        B::OIDOID,
-        B::XIDOID,
-        B::CIDOID,
-        B::TIDOID,
-        B::OIDVECTOROID,
-    ];
-    BuiltinOid::try_from(oid).is_ok_and(|known| WITHOUT_TEXT.contains(&known))
+    matches!(
+        BuiltinOid::try_from(oid),
+        Ok(B::INETOID | B::CIDROID | B::MACADDROID | B::MACADDR8OID)
+            | Ok(B::OIDOID | B::XIDOID | B::CIDOID | B::TIDOID | B::OIDVECTOROID)
+    )
 }

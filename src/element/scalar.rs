@@ -46,9 +46,9 @@ pub enum Source {
     Other,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct ScalarReader {
-    source: Source,
+    pub(super) source: Source,
     /// Text must be converted to UTF-8.
     convert: bool,
     /// For [`Source::Other`].
@@ -67,11 +67,6 @@ impl ScalarReader {
             _ => std::ptr::null_mut(),
         };
         Some(ScalarReader { source, convert, extended_hash })
-    }
-
-    #[inline(always)]
-    pub fn source(&self) -> Source {
-        self.source
     }
 
     /// Whether the canonical bytes may be many more than those of the value: they are written piece by piece.
@@ -154,21 +149,8 @@ impl ScalarReader {
             Source::Text | Source::Bpchar => unsafe { self.text_in_place(element) }.is_some(),
             // SAFETY: these are of variable length.
             Source::Bytea | Source::Numeric => unsafe { Value::in_place(element.datum) }.is_some(),
-            Source::Int2
-            | Source::Int4
-            | Source::Int8
-            | Source::Float4
-            | Source::Float8
-            | Source::Char
-            | Source::EnumOid
-            | Source::Uuid
-            | Source::Date
-            | Source::Timestamp
-            | Source::Bool
-            | Source::Time
-            | Source::Timetz
-            | Source::Interval
-            | Source::Unsigned => true,
+            // The others are of a fixed length.
+            _ => true,
         }
     }
 

@@ -2,8 +2,7 @@
 //! `bloom_set_expire`, which drops what it has forgotten, and joins rows that became small.
 
 use super::table::{Purpose, Set};
-use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
 use crate::pg::value::row::{ResultColumn, row};
 use pg_bloom_core::memory;
@@ -16,7 +15,7 @@ use pgrx::pg_sys::{self, Datum};
 fn info(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else { return Ok(None) };
     let set = Set::open(call, oid, Purpose::Ask)?;
-    let (form, made_for, now) = (set.known.form, &set.known.parameters, set.now());
+    let (form, made_for, now) = (set.form, &set.parameters, set.now());
     let (mut buckets, mut oldest) = (Vec::new(), None);
     let note = |rows: Vec<Row>| {
         let mut hashes = 0;
@@ -30,11 +29,11 @@ fn info(call: &Call) -> Outcome {
     };
     let hashes = connected(|| set.pages(Sees::CallingQuery, note))?;
     tree::check(&mut buckets).map_err(|flaw| match flaw {
-        Flaw::Gap(hash) => set.missing(tree::covering(hash, set.known.depth.get().unwrap_or(tree::FIRST_DEPTH))),
+        Flaw::Gap(hash) => set.missing(tree::covering(hash, set.depth.get().unwrap_or(tree::FIRST_DEPTH))),
         Flaw::Overlap(a, b) => set.ambiguous(a, b),
     })?;
     let rate = form.rate(hashes as f64);
-    let oldest = set.known.slice.zip(oldest).map(|(slice, oldest)| oldest.saturating_mul(slice));
+    let oldest = set.slice.zip(oldest).map(|(slice, oldest)| oldest.saturating_mul(slice));
     let columns = [
         ResultColumn::Oid(made_for.element),
         ResultColumn::F64(hashes as f64),
@@ -105,7 +104,7 @@ struct Improved {
 }
 
 fn improved(set: &Set, rows: Vec<Row>) -> Improved {
-    let (form, now) = (set.known.form, set.now());
+    let (form, now) = (set.form, set.now());
     let mut improved = Improved::default();
     let mut rows = rows.into_iter().map(|mut row| (row.forget(form, now), row)).peekable();
     while let Some((dropped, mut row)) = rows.next() {

@@ -23,8 +23,8 @@ use super::leaves::{Item, check_often};
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::{Parameters, Set};
 use crate::error::invalid_parameter;
-use crate::pg::call::error::{Error, Result, warn};
-use crate::pg::call::interrupt;
+use crate::pg::call::error::warn;
+use crate::pg::call::{Error, Result, interrupt};
 use crate::pg::sql::{Parameter, Sees, connected, in_subtransaction, with_new_snapshot};
 use crate::settings::{self, Overfill};
 use pg_bloom_core::memory;
@@ -36,7 +36,7 @@ const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
 /// How often the same leaf may be visible and then gone before that can't be chance.
 const MOST_ATTEMPTS: u32 = 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Verb {
     Add,
     Remove,
@@ -58,10 +58,7 @@ struct Changing<'a> {
 }
 
 /// Adds or removes items, which are in the order of their hashes, and calls `affected` with the places of those that
-/// were new, or that were removed.
-///
-/// # Errors
-/// Those of the statements; 22023 for an overfull set if `pg_bloom.overfill` is `error`.
+/// were new, or that were removed. Errors: those of the statements; 22023 for an overfull set, if the setting says so.
 pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
     let mut change = Changing { set, verb, gone: (0, 0), added: 0 };
     connected(|| {
@@ -103,7 +100,7 @@ impl Changing<'_> {
     /// Whether an element that a row has with this slice, or lacks, needs a change at time `now`, in slices.
     fn is_wanted(&self, slice: Option<i64>, now: i64) -> bool {
         match self.verb {
-            Verb::Add => slice.is_none_or(|slice| self.set.known.parameters.renews && slice < now),
+            Verb::Add => slice.is_none_or(|slice| self.set.parameters.renews && slice < now),
             Verb::Remove => slice.is_some(),
         }
     }
@@ -111,7 +108,7 @@ impl Changing<'_> {
     /// The items whose leaves must be locked, in the order of their hashes. One that is there needs no change, and so
     /// stays there for this call, unless it is to be renewed.
     fn read(&self, items: &[Item]) -> Result<Vec<Work>> {
-        let (form, now) = (self.set.known.form, self.set.now());
+        let (form, now) = (self.set.form, self.set.now());
         let mut work = Vec::new();
         let note = |row: &Row, item: Item| {
             let slice = row.slice_of(form.prefix(item.hash)).filter(|&slice| form.remembers(slice, now));
@@ -137,7 +134,7 @@ impl Changing<'_> {
         if let Some(twice) = rows.windows(2).find(|rows| rows[0].bucket == rows[1].bucket) {
             return Err(set.ambiguous(twice[0].bucket, twice[1].bucket));
         }
-        let Some(gone) = without_row(&work, &rows).map(|work| work.leaf).next() else {
+        let Some(&Work { leaf: gone, .. }) = without_row(&work, &rows).next() else {
             return self.write(work.chunk_by(|a, b| a.leaf == b.leaf), rows).map(Some);
         };
         self.gone = if self.gone.0 == gone { (gone, self.gone.1 + 1) } else { (gone, 1) };
@@ -164,7 +161,7 @@ impl Changing<'_> {
     fn write<'w>(&self, work: impl Iterator<Item = &'w [Work]>, rows: Vec<Row>) -> Result<Vec<usize>> {
         let set = self.set;
         // After the locks: a call that waited would write what is already forgotten.
-        let (form, now) = (set.known.form, set.now());
+        let (form, now) = (set.form, set.now());
         let (mut gone, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
         let (mut places, mut hashes, mut share) = (Vec::new(), 0, 0.0);
         for (work, mut row) in work.zip(rows) {
@@ -176,12 +173,11 @@ impl Changing<'_> {
             }
             let bucket = row.bucket;
             let rows = row.split(form, row::MOST_BYTES);
-            if rows.len() == 1 {
-                rows.into_iter().for_each(|row| memory::push(&mut updated, row));
-            } else {
+            let written = if rows.len() == 1 { &mut updated } else { &mut inserted };
+            if rows.len() > 1 {
                 memory::push(&mut gone, bucket);
-                rows.into_iter().for_each(|row| memory::push(&mut inserted, row));
             }
+            rows.into_iter().for_each(|row| memory::push(written, row));
         }
         if self.verb == Verb::Add && !places.is_empty() {
             check_fullness(set, hashes as f64, share, self.added + places.len())?;
@@ -192,7 +188,7 @@ impl Changing<'_> {
 
     /// Changes a row, and returns whether that is needed.
     fn apply(&self, row: &mut Row, work: &[Work], now: i64, places: &mut Vec<usize>) -> bool {
-        let form = self.set.known.form;
+        let form = self.set.form;
         let mut hashes: Vec<u64> = memory::list(work.len());
         // Of elements with the same first bits the first is new, or removed: then the others are there, or gone.
         let are_same = |a: &Work, b: &Work| form.prefix(a.item.hash) == form.prefix(b.item.hash);
@@ -200,9 +196,10 @@ impl Changing<'_> {
             check_often(i);
             let hash = form.prefix(same[0].item.hash);
             let slice = row.slice_of(hash);
+            let first = same.iter().map(|work| work.item.place).min();
             // One that is only renewed is not affected.
-            if slice.is_some() == (self.verb == Verb::Remove) {
-                same.iter().map(|work| work.item.place).min().into_iter().for_each(|place| memory::push(places, place));
+            if let Some(first) = first.filter(|_| slice.is_some() == (self.verb == Verb::Remove)) {
+                memory::push(places, first);
             }
             if self.is_wanted(slice, now) {
                 memory::push(&mut hashes, hash);
@@ -235,17 +232,14 @@ fn without_row<'w>(work: &'w [Work], rows: &'w [Row]) -> impl Iterator<Item = &'
 /// Checks how full the set will be with so many new elements; warns once in a session, or fails. `hashes` and `share`
 /// are sums over some rows: how many hashes they have, and the share of all hashes that they cover. They are taken
 /// before the call adds to these rows: afterwards they would be denser than others.
-///
-/// # Errors
-/// 22023 for an overfull set if `pg_bloom.overfill` is `error`.
 fn check_fullness(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()> {
-    let form = set.known.form;
+    let form = set.form;
     let (added, all) = (added as f64, hashes / share + added as f64);
-    let most = set.known.parameters.fpr / form.rate(1.0);
+    let most = set.parameters.fpr / form.rate(1.0);
     if added > most || is_more_than_chance(hashes, (most - added) * share) {
         match settings::overfill() {
             Overfill::Error => return Err(describe(set, form.rate(all))),
-            Overfill::Warn if !set.known.has_warned.replace(true) => warn(describe(set, form.rate(all))),
+            Overfill::Warn if !set.has_warned.replace(true) => warn(describe(set, form.rate(all))),
             _ => {}
         }
     }
@@ -260,7 +254,7 @@ fn is_more_than_chance(found: f64, expected: f64) -> bool {
 }
 
 fn describe(set: &Set, rate: f64) -> Error {
-    let Parameters { capacity, fpr, .. } = set.known.parameters;
+    let Parameters { capacity, fpr, .. } = set.parameters;
     let capacity = capacity.unwrap_or(DEFAULT_CAPACITY);
     let digits = (2.0 - rate.log10().floor()).clamp(1.0, 9.0) as usize;
     invalid_parameter(format!("filter set {} holds more than its capacity of {capacity}", set.quoted_name()))

@@ -3,8 +3,7 @@
 use super::table::{kind_code, slice_of};
 use crate::element::ElementType;
 use crate::error::invalid_parameter;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Outcome, Result, SqlState};
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::catalog;
 use crate::pg::sql::{NewName, Parameter, execute, namespace};
 use crate::pg::value::time::Interval;
@@ -15,8 +14,7 @@ use pg_bloom_core::set::{Form, Row, tree};
 use pg_bloom_core::{Layout, memory, sizing};
 use pgrx::pg_sys::Datum;
 
-/// Some of each page is free at first, for the next versions of its rows. With less, batches that change all rows
-/// double the size.
+/// With less of each page free for the next versions of its rows, batches that change all rows double the size.
 const FILLFACTOR: &str = "70";
 
 /// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.

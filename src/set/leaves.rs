@@ -5,8 +5,7 @@
 
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Result, interrupt};
 use crate::pg::sql::{Parameter, Sees};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
@@ -33,18 +32,14 @@ pub fn check_often(count: usize) {
 
 impl Set {
     /// Calls `each` with these items, which are in the order of their hashes, and with the leaf that covers each. While
-    /// connected, with the snapshot of the calling query.
-    ///
-    /// # Errors
-    /// 55000 for a gap or an overlap; those of reading.
+    /// connected, with the snapshot of the calling query. Errors: 55000 for a gap or an overlap; those of reading.
     pub fn read_leaves(&self, items: &[Item], mut each: impl FnMut(&Row, Item)) -> Result<()> {
         let mut rest = items;
         while let Some(first) = rest.first() {
-            if self.known.depth.get().is_none() {
-                self.read_at(&rest[..1], 0..=self.known.form.bits, &mut [None], |_, _| ())?;
+            if self.depth.get().is_none() {
+                self.read_at(&rest[..1], 0..=self.form.bits, &mut [None], |_, _| ())?;
             }
-            let depth =
-                self.known.depth.get().ok_or_else(|| self.missing(tree::covering(first.hash, tree::FIRST_DEPTH)))?;
+            let depth = self.depth.get().ok_or_else(|| self.missing(tree::covering(first.hash, tree::FIRST_DEPTH)))?;
             let leaves = rest.chunk_by(|a, b| tree::covering(a.hash, depth) == tree::covering(b.hash, depth));
             let (batch, later) = rest.split_at(leaves.take(MOST_ROWS_AT_ONCE).map(<[Item]>::len).sum());
             self.read_batch(batch, depth, &mut each)?;
@@ -54,7 +49,7 @@ impl Set {
     }
 
     fn read_batch(&self, batch: &[Item], depth: u32, mut each: impl FnMut(&Row, Item)) -> Result<()> {
-        let bits = self.known.form.bits;
+        let bits = self.form.bits;
         let mut leaves: Vec<Option<u64>> = memory::collect(batch.iter().map(|_| None));
         self.read_at(batch, depth.saturating_sub(1)..=(depth + 1).min(bits), &mut leaves, &mut each)?;
         loop {
@@ -98,9 +93,9 @@ impl Set {
                 }
                 each(&row, items[place]);
             }
-            self.known.depth.set(Some(tree::depth(row.bucket)));
+            self.depth.set(Some(tree::depth(row.bucket)));
             Ok(())
         };
-        self.rows(&self.known.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, note).map(drop)
+        self.rows(&self.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, note).map(drop)
     }
 }

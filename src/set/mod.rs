@@ -1,5 +1,4 @@
-//! Filter sets: tables of rows with sorted hashes, to which many sessions add elements and learn which of them were
-//! new.
+//! Filter sets: tables of rows with sorted hashes, to which many sessions add elements, and learn which were new.
 //!
 //! ```text
 //! element ──▶ hash ──▶ leaf of a tree ──▶ row (bucket, hashes)     the hashes are some 500 bytes and stay in their row

@@ -2,8 +2,7 @@
 
 use super::statements::Changes;
 use super::table::Set;
-use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
 use crate::pg::value::time;
 use crate::pg::value::varlena::PgBuffer;
@@ -15,10 +14,8 @@ use pgrx::pg_sys;
 pub const MOST_ROWS_AT_ONCE: usize = 1024;
 
 impl Set {
-    /// Executes a statement that returns buckets and hashes, and calls `each` with these rows, while connected.
-    ///
-    /// # Errors
-    /// Those of the statement and of `each`; XX001 for a damaged row; 40001 if the table was renamed or altered.
+    /// Executes a statement that returns buckets and hashes, and calls `each` with these rows, while connected. Errors:
+    /// those of the statement and of `each`; XX001 for a damaged row; 40001 if the table was renamed or altered.
     pub fn rows(
         &self,
         statement: &Prepared,
@@ -31,7 +28,7 @@ impl Set {
             let (Some(bucket), Some(hashes)) = columns else {
                 return Err(Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value"));
             };
-            let row = Row::parse(self.known.form, bucket, &hashes).map_err(|damage| self.damaged(bucket, &damage))?;
+            let row = Row::parse(self.form, bucket, &hashes).map_err(|damage| self.damaged(bucket, &damage))?;
             hashes.free();
             each(row)
         };
@@ -41,9 +38,6 @@ impl Set {
     }
 
     /// The rows that a statement returns for a value, as they come.
-    ///
-    /// # Errors
-    /// As [`Set::rows`].
     pub fn list(&self, statement: &Prepared, value: Parameter<'_>, sees: Sees) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.rows(statement, &[value], sees, |row| {
@@ -53,16 +47,12 @@ impl Set {
         Ok(rows)
     }
 
-    /// Calls `each` with all rows in the order of their buckets, some at a time, but both halves of a bucket together.
-    /// Returns the sum of what it returned.
-    ///
-    /// # Errors
-    /// As [`Set::rows`].
+    /// The sum of what `each` returns for all rows by their buckets, some at a time, halves of a bucket together.
     pub fn pages(&self, sees: Sees, mut each: impl FnMut(Vec<Row>) -> Result<usize>) -> Result<usize> {
         // Buckets that no set has are damage.
         let (mut from, mut sum) = (i64::MIN, 0);
         loop {
-            let mut rows = self.list(&self.known.page, Parameter::I64(from), sees)?;
+            let mut rows = self.list(&self.page, Parameter::I64(from), sees)?;
             let is_last = rows.len() < MOST_ROWS_AT_ONCE;
             // The other half may be in the next page.
             rows.pop_if(|row| !is_last && row.bucket & 1 == 0);
@@ -80,12 +70,10 @@ impl Set {
     ///
     /// In a plain table, a row that begins with the same hash as one that goes is an UPDATE of it: PostgreSQL stores it
     /// in the same page. What a DELETE frees it uses only after VACUUM, so a set that doubles would leave all its pages
-    /// empty. But a session that waits for a row that moves to another partition fails.
-    ///
-    /// # Errors
-    /// 27000 if a trigger, a rule or a policy skipped a row or stored something else; those of the statements.
+    /// empty. But a session that waits for a row that moves to another partition fails. Errors: 27000 if a trigger, a
+    /// rule or a policy skipped a row or stored something else; those of the statements.
     pub fn replace(&self, mut gone: Vec<u64>, updated: &[Row], mut inserted: Vec<Row>) -> Result<()> {
-        let (changes, is_plain) = (self.changes()?, !self.known.is_changed_after);
+        let (changes, is_plain) = (self.changes()?, !self.is_changed_after);
         gone.sort_unstable_by_key(|&bucket| tree::first_hash(bucket));
         let place_of = |row: &Row| gone.binary_search_by_key(&tree::first_hash(row.bucket), |&b| tree::first_hash(b));
         let moved: Vec<Row> = memory::collect(inserted.extract_if(.., |row| is_plain && place_of(row).is_ok()));
@@ -106,7 +94,7 @@ impl Set {
         }
         let written: Vec<&Row> = memory::collect(updated.iter().chain(&inserted));
         let all: Vec<u64> = memory::collect(written.iter().map(|row| row.bucket).chain(gone.iter().copied()));
-        self.expect(&self.known.read, &[Parameter::I64s(&all)], written)
+        self.expect(&self.read, &[Parameter::I64s(&all)], written)
     }
 
     /// Writes rows by a statement, in the places of others if it takes these.
@@ -114,7 +102,7 @@ impl Set {
         if rows.is_empty() {
             return Ok(());
         }
-        let hashes: Vec<PgBuffer> = memory::collect(rows.iter().map(|row| row.write(self.known.form)));
+        let hashes: Vec<PgBuffer> = memory::collect(rows.iter().map(|row| row.write(self.form)));
         let buckets: Vec<u64> = memory::collect(rows.iter().map(|row| row.bucket));
         let values = [Parameter::I64s(&buckets), Parameter::Byteas(&hashes), Parameter::I64s(places)];
         self.expect(statement, if places.is_empty() { &values[..2] } else { &values }, memory::collect(rows.iter()))
@@ -130,19 +118,17 @@ impl Set {
         if count == rows.len() as u64 { Ok(()) } else { Err(self.changed_otherwise()) }
     }
 
-    /// # Errors
-    /// Those of preparing the statements.
     pub fn changes(&self) -> Result<&Changes> {
-        if let Some(changes) = self.known.changes.get() {
+        if let Some(changes) = self.changes.get() {
             return Ok(changes);
         }
-        let changes = Changes::new(&self.known.table)?;
-        Ok(self.known.changes.get_or_init(|| changes))
+        let changes = Changes::new(&self.table)?;
+        Ok(self.changes.get_or_init(|| changes))
     }
 
     /// The present slice of time; 0 in a set that doesn't forget.
     pub fn now(&self) -> i64 {
-        self.known.slice.map_or(0, |slice| time::now().div_euclid(slice))
+        self.slice.map_or(0, |slice| time::now().div_euclid(slice))
     }
 
     #[cold]

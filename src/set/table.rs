@@ -9,8 +9,7 @@
 use super::statements::{Changes, PAGE, READ, prepared};
 use crate::element::ElementType;
 use crate::error::advice_on_kinds;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::{Call, Error, Result, SqlState};
 use crate::pg::catalog::definition::{self, CheckArgument};
 use crate::pg::catalog::{self, invalidation, owner};
 use crate::pg::sql::{self, Prepared, Sees};
@@ -62,13 +61,7 @@ pub fn kind_code(element: &ElementType) -> i64 {
     hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
 }
 
-pub struct Set {
-    /// Its table.
-    pub oid: Oid,
-    pub known: Rc<Known>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     Ask,
     /// To change it. The table is locked as for UPDATE from the start: a session that first read an index, and then
@@ -77,7 +70,9 @@ pub enum Purpose {
 }
 
 /// What a session remembers of a set.
-pub struct Known {
+pub struct Set {
+    /// Its table.
+    pub oid: Oid,
     /// The name of the table in the statements, qualified.
     pub table: Vec<u8>,
     pub parameters: Parameters,
@@ -103,15 +98,14 @@ pub struct Known {
 
 session_locals! {
     /// The sets that this session has used.
-    static KNOWN: RefCell<HashMap<u32, Rc<Known>>> = RefCell::default();
+    static KNOWN: RefCell<HashMap<u32, Rc<Set>>> = RefCell::default();
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Set {
-    /// # Errors
-    /// 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is not a set,
-    /// 40001 for one that was renamed while the call waited for it.
-    pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Set> {
+    /// Errors: 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is
+    /// not a set, 40001 for one that was renamed while the call waited for it.
+    pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
         let lock = match purpose {
             Purpose::Ask => pg_sys::AccessShareLock,
             Purpose::Change => {
@@ -131,8 +125,8 @@ impl Set {
         }
         let known = KNOWN.with(|all| all.borrow().get(&oid.to_u32()).cloned());
         let set = match known {
-            Some(known) if known.is_current.get() && known.table == name_now => Set { oid, known },
-            before => Set { oid, known: learn(call, table.relation(), name_now, before)? },
+            Some(known) if known.is_current.get() && known.table == name_now => known,
+            before => learn(call, table.relation(), name_now, before)?,
         };
         if purpose == Purpose::Change {
             // Which of them a call needs must not depend on what is in the set.
@@ -140,7 +134,7 @@ impl Set {
                 owner::require(oid, right);
             }
         }
-        set.known.element.borrow_mut().refresh(call)?;
+        set.element.borrow_mut().refresh(call)?;
         // A change takes a snapshot after the table was locked, unless the transaction has one.
         if purpose == Purpose::Ask || sql::has_one_snapshot() {
             set.check_snapshot_of_constraint()?;
@@ -151,29 +145,28 @@ impl Set {
     /// Raises 40001 if the snapshot of the query doesn't see the present constraint: rows of a set that was replaced
     /// since would be looked up by wrong numbers.
     fn check_snapshot_of_constraint(&self) -> Result<()> {
-        if self.known.written_by.get().is_some_and(sql::snapshot_is_after) {
+        if self.written_by.get().is_some_and(sql::snapshot_is_after) {
             return Ok(());
         }
         let read = |sees| definition::checks_written_by(self.oid, sees);
         let (seen, present) = (read(Sees::CallingQuery)?, read(Sees::Catalogs)?);
         if seen != present {
             let set = self.quoted_name();
-            let detail = format!("The constraints of filter set {set} were changed after the snapshot.");
-            return Err(retried("change", detail));
+            return Err(retried(
+                "change",
+                format!("The constraints of filter set {set} were changed after the snapshot."),
+            ));
         }
         let writers = present.iter().map(|&(_, by)| by);
-        self.known.written_by.set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
+        self.written_by.set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
         Ok(())
     }
 
-    /// Checks that elements of this type are of the set's kind. `operation` is the function's name.
-    ///
-    /// # Errors
-    /// 42804 if they are of another kind.
+    /// Checks for the function `operation` that elements of this type are of the set's kind. Errors: 42804 if not.
     pub fn check_kind(&self, element: &ElementType, operation: &str) -> Result<()> {
-        let own = self.known.element.borrow();
-        if kind_code(&own) != self.known.parameters.kind {
-            let name = catalog::display_name(self.known.parameters.element);
+        let own = self.element.borrow();
+        if kind_code(&own) != self.parameters.kind {
+            let name = catalog::display_name(self.parameters.element);
             let message = format!("type {name} was altered since filter set {} was made", self.quoted_name());
             return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
                 .detail("Elements that were added before would never be found.")
@@ -195,26 +188,22 @@ impl Set {
         format!("\"{}\"", name_of(self.oid))
     }
 
-    /// Checks that the statements still name the table that the caller means.
-    ///
-    /// # Errors
-    /// 40001 if it was renamed.
+    /// Checks that the statements still name the table that the caller means. Errors: 40001 if it was renamed.
     pub fn check_name(&self) -> Result<()> {
-        let table = &self.known.table;
+        let table = &self.table;
         if sql::relation(self.oid).as_ref() == Some(table) { Ok(()) } else { Err(renamed(table)) }
     }
 }
 
 /// Reads what a set was made for, and prepares the statements that read it.
-fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>) -> Result<Rc<Known>> {
+fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Set>>) -> Result<Rc<Set>> {
     if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
         // SAFETY: flags of Rust's are set.
         unsafe { invalidation::watch_relations(forget) };
     }
     let columns = check_columns(table)?;
-    let checks = definition::check_calls(table);
-    let function = call.function()?;
-    let checks = checks.iter().filter(|check| catalog::is_beside(check.function, function, c"bloom_set_check"));
+    let (checks, own) = (definition::check_calls(table), call.function()?);
+    let checks = checks.iter().filter(|check| catalog::is_beside(check.function, own, c"bloom_set_check"));
     // SAFETY: those that a constraint has.
     let mut all = checks.filter_map(|check| unsafe { parameters(&check.arguments, columns) });
     let parameters =
@@ -232,7 +221,9 @@ fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>)
         return Err(no_set(table, "Its constraint that calls bloom_set_check has impossible arguments."));
     };
     let before = before.filter(|known| known.parameters == parameters);
-    let known = Rc::new(Known {
+    let oid = table.oid();
+    let set = Rc::new(Set {
+        oid,
         read: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
         page: prepared(PAGE, &name, &[pg_sys::INT8OID])?,
         table: name,
@@ -247,26 +238,19 @@ fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Known>>)
         written_by: Cell::new(None),
         is_current: Cell::new(true),
     });
-    let oid = table.oid().to_u32();
     // Forgotten sets are dropped after the borrow ends.
     let _forgotten = KNOWN.with(|all| {
         let mut all = all.borrow_mut();
         let most = if all.len() >= MOST_REMEMBERED { std::mem::take(&mut *all) } else { HashMap::new() };
-        (most, all.insert(oid, known.clone()))
+        (most, all.insert(oid.to_u32(), set.clone()))
     });
-    Ok(known)
+    Ok(set)
 }
 
 /// Called by PostgreSQL when a table changed, or with an invalid identifier when any table may have.
 fn forget(oid: Oid) {
-    KNOWN.with(|all| {
-        let all = all.borrow();
-        if oid == Oid::INVALID {
-            all.values().for_each(|known| known.is_current.set(false));
-        } else if let Some(known) = all.get(&oid.to_u32()) {
-            known.is_current.set(false);
-        }
-    });
+    let is_meant = |set: &&Rc<Set>| oid == Oid::INVALID || set.oid == oid;
+    KNOWN.with(|all| all.borrow().values().filter(is_meant).for_each(|set| set.is_current.set(false)));
 }
 
 /// The numbers of the columns `bucket` and `hashes`, if the table has exactly these.
