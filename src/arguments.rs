@@ -1,8 +1,7 @@
 //! What a call asks for: capacity, rate and layout, with their defaults.
 
 use crate::error::invalid_parameter;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Outcome, Result, SqlState};
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::filter::build::{self, Request};
@@ -10,7 +9,6 @@ use pg_bloom_core::{Header, Layout, counting, sizing};
 use pgrx::pg_sys::Datum;
 
 /// The arguments `capacity`, `fpr` and `layout` of a call, as given.
-#[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
     capacity: Option<i64>,
     fpr: Option<f64>,
@@ -31,18 +29,11 @@ impl Arguments {
     pub fn are_those_of(&self, call: &Call, first: usize) -> bool {
         self.capacity == call.i64(first)
             && self.fpr.map(f64::to_bits) == call.f64(first + 1).map(f64::to_bits)
-            && match (&self.layout, call.value(first + 2)) {
-                (None, None) => true,
-                (Some(layout), Some(given)) => layout.as_bytes() == given.bytes(),
-                _ => false,
-            }
+            && self.layout.as_deref().map(str::as_bytes) == call.value(first + 2).as_deref()
     }
 }
 
-/// Calls a function whose result depends on no setting, because the rate is given: argument `i`.
-///
-/// # Errors
-/// 22004 for a NULL rate, and those of the function.
+/// Calls a function whose result depends on no setting, as the rate is given: argument `i`. Errors: 22004 for NULL.
 pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) -> Outcome {
     if call.f64(i).is_none() {
         return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "false positive rate must not be null")
@@ -51,8 +42,7 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
     function(call)
 }
 
-/// # Errors
-/// 22023 for a name that no layout has.
+/// Errors: 22023 for a name that no layout has.
 pub fn layout(name: &str) -> Result<Layout> {
     Layout::named(name).ok_or_else(|| {
         invalid_parameter(format!("unknown bloom filter layout \"{name}\""))
@@ -60,10 +50,7 @@ pub fn layout(name: &str) -> Result<Layout> {
     })
 }
 
-/// What the arguments ask for, with the defaults.
-///
-/// # Errors
-/// 22023 for an invalid capacity, rate or layout.
+/// What the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity, rate or layout.
 pub fn request(arguments: &Arguments) -> Result<Request> {
     let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
     let fpr = arguments.fpr.unwrap_or_else(settings::default_fpr);
@@ -72,19 +59,14 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
     Ok(Request { capacity, fpr, layout })
 }
 
-/// The filter without elements and without a size: what aggregates give for no rows.
-///
-/// # Errors
-/// 22023 if the default rate is invalid.
+/// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an invalid default rate.
 pub fn empty_bloom() -> Result<Datum> {
     let header = Request { capacity: None, fpr: settings::default_fpr(), layout: Layout::Blocked }.header(u64::MAX)?;
     Ok(build::empty::<PgBuffer>(&header).into_datum())
 }
 
-/// The header that the arguments ask for, with the defaults.
-///
-/// # Errors
-/// 22023 for an invalid capacity or rate, or no capacity; 54000 for a filter that would be too large.
+/// The header that the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity or rate, or no
+/// capacity; 54000 for a filter that would be too large.
 pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
     let capacity = counting::check_capacity(arguments.capacity)?;
     let fpr = request(arguments)?.fpr;

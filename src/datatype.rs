@@ -1,12 +1,10 @@
 //! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison.
 //!
 //! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the
-//! one parser, [`FilterType::check`]. The type `counting_bloom` differs in that and in nothing else: so its other
-//! functions are these.
+//! one parser, [`FilterType::check`]. The type `counting_bloom` differs in that alone: its other functions are these.
 
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Outcome, Result, SqlState};
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, hex_string};
 use pg_bloom_core::{Buffer, hash, interrupt};
@@ -15,14 +13,13 @@ use std::cmp::Ordering;
 
 /// `bloom_in(cstring)`.
 fn input<T: FilterType>(call: &Call) -> Outcome {
+    const INVALID: SqlState = SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION;
     let text = call.cstring(0).to_bytes();
     let filter = decode(text).ok_or_else(|| {
         let message = format!("invalid input syntax for type {}: \"{}\"", T::NAME.to_string_lossy(), shown(text));
-        Error::new(SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION, message)
-            .hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
+        Error::new(INVALID, message).hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
     })?;
-    T::check(filter.bytes())
-        .map_err(|error| Error::from(error).with_sqlstate(SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION))?;
+    T::check(filter.bytes()).map_err(|error| Error::from(error).with_sqlstate(INVALID))?;
     Ok(Some(filter.into_datum()))
 }
 
@@ -30,7 +27,10 @@ fn input<T: FilterType>(call: &Call) -> Outcome {
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
     let start = encoding::start_of(text);
-    if start.chars().count() > MOST { start.chars().take(MOST).chain("...".chars()).collect() } else { start }
+    match start.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &start[..end]),
+        None => start,
+    }
 }
 
 /// The bytes that `\x` and hexadecimal digits stand for.
@@ -49,11 +49,6 @@ fn decode(text: &[u8]) -> Option<PgBuffer> {
         interrupt::check();
     }
     Some(buffer)
-}
-
-/// `bloom_out(bloom)`.
-fn output(call: &Call) -> Outcome {
-    Ok(call.value(0).map(|filter| hex_string(&filter)))
 }
 
 /// `bloom(bytea)`: the cast from `bytea`.
@@ -106,7 +101,7 @@ fn hash_64(call: &Call) -> Outcome {
 pg_functions! {
     bloom_in => input::<Bloom>;
     counting_bloom_in => input::<CountingBloom>;
-    bloom_out => output;
+    bloom_out => |call| Ok(call.value(0).map(|filter| hex_string(&filter)));
     bloom_recv => receive::<Bloom>;
     counting_bloom_recv => receive::<CountingBloom>;
     bloom_send => to_bytea;

@@ -3,8 +3,7 @@
 
 use crate::error::During;
 use crate::filter_type::{Bloom, argument};
-use crate::pg::call::Call;
-use crate::pg::call::error::Outcome;
+use crate::pg::call::{Call, Outcome};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::filter::estimate;
@@ -48,18 +47,13 @@ fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<ResultColumn> {
 fn header(call: &Call) -> Outcome {
     let Some(datum) = call.datum(0) else { return Ok(None) };
     // SAFETY: by declaration the argument is of variable length; a slice is a copy in the memory of this call.
-    let (value, length) = unsafe {
-        match Value::in_place(datum) {
-            Some(value) => {
-                let length = value.len();
-                (value, length)
-            }
-            None => {
-                let slice = pg_sys::pg_detoast_datum_slice(datum.cast_mut_ptr(), 0, START_BYTES as i32);
-                (Value::owned(slice), pg_sys::toast_raw_datum_size(datum).saturating_sub(size_of::<u32>()))
-            }
-        }
+    let value = unsafe {
+        Value::in_place(datum).unwrap_or_else(|| {
+            Value::owned(pg_sys::pg_detoast_datum_slice(datum.cast_mut_ptr(), 0, START_BYTES as i32))
+        })
     };
+    // SAFETY: as above; it says how many bytes the value has with the length before it.
+    let length = unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(size_of::<u32>());
     let start = Start::parse(value.bytes(), length)?;
     let mut columns = header_columns(&start.header, start.is_sparse());
     columns.push(ResultColumn::I64(length as i64));

@@ -64,25 +64,17 @@ impl KeyCondition {
     /// # Safety
     /// The nodes must be expressions of a filter and of a key, or of an array of keys.
     pub unsafe fn of_key(&self, filter: *mut Node, key: *mut Node, is_array: bool) -> *mut Node {
-        let none = pg_sys::InvalidOid;
+        let (operator, none) = (self.operator, pg_sys::InvalidOid);
+        let (left, right) = (filter.cast(), key.cast());
         // SAFETY: promised by the caller; a node is zeros except for what is set.
         unsafe {
             if !is_array {
-                return pg_sys::make_opclause(
-                    self.operator,
-                    pg_sys::BOOLOID,
-                    false,
-                    filter.cast(),
-                    key.cast(),
-                    none,
-                    none,
-                )
-                .cast();
+                return pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, left, right, none, none).cast();
             }
             let clause: *mut pg_sys::ScalarArrayOpExpr = pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
             (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;
-            (*clause).opno = self.operator;
-            (*clause).opfuncid = operators::function_of(self.operator);
+            (*clause).opno = operator;
+            (*clause).opfuncid = operators::function_of(operator);
             (*clause).useOr = true;
             (*clause).args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), filter.cast()), key.cast());
             (*clause).location = -1;

@@ -23,18 +23,8 @@
 //! | `settings` | `pg_bloom.default_fpr` and the other settings |
 //! | `read_ahead` | none: Bloom Scan, by which the planner evaluates `filter @> element` for many rows at once |
 //!
-//! They rest on these, of which each uses only those below it:
-//!
-//! | room | what it knows |
-//! |---|---|
-//! | `probe` | querying stored filters: slices, the cache of a call site |
-//! | `overfull`, `arguments` | warnings about filters that hold too much; what a call asks for |
-//! | `key_condition` | what the planner asks an index over filters for |
-//! | `filter_type` | what tells `counting_bloom` from `bloom` |
-//! | `element` | which values may be elements, and how they become hashes |
-//! | `error` | SQL's words for the core's errors |
-//! | `heap` | the rows of a table's pages: the one room below the table access method |
-//! | `pg` | safe wrappers around PostgreSQL; knows no filter |
+//! They rest on `probe`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`:
+//! ARCHITECTURE.md says what each of these rooms knows, and which uses which.
 
 #![deny(clippy::disallowed_methods, clippy::too_many_lines)]
 #![deny(ffi_unwind_calls)]

@@ -2,8 +2,7 @@
 
 use crate::error::During;
 use crate::filter_type::{Bloom, argument};
-use crate::pg::call::Call;
-use crate::pg::call::error::Outcome;
+use crate::pg::call::{Call, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::{merge, resize};

@@ -3,14 +3,11 @@
 
 use crate::arguments::{self, Arguments, at_fpr, request};
 use crate::error::invalid_parameter;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result};
+use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::value::row::{ResultColumn, Rows, row};
-use pg_bloom_core::filter;
-use pg_bloom_core::kind::Kind;
 use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};
 use pg_bloom_core::sizing::{rate, table};
-use pg_bloom_core::{Header, Layout, sizing};
+use pg_bloom_core::{Header, Kind, Layout, filter, sizing};
 use pgrx::pg_sys::Datum;
 
 fn layout(call: &Call, i: usize) -> Result<Layout> {
@@ -20,24 +17,18 @@ fn layout(call: &Call, i: usize) -> Result<Layout> {
 /// `bloom_best_practices(max_fpr, layout)`.
 fn best_practices(call: &Call) -> Outcome {
     let found = table::best_practice(layout(call, 1)?, call.f64(0).unwrap_or(f64::NAN))?;
-    Ok(Some(row(
-        call,
-        &[
-            ResultColumn::I32(found.bits as i32),
-            ResultColumn::I32(found.num_hashes as i32),
-            ResultColumn::F64(found.fpr),
-        ],
-    )))
+    Ok(Some(row(call, &columns(found.bits, found.num_hashes, found.fpr))))
+}
+
+fn columns(bits: u32, hashes: u32, fpr: f64) -> [ResultColumn; 3] {
+    [ResultColumn::I32(bits as i32), ResultColumn::I32(hashes as i32), ResultColumn::F64(fpr)]
 }
 
 /// `bloom_sizing_table(layout)`.
 fn sizing_table(call: &Call) -> Outcome {
     Rows::next(call, || {
-        let cells = |row: table::SizingRow| {
-            row.cells().map(move |(hashes, fpr)| {
-                vec![ResultColumn::I32(row.bits as i32), ResultColumn::I32(hashes as i32), ResultColumn::F64(fpr)]
-            })
-        };
+        let cells =
+            |row: table::SizingRow| row.cells().map(move |(hashes, fpr)| columns(row.bits, hashes, fpr).to_vec());
         Ok(table::rows(layout(call, 0)?).flat_map(cells).collect())
     })
 }
@@ -70,10 +61,10 @@ fn capacity(call: &Call) -> Outcome {
 fn expected_fpr(call: &Call) -> Outcome {
     let (Some(elements), Some(bits), Some(hashes)) = (call.i64(0), call.i64(1), call.i32(2)) else { return Ok(None) };
     let layout = layout(call, 3)?;
-    let most = if layout == Layout::Parquet { PARQUET_HASHES } else { MAX_HASHES };
-    let fewest = if layout == Layout::Parquet { PARQUET_HASHES } else { 1 };
-    let hashes = u32::try_from(hashes).ok().filter(|k| (fewest..=most).contains(k)).ok_or_else(|| {
-        let possible = if fewest == most { format!("{most}") } else { format!("from {fewest} to {most}") };
+    let is_fixed = layout == Layout::Parquet;
+    let possible = if is_fixed { PARQUET_HASHES..=PARQUET_HASHES } else { 1..=MAX_HASHES };
+    let hashes = u32::try_from(hashes).ok().filter(|k| possible.contains(k)).ok_or_else(|| {
+        let possible = if is_fixed { PARQUET_HASHES.to_string() } else { format!("from 1 to {MAX_HASHES}") };
         invalid_parameter(format!("number of hashes in layout \"{}\" must be {possible}, not {hashes}", layout.name()))
             .hint("bloom_parameters(capacity, fpr, layout) says how many are best.")
     })?;
