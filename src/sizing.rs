@@ -4,7 +4,7 @@
 use crate::arguments::{self, Arguments, at_fpr, request};
 use crate::error::invalid_parameter;
 use crate::pg::call::{Call, Outcome, Result};
-use crate::pg::value::row::{ResultColumn, Rows, row};
+use crate::pg::value::row::{ResultColumn, row, rows};
 use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};
 use pg_bloom_core::sizing::{rate, table};
 use pg_bloom_core::{Header, Kind, Layout, filter, sizing};
@@ -26,11 +26,10 @@ fn columns(bits: u32, hashes: u32, fpr: f64) -> [ResultColumn; 3] {
 
 /// `bloom_sizing_table(layout)`.
 fn sizing_table(call: &Call) -> Outcome {
-    Rows::next(call, || {
-        let cells =
-            |row: table::SizingRow| row.cells().map(move |(hashes, fpr)| columns(row.bits, hashes, fpr).to_vec());
-        Ok(table::rows(layout(call, 0)?).flat_map(cells).collect())
-    })
+    let cells = |row: table::SizingRow| {
+        row.cells().map(move |(hashes, fpr)| columns(row.bits, hashes, fpr).to_vec())
+    };
+    rows(call, table::rows(layout(call, 0)?).flat_map(cells))
 }
 
 /// `bloom_parameters(capacity, fpr, layout)`: NULL for a NULL capacity, since the size then depends on what is seen.

@@ -5,7 +5,6 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes;
-use crate::pg::memory::{self, Context};
 use crate::pg::sql;
 use crate::pg::storage::relation::{ACCESS_SHARE, Relation};
 use crate::pg::version;
@@ -24,36 +23,17 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// No rows yet; they are those of this table.
-    ///
-    /// # Errors
-    /// 0A000 where the caller takes no set; 55000 for a table that was altered since the query began.
+    /// No rows yet; they are those of this table. Errors: 0A000 where the caller takes no set; 55000 for a table that
+    /// was altered since the query began.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
-        let result = call.result_info();
-        // SAFETY: null, or what the executor passes to a function that returns a set; the store is in its memory.
+        // SAFETY: what the executor passes to a function that returns a set; the table is open.
         unsafe {
-            let takes = |mode| (*result).allowedModes.cast_unsigned() & mode != 0;
-            if result.is_null() || !takes(pg_sys::SetFunctionReturnMode::SFRM_Materialize) {
-                let message = "set-valued function called in context that cannot accept a set";
-                return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
-            }
-            require_same_columns((*result).expectedDesc, parent)?;
-            let is_random = takes(pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random);
-            let of_query = Context::new((*(*result).econtext).ecxt_per_query_memory);
-            let store = memory::in_context(of_query, || {
-                (*result).setDesc = pg_sys::CreateTupleDescCopy(parent.descriptor());
-                pg_sys::tuplestore_begin_heap(is_random, false, pg_sys::work_mem)
-            });
-            (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
-            (*result).setResult = store;
-            Ok(Output { parent, store, targets: targets(parent) })
+            require_same_columns((*call.result_info()?).expectedDesc, parent)?;
+            Ok(Output { parent, store: call.begin_set(parent.descriptor())?, targets: targets(parent) })
         }
     }
 
-    /// Adds the rows of a table that meet a condition over the parent's columns.
-    ///
-    /// # Panics
-    /// Outside of a query.
+    /// Adds the rows of a table that meet a condition over the parent's columns. Panics outside of a query.
     ///
     /// # Safety
     /// The table must be the parent or one below it, and the condition an expression, which may be changed, over the
@@ -87,21 +67,16 @@ impl<'c> Output<'c> {
 /// `expected` must be null or a descriptor.
 unsafe fn require_same_columns(expected: pg_sys::TupleDesc, parent: Relation) -> Result<()> {
     let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
-    // SAFETY: promised by the caller; the descriptor has as many columns.
-    let is_same =
-        unsafe { expected.is_null() || version::attributes(expected).map(type_of).eq(parent.columns().map(type_of)) };
-    if is_same {
+    // SAFETY: promised by the caller.
+    if unsafe { expected.is_null() || version::attributes(expected).map(type_of).eq(parent.columns().map(type_of)) } {
         return Ok(());
     }
     let message = format!("table \"{}\" was altered while the query began", parent.name());
     Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint("Run the query again."))
 }
 
-/// Each column of the parent as a target; NULL for a dropped one.
-///
-/// # Safety
-/// In the memory of the call.
-unsafe fn targets(parent: Relation) -> *mut List {
+/// Each column of the parent as a target, in the memory of the call; NULL for a dropped one.
+fn targets(parent: Relation) -> *mut List {
     parent.columns().zip(1..).fold(null_mut(), |list, (column, number)| {
         // SAFETY: nodes for the column of an open table.
         unsafe {
@@ -121,10 +96,10 @@ unsafe fn targets(parent: Relation) -> *mut List {
 ///
 /// # Safety
 /// The condition must be an expression, which may be changed, over table 1.
-unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, condition: *mut Node) -> *mut pg_sys::Query {
+unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, mut condition: *mut Node) -> *mut pg_sys::Query {
     // SAFETY: promised by the caller; new nodes are of the sizes of their tags.
     unsafe {
-        let (mut targets, mut condition) = (pg_sys::copyObjectImpl(targets.cast()).cast::<List>(), condition);
+        let mut targets: *mut List = pg_sys::copyObjectImpl(targets.cast()).cast();
         if leaf.oid() != parent.oid() {
             let both = pg_sys::lappend(pg_sys::lappend(null_mut(), targets.cast()), condition.cast());
             let mapped = pg_sys::map_partition_varattnos(both, 1, leaf.raw(), parent.raw());
@@ -134,7 +109,6 @@ unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, condition
         // TimescaleDB hides compressed rows from ONLY: a table with nothing below it is queried without.
         let (state, is_only) = (pg_sys::make_parsestate(null_mut()), leaf.has_subclasses());
         let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), ACCESS_SHARE, null_mut(), !is_only, true);
-        let table = (*item).p_rte;
         let reference: *mut pg_sys::RangeTblRef = pg_sys::palloc0(size_of::<pg_sys::RangeTblRef>()).cast();
         (*reference).type_ = NodeTag::T_RangeTblRef;
         (*reference).rtindex = 1;
@@ -143,7 +117,7 @@ unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, condition
         (*query).commandType = pg_sys::CmdType::CMD_SELECT;
         (*query).canSetTag = true;
         version::take_rights(query, state);
-        (*query).rtable = pg_sys::lappend(null_mut(), table.cast());
+        (*query).rtable = pg_sys::lappend(null_mut(), (*item).p_rte.cast());
         (*query).jointree = pg_sys::makeFromExpr(pg_sys::lappend(null_mut(), reference.cast()), condition);
         (*query).targetList = targets;
         query

@@ -29,9 +29,7 @@ use pgrx::pg_sys;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
-use std::mem::offset_of;
 
-/// One call of a function.
 pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
     /// Whether what the call site remembers was handed out.
@@ -61,7 +59,6 @@ impl Call {
         unsafe { &*self.fcinfo }
     }
 
-    /// The number of arguments.
     #[inline(always)]
     pub fn nargs(&self) -> usize {
         self.info().nargs as usize
@@ -78,29 +75,24 @@ impl Call {
         (!arg.isnull).then_some(arg.value)
     }
 
-    /// Argument `i`, an element.
     #[inline(always)]
     pub fn element(&self, i: usize) -> Option<Element> {
         self.datum(i).map(|datum| Element { datum })
     }
 
-    /// Argument `i`, a bigint.
     #[inline(always)]
     pub fn i64(&self, i: usize) -> Option<i64> {
         self.datum(i).map(|d| d.value() as i64)
     }
 
-    /// Argument `i`, an integer.
     pub fn i32(&self, i: usize) -> Option<i32> {
         self.datum(i).map(|d| d.value() as i32)
     }
 
-    /// Argument `i`, an object identifier or one of the types that name an object.
     pub fn oid(&self, i: usize) -> Option<pg_sys::Oid> {
         self.datum(i).map(|d| pg_sys::Oid::from(d.value() as u32))
     }
 
-    /// Argument `i`, a double precision.
     #[inline(always)]
     pub fn f64(&self, i: usize) -> Option<f64> {
         self.datum(i).map(|d| f64::from_bits(d.value() as u64))
@@ -141,7 +133,6 @@ impl Call {
         self.value(i).map(|value| encoding::start_of(&value))
     }
 
-    /// Argument `i`, a C string.
     pub fn cstring(&self, i: usize) -> &CStr {
         self.check_declared(i, |declared| declared == pg_sys::CSTRINGOID);
         let pointer = self.datum(i).map_or(c"".as_ptr(), |d| d.cast_mut_ptr());
@@ -149,7 +140,6 @@ impl Call {
         unsafe { CStr::from_ptr(pointer) }
     }
 
-    /// Argument `i`, a name.
     pub fn name(&self, i: usize) -> Option<CString> {
         self.check_declared(i, |declared| declared == pg_sys::NAMEOID);
         // SAFETY: by declaration the argument is a name.
@@ -173,16 +163,14 @@ impl Call {
         }
     }
 
-    /// Argument `i` that PostgreSQL, or another support function of the aggregate, made: where it is.
+    /// Where argument `i` is, which PostgreSQL or another support function of the aggregate made.
     #[inline(always)]
     pub fn internal<T>(&self, i: usize) -> Option<*mut T> {
         self.datum(i).map(|d| d.cast_mut_ptr())
     }
 
-    /// Notes that what argument `i` points to, one of the first eight, is used, and may be moved from now on.
-    ///
-    /// # Panics
-    /// If it was noted in this call before.
+    /// Notes that what argument `i` points to, one of the first eight, is used, and may be moved from now on. Panics if
+    /// it was noted in this call before.
     #[inline(always)]
     pub fn use_internal(&self, i: usize) {
         let (used, own) = (self.internals_in_use.get(), 1 << i);
@@ -196,26 +184,19 @@ impl Call {
     }
 
     fn flinfo(&self) -> Result<*mut pg_sys::FmgrInfo> {
-        let flinfo = self.info().flinfo;
-        if flinfo.is_null() {
-            return Err(Error::new(
-                SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "function called without information about its call",
-            ));
-        }
-        Ok(flinfo)
+        Some(self.info().flinfo).filter(|flinfo| !flinfo.is_null()).ok_or_else(|| {
+            let message = "function called without information about its call";
+            Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        })
     }
 
-    /// The object identifier of the SQL function.
     pub fn function(&self) -> Result<pg_sys::Oid> {
         // SAFETY: not null, and valid for the call.
         self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_oid })
     }
 
     /// The type of argument `i` in the query, or that which the function declares if there is no query to look at.
-    ///
-    /// # Errors
-    /// 42P18 when neither tells.
+    /// Errors: 42P18 when neither tells.
     pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid> {
         // SAFETY: flinfo is valid; the function reads the expression that is being executed.
         let mut oid = unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) };
@@ -223,11 +204,10 @@ impl Call {
             oid = catalog::declared_type(self.function()?, i);
         }
         if oid == pg_sys::InvalidOid {
-            return Err(Error::new(
-                SqlState::ERRCODE_INDETERMINATE_DATATYPE,
-                "could not determine the type of the element",
-            )
-            .hint("Cast the element to its type."));
+            let message = "could not determine the type of the element";
+            return Err(
+                Error::new(SqlState::ERRCODE_INDETERMINATE_DATATYPE, message).hint("Cast the element to its type.")
+            );
         }
         Ok(oid)
     }
@@ -247,7 +227,6 @@ impl Call {
         unsafe { !context.is_null() && (*context).type_ == tag }.then_some(context)
     }
 
-    /// The state of the window whose function this call is for, if it is for one.
     pub fn window(&self) -> Option<*mut pg_sys::WindowAggState> {
         self.node(pg_sys::NodeTag::T_WindowAggState).map(|context| context.cast())
     }
@@ -258,21 +237,16 @@ impl Call {
     }
 
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
-    /// expression.
-    ///
-    /// # Errors
-    /// Those of `make`.
-    ///
-    /// # Panics
-    /// If it was asked for in this call before: there would be two references to one thing.
+    /// expression. Panics if it was asked for in this call before: there would be two references to one thing.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time, which gets it once")]
     pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
         let flinfo = self.flinfo()?;
         // SAFETY: flinfo is valid for the call.
-        if unsafe { (*flinfo).fn_extra.is_null() } {
-            // SAFETY: as above.
-            unsafe { remember(flinfo, make)? };
+        unsafe {
+            if (*flinfo).fn_extra.is_null() {
+                remember(flinfo, make)?;
+            }
         }
         Ok(self.recalled().expect("a call site remembers one thing, which is used once in a call"))
     }
@@ -292,66 +266,39 @@ impl Call {
         }
     }
 
-    /// What is known of all that call sites remember; `None` if this one remembers nothing.
     #[inline(always)]
     fn site(&self) -> Option<*mut Site> {
         let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid. Besides what `remember` makes there is what PostgreSQL makes for a set of
-        // rows, which begins with a type too: see `Call::begin_rows`.
+        // SAFETY: flinfo is null or valid; only `remember` makes what it points to, which begins with a site.
         unsafe { (!flinfo.is_null() && !(*flinfo).fn_extra.is_null()).then(|| (*flinfo).fn_extra.cast()) }
     }
 
     /// Whether [`Call::mark`] was called for this call site in the client's current statement.
     pub fn is_marked(&self) -> bool {
-        // SAFETY: whatever a call site remembers begins with a `Site`, or with as many bytes of its own.
+        // SAFETY: what is remembered is there as long as the call site.
         self.site().is_some_and(|site| unsafe { (*site).marked == pg_sys::GetCurrentStatementStartTimestamp() })
     }
 
     /// Marks this call site until the client's next statement. A function that remembers something must do so before.
     pub fn mark(&self) {
         let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid. Nothing can fail to be made. What is known of a set of rows isn't written.
+        // SAFETY: flinfo is null or valid. Nothing can fail to be made.
         unsafe {
             if flinfo.is_null() || ((*flinfo).fn_extra.is_null() && remember(flinfo, || Ok(())).is_err()) {
                 return;
             }
-            if let Some(site) = self.site().filter(|&site| (*site).type_id != TypeId::of::<RowsOfSet>()) {
+            if let Some(site) = self.site() {
                 (*site).marked = pg_sys::GetCurrentStatementStartTimestamp();
             }
-        }
-    }
-
-    /// What PostgreSQL keeps between the calls of a function that returns a set; null before the first.
-    ///
-    /// # Panics
-    /// If the call site remembers something else.
-    pub(in crate::pg) fn rows_of_set(&self) -> *mut pg_sys::FuncCallContext {
-        let Some(site) = self.site() else { return std::ptr::null_mut() };
-        // SAFETY: as in `site`.
-        assert!(unsafe { (*site).type_id } == TypeId::of::<RowsOfSet>(), "a call site remembers something else");
-        site.cast()
-    }
-
-    /// Begins a set of rows. Raises an error for a function that returns none.
-    pub(in crate::pg) fn begin_rows(&self) -> *mut pg_sys::FuncCallContext {
-        const { assert!(offset_of!(pg_sys::FuncCallContext, user_fctx) >= size_of::<TypeId>()) };
-        assert!(self.site().is_none(), "a call site remembers something else");
-        // SAFETY: fcinfo is valid. The first fields are two counters for the function to use; they get its type.
-        unsafe {
-            let context = pg_sys::init_MultiFuncCall(self.fcinfo);
-            context.cast::<TypeId>().write(TypeId::of::<RowsOfSet>());
-            context
         }
     }
 
     /// Whether the executor prepared this call. Code that calls functions of an aggregate by hand, as Citus does to
     /// spread it over nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
     pub fn is_prepared(&self) -> bool {
-        // SAFETY: flinfo is valid.
-        self.flinfo().is_ok_and(|flinfo| unsafe { !(*flinfo).fn_expr.is_null() })
+        self.expression().is_some()
     }
 
-    /// Memory that lives as long as what [`Call::remembered`] returns.
     pub fn site_context(&self) -> Result<Context<'_>> {
         // SAFETY: flinfo is valid, and its memory is there as long.
         self.flinfo().map(|flinfo| unsafe { Context::new((*flinfo).fn_mcxt) })
@@ -363,28 +310,18 @@ impl Call {
         unsafe { Context::new(pg_sys::CurrentMemoryContext) }
     }
 
-    /// The memory of the aggregate, if this is a call of its support function by the executor.
-    pub fn aggregate_context(&self) -> Option<Context<'_>> {
-        let mut context = std::ptr::null_mut();
-        // SAFETY: fcinfo is valid; the result is written to `context`, and outlives the call.
-        unsafe {
-            let kind = pg_sys::AggCheckCallContext(self.fcinfo, &mut context);
-            (kind != 0).then(|| Context::new(context))
-        }
-    }
-
-    /// The memory of the aggregate whose support function this is.
-    ///
-    /// # Errors
-    /// 55000 outside an aggregate.
+    /// The memory of the aggregate whose support function the executor calls. Errors: 55000 outside an aggregate.
     pub fn require_aggregate(&self) -> Result<Context<'_>> {
-        self.aggregate_context().ok_or_else(|| {
-            Error::new(
-                SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "aggregate function called in non-aggregate context",
-            )
-            .hint("Use the aggregates bloom_agg and bloom_union_agg.")
-        })
+        let mut context = std::ptr::null_mut();
+        // SAFETY: fcinfo is valid; outside an aggregate the context stays null, else it outlives the call.
+        unsafe {
+            if pg_sys::AggCheckCallContext(self.fcinfo, &mut context) != 0 {
+                return Ok(Context::new(context));
+            }
+        }
+        let message = "aggregate function called in non-aggregate context";
+        Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            .hint("Use the aggregates bloom_agg and bloom_union_agg."))
     }
 
     /// The row type that the query expects of this function, to build rows with.
@@ -398,15 +335,44 @@ impl Call {
         }
     }
 
-    /// What the caller takes of a function that returns a set; null if it takes no set.
-    pub(in crate::pg) fn result_info(&self) -> *mut pg_sys::ReturnSetInfo {
-        let info: *mut pg_sys::Node = self.info().resultinfo;
-        // SAFETY: null, or a node.
-        let takes_set = unsafe { !info.is_null() && (*info).type_ == pg_sys::NodeTag::T_ReturnSetInfo };
-        if takes_set { info.cast() } else { std::ptr::null_mut() }
+    /// What the caller takes of a function that returns a set. Errors: 0A000 if it takes none.
+    pub(in crate::pg) fn result_info(&self) -> Result<*mut pg_sys::ReturnSetInfo> {
+        let info: *mut pg_sys::ReturnSetInfo = self.info().resultinfo.cast();
+        let mode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
+        // SAFETY: null, or a node, which is read as what its tag says.
+        unsafe {
+            let takes_set = !info.is_null() && (*info).type_ == pg_sys::NodeTag::T_ReturnSetInfo;
+            if takes_set && (*info).allowedModes.cast_unsigned() & mode != 0 {
+                return Ok(info);
+            }
+        }
+        let message = "set-valued function called in context that cannot accept a set";
+        Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message))
     }
 
-    /// The raw information about the call, for the other files of this folder.
+    /// Begins the set of rows that the function returns, in a store that goes to disk beyond `work_mem`. Errors: 0A000
+    /// if the caller takes none.
+    ///
+    /// # Safety
+    /// The descriptor must be valid, and the rows be like that.
+    pub(in crate::pg) unsafe fn begin_set(&self, rows: pg_sys::TupleDesc) -> Result<*mut pg_sys::Tuplestorestate> {
+        let result = self.result_info()?;
+        let may_go_back = pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random;
+        // SAFETY: promised by the caller; this is what the executor passes to such a function, and the store is in its
+        // memory.
+        unsafe {
+            let is_random = (*result).allowedModes.cast_unsigned() & may_go_back != 0;
+            let of_query = Context::new((*(*result).econtext).ecxt_per_query_memory);
+            let store = memory::in_context(of_query, || {
+                (*result).setDesc = pg_sys::CreateTupleDescCopy(rows);
+                pg_sys::tuplestore_begin_heap(is_random, false, pg_sys::work_mem)
+            });
+            (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
+            (*result).setResult = store;
+            Ok(store)
+        }
+    }
+
     pub(in crate::pg) fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
         self.fcinfo
     }
@@ -414,26 +380,19 @@ impl Call {
     /// Gives PostgreSQL the result: a datum, NULL, or an error.
     #[inline(always)]
     pub fn finish(self, result: Outcome) -> pg_sys::Datum {
-        let value = match result {
-            Ok(value) => value,
-            Err(error) => raise(error),
-        };
+        let value = result.unwrap_or_else(|error| raise(error));
         // SAFETY: fcinfo is valid.
         unsafe { (*self.fcinfo).isnull = value.is_none() };
         value.unwrap_or(pg_sys::Datum::null())
     }
 }
 
-/// What a call site remembers.
+/// What a call site remembers. The site comes first, to be read before it is known what follows.
 #[repr(C)]
 struct Remembered<T> {
-    /// Comes first, to be read before it is known what follows.
     site: Site,
     thing: T,
 }
-
-/// Stands for a set of rows, which PostgreSQL keeps for a call site.
-struct RowsOfSet;
 
 /// What is known of every call site that remembers something.
 #[repr(C)]
@@ -443,8 +402,6 @@ struct Site {
     marked: pg_sys::TimestampTz,
 }
 
-/// Makes what a call site remembers.
-///
 /// # Safety
 /// `flinfo` must be valid.
 #[cold]

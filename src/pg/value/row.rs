@@ -4,31 +4,21 @@ use super::encoding;
 use super::time::{Interval, Timestamp};
 use super::varlena::PgBuffer;
 use crate::pg::call::Call;
-use crate::pg::call::error::Result;
-use crate::pg::memory::{Context, in_context, keep};
+use crate::pg::call::error::Outcome;
 use crate::pg::version::attribute;
 use pgrx::pg_sys;
 
-/// One column of a row.
 #[derive(Clone, Debug)]
 pub enum ResultColumn {
-    /// boolean.
     Bool(bool),
-    /// integer.
     I32(i32),
-    /// bigint.
     I64(i64),
-    /// double precision.
     F64(f64),
-    /// timestamp with time zone.
     Time(Timestamp),
-    /// interval.
     Interval(Interval),
-    /// text.
     Text(String),
     /// An object identifier, or one of the types that name an object.
     Oid(pg_sys::Oid),
-    /// NULL.
     Null,
 }
 
@@ -63,67 +53,39 @@ impl ResultColumn {
 
 /// A row of the type that the function is declared to return. Panics if that has other columns.
 pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
-    // SAFETY: the descriptor is valid.
-    unsafe { form(call.result_descriptor(), columns) }
+    let descriptor = call.result_descriptor();
+    // SAFETY: the descriptor is valid, and there is a value for each of its columns.
+    unsafe {
+        let (mut values, mut nulls) = values_of(descriptor, columns);
+        let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+        pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
+    }
 }
 
+/// All rows of a function that returns a set of them, likewise. Errors: 0A000 where the caller takes no set.
+pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outcome {
+    let descriptor = call.result_descriptor();
+    // SAFETY: as above; the store is one of such rows.
+    unsafe {
+        let store = call.begin_set(descriptor)?;
+        for columns in rows {
+            let (mut values, mut nulls) = values_of(descriptor, &columns);
+            pg_sys::tuplestore_putvalues(store, descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+        }
+    }
+    Ok(None)
+}
+
+/// The values of a row's columns, which live as long as these, and which of them are NULL.
+///
 /// # Safety
 /// `descriptor` must be a valid one.
-unsafe fn form(descriptor: pg_sys::TupleDesc, columns: &[ResultColumn]) -> pg_sys::Datum {
+unsafe fn values_of(descriptor: pg_sys::TupleDesc, columns: &[ResultColumn]) -> (Vec<pg_sys::Datum>, Vec<bool>) {
     // SAFETY: promised by the caller; a column is looked at if there are as many.
     let fits = unsafe {
         (*descriptor).natts as usize == columns.len()
             && columns.iter().enumerate().all(|(i, column)| column.fits(attribute(descriptor, i)))
     };
     assert!(fits, "the columns that the function is declared to return");
-    let mut values: Vec<_> = columns.iter().map(ResultColumn::datum).collect();
-    let mut nulls: Vec<_> = columns.iter().map(|c| matches!(c, ResultColumn::Null)).collect();
-    // SAFETY: both arrays have a place for each column, and values are of its type.
-    unsafe {
-        let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
-        pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
-    }
-}
-
-/// The rows of a function that returns a set, one for each call.
-pub struct Rows {
-    rows: std::vec::IntoIter<Vec<ResultColumn>>,
-    descriptor: pg_sys::TupleDesc,
-}
-
-impl Rows {
-    /// The next row of the set that `make` gives at the first call, or nothing after the last.
-    ///
-    /// # Errors
-    /// Those of `make`.
-    pub fn next(call: &Call, make: impl FnOnce() -> Result<Vec<Vec<ResultColumn>>>) -> Result<Option<pg_sys::Datum>> {
-        let fcinfo = call.fcinfo();
-        // SAFETY: this is PostgreSQL's protocol for functions that return a row at each call: nothing is kept before
-        // the first, and what is kept between calls lives in the context that the first makes.
-        unsafe {
-            if call.rows_of_set().is_null() {
-                let made = make()?;
-                let context = call.begin_rows();
-                let memory = Context::new((*context).multi_call_memory_ctx);
-                let descriptor = in_context(memory, || call.result_descriptor());
-                let rows = Rows { rows: made.into_iter(), descriptor };
-                (*context).user_fctx = keep(memory, rows).cast();
-            }
-            let context = call.rows_of_set();
-            let rows = (*context).user_fctx.cast::<Rows>().as_mut().expect("a set of rows that could begin");
-            let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
-            match rows.rows.next() {
-                Some(columns) => {
-                    let datum = form(rows.descriptor, &columns);
-                    (*result).isDone = pg_sys::ExprDoneCond::ExprMultipleResult;
-                    Ok(Some(datum))
-                }
-                None => {
-                    pg_sys::end_MultiFuncCall(fcinfo, context);
-                    (*result).isDone = pg_sys::ExprDoneCond::ExprEndResult;
-                    Ok(None)
-                }
-            }
-        }
-    }
+    columns.iter().map(|column| (column.datum(), matches!(column, ResultColumn::Null))).unzip()
 }
