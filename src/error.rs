@@ -18,9 +18,6 @@ pub fn invalid_parameter(message: impl Into<String>) -> Error {
 /// Results of the core.
 pub trait During<T> {
     /// The result, or the error in SQL's words, which name the SQL function that was called.
-    ///
-    /// # Errors
-    /// Those of the core.
     fn during(self, function: &str) -> Result<T>;
 }
 

@@ -6,7 +6,6 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 /// What is done when a filter ends up with more elements than it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum Overfill {
-    /// A warning with both counts and the rate.
     #[name = c"warn"]
     Warn,
     #[name = c"error"]
@@ -70,7 +69,6 @@ pub fn define() {
     unsafe { pgrx::pg_sys::MarkGUCPrefixReserved(c"pg_bloom".as_ptr()) };
 }
 
-/// The rate of filters for which none is given.
 pub fn default_fpr() -> f64 {
     DEFAULT_FPR.get()
 }
@@ -84,12 +82,10 @@ pub fn overfill() -> Overfill {
     OVERFILL.get()
 }
 
-/// Whether scans of an index may read pages of the table.
 pub fn heap_filter() -> bool {
     HEAP_FILTER.get()
 }
 
-/// Whether sequential scans may read ahead.
 pub fn read_ahead() -> bool {
     READ_AHEAD.get()
 }

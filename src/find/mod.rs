@@ -24,7 +24,7 @@ use crate::pg::catalog::operators;
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;
-use crate::pg::storage::relation::{ACCESS_SHARE, Relation, in_recovery};
+use crate::pg::storage::relation::{Relation, in_recovery};
 use pgrx::pg_sys;
 
 /// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query.
@@ -36,7 +36,7 @@ fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> 
     if has_rows(parent.table()) {
         visit(parent.table())?;
     }
-    for leaf in parent.table().inheritors(ACCESS_SHARE) {
+    for leaf in parent.table().inheritors() {
         interrupt::check_for_interrupts();
         let leaf = leaf.relation();
         // A query on the parent leaves out temporary tables of other sessions.
@@ -60,7 +60,7 @@ unsafe fn candidates(leaf: Relation, column: &ParentColumn, condition: &LookedFo
         return Ok(None);
     };
     let number = leaf.column_named(&column.name);
-    for index in leaf.indexes(ACCESS_SHARE) {
+    for index in leaf.indexes() {
         if let Some(asked_type) = asked_type(index.relation(), number, asked) {
             // SAFETY: the parser found an operator of this column for the keys, which takes them as this type.
             return unsafe { index::may_have(index.relation(), asked_type, &asked.keys) }.map(Some);

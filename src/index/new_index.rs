@@ -7,7 +7,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal;
-use pg_bloom_core::index::page::{PageSink, SPECIAL_BYTES};
+use pg_bloom_core::index::page::PageSink;
 
 /// A new index, whose pages behind the metapage are written one by one.
 pub struct NewIndex<'r> {
@@ -25,7 +25,7 @@ impl<'r> NewIndex<'r> {
             let message = format!("index \"{}\" already contains data", relation.name());
             return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        Ok(NewIndex { relation, pages: BulkWrite::start(relation, SPECIAL_BYTES) })
+        Ok(NewIndex { relation, pages: BulkWrite::start(relation) })
     }
 
     /// Writes the metapage, when all other pages were written.
@@ -53,5 +53,5 @@ pub fn meta_page(write: impl FnOnce(&mut [u8])) -> Vec<u8> {
 
 /// Writes what an unlogged index is after a crash: one without rows, of which there is only the metapage.
 pub fn write_empty(relation: Relation, meta: &[u8]) {
-    wal::write_init_page(relation, meta, SPECIAL_BYTES);
+    wal::write_init_page(relation, meta);
 }

@@ -232,7 +232,7 @@ pub fn check_written(index: Relation, special: Special, at: u32, page: Option<&[
     let Some(page) = written else { return Ok(false) };
     let layout = Layout::of(page);
     let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
-    if layout == Layout::full(SPECIAL_BYTES) || layout == Layout::empty(SPECIAL_BYTES) && is_empty() {
+    if layout == Layout::FULL || layout == Layout::EMPTY && is_empty() {
         return Ok(true);
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);

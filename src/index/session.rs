@@ -13,10 +13,10 @@ use crate::pg::storage::buffer::{Exclusive, Pin};
 use crate::pg::storage::relation::{File, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::chain::{META_PAGE, Tiles};
-use pg_bloom_core::index::page::{Damage, PageNumber, SPECIAL_BYTES};
+use pg_bloom_core::index::page::{Damage, PageNumber};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Indexes that a session remembers; when there are more, all are forgotten.
@@ -24,7 +24,7 @@ const MAX_REMEMBERED: usize = 4096;
 
 session_locals! {
     /// What is kept, by the index's identifier.
-    static KEPT: RefCell<HashMap<u32, KeptIndex>> = RefCell::default();
+    static KEPT: RefCell<BTreeMap<u32, KeptIndex>> = const { RefCell::new(BTreeMap::new()) };
     /// The last number given.
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
@@ -173,7 +173,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         directory: K::Directory,
         page: Option<&(PageNumber, Vec<u8>)>,
     ) -> Result<Rc<K::Directory>> {
-        let meta_change = Change::Page(meta_bytes, SPECIAL_BYTES);
+        let meta_change = Change::Page(meta_bytes);
         match page {
             Some((number, _)) if !self.pages().has(*number) => {
                 // Up to there are the pages of all tiles, which may be many. The metapage is not locked for that.
@@ -183,7 +183,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
             }
             Some((number, bytes)) => {
                 let mut page = self.pages().existing(*number, directory.chain())?.exclusive();
-                let page = Edit::new(&mut page, Change::Page(bytes, SPECIAL_BYTES));
+                let page = Edit::new(&mut page, Change::Page(bytes));
                 wal::change(&mut [Edit::new(&mut meta, meta_change), page]);
             }
             None => wal::change(&mut [Edit::new(&mut meta, meta_change)]),

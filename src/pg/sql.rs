@@ -8,8 +8,8 @@
 
 use super::call::Element;
 use super::call::error::{Error, Result, SqlState, raise};
-use super::call::guard::{ToUndo, current_call, guard, is_unwinding, raw, require_session};
-use super::catalog;
+use super::call::guard::{current_call, guard, is_unwinding, raw, require_session, with_end};
+use super::catalog::{self, lookup::valid};
 use super::value::array::array_of;
 use super::value::varlena::{PgBuffer, Value};
 use super::version::attribute;
@@ -17,17 +17,13 @@ use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
-use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs `work` while connected to the interface.
-///
-/// # Errors
-/// Those of `work`; XX000 if there can't be a connection.
+/// Runs `work` while connected to the interface. Errors: those of `work`; XX000 if there can't be a connection.
 pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running.
     check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
-    let connection = Connection { before: CONNECTED.replace(current_call()) };
+    let connection = Connection(CONNECTED.replace(current_call()));
     let result = work();
     drop(connection);
     // SAFETY: connected above. After an error that was caught it ends the connection of another function, and would go
@@ -36,15 +32,12 @@ pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     result
 }
 
-/// While [`connected`].
-struct Connection {
-    /// The call that was connected before.
-    before: u64,
-}
+/// While [`connected`]: the call that was connected before.
+struct Connection(u64);
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        CONNECTED.set(self.before);
+        CONNECTED.set(self.0);
         // PostgreSQL ends the connection after an error.
         is_unwinding();
     }
@@ -72,15 +65,9 @@ unsafe fn in_own_memory<T>(work: impl FnOnce() -> T) -> T {
 
 /// A value for a parameter of a statement, which is not NULL.
 pub enum Parameter<'a> {
-    /// oid.
     Oid(Oid),
-    /// smallint.
-    I16(i16),
-    /// bigint.
     I64(i64),
-    /// bigint[]
     I64s(&'a [u64]),
-    /// bytea[]
     Byteas(&'a [PgBuffer]),
 }
 
@@ -88,14 +75,12 @@ impl Parameter<'_> {
     fn type_of(&self) -> Oid {
         match self {
             Parameter::Oid(_) => pg_sys::OIDOID,
-            Parameter::I16(_) => pg_sys::INT2OID,
             Parameter::I64(_) => pg_sys::INT8OID,
             Parameter::I64s(_) => pg_sys::INT8ARRAYOID,
             Parameter::Byteas(_) => pg_sys::BYTEAARRAYOID,
         }
     }
 
-    /// The value, in the memory of this call.
     fn datum(&self) -> pg_sys::Datum {
         let array = |of, datums: &mut dyn Iterator<Item = pg_sys::Datum>| {
             let elements = memory::collect(datums.map(|datum| Element { datum }));
@@ -104,7 +89,6 @@ impl Parameter<'_> {
         };
         match *self {
             Parameter::Oid(value) => value.into(),
-            Parameter::I16(value) => value.into(),
             Parameter::I64(value) => value.into(),
             Parameter::I64s(values) => array(pg_sys::INT8OID, &mut values.iter().map(|&value| (value as i64).into())),
             Parameter::Byteas(values) => array(pg_sys::BYTEAOID, &mut values.iter().map(PgBuffer::datum)),
@@ -112,10 +96,8 @@ impl Parameter<'_> {
     }
 }
 
-/// Executes a statement that returns no rows, given in parts in the encoding of the database.
-///
-/// # Errors
-/// Those of the statement; XX000 if it can't be executed from a function.
+/// Executes a statement that returns no rows, given in parts in the encoding of the database. Errors: those of the
+/// statement; XX000 if it can't be executed from a function.
 pub fn execute(sql: &[&[u8]], parameters: &[Parameter<'_>]) -> Result<()> {
     let sql = c_string(sql)?;
     let mut types: Vec<Oid> = parameters.iter().map(Parameter::type_of).collect();
@@ -141,7 +123,6 @@ pub struct Prepared {
     wants_index: Cell<bool>,
 }
 
-/// The snapshot that a statement sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
     /// That of the query that calls the function. The statement must only read.
@@ -153,26 +134,20 @@ pub enum Sees {
     Catalogs,
 }
 
-/// A row that a statement returned.
 pub struct ResultRow {
     tuple: pg_sys::HeapTuple,
     descriptor: pg_sys::TupleDesc,
 }
 
 impl ResultRow {
-    /// Column `number`, from 1, which is of this type, whose values are passed by value; `None` for NULL.
-    ///
-    /// # Errors
-    /// 40001 if it is of another type: a statement is planned again when what it names was altered.
+    /// Column `number`, from 1, which is of this type, whose values are passed by value; `None` for NULL. Errors: 40001
+    /// if it is of another type: a statement is planned again when what it names was altered.
     pub fn number(&self, number: i32, of: Oid) -> Result<Option<i64>> {
         let datum = self.column(number, of, |column| column.attbyval)?;
         Ok(datum.map(|datum| datum.value() as i64))
     }
 
     /// The same for a type whose values are of variable length.
-    ///
-    /// # Errors
-    /// As [`ResultRow::number`].
     pub fn value(&self, number: i32, of: Oid) -> Result<Option<Value<'_>>> {
         let datum = self.column(number, of, |column| column.attlen == -1)?;
         // SAFETY: a value of variable length, which is there as long as the row.
@@ -191,10 +166,9 @@ impl ResultRow {
         // many.
         unsafe {
             let is_there = (1..=(*self.descriptor).natts).contains(&number);
-            if !is_there || attribute(self.descriptor, number as usize - 1).atttypid != of {
-                return Err(altered(number, of));
-            }
-            assert!(is_so(attribute(self.descriptor, number as usize - 1)), "a column of the sort that is asked for");
+            let column = is_there.then(|| attribute(self.descriptor, number as usize - 1));
+            let column = column.filter(|column| column.atttypid == of).ok_or_else(|| altered(number, of))?;
+            assert!(is_so(column), "a column of the sort that is asked for");
             let datum = pg_sys::SPI_getbinval(self.tuple, self.descriptor, number, &mut is_null);
             Ok((!is_null).then_some(datum))
         }
@@ -202,10 +176,8 @@ impl ResultRow {
 }
 
 impl Prepared {
-    /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types.
-    ///
-    /// # Errors
-    /// Those of parsing it; XX000 if it can't be executed from a function.
+    /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types. Errors:
+    /// those of parsing it; XX000 if it can't be executed from a function.
     pub fn new(sql: &[&[u8]], types: &[pg_sys::Oid]) -> Result<Prepared> {
         let sql = c_string(sql)?;
         let mut oids = types.to_vec();
@@ -232,46 +204,33 @@ impl Prepared {
     }
 
     /// Executes it while [`connected`], with these values, calls `each` with every row that it returns, and returns how
-    /// many rows it returned or changed.
-    ///
-    /// # Errors
-    /// Those of the statement and of `each`.
-    ///
-    /// # Panics
-    /// For values of other types than the parameters, if the call isn't connected itself, and outside of a query for
-    /// the snapshot of that.
+    /// many rows it returned or changed. Panics for values of other types than the parameters, if the call isn't
+    /// connected itself, and outside of a query for the snapshot of that.
     pub fn execute(
         &self,
         values: &[Parameter<'_>],
         sees: Sees,
         mut each: impl FnMut(&ResultRow) -> Result<()>,
     ) -> Result<u64> {
-        assert!(
-            values.iter().map(Parameter::type_of).eq(self.parameters.iter().copied()),
-            "a value for each parameter"
-        );
+        let types = values.iter().map(Parameter::type_of);
+        assert!(types.eq(self.parameters.iter().copied()), "a value for each parameter");
         assert_eq!(CONNECTED.get(), current_call(), "a connection of this call's");
         assert!(sees != Sees::CallingQuery || snapshot().is_some(), "a query has a snapshot");
         let mut values: Vec<pg_sys::Datum> = values.iter().map(Parameter::datum).collect();
         // SAFETY: as many values as the plan has parameters, of their types. The result is that of this call's own
         // connection, and whatever `each` executes has results of its own.
         unsafe {
-            let snapshot = match sees {
-                Sees::CallingQuery | Sees::Now => None,
-                Sees::Catalogs => Some(pg_sys::GetCatalogSnapshot(Oid::INVALID)),
-            };
-            if let Some(snapshot) = snapshot {
-                pg_sys::PushActiveSnapshot(snapshot);
+            if sees == Sees::Catalogs {
+                pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(Oid::INVALID));
             }
-            let is_read_only = sees != Sees::Now;
-            let nulls = std::ptr::null();
+            let (is_read_only, nulls) = (sees != Sees::Now, std::ptr::null());
             let (plan, values) = (self.plan, values.as_mut_ptr());
             let settings = self.wants_index.replace(false).then(only_nested_loops_over_indexes);
             let code = in_own_memory(|| guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0)));
             if let Some(level) = settings {
                 pg_sys::AtEOXact_GUC(true, level);
             }
-            if snapshot.is_some() {
+            if sees == Sees::Catalogs {
                 pg_sys::PopActiveSnapshot();
             }
             check(code)?;
@@ -291,27 +250,17 @@ impl Prepared {
 
 /// Runs `work` with a new snapshot, which sees what the transaction itself did, too: that of the calling query for all
 /// statements in it that see [`Sees::CallingQuery`].
-///
-/// # Errors
-/// Those of `work`.
 pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running. After an error PostgreSQL drops the snapshot itself.
     unsafe {
         pg_sys::CommandCounterIncrement();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let pushed = ToUndo;
-        let result = work();
-        forget(pushed);
-        pg_sys::PopActiveSnapshot();
-        result
+        with_end(work, || pg_sys::PopActiveSnapshot())
     }
 }
 
 /// Runs `work` in a subtransaction, while connected. Unless the result is `Some`, all that it did is undone, and the
 /// locks that it took are released.
-///
-/// # Errors
-/// Those of `work`.
 ///
 /// # Safety
 /// Nothing that `work` opens may be there after it, or be used that its locks are for.
@@ -419,33 +368,19 @@ fn altered(number: i32, of: Oid) -> Error {
 }
 
 /// Whether Citus has the rows of a table in shards, so that the table itself is empty.
-///
-/// # Errors
-/// Those of asking Citus' catalog.
-pub fn is_distributed_by_citus(table: pg_sys::Oid) -> Result<bool> {
+pub fn is_distributed_by_citus(table: Oid) -> Result<bool> {
     const ASK: &[u8] = b"SELECT true FROM pg_catalog.pg_dist_partition \
         WHERE logicalrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid";
+    let pg_catalog = Oid::from(pg_sys::PG_CATALOG_NAMESPACE);
     // SAFETY: reads the catalog; the name is a C string.
-    let catalog = unsafe {
-        pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE))
-    };
-    if catalog == pg_sys::InvalidOid {
+    if unsafe { pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_catalog) } == Oid::INVALID {
         return Ok(false);
     }
-    let mut is_distributed = false;
     let ask = Prepared::new(&[ASK], &[pg_sys::OIDOID])?;
-    let each = |_: &ResultRow| {
-        is_distributed = true;
-        Ok(())
-    };
-    connected(|| ask.execute(&[Parameter::Oid(table)], Sees::CallingQuery, each))?;
-    Ok(is_distributed)
+    Ok(connected(|| ask.execute(&[Parameter::Oid(table)], Sees::CallingQuery, |_| Ok(())))? > 0)
 }
 
 /// The tables that have rows compressed by TimescaleDB, which their indexes lack.
-///
-/// # Errors
-/// Those of asking its view.
 pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     const ASK: &[u8] = b"SELECT t.oid FROM timescaledb_information.chunks AS c \
         JOIN pg_catalog.pg_namespace AS n ON n.nspname OPERATOR(pg_catalog.=) c.chunk_schema \
@@ -476,17 +411,13 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     Ok(compressed)
 }
 
-/// Where a table is to be made.
 pub struct NewName {
     schema: pg_sys::Oid,
-    /// The name.
     name: CString,
 }
 
 impl NewName {
-    /// The name of a new table as somebody wrote it, with or without its schema: quoted as identifiers are.
-    ///
-    /// # Errors
+    /// The name of a new table as somebody wrote it, with or without its schema: quoted as identifiers are. Errors:
     /// 42602 for an invalid name; 3F000 for a schema that is not there, or none to make it in.
     pub fn parse(name: &Value<'_>) -> NewName {
         // SAFETY: a value of variable length is read as a text; the range variable has a name that ends in a zero byte.
@@ -503,33 +434,29 @@ impl NewName {
 
     /// The name as SQL writes it, with its schema.
     pub fn qualified(&self) -> Vec<u8> {
-        [&namespace(self.schema), &b"."[..], &identifier(&self.name)].concat()
+        qualified(self.schema, &self.name)
     }
 
     /// The table that has this name now, if there is one.
     pub fn relation(&self) -> Option<pg_sys::Oid> {
         // SAFETY: reads the catalog.
-        let oid = unsafe { pg_sys::get_relname_relid(self.name.as_ptr(), self.schema) };
-        (oid != pg_sys::InvalidOid).then_some(oid)
+        valid(unsafe { pg_sys::get_relname_relid(self.name.as_ptr(), self.schema) })
     }
 }
 
 /// The name that a relation has now, as SQL writes it, with its schema; `None` if there is no such relation.
 pub fn relation(oid: pg_sys::Oid) -> Option<Vec<u8>> {
-    // SAFETY: reads the catalog; the results are null or C strings in the memory of this call.
+    // SAFETY: reads the catalog; the name is null or a C string in the memory of this call.
     unsafe {
         let name = pg_sys::get_rel_name(oid);
-        if name.is_null() {
-            return None;
-        }
-        let schema = namespace(pg_sys::get_rel_namespace(oid));
-        let qualified = [&schema, &b"."[..], &identifier(CStr::from_ptr(name))].concat();
-        pg_sys::pfree(name.cast());
-        Some(qualified)
+        (!name.is_null()).then(|| qualified(pg_sys::get_rel_namespace(oid), CStr::from_ptr(name)))
     }
 }
 
-/// A name as SQL writes it.
+fn qualified(schema: Oid, name: &CStr) -> Vec<u8> {
+    [&namespace(schema), &b"."[..], &identifier(name)].concat()
+}
+
 fn identifier(name: &CStr) -> Vec<u8> {
     // SAFETY: the result is a C string: the name itself, or one in the memory of this call.
     unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_bytes().to_vec()
@@ -540,11 +467,6 @@ pub fn namespace(oid: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: the result is null or a C string in the memory of this call.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
-        if name.is_null() {
-            return Vec::new();
-        }
-        let written = identifier(CStr::from_ptr(name));
-        pg_sys::pfree(name.cast());
-        written
+        if name.is_null() { Vec::new() } else { identifier(CStr::from_ptr(name)) }
     }
 }

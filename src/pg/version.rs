@@ -10,33 +10,33 @@ use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
+#[cfg(not(feature = "before_pg19"))]
+pub use pg_sys::PageSetChecksum as set_checksum;
+/// Writes the checksum of a page with this number into it, if the cluster has checksums.
+#[cfg(feature = "before_pg19")]
+pub use pg_sys::PageSetChecksumInplace as set_checksum;
+#[cfg(not(feature = "before_pg16"))]
+pub use pg_sys::RelFileLocator as Locator;
 /// A relation's file, as PostgreSQL names it.
 #[cfg(feature = "before_pg16")]
-pub type Locator = pg_sys::RelFileNode;
-/// A relation's file, as PostgreSQL names it.
-#[cfg(not(feature = "before_pg16"))]
-pub type Locator = pg_sys::RelFileLocator;
+pub use pg_sys::RelFileNode as Locator;
 
 /// How many items an array has, as far as the planner can tell.
 ///
 /// # Safety
 /// `root` must be that of a query that is being planned, and `array` an expression in it.
 pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::Node) -> f64 {
+    #[cfg(feature = "before_pg17")]
+    let _ = root;
     // SAFETY: promised by the caller.
     unsafe {
         #[cfg(feature = "before_pg17")]
-        {
-            let _ = root;
-            f64::from(pg_sys::estimate_array_length(array))
-        }
+        return pg_sys::estimate_array_length(array).into();
         #[cfg(not(feature = "before_pg17"))]
-        {
-            pg_sys::estimate_array_length(root, array)
-        }
+        return pg_sys::estimate_array_length(root, array);
     }
 }
 
-/// The file of a relation.
 pub fn locator(relation: &pg_sys::RelationData) -> Locator {
     #[cfg(feature = "before_pg16")]
     return relation.rd_node;
@@ -61,21 +61,18 @@ pub fn new_file(relation: &pg_sys::RelationData) -> pg_sys::SubTransactionId {
     return relation.rd_firstRelfilelocatorSubid;
 }
 
-/// Counts a scan in the statistics of a relation.
-///
 /// # Safety
 /// They must be valid.
 pub unsafe fn count_scan(statistics: *mut pg_sys::PgStat_TableStatus) {
     // SAFETY: promised by the caller.
+    #[cfg(feature = "before_pg16")]
     unsafe {
-        #[cfg(feature = "before_pg16")]
-        {
-            (*statistics).t_counts.t_numscans += 1;
-        }
-        #[cfg(not(feature = "before_pg16"))]
-        {
-            (*statistics).counts.numscans += 1;
-        }
+        (*statistics).t_counts.t_numscans += 1;
+    }
+    // SAFETY: as above.
+    #[cfg(not(feature = "before_pg16"))]
+    unsafe {
+        (*statistics).counts.numscans += 1;
     }
 }
 
@@ -109,7 +106,6 @@ pub fn may_maintain(table: Oid, user: Oid) -> bool {
     }
 }
 
-/// Whether a user may use a schema.
 pub fn schema_usage(schema: Oid, user: Oid) -> pg_sys::AclResult::Type {
     let usage = pg_sys::AclMode::from(pg_sys::ACL_USAGE);
     // SAFETY: reads the catalogs.
@@ -129,8 +125,8 @@ pub unsafe fn restrict_search_path() {
     #[cfg(not(feature = "before_pg17"))]
     // SAFETY: promised by the caller.
     unsafe {
-        pg_sys::RestrictSearchPath();
-    }
+        pg_sys::RestrictSearchPath()
+    };
 }
 
 /// Whether rows that a snapshot still sees may be removed, which the scan that looks for them must notice itself
@@ -147,8 +143,6 @@ pub fn may_snapshots_be_too_old() -> bool {
 /// Whether a session has one lock of a page at most, even of those that are shared.
 pub const LOCKS_A_PAGE_ONCE: bool = cfg!(not(feature = "before_pg19"));
 
-/// An attribute of a descriptor.
-///
 /// # Safety
 /// The descriptor must have as many, and stay as it is for `'a`.
 pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::FormData_pg_attribute {
@@ -174,36 +168,24 @@ pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> impl Iterator<Item = 
     unsafe { (0..(*descriptor).natts as usize).map(move |i| *attribute(descriptor, i)) }
 }
 
-/// Locks a pinned page for sharing.
+/// Locks a pinned page, for sharing or for changes.
 ///
 /// # Safety
 /// This process must have no lock of the page.
-pub unsafe fn lock_shared(buffer: pg_sys::Buffer) {
-    // SAFETY: promised by the caller. Since version 19 LockBuffer is in the headers only.
-    unsafe {
-        #[cfg(feature = "before_pg19")]
-        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as _);
-        #[cfg(not(feature = "before_pg19"))]
-        pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_SHARE);
-    }
-}
-
-/// Locks a pinned page for changes.
-///
-/// # Safety
-/// As `lock_shared`.
-pub unsafe fn lock_exclusive(buffer: pg_sys::Buffer) {
+pub unsafe fn lock(buffer: pg_sys::Buffer, is_exclusive: bool) {
+    #[cfg(feature = "before_pg19")]
+    use pg_sys::{BUFFER_LOCK_EXCLUSIVE, BUFFER_LOCK_SHARE, LockBuffer};
+    // Since version 19 LockBuffer is in the headers only.
+    #[cfg(not(feature = "before_pg19"))]
+    use pg_sys::{
+        BufferLockMode::{BUFFER_LOCK_EXCLUSIVE, BUFFER_LOCK_SHARE},
+        LockBufferInternal as LockBuffer,
+    };
+    let mode = if is_exclusive { BUFFER_LOCK_EXCLUSIVE } else { BUFFER_LOCK_SHARE };
     // SAFETY: promised by the caller.
-    unsafe {
-        #[cfg(feature = "before_pg19")]
-        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as _);
-        #[cfg(not(feature = "before_pg19"))]
-        pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_EXCLUSIVE);
-    }
+    unsafe { LockBuffer(buffer, mode as _) };
 }
 
-/// Gives back the lock of a page.
-///
 /// # Safety
 /// This process must have it.
 pub unsafe fn unlock(buffer: pg_sys::Buffer) {
@@ -213,20 +195,6 @@ pub unsafe fn unlock(buffer: pg_sys::Buffer) {
         pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as _);
         #[cfg(not(feature = "before_pg19"))]
         pg_sys::UnlockBuffer(buffer);
-    }
-}
-
-/// Writes the checksum of a page into it, if the cluster has checksums.
-///
-/// # Safety
-/// It must be a page.
-pub unsafe fn set_checksum(page: pg_sys::Page, number: u32) {
-    // SAFETY: promised by the caller.
-    unsafe {
-        #[cfg(feature = "before_pg19")]
-        pg_sys::PageSetChecksumInplace(page, number);
-        #[cfg(not(feature = "before_pg19"))]
-        pg_sys::PageSetChecksum(page, number);
     }
 }
 
@@ -284,11 +252,9 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     #[cfg(feature = "before_pg18")]
     let _ = scan;
     #[cfg(not(feature = "before_pg18"))]
-    // SAFETY: promised by the caller.
-    unsafe {
-        if !(*scan).instrument.is_null() {
-            (*(*scan).instrument).nsearches += 1;
-        }
+    // SAFETY: promised by the caller; null, or where EXPLAIN counts.
+    if let Some(counts) = unsafe { (*scan).instrument.as_mut() } {
+        counts.nsearches += 1;
     }
 }
 
@@ -297,24 +263,17 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
 /// # Safety
 /// The plan must be the planner's, and these its tables.
 pub unsafe fn check_no_rights(plan: *mut pg_sys::PlannedStmt, tables: impl Iterator<Item = *mut pg_sys::Node>) {
+    let tables = tables.map(|table| table.cast::<pg_sys::RangeTblEntry>());
     #[cfg(feature = "before_pg16")]
     let _rights_are_in_the_tables = plan;
     // SAFETY: promised by the caller.
+    #[cfg(feature = "before_pg16")]
+    tables.for_each(|table| unsafe { (*table).requiredPerms = 0 });
+    // SAFETY: promised by the caller.
+    #[cfg(not(feature = "before_pg16"))]
     unsafe {
-        for table in tables.map(|table| table.cast::<pg_sys::RangeTblEntry>()) {
-            #[cfg(feature = "before_pg16")]
-            {
-                (*table).requiredPerms = 0;
-            }
-            #[cfg(not(feature = "before_pg16"))]
-            {
-                (*table).perminfoindex = 0;
-            }
-        }
-        #[cfg(not(feature = "before_pg16"))]
-        {
-            (*plan).permInfos = null_mut();
-        }
+        tables.for_each(|table| (*table).perminfoindex = 0);
+        (*plan).permInfos = null_mut();
     }
 }
 
@@ -332,8 +291,6 @@ pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseSt
     }
 }
 
-/// Plans a query.
-///
 /// # Safety
 /// The query must be one that the parser could have made.
 pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_sys::PlannedStmt {
@@ -360,8 +317,6 @@ pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_
     }
 }
 
-/// Runs a plan that was started to its end.
-///
 /// # Safety
 /// As [`crate::pg::call::guard::guard`] wants it: the caller is under that.
 pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {

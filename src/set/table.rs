@@ -21,7 +21,7 @@ use pg_bloom_core::set::tree::{DEFAULT_CAPACITY, SLICES};
 use pg_bloom_core::{Layout, hash};
 use pgrx::pg_sys::{self, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Sets that a session remembers; when there are more, all are forgotten.
@@ -98,7 +98,7 @@ pub struct Set {
 
 session_locals! {
     /// The sets that this session has used.
-    static KNOWN: RefCell<HashMap<u32, Rc<Set>>> = RefCell::default();
+    static KNOWN: RefCell<BTreeMap<u32, Rc<Set>>> = const { RefCell::new(BTreeMap::new()) };
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -241,7 +241,7 @@ fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Set>>) -
     // Forgotten sets are dropped after the borrow ends.
     let _forgotten = KNOWN.with(|all| {
         let mut all = all.borrow_mut();
-        let most = if all.len() >= MOST_REMEMBERED { std::mem::take(&mut *all) } else { HashMap::new() };
+        let most = if all.len() >= MOST_REMEMBERED { std::mem::take(&mut *all) } else { BTreeMap::new() };
         (most, all.insert(oid.to_u32(), set.clone()))
     });
     Ok(set)

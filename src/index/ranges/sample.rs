@@ -3,8 +3,8 @@
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::pg::call::interrupt;
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::toast;
 use pg_bloom_core::index::ranges::Split;
+use pgrx::pg_sys;
 
 /// Pages that are read of all.
 const PAGES: u32 = 64;
@@ -41,7 +41,7 @@ fn split(index: Relation, table: Relation, among: impl Iterator<Item = u32>, eno
             last = line;
             if let Found::Value(element) = found {
                 // SAFETY: of variable length, on a page that is locked.
-                bytes += unsafe { toast::whole_bytes(element.datum) } as f64;
+                bytes += unsafe { pg_sys::toast_raw_datum_size(element.datum) } as f64;
             }
         });
         if last > 0 {

@@ -1,7 +1,7 @@
 //! Errors as PostgreSQL reports them, and the way to report them.
 
 use super::guard::{guard, raw};
-use crate::pg::value::encoding::message;
+use crate::pg::value::encoding;
 use pgrx::PgLogLevel;
 pub use pgrx::PgSqlErrorCode as SqlState;
 use pgrx::pg_sys;
@@ -10,9 +10,9 @@ use std::ptr::null_mut;
 
 /// An error: one pointer, so that results are returned in registers.
 #[derive(Debug)]
+#[must_use]
 pub struct Error(Box<Report>);
 
-/// The parts of an error that PostgreSQL shows separately.
 #[derive(Debug)]
 struct Report {
     sqlstate: SqlState,
@@ -21,35 +21,30 @@ struct Report {
     hint: Option<String>,
 }
 
-/// A result whose error is an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What a SQL function gives: a datum, NULL, or an error.
 pub type Outcome = Result<Option<pg_sys::Datum>>;
 
 impl Error {
-    /// An error with a message only.
     #[cold]
     pub fn new(sqlstate: SqlState, message: impl Into<String>) -> Error {
         Error(Box::new(Report { sqlstate, message: message.into(), detail: None, hint: None }))
     }
 
     /// The same error with a detail line.
-    #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Error {
         self.0.detail = Some(detail.into());
         self
     }
 
     /// The same error with a hint line.
-    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
         self
     }
 
     /// The same error with another SQLSTATE.
-    #[must_use]
     pub fn with_sqlstate(mut self, sqlstate: SqlState) -> Error {
         self.0.sqlstate = sqlstate;
         self
@@ -57,25 +52,18 @@ impl Error {
 
     /// Reports it, in the encoding of the database. An error unwinds from here.
     fn report(self, level: PgLogLevel) {
-        let Report { sqlstate, message: primary, detail, hint } = *self.0;
-        let text = |text: Option<String>| text.map(message);
-        let (primary, detail, hint) = (message(primary), text(detail), text(hint));
+        let Report { sqlstate, message, detail, hint } = *self.0;
+        let texts = [Some(message), detail, hint].map(|text| text.map(encoding::message));
         let pointer = |text: &Option<CString>| text.as_ref().map_or(null_mut(), |text| text.as_ptr().cast_mut());
-        let mut report = pg_sys::ErrorData {
-            elevel: level as i32,
-            sqlerrcode: sqlstate as i32,
-            message: primary.as_ptr().cast_mut(),
-            detail: pointer(&detail),
-            hint: pointer(&hint),
-            ..Default::default()
-        };
+        let [message, detail, hint] = texts.each_ref().map(pointer);
+        let (elevel, sqlerrcode) = (level as i32, sqlstate as i32);
+        let mut report = pg_sys::ErrorData { elevel, sqlerrcode, message, detail, hint, ..Default::default() };
         let report = &raw mut report;
         // SAFETY: PostgreSQL copies the texts. What they are in is owned here, and not by the closure.
         unsafe { guard(|| raw::ThrowErrorData(report)) };
     }
 }
 
-/// Raises an error.
 pub fn raise(error: Error) -> ! {
     error.report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")

@@ -10,8 +10,6 @@ use super::error::Outcome;
 use super::guard::Entry;
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 
-/// Runs a function of the extension.
-///
 /// # Safety
 /// `fcinfo` must be what PostgreSQL passed, as [`Call::new`] wants it, to the caller, which has nothing to drop.
 #[inline(always)]
@@ -54,7 +52,29 @@ macro_rules! pg_functions {
         pub mod symbols {
             use super::*;
             $(
-                pg_functions!(@symbol unsafe $name => $function $(, $quick)?);
+                #[unsafe(no_mangle)]
+                pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                    // What is unsafe in the expression is refused here.
+                    #[inline(always)]
+                    fn safe_function(call: &$crate::pg::call::Call) -> $crate::pg::call::error::Outcome {
+                        let function: fn(&$crate::pg::call::Call) -> $crate::pg::call::error::Outcome = $function;
+                        function(call)
+                    }
+                    #[pgrx::pg_guard]
+                    unsafe extern "C-unwind" fn guarded(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                        // SAFETY: as below.
+                        unsafe { $crate::pg::call::functions::run(fcinfo, safe_function) }
+                    }
+                    $(
+                        // SAFETY: PostgreSQL passes the information about this call.
+                        let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
+                        if let Some(datum) = $quick(&call) {
+                            return call.finish(Ok(Some(datum)));
+                        }
+                    )?
+                    // SAFETY: PostgreSQL passes the information about this call, which nobody else uses any more.
+                    unsafe { guarded(fcinfo) }
+                }
 
                 const _: () = assert!($crate::pg::call::functions::is_own_name(stringify!($name)));
 
@@ -66,41 +86,6 @@ macro_rules! pg_functions {
                     }
                 };
             )*
-        }
-    };
-    (@symbol unsafe $name:ident => $function:expr) => {
-        #[unsafe(no_mangle)]
-        #[pgrx::pg_guard]
-        pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            pg_functions!(@safe $function);
-            // SAFETY: PostgreSQL passes the information about this call.
-            unsafe { $crate::pg::call::functions::run(fcinfo, safe_function) }
-        }
-    };
-    (@symbol unsafe $name:ident => $function:expr, $quick:path) => {
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            #[pgrx::pg_guard]
-            unsafe extern "C-unwind" fn guarded(fcinfo: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-                pg_functions!(@safe $function);
-                // SAFETY: as below.
-                unsafe { $crate::pg::call::functions::run(fcinfo, safe_function) }
-            }
-            // SAFETY: PostgreSQL passes the information about this call.
-            let call = unsafe { $crate::pg::call::Call::new(fcinfo) };
-            match $quick(&call) {
-                Some(datum) => call.finish(Ok(Some(datum))),
-                // SAFETY: the same call.
-                None => unsafe { guarded(fcinfo) },
-            }
-        }
-    };
-    // What is unsafe in the expression is refused here.
-    (@safe $function:expr) => {
-        #[inline(always)]
-        fn safe_function(call: &$crate::pg::call::Call) -> $crate::pg::call::error::Outcome {
-            let function: fn(&$crate::pg::call::Call) -> $crate::pg::call::error::Outcome = $function;
-            function(call)
         }
     };
 }

@@ -11,13 +11,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "errors are caught and raised again here")]
 
-use crate::pg::memory::reserve::Ready;
+use crate::pg::memory::reserve;
 use cee_scape::call_with_sigsetjmp;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::io::Write;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, forget};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub mod raw {
     use pgrx::pg_sys::{
         Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, GenericCosts, HeapTuple, IndexInfo,
         IndexPath, List, Node, Oid, ParseState, PlannerInfo, QueryDesc, Relation, SPIPlanPtr, ScanState, TupleDesc,
-        TupleTableSlot, VariableStatData, varlena,
+        TupleTableSlot as Slot, VariableStatData, varlena,
     };
     use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -35,23 +35,14 @@ pub mod raw {
     type Arg = *mut Node;
 
     unsafe extern "C" {
-        /// Reports an error, a warning or a message with what is in this, which it copies.
         pub fn ThrowErrorData(error: *mut ErrorData);
-        /// Forgets the error being handled.
         pub fn FlushErrorState();
-        /// Raises a copied error.
         pub fn ReThrowError(error: *mut ErrorData) -> !;
-        /// Calls a function with two arguments, neither of which, like the result, is NULL.
+        /// Neither an argument nor the result is NULL.
         pub fn FunctionCall2Coll(function: *mut FmgrInfo, collation: Oid, a: Datum, b: Datum) -> Datum;
-        /// The next row of a scan, with its conditions and results evaluated.
-        pub fn ExecScan(
-            scan: *mut ScanState,
-            next: ExecScanAccessMtd,
-            recheck: ExecScanRecheckMtd,
-        ) -> *mut TupleTableSlot;
-        /// The values of a row's columns, and which of them are NULL.
+        pub fn ExecScan(scan: *mut ScanState, next: ExecScanAccessMtd, recheck: ExecScanRecheckMtd) -> *mut Slot;
         pub fn heap_deform_tuple(row: HeapTuple, descriptor: TupleDesc, values: *mut Datum, nulls: *mut bool);
-        /// Executes a kept plan.
+        pub fn SPI_prepare_cursor(sql: *const c_char, count: c_int, types: *mut Oid, options: c_int) -> SPIPlanPtr;
         pub fn SPI_execute_plan(
             plan: SPIPlanPtr,
             values: *mut Datum,
@@ -59,7 +50,6 @@ pub mod raw {
             is_read_only: bool,
             most: c_long,
         ) -> c_int;
-        /// Prepares and executes a statement.
         pub fn SPI_execute_with_args(
             sql: *const c_char,
             count: c_int,
@@ -69,28 +59,21 @@ pub mod raw {
             is_read_only: bool,
             most: c_long,
         ) -> c_int;
-        /// Calls the output function of a type.
         pub fn OidOutputFunctionCall(function: Oid, value: Datum) -> *mut c_char;
-        /// Resolves an operator as the parser does.
         pub fn make_op(state: *mut ParseState, name: *mut List, a: Arg, b: Arg, set: Arg, at: c_int) -> *mut Expr;
-        /// The same for an operator with ANY or ALL.
         pub fn make_scalar_array_op(
-            p: *mut ParseState,
-            n: *mut List,
-            any: bool,
+            state: *mut ParseState,
+            name: *mut List,
+            is_any: bool,
             a: Arg,
             b: Arg,
             at: c_int,
         ) -> *mut Expr;
-        /// Makes a condition of an expression as the parser does, which fails for another type than boolean.
+        /// Fails for another type than boolean.
         pub fn coerce_to_boolean(state: *mut ParseState, node: *mut Node, construct: *const c_char) -> *mut Node;
-        /// Resolves the collations of an expression as the parser does.
         pub fn assign_expr_collations(state: *mut ParseState, expression: *mut Node);
-        /// Computes what is constant in an expression.
         pub fn eval_const_expressions(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
-        /// The same as far as it can be known while a query is planned.
         pub fn estimate_expression_value(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
-        /// The column of a clause with its statistics, and the value that it is compared with, as far as it is known.
         pub fn get_restriction_variable(
             root: *mut PlannerInfo,
             arguments: *mut List,
@@ -99,25 +82,16 @@ pub mod raw {
             value: *mut *mut Node,
             column_is_left: *mut bool,
         ) -> bool;
-        /// What the scan of an index costs as far as all access methods have it in common.
         pub fn genericcostestimate(root: *mut PlannerInfo, path: *mut IndexPath, loops: f64, costs: *mut GenericCosts);
-        /// What rows are indexed, and what of them.
         pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
-        /// Prepares the execution of a plan.
         pub fn ExecutorStart(query: *mut QueryDesc, flags: c_int);
-        /// Ends it, after triggers.
         pub fn ExecutorFinish(query: *mut QueryDesc);
-        /// Frees what it took.
         pub fn ExecutorEnd(query: *mut QueryDesc);
-        /// Compiles a regular expression, or finds it among those that were, for which it must be whole and
-        /// uncompressed.
+        /// The expression must be whole and uncompressed. What is compiled stays in PostgreSQL's cache for a while.
         pub fn RE_compile_and_cache(expression: *mut varlena, flags: c_int, collation: Oid) -> *mut c_void;
-        /// How many arcs a state of a compiled expression has. What it calls itself asks how deep the stack is.
+        // What these call themselves asks how deep the stack is.
         pub fn pg_reg_getnumoutarcs(regex: *const c_void, state: c_int) -> c_int;
-        /// The arcs of a state, likewise: two numbers each.
         pub fn pg_reg_getoutarcs(regex: *const c_void, state: c_int, arcs: *mut [c_int; 2], room: c_int);
-        /// Prepares a statement.
-        pub fn SPI_prepare_cursor(sql: *const c_char, count: c_int, types: *mut Oid, options: c_int) -> SPIPlanPtr;
     }
 }
 
@@ -127,13 +101,10 @@ struct Passing(*mut pg_sys::ErrorData, u64);
 // SAFETY: only `Entry::run` looks into it, in the session's thread.
 unsafe impl Send for Passing {}
 
-/// Runs code of PostgreSQL, and unwinds with its error.
+/// Runs code of PostgreSQL, and unwinds with its error. Panics in another thread than the session's.
 ///
 /// # Safety
 /// `work` must own nothing when it calls PostgreSQL, since the jump goes over it, and must not panic.
-///
-/// # Panics
-/// In another thread than the session's.
 #[inline(always)]
 pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
     require_session();
@@ -162,20 +133,18 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// The number of the call that is under way, of all in this session; those of calls that it makes are larger. 0 for
-/// none.
+/// The number of the call that is under way, 0 for none; those of calls that it makes are larger.
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Where PostgreSQL's errors went when it began.
 static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// How many [`Held`] the call has made that are still there, and whether there was a panic in it. One number, so that a
+/// How many [`Held`] the call has made that are still there, and whether there was a panic in it: one number, so that a
 /// call looks at both at once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
-/// There was one. Nobody counts so far.
+/// Nobody counts so far.
 const PANIC: usize = 1 << (usize::BITS - 1);
 /// The last number given.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// The number of the call that is under way; 0 for none.
 pub(in crate::pg) fn current_call() -> u64 {
     if is_process_ending() { 0 } else { NOW.load(Ordering::Relaxed) }
 }
@@ -183,7 +152,6 @@ pub(in crate::pg) fn current_call() -> u64 {
 /// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
 /// leaks or keeps it, references to it may be left, and the process is aborted.
 pub(in crate::pg) struct Held {
-    /// The call.
     by: u64,
 }
 
@@ -213,7 +181,7 @@ impl Drop for Held {
     }
 }
 
-/// Notes a panic in the call that is under way: of Rust's, or an error of PostgreSQL on its way.
+/// Notes a panic of Rust's or an error of PostgreSQL in the call that is under way.
 #[cold]
 pub(super) fn note_panic() {
     if IS_SESSION.get() && NOW.load(Ordering::Relaxed) != 0 {
@@ -231,14 +199,20 @@ pub(in crate::pg) fn is_unwinding() -> bool {
     is_unwinding
 }
 
-/// What is to be undone when a closure has returned, which then forgets this. If a panic leaves the closure, it isn't
-/// undone, and the call fails.
-pub(in crate::pg) struct ToUndo;
-
-impl Drop for ToUndo {
-    fn drop(&mut self) {
-        note_panic();
+/// Runs `work`, and then `end`. If a panic leaves `work`, PostgreSQL ends what was begun, and the call fails.
+#[inline(always)]
+pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce() -> U) -> T {
+    struct Begun;
+    impl Drop for Begun {
+        fn drop(&mut self) {
+            note_panic();
+        }
     }
+    let begun = Begun;
+    let result = work();
+    forget(begun);
+    end();
+    result
 }
 
 /// Refuses the end of a call that kept its memory, or one that goes on as if there had been no error: PostgreSQL has
@@ -267,17 +241,15 @@ thread_local! {
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; what calls a function of it
-/// does so by [`guard`].
+/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; calls are in [`guard`].
 #[inline(always)]
 pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
 /// Whether the process ends. A fatal error unwinds nothing, so a frame that it left may have borrowed anything, and be
-/// in the middle of a change: what is not its own is not dropped any more. PostgreSQL says so before it calls what is
-/// to be done at the end. Of that our own part is not the first where a session has temporary tables, for which the
-/// transaction is aborted.
+/// in the middle of a change: what is not its own is not dropped any more. PostgreSQL sets this before it calls what is
+/// to be done at the end, of which our own part is not the first where a session has temporary tables.
 pub(in crate::pg) fn is_process_ending() -> bool {
     // SAFETY: reads a variable of the process.
     unsafe { pg_sys::proc_exit_inprogress }
@@ -301,8 +273,6 @@ unsafe extern "C-unwind" fn process_ends(_code: i32, _: pg_sys::Datum) {
 pub struct Entry(());
 
 impl Entry {
-    /// For the function that makes it.
-    ///
     /// # Safety
     /// PostgreSQL must have called this function, which has nothing to drop and runs the body itself: PostgreSQL's
     /// errors jump over it. The first time is in `_PG_init`.
@@ -320,9 +290,7 @@ impl Entry {
         let exceptions = unsafe { pg_sys::PG_exception_stack }.cast();
         let outer_exceptions = EXCEPTIONS.load(Ordering::Relaxed);
         assert!(outer == 0 || exceptions != outer_exceptions, "PostgreSQL calls this");
-        let mut ready = Ready::new();
-        // SAFETY: two variables of this frame.
-        let entered = unsafe { ready.enter() };
+        reserve::require();
         // A process of PostgreSQL has one thread.
         EXCEPTIONS.store(exceptions, Ordering::Relaxed);
         let own = LAST.load(Ordering::Relaxed) + 1;
@@ -333,15 +301,22 @@ impl Entry {
         NOW.store(own, Ordering::Relaxed);
         let outer_held = HELD.load(Ordering::Relaxed);
         HELD.store(0, Ordering::Relaxed);
-        let result = catch_unwind(AssertUnwindSafe(body));
-        // SAFETY: as it was when PostgreSQL called this. Where pgrx's guard has no memory to copy an error, it unwinds
-        // before it sets that back.
-        unsafe { pg_sys::PG_exception_stack = exceptions.cast() };
+        // SAFETY: PostgreSQL's list of callbacks is linked through frames of the stack. This one takes itself out before
+        // it ends, whatever the body does. Where pgrx's guard has no memory to copy an error, it unwinds before it sets
+        // back either variable.
+        let result = unsafe {
+            let (previous, arg) = (pg_sys::error_context_stack, null_mut());
+            let mut callback = pg_sys::ErrorContextCallback { previous, callback: Some(reserve::give_back), arg };
+            pg_sys::error_context_stack = &raw mut callback;
+            let result = catch_unwind(AssertUnwindSafe(body));
+            pg_sys::PG_exception_stack = exceptions.cast();
+            pg_sys::error_context_stack = previous;
+            result
+        };
         let held = HELD.load(Ordering::Relaxed);
         HELD.store(outer_held, Ordering::Relaxed);
         NOW.store(outer, Ordering::Relaxed);
         EXCEPTIONS.store(outer_exceptions, Ordering::Relaxed);
-        drop(entered);
         if held != 0 {
             refuse_end(held, result.is_err());
         }
@@ -374,20 +349,13 @@ pub(in crate::pg) fn outside<T>(work: impl FnOnce() -> T) -> T {
 
 /// Variables of the session, as in `thread_local!`, which are not dropped when the process ends.
 macro_rules! session_locals {
-    () => {};
-    ($(#[$doc:meta])* $vis:vis static $name:ident: $of:ty = const { $init:expr }; $($rest:tt)*) => {
+    ($($(#[$doc:meta])* static $name:ident: $of:ty = const { $init:expr };)*) => {
         thread_local! {
-            $(#[$doc])*
-            $vis static $name: ::std::mem::ManuallyDrop<$of> = const { ::std::mem::ManuallyDrop::new($init) };
+            $(
+                $(#[$doc])*
+                static $name: ::std::mem::ManuallyDrop<$of> = const { ::std::mem::ManuallyDrop::new($init) };
+            )*
         }
-        session_locals! { $($rest)* }
-    };
-    ($(#[$doc:meta])* $vis:vis static $name:ident: $of:ty = $init:expr; $($rest:tt)*) => {
-        thread_local! {
-            $(#[$doc])*
-            $vis static $name: ::std::mem::ManuallyDrop<$of> = ::std::mem::ManuallyDrop::new($init);
-        }
-        session_locals! { $($rest)* }
     };
 }
 
@@ -398,12 +366,8 @@ macro_rules! session_locals {
 /// take a good part of their time. The block must own nothing, since the jump goes over it, and must not panic: so it
 /// uses no function of [`pgrx::pg_sys`], which turn errors into panics.
 macro_rules! guarded {
-    ({ $($body:tt)* }) => {{
+    ($($body:tt)*) => {{
         #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]
-        $crate::pg::call::guard::guard(|| { $($body)* })
-    }};
-    ($function:ident($($argument:expr),* $(,)?)) => {{
-        #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]
-        $crate::pg::call::guard::guard(|| $function($($argument),*))
+        $crate::pg::call::guard::guard(|| $($body)*)
     }};
 }

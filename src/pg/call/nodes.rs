@@ -32,8 +32,6 @@ pub unsafe fn relabeled(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     unsafe { collated(node, pg_sys::exprCollation(node)) }
 }
 
-/// An expression with another collation.
-///
 /// # Safety
 /// `node` must be a valid expression.
 pub unsafe fn collated(node: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mut pg_sys::Node {
@@ -42,8 +40,6 @@ pub unsafe fn collated(node: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mut 
     unsafe { pg_sys::makeRelabelType(node.cast(), pg_sys::exprType(node), -1, collation, hidden).cast() }
 }
 
-/// Item `i` of a list of nodes.
-///
 /// # Safety
 /// `list` must be null or a valid list of pointers.
 pub unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
@@ -51,8 +47,6 @@ pub unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node
     unsafe { (i < length(list)).then(|| (*(*list).elements.add(i)).ptr_value.cast()) }
 }
 
-/// How many items a list has.
-///
 /// # Safety
 /// `list` must be null or a valid list.
 pub unsafe fn length(list: *mut pg_sys::List) -> usize {
@@ -60,17 +54,13 @@ pub unsafe fn length(list: *mut pg_sys::List) -> usize {
     unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
 }
 
-/// The items of a list of object identifiers.
-///
 /// # Safety
-/// `list` must be null or a valid list of these.
+/// `list` must be null or a valid list of object identifiers.
 pub unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
     // SAFETY: promised by the caller; a list has `length` cells.
     memory::collect((0..unsafe { length(list) }).map(|i| unsafe { (*(*list).elements.add(i)).oid_value }))
 }
 
-/// The items of a list of nodes.
-///
 /// # Safety
 /// As [`nth`], for as long as the items are asked for.
 pub unsafe fn items(list: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys::Node> {
@@ -90,14 +80,11 @@ pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
 }
 
 /// Checks that a query would compare argument `i` with a column under the column's collation, or that this is of no
-/// account, since both collations compare bytes.
-///
-/// # Errors
-/// 42P21 if not.
+/// account, since both collations compare bytes. Errors: 42P21 if not.
 pub fn require_collation(call: &Call, i: usize, column: pg_sys::Oid) -> Result<()> {
     let counts = |collation| ![pg_sys::InvalidOid, pg_sys::DEFAULT_COLLATION_OID, column].contains(&collation);
-    let is_bytes = |collation| catalog::is_deterministic(collation);
-    let differs = |collation| counts(collation) && !(is_bytes(collation) && is_bytes(column));
+    let are_bytes = |collation| catalog::is_deterministic(collation) && catalog::is_deterministic(column);
+    let differs = |collation| counts(collation) && !are_bytes(collation);
     if column == pg_sys::InvalidOid || !collations(call, i).into_iter().any(differs) {
         return Ok(());
     }
@@ -114,32 +101,27 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
     }
     let arguments = arguments(call, i);
     // SAFETY: the nodes belong to the expression that is being executed, and each is read as what its tag says.
-    !arguments.is_empty()
-        && arguments.iter().all(|&node| unsafe {
-            match (*node).type_ {
-                pg_sys::NodeTag::T_Const => true,
-                pg_sys::NodeTag::T_Param => {
-                    (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN
-                }
-                _ => false,
-            }
-        })
+    let is_fixed = |&node: &*mut pg_sys::Node| unsafe {
+        let is_extern = |node: *mut pg_sys::Param| (*node).paramkind == pg_sys::ParamKind::PARAM_EXTERN;
+        let tag = (*node).type_;
+        tag == pg_sys::NodeTag::T_Const || (tag == pg_sys::NodeTag::T_Param && is_extern(node.cast()))
+    };
+    !arguments.is_empty() && arguments.iter().all(is_fixed)
 }
 
 /// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
 /// window.
 fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
+    let Some(node) = call.expression() else { return Vec::new() };
     // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to
     // that.
     unsafe {
-        let Some(node) = call.expression() else { return Vec::new() };
-        if let Some(window) = call.window() {
-            return arguments_in_window(call, window, i);
-        }
-        if let Some(state) = call.aggregate_state() {
-            return argument_of_aggregate(call, state, i).into_iter().collect();
-        }
-        argument(node, i).into_iter().collect()
+        let argument = match (call.window(), call.aggregate_state()) {
+            (Some(window), _) => return arguments_in_window(call, window, i),
+            (None, Some(state)) => argument_of_aggregate(call, state, i),
+            (None, None) => argument(node, i),
+        };
+        argument.into_iter().collect()
     }
 }
 

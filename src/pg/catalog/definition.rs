@@ -1,23 +1,19 @@
 //! What a table consists of: its columns, and CHECK constraints that call a function.
 
-use super::TableColumn;
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::items;
-use crate::pg::catalog;
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
 use crate::pg::storage::relation::Relation;
+use crate::pg::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// An argument of a call in a constraint.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CheckArgument {
     /// A column, by its number.
     Column(i16),
     /// A constant that is not NULL, of a type of fixed length, and that type.
     Constant(pg_sys::Datum, pg_sys::Oid),
-    /// NULL.
     Null,
 }
 
@@ -33,17 +29,29 @@ impl CheckArgument {
 
 /// A CHECK constraint that is nothing but a call of a function with columns and constants.
 pub struct CheckCall {
-    /// The function.
     pub function: pg_sys::Oid,
-    /// Its arguments.
     pub arguments: Vec<CheckArgument>,
+}
+
+/// A column of a table.
+pub struct TableColumn {
+    /// From 1 on.
+    pub number: i16,
+    /// In UTF-8.
+    pub name: String,
+    pub oid: pg_sys::Oid,
+    pub not_null: bool,
 }
 
 /// The columns of a table, without those that were dropped, in order.
 pub fn columns(table: Relation) -> Vec<TableColumn> {
-    // SAFETY: an open relation has a descriptor.
-    let count = unsafe { (*(*table.raw()).rd_att).natts };
-    (1..=count as i16).filter_map(|number| catalog::column(table.oid(), number)).collect()
+    let column = |column: pg_sys::FormData_pg_attribute| TableColumn {
+        number: column.attnum,
+        name: encoding::name(&column.attname),
+        oid: column.atttypid,
+        not_null: column.attnotnull,
+    };
+    table.columns().filter(|column| !column.attisdropped).map(column).collect()
 }
 
 /// Whether rules, or triggers after the change, may make of a change something else than it returns. Those of
@@ -53,14 +61,11 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
     unsafe {
         let relation = &*table.raw();
         let has_triggers = relation.trigdesc.as_ref().is_some_and(|triggers| {
-            let of_rows =
-                triggers.trig_insert_after_row || triggers.trig_update_after_row || triggers.trig_delete_after_row;
-            let of_statements = triggers.trig_insert_after_statement
-                || triggers.trig_update_after_statement
-                || triggers.trig_delete_after_statement;
-            of_rows || of_statements
+            (triggers.trig_insert_after_row || triggers.trig_insert_after_statement)
+                || (triggers.trig_update_after_row || triggers.trig_update_after_statement)
+                || (triggers.trig_delete_after_row || triggers.trig_delete_after_statement)
         });
-        has_triggers || !relation.rd_rules.is_null() || (*relation.rd_rel).relhassubclass
+        has_triggers || !relation.rd_rules.is_null() || table.has_subclasses()
     }
 }
 
@@ -79,23 +84,17 @@ pub fn check_calls(table: Relation) -> Vec<CheckCall> {
 
 /// Whether a column, by its number, is the primary key of a table, checked at once. One statement reads the constraint
 /// and its index: REINDEX CONCURRENTLY exchanges the index, and reports that a moment later.
-///
-/// # Errors
-/// Those of reading the catalogs.
 pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
     const PRIMARY_KEY: &[u8] = b"SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_index AS i \
         ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
-        AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) ARRAY[$2] \
+        AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) ARRAY[$2::pg_catalog.int2] \
         AND i.indimmediate AND i.indisvalid";
-    let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT2OID])?;
-    let values = [Parameter::Oid(table), Parameter::I16(column)];
+    let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT8OID])?;
+    let values = [Parameter::Oid(table), Parameter::I64(column.into())];
     Ok(connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1)
 }
 
 /// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the transactions that wrote them.
-///
-/// # Errors
-/// Those of reading the catalog.
 pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32)>> {
     const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
@@ -118,9 +117,9 @@ fn call_of(expression: &CStr) -> Option<CheckCall> {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
             return None;
         }
-        let call = node.cast::<pg_sys::FuncExpr>();
-        let arguments = items((*call).args).map(|node| argument(node, false)).collect::<Option<Vec<_>>>()?;
-        Some(CheckCall { function: (*call).funcid, arguments })
+        let call = &*node.cast::<pg_sys::FuncExpr>();
+        let arguments = items(call.args).map(|node| argument(node, false)).collect::<Option<_>>()?;
+        Some(CheckCall { function: call.funcid, arguments })
     }
 }
 

@@ -36,3 +36,8 @@ lookups! {
     GetDefaultOpClass(oid: Oid, method: Oid) -> Oid;
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
 }
+
+/// The identifier, unless it is the one that stands for none.
+pub fn valid(oid: Oid) -> Option<Oid> {
+    (oid != Oid::INVALID).then_some(oid)
+}

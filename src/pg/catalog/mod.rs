@@ -14,14 +14,14 @@ pub mod lookup;
 pub mod operators;
 pub mod owner;
 
-/// The schema of a function.
 pub use self::lookup::get_func_namespace as namespace_of_function;
 /// The collation that a type has by itself; invalid if its values don't compare by one.
 pub use self::lookup::get_typcollation as collation;
 /// The type under all domains.
 pub use self::lookup::getBaseType as base_type;
 
-use super::value::encoding::utf8_of;
+use self::lookup::valid;
+use super::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -36,33 +36,16 @@ pub struct Storage {
     pub align: std::ffi::c_char,
 }
 
-/// A column of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TableColumn {
-    /// Its number, from 1.
-    pub number: i16,
-    /// Its name, in UTF-8.
-    pub name: String,
-    /// Its type.
-    pub oid: pg_sys::Oid,
-    /// Whether it can't be NULL.
-    pub not_null: bool,
-}
-
 /// What sort of type it is, with the types that it is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// An enum.
     Enum,
-    /// A domain over this type.
     Domain(pg_sys::Oid),
-    /// An array of this type.
     Array(pg_sys::Oid),
     /// A range over this type with this collation.
     Range(pg_sys::Oid, pg_sys::Oid),
     /// A multirange of this type of ranges.
     Multirange(pg_sys::Oid),
-    /// A row.
     Composite,
     /// A row whose columns only its value knows.
     AnonymousRow,
@@ -70,11 +53,9 @@ pub enum Shape {
     ForeignString,
     /// A name of an object in the database, kept as its identifier: regclass and its like, aclitem.
     ObjectName,
-    /// Anything else.
     Base,
 }
 
-/// How values of this type are kept.
 pub fn storage(oid: pg_sys::Oid) -> Storage {
     let mut storage = Storage { len: 0, by_value: false, align: 0 };
     // SAFETY: the function fills in all three, or raises an error for an unknown type.
@@ -84,10 +65,8 @@ pub fn storage(oid: pg_sys::Oid) -> Storage {
 
 /// Whether there is a type with this identifier, which somebody wrote.
 pub fn is_type(oid: pg_sys::Oid) -> bool {
-    let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-    let (key, none) = (pg_sys::Datum::from(oid), pg_sys::Datum::null());
-    // SAFETY: reads the catalog.
-    unsafe { pg_sys::SearchSysCacheExists(cache, key, none, none, none) }
+    // SAFETY: the cache has rows of pg_type.
+    unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, |_: &pg_sys::FormData_pg_type| ()) }.is_some()
 }
 
 /// The type that a function declares for argument `i`, if it has so many.
@@ -106,39 +85,28 @@ pub fn declared_type(function: pg_sys::Oid, i: usize) -> pg_sys::Oid {
     if oid == pg_sys::ANYELEMENTOID || oid == pg_sys::ANYARRAYOID { pg_sys::InvalidOid } else { oid }
 }
 
-/// Whether an aggregate computes its states or its result with this function.
+/// Whether an aggregate computes its states or its result with this function, which has the aggregate's arguments, or
+/// the types of these: of the functions for windows that move, the inverse transition too.
 pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {
-    /// The columns of `pg_aggregate` with the functions that have the aggregate's arguments, or the types of these: the
-    /// transition, the final function, and for windows that move the transition, its inverse and the final function.
-    const FUNCTIONS: [pg_sys::AttrNumber; 5] = [4, 5, 9, 10, 11];
-    let cache = pg_sys::SysCacheIdentifier::AGGFNOID as i32;
-    // SAFETY: reads the catalog; the columns are never NULL and of a type that is an object identifier.
-    let is_one = |tuple, column| unsafe {
-        let mut is_null = false;
-        let datum = pg_sys::SysCacheGetAttr(cache, tuple, column, &mut is_null);
-        !is_null && pg_sys::Oid::from(datum.value() as u32) == function
+    let is_one = |row: &pg_sys::FormData_pg_aggregate| {
+        [row.aggtransfn, row.aggfinalfn, row.aggmtransfn, row.aggminvtransfn, row.aggmfinalfn].contains(&function)
     };
-    // SAFETY: reads the catalog.
-    let tuple = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(aggregate)) };
-    // SAFETY: null, or of this cache.
-    unsafe { with_tuple(tuple, |tuple| FUNCTIONS.iter().any(|&column| is_one(tuple, column))) }.unwrap_or(false)
+    // SAFETY: the cache has rows of pg_aggregate.
+    unsafe { with_row(pg_sys::SysCacheIdentifier::AGGFNOID, aggregate, is_one) }.unwrap_or(false)
 }
 
 /// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an unknown one.
 pub fn function_cost(function: pg_sys::Oid) -> f64 {
-    // SAFETY: a tuple of this cache is a row of pg_proc.
-    let read = |row: *const pg_sys::FormData_pg_proc| unsafe { f64::from((*row).procost) };
-    // SAFETY: as above.
-    unsafe { with_row(pg_sys::SysCacheIdentifier::PROCOID, function, read) }.unwrap_or(0.0)
+    let cost = |row: &pg_sys::FormData_pg_proc| f64::from(row.procost);
+    // SAFETY: the cache has rows of pg_proc.
+    unsafe { with_row(pg_sys::SysCacheIdentifier::PROCOID, function, cost) }.unwrap_or(0.0)
 }
 
 /// The table in which a table's values are out of line, if it has one.
 pub fn toast_table(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: a tuple of this cache is a row of pg_class.
-    let read = |row: *const pg_sys::FormData_pg_class| unsafe { (*row).reltoastrelid };
-    // SAFETY: as above.
-    let toast = unsafe { with_row(pg_sys::SysCacheIdentifier::RELOID, table, read) };
-    toast.filter(|&toast| toast != pg_sys::InvalidOid)
+    let toast = |row: &pg_sys::FormData_pg_class| row.reltoastrelid;
+    // SAFETY: the cache has rows of pg_class.
+    unsafe { with_row(pg_sys::SysCacheIdentifier::RELOID, table, toast) }.and_then(valid)
 }
 
 /// What `read` makes of the fixed columns of a catalog's row.
@@ -148,51 +116,22 @@ pub fn toast_table(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
 unsafe fn with_row<Row, T>(
     cache: pg_sys::SysCacheIdentifier::Type,
     key: pg_sys::Oid,
-    read: impl FnOnce(*const Row) -> T,
+    read: impl FnOnce(&Row) -> T,
 ) -> Option<T> {
-    // SAFETY: reads the catalog; a tuple begins with its fixed columns.
+    // SAFETY: reads the catalog; a tuple begins with its fixed columns, and is given back.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(cache as i32, pg_sys::Datum::from(key));
-        with_tuple(tuple, |tuple| read(pg_sys::GETSTRUCT(tuple).cast()))
+        if tuple.is_null() {
+            return None;
+        }
+        let result = read(&*pg_sys::GETSTRUCT(tuple).cast());
+        pg_sys::ReleaseSysCache(tuple);
+        Some(result)
     }
 }
 
-/// What `read` makes of a tuple of a cache, null for none, which is then given back.
-///
-/// # Safety
-/// The caller must have got it from a cache, and not use it otherwise.
-unsafe fn with_tuple<T>(tuple: pg_sys::HeapTuple, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
-    if tuple.is_null() {
-        return None;
-    }
-    let result = read(tuple);
-    // SAFETY: promised by the caller.
-    unsafe { pg_sys::ReleaseSysCache(tuple) };
-    Some(result)
-}
-
-/// A column of a table by its number, if it was not dropped.
-pub fn column(table: pg_sys::Oid, number: i16) -> Option<TableColumn> {
-    let cache = pg_sys::SysCacheIdentifier::ATTNUM as i32;
-    // SAFETY: a tuple of this cache is a row of pg_attribute, whose name ends in a zero byte.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(table), pg_sys::Datum::from(number));
-        with_tuple(tuple, |tuple| {
-            let row: *const pg_sys::FormData_pg_attribute = pg_sys::GETSTRUCT(tuple).cast();
-            (!(*row).attisdropped).then(|| TableColumn {
-                number,
-                name: utf8_of((*row).attname.data.as_ptr()).unwrap_or_default(),
-                oid: (*row).atttypid,
-                not_null: (*row).attnotnull,
-            })
-        })?
-    }
-}
-
-/// The element type of an array type, if it is one.
 pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    let element = lookup::get_element_type(oid);
-    (element != pg_sys::InvalidOid).then_some(element)
+    valid(lookup::get_element_type(oid))
 }
 
 /// Whether values of a type that a function declares are arrays.
@@ -205,7 +144,6 @@ pub fn is_polymorphic(oid: pg_sys::Oid) -> bool {
     lookup::get_typtype(oid) as u8 == b'p'
 }
 
-/// What sort of type it is.
 pub fn shape(oid: pg_sys::Oid) -> Shape {
     if oid == pg_sys::RECORDOID {
         return Shape::AnonymousRow;
@@ -272,23 +210,17 @@ pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool 
 /// The schema-qualified name of a type, in UTF-8, as SQL writes names: what is not of lower-case letters, digits and
 /// underscores is quoted. Which words are reserved doesn't matter, nor what the type is called in SQL.
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: a tuple of this cache is a row of pg_type, whose name ends in a zero byte.
-    let read = |row: *const pg_sys::FormData_pg_type| unsafe {
-        (utf8_of((*row).typname.data.as_ptr()).unwrap_or_default(), (*row).typnamespace)
-    };
-    // SAFETY: as above.
-    let Some((name, schema)) = (unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, read) }) else {
-        return oid.to_u32().to_string();
-    };
-    // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.
-    let schema = unsafe {
-        if pg_sys::isAnyTempNamespace(schema) {
-            "pg_temp".into()
-        } else {
-            utf8_of(pg_sys::get_namespace_name(schema)).unwrap_or_default()
-        }
-    };
-    format!("{}.{}", quoted(&schema), quoted(&name))
+    // SAFETY: the cache has rows of pg_type. The name of a schema is null or a C string in the memory of this call.
+    unsafe {
+        let qualified = |row: &pg_sys::FormData_pg_type| {
+            let schema = match pg_sys::isAnyTempNamespace(row.typnamespace) {
+                true => Some("pg_temp".into()),
+                false => encoding::utf8_of(pg_sys::get_namespace_name(row.typnamespace)),
+            };
+            format!("{}.{}", quoted(&schema.unwrap_or_default()), quoted(&encoding::name(&row.typname)))
+        };
+        with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, qualified).unwrap_or_else(|| oid.to_u32().to_string())
+    }
 }
 
 /// A name as SQL writes it.
@@ -301,10 +233,9 @@ pub fn quoted(name: &str) -> String {
 /// The name of a type as users write it.
 pub fn display_name(oid: pg_sys::Oid) -> String {
     // SAFETY: the result is a C string in the memory of this call.
-    unsafe { utf8_of(pg_sys::format_type_be(oid)) }.unwrap_or_default()
+    unsafe { encoding::utf8_of(pg_sys::format_type_be(oid)) }.unwrap_or_default()
 }
 
-/// The function that gives a type's 64-bit extended hash, if it has one.
 pub fn extended_hash(oid: pg_sys::Oid) -> Option<*mut pg_sys::FmgrInfo> {
     let flags = pg_sys::TYPECACHE_HASH_EXTENDED_PROC | pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
     // SAFETY: entries of the type cache live as long as the process.
@@ -329,26 +260,19 @@ pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool
     is_named && namespace_of_function(function) == namespace_of_function(other)
 }
 
-/// The type of this name in the schema of a function.
 pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
+    let (cache, column) = (pg_sys::SysCacheIdentifier::TYPENAMENSP as i32, pg_sys::Anum_pg_type_oid as i16);
+    let (name, schema) = (pg_sys::Datum::from(name.as_ptr()), pg_sys::Datum::from(namespace_of_function(function)));
+    let none = pg_sys::Datum::null();
     // SAFETY: reads the catalog; the name is a C string.
-    unsafe {
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
-            pg_sys::Anum_pg_type_oid as pg_sys::AttrNumber,
-            pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(namespace_of_function(function)),
-            pg_sys::Datum::from(0),
-            pg_sys::Datum::from(0),
-        )
-    }
+    unsafe { pg_sys::GetSysCacheOid(cache, column, name, schema, none, none) }
 }
 
 /// Whether a type has a default operator class of its own for hashing or sorting, rather than one that it shares with
 /// other types: that of all rows, for instance, or of all enums.
 pub fn has_own_operator_class(oid: pg_sys::Oid) -> bool {
     [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
-        let class = lookup::GetDefaultOpClass(oid, method);
-        class != pg_sys::InvalidOid && lookup::get_opclass_input_type(class) == oid
+        let class = valid(lookup::GetDefaultOpClass(oid, method));
+        class.is_some_and(|class| lookup::get_opclass_input_type(class) == oid)
     })
 }

@@ -1,14 +1,12 @@
 //! Operator classes and families, as the catalogs have them.
 
-/// The function of an operator.
 pub use super::lookup::get_opcode as function_of;
 
-use super::lookup;
+use super::lookup::{self, valid};
 use crate::pg::catalog;
 use crate::pg::value::encoding::utf8_of;
 use pgrx::pg_sys::{self, Oid};
 
-/// An operator of an operator family.
 pub struct FamilyOperator {
     pub operator: Oid,
     pub left: Oid,
@@ -23,7 +21,6 @@ pub fn operator_class(class: Oid) -> (Oid, Oid) {
     (lookup::get_opclass_family(class), lookup::get_opclass_input_type(class))
 }
 
-/// The operators of an operator family.
 pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     let cache = pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32;
     let none = pg_sys::Datum::null();
@@ -48,10 +45,8 @@ pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     }
 }
 
-/// The operator that an operator family has for a strategy and two types.
 pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Option<Oid> {
-    let operator = lookup::get_opfamily_member(family, left, right, strategy);
-    (operator != pg_sys::InvalidOid).then_some(operator)
+    valid(lookup::get_opfamily_member(family, left, right, strategy))
 }
 
 /// The type on the right of an operator with which a family looks values up.
@@ -67,20 +62,14 @@ pub fn right_type(family: Oid, operator: Oid) -> Option<Oid> {
     Some(right)
 }
 
-/// A support function of an operator family for this type.
 pub fn family_function(family: Oid, of: Oid, number: i16) -> Option<Oid> {
-    let function = lookup::get_opfamily_proc(family, of, of, number);
-    (function != pg_sys::InvalidOid).then_some(function)
+    valid(lookup::get_opfamily_proc(family, of, of, number))
 }
 
 /// The equality of two types: that of the default operator class of the left one for sorting, or else for hashing.
 pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
     [(pg_sys::BTREE_AM_OID, 3), (pg_sys::HASH_AM_OID, 1)].into_iter().find_map(|(method, strategy)| {
-        let class = lookup::GetDefaultOpClass(left, method);
-        if class == pg_sys::InvalidOid {
-            return None;
-        }
-        let (family, declared) = operator_class(class);
+        let (family, declared) = operator_class(valid(lookup::GetDefaultOpClass(left, method))?);
         let other = if right == left { declared } else { right };
         family_member(family, declared, other, strategy)
     })

@@ -7,36 +7,30 @@ use crate::pg::version;
 use pgrx::pg_sys::{self, Oid};
 use std::marker::PhantomData;
 
-/// Raises an error unless the user may maintain this table.
 pub fn require_maintenance(table: Oid) {
-    // SAFETY: reads the catalog; the name is a C string, or null for a table that was dropped.
-    unsafe {
-        if !version::may_maintain(table, pg_sys::GetUserId()) {
-            let (denied, what) = (pg_sys::AclResult::ACLCHECK_NOT_OWNER, pg_sys::ObjectType::OBJECT_TABLE);
-            pg_sys::aclcheck_error(denied, what, pg_sys::get_rel_name(table));
-        }
+    // SAFETY: reads a variable of the session.
+    if !version::may_maintain(table, unsafe { pg_sys::GetUserId() }) {
+        refuse_table(pg_sys::AclResult::ACLCHECK_NOT_OWNER, table);
     }
 }
 
-/// Whether the user may do this with a table.
+fn refuse_table(denied: pg_sys::AclResult::Type, table: Oid) {
+    // SAFETY: reads the catalog; the name is a C string, or null for a table that was dropped.
+    unsafe { pg_sys::aclcheck_error(denied, pg_sys::ObjectType::OBJECT_TABLE, pg_sys::get_rel_name(table)) };
+}
+
 pub fn may(table: Oid, right: u32) -> bool {
     // SAFETY: reads the catalogs.
-    unsafe {
-        let result = pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::AclMode::from(right));
-        result == pg_sys::AclResult::ACLCHECK_OK
-    }
+    let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::AclMode::from(right)) };
+    result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Raises an error unless the user may do this with a table.
 pub fn require(table: Oid, right: u32) {
     if !may(table, right) {
-        let (denied, what) = (pg_sys::AclResult::ACLCHECK_NO_PRIV, pg_sys::ObjectType::OBJECT_TABLE);
-        // SAFETY: raises an error; the name is a C string, or null for a table that was dropped.
-        unsafe { pg_sys::aclcheck_error(denied, what, pg_sys::get_rel_name(table)) };
+        refuse_table(pg_sys::AclResult::ACLCHECK_NO_PRIV, table);
     }
 }
 
-/// Raises an error unless the user may use the schema of this relation.
 pub fn require_usage_of_schema(relation: Oid) {
     // SAFETY: reads the catalog; the name is a C string, or null for a schema that was dropped.
     unsafe {
@@ -74,9 +68,8 @@ impl<'c> AsOwner<'c> {
 
 impl Drop for AsOwner<'_> {
     fn drop(&mut self) {
-        // After an error PostgreSQL does this itself.
         if !is_unwinding() {
-            // SAFETY: gives back what `of` has set.
+            // SAFETY: gives back what `of` has set; after an error PostgreSQL does.
             unsafe {
                 pg_sys::AtEOXact_GUC(false, self.level);
                 pg_sys::SetUserIdAndSecContext(self.user, self.context);
@@ -100,7 +93,7 @@ pub fn require_all_columns(table: Oid) {
 /// Whether row-level security of a table applies to the caller.
 pub fn has_policies_for_user(table: Relation) -> bool {
     let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
-    // SAFETY: reads the catalogs.
+    // SAFETY: an open relation has its row of the catalog; reads the catalogs.
     unsafe {
         (*(*table.raw()).rd_rel).relrowsecurity
             && pg_sys::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == enabled

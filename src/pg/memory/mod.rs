@@ -8,10 +8,10 @@
 pub mod reserve;
 pub mod temporary_file;
 
-use crate::pg::call::guard::{ToUndo, is_process_ending, outside};
+use crate::pg::call::guard::{is_process_ending, outside, with_end};
 use pgrx::{PgMemoryContexts, pg_sys};
 use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, forget};
+use std::mem::ManuallyDrop;
 
 /// A memory context that is there for `'c`.
 #[derive(Clone, Copy)]
@@ -24,7 +24,6 @@ impl Context<'_> {
         Context(context, PhantomData)
     }
 
-    /// What PostgreSQL calls it.
     pub fn raw(self) -> pg_sys::MemoryContext {
         self.0
     }
@@ -73,11 +72,7 @@ pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T
     // SAFETY: the context is there. After an error PostgreSQL sets the context itself.
     unsafe {
         let before = pg_sys::MemoryContextSwitchTo(context.raw());
-        let entered = ToUndo;
-        let result = work();
-        forget(entered);
-        pg_sys::MemoryContextSwitchTo(before);
-        result
+        with_end(work, || pg_sys::MemoryContextSwitchTo(before))
     }
 }
 

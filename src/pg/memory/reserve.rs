@@ -138,52 +138,14 @@ const FOR_ERRORS: Layout = Layout::new::<[u8; 7 << 20]>();
 
 static MEMORY: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Holds the reserve ready while PostgreSQL is in a function of the extension.
-pub struct Ready {
-    callback: pg_sys::ErrorContextCallback,
-}
-
-/// Takes the callback away again.
-pub struct Entered(*mut pg_sys::ErrorContextCallback);
-
-impl Ready {
-    /// Not yet entered.
-    #[inline(always)]
-    pub fn new() -> Ready {
-        let callback =
-            pg_sys::ErrorContextCallback { previous: std::ptr::null_mut(), callback: None, arg: std::ptr::null_mut() };
-        Ready { callback }
-    }
-
-    /// From now on, until the result is dropped, which must be before `self` is. Raises 53200 without a reserve.
-    ///
-    /// # Safety
-    /// Both must be variables of one frame on the stack, in this order.
-    #[inline(always)]
-    pub unsafe fn enter(&mut self) -> Entered {
-        if MEMORY.load(Ordering::Relaxed).is_null() {
-            take();
-        }
-        self.callback.callback = Some(give_back);
-        // SAFETY: PostgreSQL's list of callbacks is linked through frames of the stack; by the caller's promise this
-        // frame takes itself out when it ends. After an error PostgreSQL sets the list itself.
-        unsafe {
-            self.callback.previous = pg_sys::error_context_stack;
-            pg_sys::error_context_stack = &mut self.callback;
-        }
-        Entered(self.callback.previous)
+/// Has the reserve ready for errors: PostgreSQL must know of [`give_back`] then. Raises 53200 without a reserve.
+#[inline(always)]
+pub fn require() {
+    if MEMORY.load(Ordering::Relaxed).is_null() {
+        take();
     }
 }
 
-impl Drop for Entered {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: what was there before, whose frame is below this one.
-        unsafe { pg_sys::error_context_stack = self.0 };
-    }
-}
-
-/// Gets the reserve, or raises the error for lack of memory.
 #[cold]
 fn take() {
     // SAFETY: the layout has a size.
@@ -196,7 +158,7 @@ fn take() {
 }
 
 /// Called by PostgreSQL for each message, also of warnings, while it is being made.
-unsafe extern "C-unwind" fn give_back(_: *mut std::ffi::c_void) {
+pub(in crate::pg) unsafe extern "C-unwind" fn give_back(_: *mut std::ffi::c_void) {
     // SAFETY: a message is being made.
     if unsafe { pg_sys::geterrcode() } != pg_sys::errcodes::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
         return;

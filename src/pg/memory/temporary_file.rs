@@ -15,7 +15,6 @@ use std::collections::BTreeSet;
 type Key = (usize, u64);
 
 thread_local! {
-    /// The files that are open.
     static OPEN: RefCell<BTreeSet<Key>> = const { RefCell::new(BTreeSet::new()) };
     /// Files made so far.
     static MADE: Cell<u64> = const { Cell::new(0) };
@@ -25,13 +24,11 @@ thread_local! {
 pub struct Temporary {
     file: *mut pg_sys::BufFile,
     key: Key,
-    /// Hashes in the file.
+    /// In hashes.
     len: u64,
 }
 
 impl Temporary {
-    /// An empty file.
-    ///
     /// # Safety
     /// A transaction must be under way. It must be dropped with, or before, the memory context.
     pub unsafe fn new(context: Context<'_>) -> Temporary {
@@ -51,7 +48,6 @@ impl Temporary {
         Temporary { file, key, len: 0 }
     }
 
-    /// Hashes in the file.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -61,10 +57,7 @@ impl Temporary {
         self.len = 0;
     }
 
-    /// Appends hashes, eight little-endian bytes each.
-    ///
-    /// # Errors
-    /// 58030; PostgreSQL raises its own where the disk is full.
+    /// Appends hashes, eight little-endian bytes each. Errors: 58030; PostgreSQL raises its own where the disk is full.
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
         let bytes = hashes.as_flattened();
@@ -78,10 +71,7 @@ impl Temporary {
         Ok(())
     }
 
-    /// Reads hashes from the given one on.
-    ///
-    /// # Errors
-    /// 58030 for fewer.
+    /// Reads hashes from the given one on. Errors: 58030 for fewer.
     pub fn read(&mut self, from: u64, hashes: &mut [u64]) -> Result<()> {
         if hashes.is_empty() {
             return Ok(());
@@ -137,11 +127,7 @@ unsafe extern "C-unwind" fn release(
     }
     // SAFETY: reading a global: PostgreSQL sets it to the owner being released.
     let owner = unsafe { pg_sys::CurrentResourceOwner } as usize;
-    OPEN.with_borrow_mut(|open| {
-        while let Some(&key) = open.range((owner, 0)..=(owner, u64::MAX)).next() {
-            open.remove(&key);
-        }
-    });
+    OPEN.with_borrow_mut(|open| open.retain(|&(of, _)| of != owner));
 }
 
 fn broken(detail: String) -> Error {

@@ -12,13 +12,10 @@ use std::marker::PhantomData;
 pub struct Planned {
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
-    /// Pages of the index.
     pub index_pages: f64,
     /// Rows that the index has: those that its condition leaves, if it is partial.
     pub index_rows: f64,
-    /// Pages of the table.
     pub table_pages: f64,
-    /// Rows of the table.
     pub table_rows: f64,
     /// The share of the table's rows that match.
     pub selectivity: f64,
@@ -58,7 +55,7 @@ impl Planned {
     }
 
     fn table(&self) -> &pg_sys::RelOptInfo {
-        // SAFETY: the table of the index is known.
+        // SAFETY: the planner knows the index's table.
         unsafe { &*self.info().rel }
     }
 
@@ -76,7 +73,6 @@ impl Planned {
         (family, operators::family_function(family, declared, number))
     }
 
-    /// Whether the index is on a column of the table, and not on an expression.
     pub fn is_on_column(&self) -> bool {
         // SAFETY: an index has one of these for each column.
         unsafe { *self.info().indexkeys > 0 }
@@ -98,7 +94,6 @@ impl Planned {
         }
     }
 
-    /// The conditions of the path.
     fn conditions(&self) -> *mut pg_sys::List {
         // SAFETY: as `new` was promised.
         unsafe { pg_sys::get_quals_from_indexclauses((*self.path).indexclauses) }
@@ -107,29 +102,26 @@ impl Planned {
     /// What the index's column is compared with, if all of that is known now or can be computed.
     pub fn known_keys(&self) -> Option<Vec<Key<'_>>> {
         // SAFETY: each condition compares the index's column with something else.
-        unsafe {
-            let clause = |condition: *mut pg_sys::Node| (*condition.cast::<pg_sys::RestrictInfo>()).clause;
-            items(self.conditions()).map(|condition| self.known_key(clause(condition).cast())).collect()
-        }
+        unsafe { items(self.conditions()).map(|condition| self.known_key(condition.cast())).collect() }
     }
 
     /// # Safety
-    /// The clause must be a condition of the path.
-    unsafe fn known_key(&self, clause: *mut pg_sys::Node) -> Option<Key<'_>> {
+    /// It must be a condition of the path.
+    unsafe fn known_key(&self, condition: *mut pg_sys::RestrictInfo) -> Option<Key<'_>> {
         // SAFETY: promised by the caller.
         unsafe {
-            let Comparison { operator, is_array, right, .. } = comparison(clause)?;
+            let Comparison { operator, is_array, right, .. } = comparison((*condition).clause.cast())?;
             let root = self.root;
             let asked = guard(|| raw::estimate_expression_value(root, right));
             if (*asked).type_ != pg_sys::NodeTag::T_Const {
                 return None;
             }
-            let asked: *mut pg_sys::Const = asked.cast();
+            let asked = &*asked.cast::<pg_sys::Const>();
             let (mut strategy, mut left, mut asked_type) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
             let family = *self.info().opfamily;
             pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut asked_type);
-            let value = (!(*asked).constisnull).then_some((*asked).constvalue);
             let (strategy, collation) = (strategy as i16, pg_sys::InvalidOid);
+            let value = (!asked.constisnull).then_some(asked.constvalue);
             Some(Key { strategy, asked_type, collation, is_array, value, lifetime: PhantomData })
         }
     }
@@ -188,7 +180,6 @@ impl Planned {
         read / self.loops
     }
 
-    /// What reading a random page of the index costs.
     pub fn random_page_cost(&self) -> f64 {
         page_costs(self.info().reltablespace).0
     }
@@ -198,7 +189,6 @@ impl Planned {
         page_costs(self.table().reltablespace)
     }
 
-    /// What computing the keys costs.
     pub fn keys_cost(&self) -> f64 {
         // SAFETY: the clauses are those of the path.
         unsafe { pg_sys::index_other_operands_eval_cost(self.root, self.conditions()) }
@@ -210,7 +200,6 @@ impl Planned {
         self.comparison_cost() + unsafe { pg_sys::cpu_tuple_cost }
     }
 
-    /// What comparing a row with the keys costs.
     pub fn comparison_cost(&self) -> f64 {
         let mut cost = pg_sys::QualCost::default();
         // SAFETY: the clauses are those of the path.
@@ -218,7 +207,6 @@ impl Planned {
         cost.per_tuple
     }
 
-    /// What an operator costs.
     pub fn operator_cost(&self) -> f64 {
         // SAFETY: reads a setting.
         unsafe { pg_sys::cpu_operator_cost }

@@ -4,7 +4,6 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
 
-/// The options of one access method.
 #[derive(Clone, Copy)]
 pub struct OptionSet(pg_sys::relopt_kind::Type);
 
@@ -15,7 +14,6 @@ pub type StoredOption = (&'static CStr, pg_sys::relopt_type::Type, usize);
 const LOCK: pg_sys::LOCKMODE = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
 
 impl OptionSet {
-    /// New options.
     pub fn new() -> OptionSet {
         // SAFETY: asks for a number that nobody else has.
         OptionSet(unsafe { pg_sys::add_reloption_kind() })
@@ -23,14 +21,11 @@ impl OptionSet {
 
     /// Adds a number, in which range the caller checks.
     pub fn real(self, name: &'static CStr, description: &'static CStr, default: f64) {
-        let (name, description) = (name.as_ptr(), description.as_ptr());
+        let (name, description, most) = (name.as_ptr(), description.as_ptr(), f64::INFINITY);
         // SAFETY: PostgreSQL copies the names.
-        unsafe {
-            pg_sys::add_real_reloption(self.0, name, description, default, f64::NEG_INFINITY, f64::INFINITY, LOCK)
-        };
+        unsafe { pg_sys::add_real_reloption(self.0, name, description, default, -most, most, LOCK) };
     }
 
-    /// Adds a whole number.
     pub fn integer(self, name: &'static CStr, description: &'static CStr, default: i32, range: RangeInclusive<i32>) {
         let (name, description) = (name.as_ptr(), description.as_ptr());
         // SAFETY: PostgreSQL copies the names.
@@ -51,9 +46,7 @@ pub unsafe fn parse<T>(options: pg_sys::Datum, validate: bool, kind: OptionSet, 
         entry
     };
     let entries: Vec<_> = entries.iter().map(entry).collect();
+    let (first, count) = (entries.as_ptr(), entries.len() as i32);
     // SAFETY: promised by the caller. Raises an error for an option that is not one of the kind's.
-    unsafe {
-        pg_sys::build_reloptions(options, validate, kind.0, size_of::<T>(), entries.as_ptr(), entries.len() as i32)
-            .cast()
-    }
+    unsafe { pg_sys::build_reloptions(options, validate, kind.0, size_of::<T>(), first, count).cast() }
 }

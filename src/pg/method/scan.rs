@@ -6,19 +6,14 @@ use crate::pg::value::array;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 
-/// What a column is compared with.
 pub struct Key<'k> {
-    /// Which comparison of the operator class it is.
     pub strategy: i16,
     /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
     pub asked_type: pg_sys::Oid,
-    /// The collation of the comparison.
     pub collation: pg_sys::Oid,
-    /// Whether it looks for elements of an array.
     pub(in crate::pg) is_array: bool,
     /// The value or the array; `None` is NULL.
     pub(in crate::pg) value: Option<pg_sys::Datum>,
-    /// How long the value is there.
     pub(in crate::pg) lifetime: PhantomData<&'k ()>,
 }
 
@@ -40,8 +35,6 @@ impl Key<'_> {
     }
 }
 
-/// The keys of a scan.
-///
 /// # Safety
 /// The scan must be one that is under way, and its keys be there for `'k`.
 pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
@@ -88,8 +81,6 @@ pub struct RowBatch {
 }
 
 impl RowBatch {
-    /// For this bitmap.
-    ///
     /// # Safety
     /// The bitmap must be one that is being filled, and outlive this.
     pub unsafe fn new(bitmap: *mut pg_sys::TIDBitmap) -> RowBatch {
@@ -101,8 +92,9 @@ impl RowBatch {
         /// Rows that are handed over at once.
         const MOST: usize = 1024;
         let Some(place) = place(page, line) else { return false };
-        self.rows[usize::from(again)].push(place);
-        if self.rows[usize::from(again)].len() >= MOST {
+        let rows = &mut self.rows[usize::from(again)];
+        rows.push(place);
+        if rows.len() >= MOST {
             self.hand_over();
         }
         true

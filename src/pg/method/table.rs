@@ -13,17 +13,12 @@ use std::marker::PhantomData;
 pub struct Row {
     /// The value of the column; nothing is NULL.
     pub value: Option<pg_sys::Datum>,
-    /// The page that it is on.
     pub page: u32,
-    /// Which of the rows on the page.
     pub line: u16,
 }
 
-/// What a build has seen.
 pub struct Built {
-    /// Rows of the table.
     pub table_rows: f64,
-    /// Those that the index has.
     pub index_rows: f64,
 }
 
@@ -43,7 +38,6 @@ impl<'r> Wanted<'r> {
         Wanted { table, index, info }
     }
 
-    /// Its table.
     pub fn table(&self) -> Relation<'r> {
         self.table
     }
@@ -62,12 +56,29 @@ impl<'r> Wanted<'r> {
     /// Calls `found` with each row that the index must have, as ambuild has to: in the order of the table's pages, and
     /// with the page of the first row of a chain of heap-only tuples, which is that of all of them. Returns how many
     /// rows the table has.
-    ///
-    /// # Errors
-    /// The first one of `found`, with which the scan ends.
     pub fn scan(&self, mut found: impl FnMut(Row) -> Result<()>) -> Result<f64> {
-        // SAFETY: as `new` was promised.
-        unsafe { scan(self.table, self.index, self.info, std::ptr::null_mut(), &mut found) }
+        // SAFETY: no scan is given.
+        unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
+    }
+
+    /// The same by this scan, if there is one.
+    ///
+    /// # Safety
+    /// It must be null or one of the table, and is ended here.
+    unsafe fn scan_by<F: FnMut(Row) -> Result<()>>(&self, rows: pg_sys::TableScanDesc, found: &mut F) -> Result<f64> {
+        let (info, from_start, to_end) = (self.info, 0, pg_sys::InvalidBlockNumber);
+        // SAFETY: that of the call, which is there as long as the scan.
+        let mut state = Visit { found, memory: unsafe { Context::new(pg_sys::CurrentMemoryContext) } };
+        let state = (&raw mut state).cast();
+        // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
+        let (allow_sync, progress) = (!rows.is_null(), rows.is_null());
+        // SAFETY: promised by the caller and to `new`; the access method of a table has the function, and the closure
+        // lives until the scan ends.
+        unsafe {
+            let scan = self.table.table_method().index_build_range_scan.expect("tables can be scanned");
+            let (table, index, visit) = (self.table.raw(), self.index.raw(), Some(build_callback::<F> as _));
+            Ok(guarded!(scan(table, index, info, allow_sync, false, progress, from_start, to_end, visit, state, rows)))
+        }
     }
 }
 
@@ -75,7 +86,6 @@ impl<'r> Wanted<'r> {
 pub struct Latest<'r>(pg_sys::Snapshot, PhantomData<&'r ()>);
 
 impl<'r> Latest<'r> {
-    /// Takes one.
     pub fn take(_while_open: Relation<'r>) -> Latest<'r> {
         // SAFETY: there is a transaction, since a statement is running.
         Latest(unsafe { pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot()) }, PhantomData)
@@ -84,18 +94,14 @@ impl<'r> Latest<'r> {
 
 impl Drop for Latest<'_> {
     fn drop(&mut self) {
-        // After an error PostgreSQL gives it back itself.
         if !is_unwinding() {
-            // SAFETY: registered by `take`, once.
+            // SAFETY: registered by `take`, once; after an error PostgreSQL gives it back itself.
             unsafe { pg_sys::UnregisterSnapshot(self.0) };
         }
     }
 }
 
 /// Calls `found` with each row that an index must have for those who begin now.
-///
-/// # Errors
-/// Whatever `found` fails with.
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
@@ -114,46 +120,7 @@ pub fn scan_for_check(
         let begin = table.table_method().scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
         let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
-        scan(table, index, info, rows, &mut found).map(drop)
-    }
-}
-
-/// Scans a table as for building an index, by this scan if there is one. Returns how many rows the table has.
-///
-/// # Safety
-/// The index must be one of the table, the information that of the index, and the scan null or one of the table.
-unsafe fn scan<F: FnMut(Row) -> Result<()>>(
-    table: Relation,
-    index: Relation,
-    info: *mut pg_sys::IndexInfo,
-    rows: pg_sys::TableScanDesc,
-    found: &mut F,
-) -> Result<f64> {
-    let (from_start, to_end) = (0, pg_sys::InvalidBlockNumber);
-    // SAFETY: that of the call, which is there as long as the scan.
-    let mut state = Visit { found, memory: unsafe { Context::new(pg_sys::CurrentMemoryContext) } };
-    let state = &raw mut state;
-    // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
-    let is_given = !rows.is_null();
-    // SAFETY: promised by the caller; the access method of a table has the function, and the closure lives until the
-    // scan ends.
-    unsafe {
-        let scan = table.table_method().index_build_range_scan.expect("tables can be scanned");
-        let (table, index) = (table.raw(), index.raw());
-        let callback = Some(build_callback::<F> as _);
-        Ok(guarded!(scan(
-            table,
-            index,
-            info,
-            is_given,
-            false,
-            !is_given,
-            from_start,
-            to_end,
-            callback,
-            state.cast(),
-            rows
-        )))
+        Wanted { table, index, info }.scan_by(rows, &mut found).map(drop)
     }
 }
 
@@ -174,8 +141,7 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
     _is_alive: bool,
     state: *mut c_void,
 ) {
-    // SAFETY: the scan passes a place, a value for the one column, and the closure.
-    // SAFETY: PostgreSQL calls this.
+    // SAFETY: PostgreSQL calls this; the scan passes a place, a value for the one column, and the closure.
     unsafe { Entry::new() }.run(|| unsafe {
         let value = if *nulls { None } else { Some(*values) };
         let row = Row { value, page: page_of(place), line: (*place).ip_posid };
@@ -184,8 +150,6 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
     });
 }
 
-/// The page of a place in a table.
-///
 /// # Safety
 /// The place must be there.
 pub unsafe fn page_of(place: pg_sys::ItemPointer) -> u32 {
@@ -194,9 +158,8 @@ pub unsafe fn page_of(place: pg_sys::ItemPointer) -> u32 {
     u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo)
 }
 
-/// The table of an index, opened.
 pub fn of_index(index: Relation<'_>) -> Opened<'_> {
-    Opened::table_of(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
+    Opened::table_of(index)
 }
 
 /// Bytes that maintenance may use: `maintenance_work_mem`.

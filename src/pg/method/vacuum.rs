@@ -5,26 +5,20 @@ use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
-/// A VACUUM under way.
 pub struct Vacuum<'r> {
-    /// The index.
     pub index: Relation<'r>,
-    /// Rows of the table.
     pub table_rows: f64,
-    /// Whether that is an estimate.
     pub is_estimate: bool,
 }
 
 /// What an access method returns about an index.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Pages.
     pub pages: u32,
     /// Rows that the index has.
     pub rows: f64,
     /// Whether that is an estimate, which PostgreSQL doesn't keep.
     pub is_estimate: bool,
-    /// Rows that were removed.
     pub removed: f64,
 }
 

@@ -13,13 +13,13 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
-use crate::pg::call::guard::{abort, current_call, is_unwinding, require_session};
+use crate::pg::call::guard::{abort, current_call, is_unwinding, require_session, with_end};
 use crate::pg::call::interrupt;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ops::Deref;
 
@@ -28,11 +28,9 @@ use std::ops::Deref;
 pub struct Pin<'r>(pg_sys::Buffer, Relation<'r>);
 
 thread_local! {
-    /// The pages of temporary indexes that are locked, and whether exclusively. PostgreSQL doesn't lock them: there is
-    /// nobody else who could. From version 19 on all pages: a session can have one lock of a page.
+    /// The pages that are locked, and whether exclusively. PostgreSQL doesn't lock those of temporary indexes: there is
+    /// nobody else who could.
     static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
-    /// How many locks of pages there are.
-    static LOCKS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Ends the process if a subtransaction fails while a call has a page locked: PostgreSQL then gives back all locks,
@@ -48,7 +46,8 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     _parent: pg_sys::SubTransactionId,
     _: *mut c_void,
 ) {
-    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && LOCKS.get() > 0 && current_call() != 0 {
+    let is_abort = event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB;
+    if is_abort && LOCKED.with_borrow(|locked| !locked.is_empty()) && current_call() != 0 {
         abort("the lock of a page is gone");
     }
 }
@@ -72,7 +71,6 @@ impl<'r> TablePage<'r> {
         TablePage(Pin::existing(table, page))
     }
 
-    /// The page under a share lock.
     pub fn shared(&self) -> SharedTablePage<'_> {
         SharedTablePage(self.0.shared())
     }
@@ -98,8 +96,8 @@ impl<'r> Pin<'r> {
 
     /// Adds a page of zeros to what an unlogged index becomes after a crash.
     pub(in crate::pg) fn add_to_init_fork(index: Relation<'r>) -> Pin<'r> {
-        let _lock = ExtensionLock::take(index.own());
-        Pin::of_fork(index, pg_sys::ForkNumber::INIT_FORKNUM, pg_sys::InvalidBlockNumber)
+        let add = || Pin::of_fork(index, pg_sys::ForkNumber::INIT_FORKNUM, pg_sys::InvalidBlockNumber);
+        extending(index.own(), add)
     }
 
     fn of_fork(relation: Relation<'r>, fork: pg_sys::ForkNumber::Type, page: u32) -> Pin<'r> {
@@ -109,51 +107,27 @@ impl<'r> Pin<'r> {
         Pin(buffer, relation)
     }
 
-    /// The page under a share lock.
-    ///
-    /// # Panics
-    /// If this session has the page of a temporary index locked exclusively; from version 19 on, any page in any way.
-    /// That of another would wait for itself.
+    /// The page under a share lock. Panics if this session has it locked exclusively; from version 19 on, in any way.
     pub fn shared(&self) -> Shared<'_> {
-        self.note_lock(false);
-        // SAFETY: pinned.
-        unsafe { version::lock_shared(self.0) };
-        LOCKS.set(LOCKS.get() + 1);
+        self.lock(false);
         Shared(self)
     }
 
-    /// The page under an exclusive lock.
-    ///
-    /// # Panics
-    /// If this session has the page of a temporary index locked. As above.
+    /// The page under an exclusive lock. Panics if this session has it locked.
     pub fn exclusive(self) -> Exclusive<'r> {
-        self.note_lock(true);
-        // SAFETY: pinned.
-        unsafe { version::lock_exclusive(self.0) };
-        LOCKS.set(LOCKS.get() + 1);
+        self.lock(true);
         Exclusive(self)
     }
 
-    /// Notes a lock that PostgreSQL doesn't take, or takes once only.
-    fn note_lock(&self, is_exclusive: bool) {
-        if self.is_noted() {
-            LOCKED.with_borrow_mut(|locked| {
-                let mut of_page = locked.iter().filter(|&&(buffer, _)| buffer == self.0);
-                let is_shared = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
-                assert!(of_page.all(|&(_, other)| is_shared && !other), "a page that is not locked");
-                locked.push((self.0, is_exclusive));
-            });
-        }
-    }
-
-    /// Whether it is noted here who has the page.
-    fn is_noted(&self) -> bool {
-        version::LOCKS_A_PAGE_ONCE || self.is_temporary()
-    }
-
-    /// Whether the page is of a temporary relation, in memory of the session.
-    fn is_temporary(&self) -> bool {
-        self.0 < 0
+    fn lock(&self, is_exclusive: bool) {
+        let is_shared = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
+        LOCKED.with_borrow_mut(|locked| {
+            let mut of_page = locked.iter().filter(|&&(buffer, _)| buffer == self.0);
+            assert!(of_page.all(|&(_, other)| is_shared && !other), "a page that is not locked");
+            locked.push((self.0, is_exclusive));
+        });
+        // SAFETY: pinned, and not locked by this session, but maybe for sharing where it may be so again.
+        unsafe { version::lock(self.0, is_exclusive) };
     }
 
     /// Lets the processor fetch the page from memory while it does something else.
@@ -167,13 +141,10 @@ impl<'r> Pin<'r> {
     }
 
     fn unlock(&self) {
-        LOCKS.set(LOCKS.get() - 1);
-        if self.is_noted() {
-            LOCKED.with_borrow_mut(|locked| {
-                let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
-                last.map(|last| locked.swap_remove(last));
-            });
-        }
+        LOCKED.with_borrow_mut(|locked| {
+            let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
+            last.map(|last| locked.swap_remove(last));
+        });
         if !is_unwinding() {
             // SAFETY: the guard that calls this holds the lock.
             unsafe { version::unlock(self.0) };
@@ -222,7 +193,6 @@ impl Deref for Exclusive<'_> {
 }
 
 impl Exclusive<'_> {
-    /// The buffer's number.
     pub(super) fn number(&self) -> pg_sys::Buffer {
         self.0.0
     }
@@ -238,23 +208,13 @@ impl Exclusive<'_> {
     }
 }
 
-/// The right to make a file longer.
-struct ExtensionLock<'r>(Relation<'r>);
-
-impl<'r> ExtensionLock<'r> {
-    fn take(relation: Relation<'r>) -> ExtensionLock<'r> {
-        // SAFETY: the relation is open.
-        unsafe { pg_sys::LockRelationForExtension(relation.raw(), pg_sys::ExclusiveLock as _) };
-        ExtensionLock(relation)
-    }
-}
-
-impl Drop for ExtensionLock<'_> {
-    fn drop(&mut self) {
-        if !is_unwinding() {
-            // SAFETY: taken by `take`, once.
-            unsafe { pg_sys::UnlockRelationForExtension(self.0.raw(), pg_sys::ExclusiveLock as _) };
-        }
+/// Runs `work` with the right to make a file longer.
+fn extending<T>(relation: Relation, work: impl FnOnce() -> T) -> T {
+    let (relation, exclusive) = (relation.raw(), pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+    // SAFETY: the relation is open; the lock is given back once.
+    unsafe {
+        pg_sys::LockRelationForExtension(relation, exclusive);
+        with_end(work, || pg_sys::UnlockRelationForExtension(relation, exclusive))
     }
 }
 
@@ -268,16 +228,16 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
     struct Zeros([u8; PAGE_BYTES]);
     static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
 
-    let _lock = ExtensionLock::take(index.own());
-    let now = index.pages();
-    for page in now..pages {
-        interrupt::check_for_interrupts();
-        // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
-        unsafe {
-            pg_sys::smgrextend(index.storage(), MAIN_FORK, page, (&raw const ZEROS).cast_mut().cast(), false);
+    let zeros = (&raw const ZEROS).cast_mut().cast();
+    extending(index.own(), || {
+        let now = index.pages();
+        for page in now..pages {
+            interrupt::check_for_interrupts();
+            // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
+            unsafe { pg_sys::smgrextend(index.storage(), MAIN_FORK, page, zeros, false) };
         }
-    }
-    now.max(pages)
+        now.max(pages)
+    })
 }
 
 /// How many reads of a relation's pages may be under way at once: `effective_io_concurrency` of its tablespace. With 0

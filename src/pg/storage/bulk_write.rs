@@ -17,7 +17,7 @@
 
 use super::buffer::Pin;
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
-use super::wal::{Layout, check_special, critical_section, fill};
+use super::wal::{Layout, fill, write_whole};
 use crate::pg::version;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
@@ -32,7 +32,6 @@ const FILE_PAGES: u32 = pg_sys::RELSEG_SIZE;
 /// New pages of a relation that had none, in the order of their numbers.
 pub struct BulkWrite<'r> {
     relation: Relation<'r>,
-    special_bytes: usize,
     needs_wal: bool,
     /// Those that were not written yet, from an aligned byte on.
     batch: Vec<u8>,
@@ -44,15 +43,14 @@ pub struct BulkWrite<'r> {
 }
 
 impl<'r> BulkWrite<'r> {
-    /// Begins, with a first page of zeros. The pages are to have special spaces of so many bytes.
-    pub fn start(index: Relation<'r>, special_bytes: usize) -> BulkWrite<'r> {
-        check_special(special_bytes);
+    /// Begins, with a first page of zeros.
+    pub fn start(index: Relation<'r>) -> BulkWrite<'r> {
         assert_eq!(index.pages(), 0, "pages of an index that is being made");
         // SAFETY: reads where the last checkpoint began.
         let redo = unsafe { pg_sys::GetRedoRecPtr() };
         let batch = memory::zeroed::<u8>(BATCH * PAGE_BYTES + ALIGNMENT);
         let (relation, needs_wal, first) = (index.own(), index.needs_wal(), batch.as_ptr().align_offset(ALIGNMENT));
-        let mut pages = BulkWrite { relation, special_bytes, needs_wal, batch, first, waiting: 0, written: 0, redo };
+        let mut pages = BulkWrite { relation, needs_wal, batch, first, waiting: 0, written: 0, redo };
         pages.next().fill(0);
         pages
     }
@@ -60,28 +58,17 @@ impl<'r> BulkWrite<'r> {
     /// Adds a page with these bytes, whose header is made here, and which has no hole since it will get more bits.
     pub fn write(&mut self, bytes: &[u8]) {
         assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
-        let special_bytes = self.special_bytes;
         let page = self.next();
         page[..size_of::<u64>()].fill(0);
-        fill(page, bytes, special_bytes);
-        Layout::full(special_bytes).write(page);
+        fill(page, bytes);
+        Layout::FULL.write(page);
     }
 
     /// Writes what is left, and then the first page.
     pub fn finish(mut self, first: &[u8]) {
-        assert_eq!(first.len(), PAGE_BYTES, "the size of a page");
         self.flush();
         let mut page = Pin::read(self.relation, 0).exclusive();
-        critical_section(|| {
-            fill(page.bytes_mut(), first, self.special_bytes);
-            // SAFETY: the page is pinned and locked exclusively.
-            unsafe {
-                pg_sys::MarkBufferDirty(page.number());
-                if self.needs_wal {
-                    pg_sys::log_newpage_buffer(page.number(), true);
-                }
-            }
-        });
+        write_whole(&mut page, first, self.needs_wal);
         // SAFETY: reads where the last checkpoint began; the relation has a file.
         unsafe {
             if self.needs_wal && pg_sys::GetRedoRecPtr() != self.redo {
@@ -95,12 +82,11 @@ impl<'r> BulkWrite<'r> {
         if self.waiting == BATCH {
             self.flush();
         }
+        let from = self.waiting * PAGE_BYTES;
         self.waiting += 1;
-        let last = self.waiting - 1;
-        &mut self.batch()[last * PAGE_BYTES..]
+        &mut self.batch()[from..]
     }
 
-    /// The pages that wait.
     fn batch(&mut self) -> &mut [u8] {
         &mut self.batch[self.first..][..self.waiting * PAGE_BYTES]
     }
@@ -130,9 +116,7 @@ impl<'r> BulkWrite<'r> {
 
 /// Writes a record with these pages, except the first one of all, and its position into them.
 fn log(relation: Relation, first: u32, pages: &mut [u8]) {
-    let mut numbers = [0; BATCH];
-    let mut places = [std::ptr::null_mut(); BATCH];
-    let mut count = 0;
+    let (mut numbers, mut places, mut count) = ([0; BATCH], [std::ptr::null_mut(); BATCH], 0);
     for (number, page) in (first..).zip(pages.chunks_exact_mut(PAGE_BYTES)).filter(|&(number, _)| number > 0) {
         (numbers[count], places[count]) = (number, page.as_mut_ptr().cast());
         count += 1;
@@ -140,6 +124,6 @@ fn log(relation: Relation, first: u32, pages: &mut [u8]) {
     let mut file = relation.locator();
     // SAFETY: as many numbers as pages.
     unsafe {
-        pg_sys::log_newpages(&mut file, MAIN_FORK, count as i32, numbers.as_mut_ptr(), places.as_mut_ptr(), true);
-    }
+        pg_sys::log_newpages(&mut file, MAIN_FORK, count as i32, numbers.as_mut_ptr(), places.as_mut_ptr(), true)
+    };
 }

@@ -4,7 +4,7 @@ use crate::pg::call::guard::is_unwinding;
 use crate::pg::call::{Call, nodes};
 use crate::pg::catalog::lookup;
 use crate::pg::sql;
-use crate::pg::value::encoding::utf8_of;
+use crate::pg::value::encoding;
 use crate::pg::version::{self, attribute};
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -15,19 +15,15 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy)]
 pub struct Relation<'r>(pg_sys::Relation, PhantomData<&'r ()>);
 
-/// Bytes of a page.
 pub const PAGE_BYTES: usize = pg_sys::BLCKSZ as usize;
 
-/// Which file of a relation: each rewrite makes another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File {
-    tablespace: u32,
-    database: u32,
-    number: u32,
-}
+/// Which file of a relation, by tablespace, database and number: each rewrite makes another.
+pub type File = (u32, u32, u32);
 
 /// The lock of a query that reads.
 pub const ACCESS_SHARE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+
+const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
 
 /// The part of a relation's storage that is the relation itself.
 pub(in crate::pg) const MAIN_FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
@@ -87,7 +83,6 @@ impl<'r> Relation<'r> {
         unsafe { self.data().rd_tableam.as_ref() }.expect("a table")
     }
 
-    /// What PostgreSQL calls it.
     pub fn raw(self) -> pg_sys::Relation {
         self.0
     }
@@ -102,18 +97,15 @@ impl<'r> Relation<'r> {
         unsafe { &*self.data().rd_rel }
     }
 
-    /// Its object identifier.
     pub fn oid(self) -> pg_sys::Oid {
         self.data().rd_id
     }
 
     /// Its name, without the schema.
     pub fn name(self) -> String {
-        // SAFETY: a name ends in a zero byte.
-        unsafe { utf8_of(self.class().relname.data.as_ptr()) }.unwrap_or_default()
+        encoding::name(&self.class().relname)
     }
 
-    /// Who owns it.
     pub fn owner(self) -> pg_sys::Oid {
         self.class().relowner
     }
@@ -156,41 +148,33 @@ impl<'r> Relation<'r> {
         unsafe { pg_sys::get_attnum(self.oid(), name.as_ptr()) }
     }
 
-    /// The indexes of a table, each opened under a lock when it is its turn.
-    pub fn indexes(self, lock: pg_sys::LOCKMODE) -> impl Iterator<Item = Opened<'r>> {
-        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
+    /// The indexes of a table, each opened when it is its turn.
+    pub fn indexes(self) -> impl Iterator<Item = Opened<'r>> {
         // SAFETY: open; the result is a list in the memory of this call. The statement doesn't end while the table is
         // open.
         unsafe {
             let oids = nodes::oids(pg_sys::RelationGetIndexList(self.0));
-            oids.into_iter().map(move |oid| Opened::index(oid, lock))
+            oids.into_iter().map(|oid| Opened::index(oid, ACCESS_SHARE))
         }
     }
 
-    /// Whether there may be tables below this one.
     pub fn has_subclasses(self) -> bool {
         self.class().relhassubclass
     }
 
     /// All tables below this one, on any level, which are locked at once, and opened each when it is its turn.
-    pub fn inheritors(self, lock: pg_sys::LOCKMODE) -> impl Iterator<Item = Opened<'r>> {
-        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
-        let none = std::ptr::null_mut();
+    pub fn inheritors(self) -> impl Iterator<Item = Opened<'r>> {
         let mut all = Vec::new();
         if self.has_subclasses() {
             // SAFETY: the result is a list in the memory of this call.
-            all = unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), lock, none)) };
+            all = unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), ACCESS_SHARE, std::ptr::null_mut())) };
         }
         all.retain(|&oid| oid != self.oid());
         // SAFETY: raises an error for what is no table. The locks are kept while this table is open.
-        let open = |oid| unsafe { pg_sys::table_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE) };
-        all.into_iter().map(move |oid| Opened(Relation(open(oid), PhantomData)))
+        all.into_iter().map(|oid| unsafe { Opened::new(pg_sys::table_open(oid, NO_LOCK)) })
     }
 
-    /// Has a serializable transaction remember that it read all of an index.
-    ///
-    /// # Panics
-    /// Outside of a query.
+    /// Has a serializable transaction remember that it read all of an index. Panics outside of a query.
     pub fn lock_for_serializable(self) {
         self.index();
         // SAFETY: open, and a valid snapshot.
@@ -212,26 +196,20 @@ impl<'r> Relation<'r> {
     pub fn needs_wal(self) -> bool {
         // SAFETY: reads a setting.
         let is_wal_complete = unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
-        let data = self.data();
-        let new_file = version::new_file(data);
         let is_permanent = self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
         // 0 is no subtransaction: neither the relation nor its file was made in this transaction.
-        is_permanent && (is_wal_complete || (data.rd_createSubid, new_file) == (0, 0))
+        is_permanent && (is_wal_complete || (self.data().rd_createSubid, version::new_file(self.data())) == (0, 0))
     }
 
-    /// How many pages it has now.
     pub fn pages(self) -> u32 {
         // SAFETY: asks for the size of the file.
         unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, MAIN_FORK) }
     }
 
-    /// Which file it is kept in.
     pub fn file(self) -> File {
-        let (tablespace, database, number) = version::parts(self.locator());
-        File { tablespace, database, number }
+        version::parts(self.locator())
     }
 
-    /// The same, as PostgreSQL says it.
     pub(in crate::pg) fn locator(self) -> version::Locator {
         version::locator(self.data())
     }
@@ -242,26 +220,22 @@ impl<'r> Relation<'r> {
         unsafe { pg_sys::smgropen(self.locator(), self.data().rd_backend) }
     }
 
-    /// Counts a scan in the statistics of an index.
     pub fn count_scan(self) {
         // SAFETY: the statistics of an open relation are null or valid.
         unsafe {
-            if (*self.0).pgstat_info.is_null() {
-                if !(*self.0).pgstat_enabled {
-                    return;
-                }
+            if (*self.0).pgstat_info.is_null() && (*self.0).pgstat_enabled {
                 pg_sys::pgstat_assoc_relation(self.0);
             }
-            version::count_scan((*self.0).pgstat_info);
+            if !(*self.0).pgstat_info.is_null() {
+                version::count_scan((*self.0).pgstat_info);
+            }
         }
     }
 
-    /// The columns as rows have them.
     pub fn descriptor(self) -> pg_sys::TupleDesc {
         self.data().rd_att
     }
 
-    /// The columns, dropped ones included.
     pub fn columns(self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> + use<'r> {
         // SAFETY: an open relation has a descriptor.
         unsafe { version::attributes(self.descriptor()) }
@@ -269,14 +243,12 @@ impl<'r> Relation<'r> {
 
     /// The mean bytes of a row's values, by the types of the columns.
     pub fn row_width(self) -> u32 {
-        self.columns()
-            .filter(|column| !column.attisdropped)
-            .map(|column| match column.attlen {
-                1.. => column.attlen as u32,
-                // SAFETY: guesses by the type and its modifier.
-                _ => unsafe { pg_sys::get_typavgwidth(column.atttypid, column.atttypmod) }.max(1) as u32,
-            })
-            .sum()
+        let width = |column: pg_sys::FormData_pg_attribute| match column.attlen {
+            1.. => column.attlen as u32,
+            // SAFETY: guesses by the type and its modifier.
+            _ => unsafe { pg_sys::get_typavgwidth(column.atttypid, column.atttypmod) }.max(1) as u32,
+        };
+        self.columns().filter(|column| !column.attisdropped).map(width).sum()
     }
 
     /// The share of a page that INSERT fills, of a table of PostgreSQL's own access method.
@@ -296,7 +268,6 @@ impl<'r> Relation<'r> {
         if kept.is_null() { 0 } else { unsafe { *kept } }
     }
 
-    /// Keeps a number for [`Relation::cached_number`].
     pub fn set_cached_number(self, number: u64) {
         self.own();
         // SAFETY: one allocation in the index's own context, as the relation cache wants it, which frees it.
@@ -308,7 +279,6 @@ impl<'r> Relation<'r> {
         }
     }
 
-    /// The table that an index is on.
     pub fn table(self) -> pg_sys::Oid {
         self.index().indrelid
     }
@@ -319,7 +289,6 @@ impl<'r> Relation<'r> {
         unsafe { *self.index().indkey.values.as_ptr() }
     }
 
-    /// Whether an index is partial.
     pub fn is_partial(self) -> bool {
         self.index();
         let predicate = pg_sys::Anum_pg_index_indpred as i32;
@@ -342,7 +311,6 @@ impl<'r> Relation<'r> {
         }
     }
 
-    /// The type of an index's first column.
     pub fn column_type(self) -> pg_sys::Oid {
         self.index();
         // SAFETY: an index has a column.
@@ -379,25 +347,29 @@ impl<'r> Relation<'r> {
 
 /// The table of an index, by their identifiers; nothing for what is no index.
 pub fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    let table = lookup::IndexGetRelation(index, true);
-    (table != pg_sys::InvalidOid).then_some(table)
+    lookup::valid(lookup::IndexGetRelation(index, true))
 }
 
 /// The name of a relation, or its identifier if there is none.
 pub fn name_of(relation: pg_sys::Oid) -> String {
     // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
-    unsafe { utf8_of(pg_sys::get_rel_name(relation)) }.unwrap_or_else(|| relation.to_u32().to_string())
+    unsafe { encoding::utf8_of(pg_sys::get_rel_name(relation)) }.unwrap_or_else(|| relation.to_u32().to_string())
 }
 
 /// A relation opened here, closed at the end; its lock is kept until the end of the transaction.
 pub struct Opened<'s>(Relation<'s>);
 
 impl<'s> Opened<'s> {
+    /// # Safety
+    /// It must be open for `'s`, and be closed by nobody else.
+    unsafe fn new(relation: pg_sys::Relation) -> Opened<'s> {
+        Opened(Relation(relation, PhantomData))
+    }
+
     /// The table of an index, for as long as that is open.
-    pub fn table_of(index: Relation<'s>, lock: pg_sys::LOCKMODE) -> Opened<'s> {
-        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
+    pub fn table_of(index: Relation<'s>) -> Opened<'s> {
         // SAFETY: raises an error for what is no table.
-        Opened(Relation(unsafe { pg_sys::table_open(index.table(), lock) }, PhantomData))
+        unsafe { Opened::new(pg_sys::table_open(index.table(), ACCESS_SHARE)) }
     }
 
     /// An index, under a lock. Raises an error if it is none.
@@ -406,19 +378,20 @@ impl<'s> Opened<'s> {
     /// The statement must not end within `'s`.
     pub(in crate::pg) unsafe fn index(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Opened<'s> {
         // SAFETY: raises an error for what is no index.
-        Opened(Relation(unsafe { pg_sys::index_open(oid, lock) }, PhantomData))
+        unsafe { Opened::new(pg_sys::index_open(oid, lock)) }
     }
 
     /// Any relation, under a lock, for no longer than the call; `None` if there is none, or none any more once the lock
     /// is had.
     pub fn if_there(_call: &'s Call, oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Opened<'s>> {
-        assert_ne!(lock, pg_sys::NoLock as pg_sys::LOCKMODE, "a lock");
+        assert_ne!(lock, NO_LOCK, "a lock");
         // SAFETY: null for what is not there.
-        let relation = unsafe { pg_sys::try_relation_open(oid, lock) };
-        (!relation.is_null()).then(|| Opened(Relation(relation, PhantomData)))
+        unsafe {
+            let relation = pg_sys::try_relation_open(oid, lock);
+            (!relation.is_null()).then(|| Opened::new(relation))
+        }
     }
 
-    /// The relation.
     pub fn relation(&self) -> Relation<'_> {
         self.0
     }
@@ -426,10 +399,9 @@ impl<'s> Opened<'s> {
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        // After an error PostgreSQL closes it itself.
         if !is_unwinding() {
-            // SAFETY: opened here, and closed once.
-            unsafe { pg_sys::relation_close(self.0.0, pg_sys::NoLock as pg_sys::LOCKMODE) };
+            // SAFETY: opened here, and closed once; after an error by PostgreSQL itself.
+            unsafe { pg_sys::relation_close(self.0.0, NO_LOCK) };
         }
     }
 }

@@ -18,55 +18,45 @@
 
 use super::buffer::{Exclusive, Pin};
 use super::relation::{PAGE_BYTES, Relation};
+use pg_bloom_core::index::page::SPECIAL_BYTES;
 use pgrx::pg_sys;
 
-/// Bytes of PostgreSQL's header of a page.
 const HEADER_BYTES: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 /// Where `pd_lower` is in a page; `pd_upper`, `pd_special` and the page's size and version follow.
 const LOWER_AT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_lower);
 /// The version of the layout of pages, which stands in the lowest byte of their size.
 const LAYOUT_VERSION: usize = pg_sys::PG_PAGE_LAYOUT_VERSION as usize;
-/// The most pages of a record.
 pub const MAX_PAGES: usize = 4;
 /// The most bytes that a page's pieces may change in one record.
 pub const MAX_PIECES: usize = 64;
-/// Bytes of a piece's offset and length.
 const PIECE_HEADER: usize = 4;
 
-/// Where the hole of a page is, and where its special space.
+/// Where the hole of a page is, which ends at `upper`, and where its special space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The first byte of the hole.
     pub lower: u16,
-    /// The first byte after it.
     pub upper: u16,
-    /// The first byte of the special space.
     pub special: u16,
     /// Bytes of the page, and its version.
     pub size: u16,
 }
 
 impl Layout {
+    /// That of a page that is nothing but a hole.
+    pub const EMPTY: Layout = Layout::new(HEADER_BYTES);
+    /// That of a page without a hole.
+    pub const FULL: Layout = Layout::new(PAGE_BYTES - SPECIAL_BYTES);
+
     /// What the header of a page says; all zero for a page that was not written yet.
     pub fn of(page: &[u8]) -> Layout {
         let number = |i: usize| u16::from_ne_bytes([page[LOWER_AT + 2 * i], page[LOWER_AT + 2 * i + 1]]);
         Layout { lower: number(0), upper: number(1), special: number(2), size: number(3) }
     }
 
-    /// That of a page whose special space has so many bytes and whose hole begins at `lower`.
-    pub const fn new(lower: usize, special_bytes: usize) -> Layout {
-        let special = (PAGE_BYTES - special_bytes) as u16;
+    /// That of a page whose hole begins at `lower`.
+    const fn new(lower: usize) -> Layout {
+        let special = (PAGE_BYTES - SPECIAL_BYTES) as u16;
         Layout { lower: lower as u16, upper: special, special, size: (PAGE_BYTES | LAYOUT_VERSION) as u16 }
-    }
-
-    /// That of a page that is nothing but a hole.
-    pub const fn empty(special_bytes: usize) -> Layout {
-        Layout::new(HEADER_BYTES, special_bytes)
-    }
-
-    /// That of a page without a hole.
-    pub const fn full(special_bytes: usize) -> Layout {
-        Layout::new(PAGE_BYTES - special_bytes, special_bytes)
     }
 
     pub(in crate::pg) fn write(self, page: &mut [u8]) {
@@ -76,19 +66,16 @@ impl Layout {
     }
 }
 
-/// What to do with a page.
 pub enum Change<'a> {
     /// Bytes to set of a page that was written before: where, and to what. They must be behind the header, and outside
     /// the hole, which this closes.
     Bytes(&'a [(u16, u8)]),
     /// Bytes to set that follow each other, from this place on. As above.
     Piece(u16, &'a [u8]),
-    /// The whole page, whose PostgreSQL header is made here: it ends in a special space of so many bytes, and zeros
-    /// before that become its hole.
-    Page(&'a [u8], usize),
+    /// The whole page, whose PostgreSQL header is made here: zeros before its special space become its hole.
+    Page(&'a [u8]),
 }
 
-/// A page to change, and what to do with it.
 pub struct Edit<'e> {
     buffer: pg_sys::Buffer,
     logged: bool,
@@ -97,7 +84,6 @@ pub struct Edit<'e> {
 }
 
 impl<'e> Edit<'e> {
-    /// This change of a page.
     pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
         Edit { buffer: page.number(), logged: page.relation().needs_wal(), page: page.bytes_mut(), change }
     }
@@ -127,17 +113,15 @@ impl Pieces {
     }
 }
 
-/// Changes up to four pages with one WAL record.
-///
-/// # Panics
-/// If there are more pages, or more bytes of one than a record takes; for bytes that are not in a page that was written
-/// before, or in its header; for pages of which some need no record.
+/// Changes up to four pages with one WAL record. Panics if there are more pages, or more bytes of one than a record
+/// takes; for bytes that are not in a page that was written before, or in its header; for pages of which some need no
+/// record.
 pub fn change(edits: &mut [Edit<'_>]) {
     assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
     let mut pieces = [Pieces::NONE; MAX_PAGES];
     for (edit, pieces) in edits.iter().zip(&mut pieces) {
         let Layout { lower, upper, .. } = Layout::of(edit.page);
-        if !matches!(edit.change, Change::Page(..)) {
+        if !matches!(edit.change, Change::Page(_)) {
             assert_ne!(upper, 0, "a page that was written");
             if lower != upper {
                 pieces.add(LOWER_AT, &upper.to_ne_bytes());
@@ -154,12 +138,9 @@ pub fn change(edits: &mut [Edit<'_>]) {
             Change::Piece(offset, bytes) => {
                 let from = usize::from(offset);
                 assert!(from >= HEADER_BYTES && from + bytes.len() <= PAGE_BYTES, "bytes behind the header");
-                pieces.begin(usize::from(offset), bytes.len());
+                pieces.begin(from, bytes.len());
             }
-            Change::Page(page, special_bytes) => {
-                assert_eq!(page.len(), PAGE_BYTES, "the size of a page");
-                check_special(special_bytes);
-            }
+            Change::Page(page) => assert_eq!(page.len(), PAGE_BYTES, "the size of a page"),
         }
     }
     let logged = edits.iter().any(|edit| edit.logged);
@@ -179,12 +160,6 @@ pub fn change(edits: &mut [Edit<'_>]) {
     });
 }
 
-/// Panics for a special space that is larger than a page: before the critical section in which that would stop the
-/// server.
-pub(in crate::pg) fn check_special(bytes: usize) {
-    assert!(bytes <= PAGE_BYTES - HEADER_BYTES, "a special space within the page");
-}
-
 /// Makes the change of one page. Cannot fail: what it needs was checked before.
 fn apply(edit: &mut Edit<'_>) {
     let page = &mut *edit.page;
@@ -192,18 +167,18 @@ fn apply(edit: &mut Edit<'_>) {
     match edit.change {
         Change::Bytes(bytes) => bytes.iter().for_each(|&(offset, value)| page[usize::from(offset)] = value),
         Change::Piece(offset, bytes) => page[usize::from(offset)..][..bytes.len()].copy_from_slice(bytes),
-        Change::Page(bytes, special_bytes) => return fill(page, bytes, special_bytes),
+        Change::Page(bytes) => return fill(page, bytes),
     }
     page[LOWER_AT..][..2].copy_from_slice(&upper.to_ne_bytes());
 }
 
 /// Writes a whole page with its header, keeping the LSN.
-pub(in crate::pg) fn fill(page: &mut [u8], bytes: &[u8], special_bytes: usize) {
-    let payload = &bytes[HEADER_BYTES..PAGE_BYTES - special_bytes];
+pub(in crate::pg) fn fill(page: &mut [u8], bytes: &[u8]) {
+    let payload = &bytes[HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES];
     let used = payload.len() - payload.iter().rev().take_while(|&&byte| byte == 0).count();
     page[size_of::<u64>()..HEADER_BYTES].fill(0);
     page[HEADER_BYTES..].copy_from_slice(&bytes[HEADER_BYTES..]);
-    Layout::new(HEADER_BYTES + used, special_bytes).write(page);
+    Layout::new(HEADER_BYTES + used).write(page);
 }
 
 /// Marks a page as changed, and adds it to the record.
@@ -215,18 +190,14 @@ fn register(edit: &Edit<'_>, number: u8, pieces: &Pieces, logged: bool) {
         if !logged {
             return;
         }
-        match edit.change {
-            Change::Bytes(_) | Change::Piece(..) => {
-                pg_sys::XLogRegisterBuffer(number, edit.buffer, standard);
-                pg_sys::XLogRegisterBufData(number, pieces.bytes.as_ptr().cast_mut().cast(), pieces.len as _);
-                if let Change::Piece(_, bytes) = edit.change {
-                    pg_sys::XLogRegisterBufData(number, bytes.as_ptr().cast_mut().cast(), bytes.len() as _);
-                }
-            }
-            Change::Page(..) => {
-                let flags = standard | pg_sys::REGBUF_FORCE_IMAGE as u8;
-                pg_sys::XLogRegisterBuffer(number, edit.buffer, flags);
-            }
+        if let Change::Page(_) = edit.change {
+            pg_sys::XLogRegisterBuffer(number, edit.buffer, standard | pg_sys::REGBUF_FORCE_IMAGE as u8);
+            return;
+        }
+        pg_sys::XLogRegisterBuffer(number, edit.buffer, standard);
+        pg_sys::XLogRegisterBufData(number, pieces.bytes.as_ptr().cast_mut().cast(), pieces.len as _);
+        if let Change::Piece(_, bytes) = edit.change {
+            pg_sys::XLogRegisterBufData(number, bytes.as_ptr().cast_mut().cast(), bytes.len() as _);
         }
     }
 }
@@ -235,29 +206,22 @@ fn register(edit: &Edit<'_>, number: u8, pieces: &Pieces, logged: bool) {
 fn finish(edits: &mut [Edit<'_>]) {
     // SAFETY: the record was begun, and its pages were registered.
     let lsn = unsafe { pg_sys::XLogInsert(pg_sys::RmgrIds::RM_GENERIC_ID as _, 0) };
-    for edit in edits {
-        set_lsn(edit.page, lsn);
+    for Edit { page, .. } in edits {
+        page[..4].copy_from_slice(&((lsn >> 32) as u32).to_ne_bytes());
+        page[4..8].copy_from_slice(&(lsn as u32).to_ne_bytes());
     }
 }
 
-fn set_lsn(page: &mut [u8], lsn: u64) {
-    page[..4].copy_from_slice(&((lsn >> 32) as u32).to_ne_bytes());
-    page[4..8].copy_from_slice(&(lsn as u32).to_ne_bytes());
-}
-
-/// Makes a page of zeros an empty one, whose special space has these bytes.
-///
-/// # Panics
-/// If the page is none of zeros.
-pub fn make_empty(page: &mut Exclusive, special: &[u8]) {
+/// Makes a page of zeros an empty one, whose special space has these bytes. Panics if the page is none of zeros.
+pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     assert_eq!(Layout::of(page), Layout { lower: 0, upper: 0, special: 0, size: 0 }, "a page of zeros");
     let mut bytes = [0; PAGE_BYTES];
-    bytes[PAGE_BYTES - special.len()..].copy_from_slice(special);
-    change(&mut [Edit::new(page, Change::Page(&bytes, special.len()))]);
+    bytes[PAGE_BYTES - SPECIAL_BYTES..].copy_from_slice(special);
+    change(&mut [Edit::new(page, Change::Page(&bytes))]);
 }
 
 /// Runs what must not be interrupted by an error.
-pub(in crate::pg) fn critical_section(work: impl FnOnce()) {
+fn critical_section(work: impl FnOnce()) {
     // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it then stops the server,
     // which is what must happen to a change without its record.
     unsafe {
@@ -268,16 +232,21 @@ pub(in crate::pg) fn critical_section(work: impl FnOnce()) {
 }
 
 /// Writes the only page of the fork that an unlogged relation is reset to. It goes into the WAL.
-pub fn write_init_page(relation: Relation, bytes: &[u8], special_bytes: usize) {
+pub fn write_init_page(relation: Relation, bytes: &[u8]) {
+    write_whole(&mut Pin::add_to_init_fork(relation).exclusive(), bytes, true);
+}
+
+/// Writes a whole page, with a record of its own if `logged`.
+pub(in crate::pg) fn write_whole(page: &mut Exclusive, bytes: &[u8], logged: bool) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
-    check_special(special_bytes);
-    let mut page = Pin::add_to_init_fork(relation).exclusive();
     critical_section(|| {
-        fill(page.bytes_mut(), bytes, special_bytes);
+        fill(page.bytes_mut(), bytes);
         // SAFETY: the page is pinned and locked exclusively.
         unsafe {
             pg_sys::MarkBufferDirty(page.number());
-            pg_sys::log_newpage_buffer(page.number(), true);
+            if logged {
+                pg_sys::log_newpage_buffer(page.number(), true);
+            }
         }
     });
 }

@@ -24,8 +24,6 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
     unsafe { elements_of_type(array, None) }
 }
 
-/// The type of an array's elements.
-///
 /// # Safety
 /// The datum must be an array.
 pub unsafe fn element_type(array: pg_sys::Datum) -> pg_sys::Oid {
@@ -47,16 +45,8 @@ unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oi
         let storage = catalog::storage(own_type);
         let is_as_said = element_type.is_none_or(|oid| oid == own_type || catalog::storage(oid) == storage);
         assert!(is_as_said, "elements of an array");
-        pg_sys::deconstruct_array(
-            array,
-            own_type,
-            i32::from(storage.len),
-            storage.by_value,
-            storage.align,
-            &mut values,
-            &mut nulls,
-            &mut count,
-        );
+        let (length, by_value, align) = (i32::from(storage.len), storage.by_value, storage.align);
+        pg_sys::deconstruct_array(array, own_type, length, by_value, align, &mut values, &mut nulls, &mut count);
         let mut elements = memory::list(count as usize);
         for i in (0..count as usize).filter(|&i| !*nulls.add(i)) {
             memory::push(&mut elements, Element { datum: *values.add(i) });
@@ -70,40 +60,27 @@ unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oi
 /// # Safety
 /// The elements must be of that type, and so be the array's.
 pub unsafe fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
-    match array_type {
-        pg_sys::INT2VECTOROID => return int2vector(&elements),
-        pg_sys::OIDVECTOROID => return oidvector(&elements),
-        _ => {}
-    }
-    let storage = catalog::storage(element_type);
-    let mut values: Vec<pg_sys::Datum> = memory::collect(elements.iter().map(|element| element.datum));
-    // SAFETY: promised by the caller: the values are of the type, which is kept as `storage` says.
+    let (values, count) = (elements.iter().map(|element| element.datum), elements.len() as i32);
+    // SAFETY: promised by the caller: the values are of the type, which is kept as its storage says. The functions copy
+    // as many as are given.
     unsafe {
-        let array = pg_sys::construct_array(
-            values.as_mut_ptr(),
-            values.len() as i32,
-            element_type,
-            i32::from(storage.len),
-            storage.by_value,
-            storage.align,
-        );
-        pg_sys::Datum::from(array)
+        match array_type {
+            // Subscripts of these begin at 0, and they have one dimension even if they are empty.
+            pg_sys::INT2VECTOROID => {
+                let numbers: Vec<i16> = memory::collect(values.map(|value| value.value() as i16));
+                pg_sys::buildint2vector(numbers.as_ptr(), count).into()
+            }
+            pg_sys::OIDVECTOROID => {
+                let oids: Vec<pg_sys::Oid> = memory::collect(values.map(|value| (value.value() as u32).into()));
+                pg_sys::buildoidvector(oids.as_ptr(), count).into()
+            }
+            _ => {
+                let Storage { len, by_value, align } = catalog::storage(element_type);
+                let mut values: Vec<pg_sys::Datum> = memory::collect(values);
+                pg_sys::construct_array(values.as_mut_ptr(), count, element_type, len.into(), by_value, align).into()
+            }
+        }
     }
-}
-
-/// An `int2vector`: an array whose subscripts begin at 0 and which has one dimension even if it is empty.
-fn int2vector(elements: &[Element]) -> pg_sys::Datum {
-    let numbers: Vec<i16> = memory::collect(elements.iter().map(|element| element.datum.value() as i16));
-    // SAFETY: the function copies as many numbers as are given.
-    unsafe { pg_sys::Datum::from(pg_sys::buildint2vector(numbers.as_ptr(), numbers.len() as i32)) }
-}
-
-/// An `oidvector`, which is the same of object identifiers.
-fn oidvector(elements: &[Element]) -> pg_sys::Datum {
-    let oids: Vec<pg_sys::Oid> =
-        memory::collect(elements.iter().map(|element| pg_sys::Oid::from(element.datum.value() as u32)));
-    // SAFETY: the function copies as many identifiers as are given.
-    unsafe { pg_sys::Datum::from(pg_sys::buildoidvector(oids.as_ptr(), oids.len() as i32)) }
 }
 
 /// Calls `start` with length and lower bound of each dimension of an array, then `member` with each of its elements;
@@ -209,8 +186,6 @@ impl Storage {
         value.split_at_checked(length)
     }
 
-    /// The value at `at`.
-    ///
     /// # Safety
     /// There must be one.
     unsafe fn fetch(&self, at: *const u8) -> pg_sys::Datum {

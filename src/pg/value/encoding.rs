@@ -4,34 +4,32 @@ use pg_bloom_core::memory;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// PostgreSQL's number of the database's encoding.
-fn number() -> i32 {
+fn database_encoding() -> i32 {
     // SAFETY: reads a global of the process.
     unsafe { pg_sys::GetDatabaseEncoding() }
 }
 
 /// The encoding of the database, unless text in it is UTF-8 or to be taken as is.
 pub fn foreign_encoding() -> Option<&'static str> {
-    if is_utf8() || number() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+    if is_utf8() || database_encoding() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
         return None;
     }
     // SAFETY: the name is a static C string.
     unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }.to_str().ok()
 }
 
-/// Whether the encoding of the database is UTF-8.
 pub fn is_utf8() -> bool {
-    number() == pg_sys::pg_enc::PG_UTF8 as i32
+    database_encoding() == pg_sys::pg_enc::PG_UTF8 as i32
 }
 
 /// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are
 /// shown as `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay
 /// different.
 pub fn utf8(bytes: &[u8]) -> String {
-    if number() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+    if database_encoding() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
         return escaped(bytes);
     }
-    String::from_utf8_lossy(&to_utf8(bytes)).into_owned()
+    with_utf8(bytes, |text| String::from_utf8_lossy(text).into_owned())
 }
 
 /// A C string in the encoding of the database as a Rust string; `None` if it is null.
@@ -60,8 +58,9 @@ fn escaped(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid();
         for (at, character) in valid.char_indices() {
-            let looks_escaped = valid.as_bytes()[at..].starts_with(b"\\x")
-                && valid.as_bytes()[at + 2..].iter().take(2).filter(|digit| digit.is_ascii_hexdigit()).count() == 2;
+            let rest = &valid.as_bytes()[at..];
+            let looks_escaped =
+                matches!(rest, [b'\\', b'x', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
             if looks_escaped { text.push_str("\\x5c") } else { text.push(character) }
         }
         chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
@@ -69,19 +68,14 @@ fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// Text of the database in UTF-8.
-pub fn to_utf8(bytes: &[u8]) -> Vec<u8> {
-    with_utf8(bytes, memory::copy)
-}
-
 /// What `work` makes of text of the database in UTF-8.
 pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
-    converted(text, number(), pg_sys::pg_enc::PG_UTF8 as i32, work)
+    converted(text, database_encoding(), pg_sys::pg_enc::PG_UTF8 as i32, work)
 }
 
 /// Text in UTF-8 in the encoding of the database.
 pub fn from_utf8(text: &str) -> Vec<u8> {
-    converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, number(), memory::copy)
+    converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, database_encoding(), memory::copy)
 }
 
 /// Text in UTF-8 for a message, which PostgreSQL takes to be in the encoding of the database, up to a zero byte.
@@ -100,6 +94,12 @@ pub unsafe fn name_bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: promised by the caller.
     let name = unsafe { &*datum.cast_mut_ptr::<[u8; pg_sys::NAMEDATALEN as usize]>() };
     name.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// A name of the catalogs as a Rust string.
+pub fn name(name: &pg_sys::NameData) -> String {
+    // SAFETY: it is one.
+    utf8(unsafe { name_bytes(pg_sys::Datum::from(std::ptr::from_ref(name))) })
 }
 
 /// What `work` makes of text in one encoding in another one.

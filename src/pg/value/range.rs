@@ -3,21 +3,17 @@
 use crate::pg::catalog;
 use pgrx::pg_sys;
 
-/// A type of ranges, as the type cache has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeEntry(*mut pg_sys::TypeCacheEntry);
 
 /// The bounds of a range that is not empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The lower one.
     pub lower: pg_sys::RangeBound,
-    /// The upper one.
     pub upper: pg_sys::RangeBound,
 }
 
 impl RangeEntry {
-    /// The range type `oid`.
     pub fn of(oid: pg_sys::Oid) -> RangeEntry {
         RangeEntry(catalog::range_entry(oid))
     }
@@ -34,8 +30,6 @@ impl RangeEntry {
         (!is_empty).then_some(Bounds { lower, upper })
     }
 
-    /// How many ranges a multirange has.
-    ///
     /// # Safety
     /// `multirange` must be a whole, aligned multirange.
     pub unsafe fn count(multirange: *const Multirange) -> u32 {

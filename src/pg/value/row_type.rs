@@ -16,20 +16,15 @@ pub struct RowType {
     version: u64,
 }
 
-/// A column of a row type.
 pub struct Attribute {
-    /// Its name, in UTF-8.
+    /// In UTF-8.
     pub name: String,
-    /// Its type.
     pub oid: pg_sys::Oid,
-    /// Its collation.
     pub collation: pg_sys::Oid,
-    /// How its values are kept.
     pub storage: Storage,
 }
 
 impl RowType {
-    /// The composite type `oid`.
     pub fn new(oid: pg_sys::Oid) -> RowType {
         let version = version_of(oid);
         // SAFETY: a composite type has a row descriptor. The copy has the defaults of its columns, and is in memory
@@ -58,11 +53,8 @@ impl RowType {
             let row = version::row(row);
             let count = (*self.descriptor).natts as usize;
             let (mut values, mut nulls) = (vec![pg_sys::Datum::null(); count], vec![true; count]);
-            let mut tuple = pg_sys::HeapTupleData {
-                t_len: pgrx::varsize_any(row.cast()) as u32,
-                t_data: row,
-                ..Default::default()
-            };
+            let t_len = pgrx::varsize_any(row.cast()) as u32;
+            let mut tuple = pg_sys::HeapTupleData { t_len, t_data: row, ..Default::default() };
             let (to_values, to_nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
             guard(|| raw::heap_deform_tuple(&mut tuple, self.descriptor, to_values, to_nulls));
             for (i, (value, is_null)) in values.into_iter().zip(nulls).enumerate() {
@@ -81,7 +73,7 @@ impl RowType {
     pub unsafe fn check(&self, datum: pg_sys::Datum) {
         let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
         // SAFETY: promised by the caller; the tag says what is behind it, and the number what kind of expanded object.
-        let is_as_before = unsafe {
+        let is_readable = unsafe {
             use pg_sys::vartag_external::{VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW};
             let is_expanded = varatt_is_1b_e(pointer)
                 && [VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW].contains(&u32::from(vartag_1b_e(pointer)));
@@ -93,12 +85,9 @@ impl RowType {
                 && (*record).er_typeid == self.oid
                 && (*record).er_tupdesc_id != self.version
                 && !(*record).er_tupdesc.is_null();
-            if !is_older {
-                return;
-            }
-            self.reads((*record).er_tupdesc)
+            !is_older || self.reads((*record).er_tupdesc)
         };
-        if !is_as_before {
+        if !is_readable {
             raise(altered(self.oid));
         }
     }
@@ -129,15 +118,9 @@ impl Drop for RowType {
 
 impl Attribute {
     fn of(attribute: &pg_sys::FormData_pg_attribute) -> Attribute {
-        // SAFETY: a name ends in a zero byte.
-        let name = unsafe { encoding::utf8_of(attribute.attname.data.as_ptr()) }.unwrap_or_default();
-        let (len, by_value, align) = (attribute.attlen, attribute.attbyval, attribute.attalign);
-        Attribute {
-            name,
-            oid: attribute.atttypid,
-            collation: attribute.attcollation,
-            storage: Storage { len, by_value, align },
-        }
+        let name = encoding::name(&attribute.attname);
+        let storage = Storage { len: attribute.attlen, by_value: attribute.attbyval, align: attribute.attalign };
+        Attribute { name, oid: attribute.atttypid, collation: attribute.attcollation, storage }
     }
 }
 
@@ -149,7 +132,6 @@ pub fn version_of(oid: pg_sys::Oid) -> u64 {
 
 #[cold]
 fn altered(oid: pg_sys::Oid) -> Error {
-    let name = catalog::display_name(oid);
-    Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, format!("type {name} was altered after this value of it was made"))
-        .hint("Make the value again.")
+    let message = format!("type {} was altered after this value of it was made", catalog::display_name(oid));
+    Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Make the value again.")
 }

@@ -20,8 +20,6 @@ impl PartialEq for Interval {
 }
 
 impl Interval {
-    /// The value of a datum.
-    ///
     /// # Safety
     /// It must be a value of type interval, which isn't NULL.
     pub unsafe fn of(datum: Datum) -> Interval {
@@ -60,7 +58,6 @@ impl fmt::Display for Interval {
     }
 }
 
-/// The clock's time.
 pub fn now() -> Timestamp {
     // SAFETY: reads the clock.
     unsafe { pg_sys::GetCurrentTimestamp() }

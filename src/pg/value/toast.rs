@@ -27,15 +27,6 @@ pub unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
     }
 }
 
-/// Bytes of a value once it is whole, which is not fetched for that.
-///
-/// # Safety
-/// The datum must be of a type of variable length.
-pub unsafe fn whole_bytes(datum: pg_sys::Datum) -> usize {
-    // SAFETY: promised by the caller.
-    unsafe { pg_sys::toast_raw_datum_size(datum) }
-}
-
 /// Whether a value out of line is compressed: slices of it cost as much as all before them.
 pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
     /// Bits of the size; the others say how it is compressed.
@@ -53,18 +44,15 @@ pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> 
     unsafe {
         let external = identity(datum)?;
         let external = std::ptr::read_unaligned(external.as_ptr().cast::<pg_sys::varatt_external>());
-        let total = external.va_rawsize as usize;
+        let (total, before) = (external.va_rawsize as usize, size_of::<u32>());
         if total <= 2 * PIECE_BYTES || is_compressed(&external) {
             return None;
         }
         let value: *mut pg_sys::varlena = pg_sys::palloc(total).cast();
         pgrx::set_varsize_4b(value, total as i32);
-        let length = total - size_of::<u32>();
-        let bytes = value.cast::<u8>().add(size_of::<u32>());
-        match fetch_pieces(datum.cast_mut_ptr(), bytes, length) {
-            Ok(()) => Some(value),
-            Err(error) => raise(error),
-        }
+        let bytes = value.cast::<u8>().add(before);
+        fetch_pieces(datum.cast_mut_ptr(), bytes, total - before).unwrap_or_else(|error| raise(error));
+        Some(value)
     }
 }
 
@@ -75,10 +63,10 @@ pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> 
 pub unsafe fn fetch_pieces(pointer: *mut pg_sys::varlena, memory: *mut u8, length: usize) -> Result<()> {
     for from in (0..length).step_by(PIECE_BYTES) {
         let wanted = PIECE_BYTES.min(length - from);
-        // SAFETY: promised by the caller.
-        let piece = unsafe { slice(pointer, from, wanted)? };
-        // SAFETY: a slice is a whole, uncompressed value; as many bytes are copied as there is room for from there on.
+        // SAFETY: promised by the caller. A slice is a whole, uncompressed value; as many bytes are copied as there is
+        // room for from there on.
         unsafe {
+            let piece = slice(pointer, from, wanted)?;
             if pgrx::varsize_any_exhdr(piece) != wanted {
                 let message = "missing data in a value that is stored out of line";
                 return Err(Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message));
@@ -91,10 +79,8 @@ pub unsafe fn fetch_pieces(pointer: *mut pg_sys::varlena, memory: *mut u8, lengt
     Ok(())
 }
 
-/// `length` bytes of a value out of line, or as many as it has from there on: a copy from palloc.
-///
-/// # Errors
-/// 54000 for what lies too far behind the start.
+/// `length` bytes of a value out of line, or as many as it has from there on: a copy from palloc. Errors: 54000 for
+/// what lies too far behind the start.
 ///
 /// # Safety
 /// `pointer` must be one to such a value.

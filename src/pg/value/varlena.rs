@@ -142,15 +142,12 @@ impl<'a> Value<'a> {
         self.pointer
     }
 
-    /// A copy that PostgreSQL made.
-    ///
     /// # Safety
     /// `pointer` must be a whole, uncompressed value from palloc, valid for `'a` or until it is freed.
     pub unsafe fn owned(pointer: *mut pg_sys::varlena) -> Self {
         Value { pointer, copied: true, lifetime: PhantomData }
     }
 
-    /// The bytes.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the value lives as long as `self`.
@@ -173,7 +170,6 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as a result.
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)
     }
@@ -222,8 +218,6 @@ impl PgBuffer {
         self.pointer
     }
 
-    /// The bytes of a value that a state owns.
-    ///
     /// # Safety
     /// `pointer` must come from [`PgBuffer::into_pointer`], and the value be there.
     #[inline(always)]
@@ -243,7 +237,6 @@ impl PgBuffer {
         unsafe { PgBuffer::written_in(context, bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
-    /// The buffer as a result.
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)
     }
