@@ -22,9 +22,8 @@ pub struct Batch {
     elements: [Element; MOST_AT_ONCE],
     /// Rows that were read and have an element.
     len: usize,
-    /// Those of them that are handed out, how many, and how many were already.
-    chosen: [*mut pg_sys::TupleTableSlot; MOST_AT_ONCE],
-    chosen_len: usize,
+    /// Whether the filter may have each of them, and how many were looked at to be handed out.
+    answers: [bool; MOST_AT_ONCE],
     next: usize,
     /// Has the memory of the elements, and of what probing needs.
     context: *mut pg_sys::ExprContext,
@@ -59,23 +58,24 @@ impl Batch {
                 slots: std::array::from_fn(|_| slot()),
                 elements: [Element { datum: pg_sys::Datum::null() }; MOST_AT_ONCE],
                 len: 0,
-                chosen: [std::ptr::null_mut(); MOST_AT_ONCE],
-                chosen_len: 0,
+                answers: [false; MOST_AT_ONCE],
                 next: 0,
                 context: pg_sys::CreateExprContext(state),
             }
         }
     }
 
+    /// The next row that the filter may have. Never panics.
     #[inline(always)]
     pub fn next(&mut self) -> Option<*mut pg_sys::TupleTableSlot> {
-        let slot = *self.chosen[..self.chosen_len.min(MOST_AT_ONCE)].get(self.next)?;
-        self.next += 1;
-        Some(slot)
+        let skipped = self.answers.get(self.next..self.len)?.iter().position(|&may_have| may_have)?;
+        let slot = self.slots.get(self.next + skipped).copied();
+        self.next += skipped + 1;
+        slot
     }
 
-    /// Reads up to `most` rows that pass the conditions `before`, null for none, and that have an element. Chooses
-    /// the rows that the filter may have.
+    /// Reads up to `most` rows that pass the conditions `before`, null for none, and that have an element; and asks
+    /// which of them the filter may have.
     ///
     /// # Safety
     /// The scan must be one of the table, and the conditions prepared for it.
@@ -86,23 +86,19 @@ impl Batch {
         before: *mut pg_sys::ExprState,
         condition: &mut ProbeState,
     ) -> Read {
-        (self.len, self.chosen_len, self.next) = (0, 0, 0);
+        (self.len, self.next) = (0, 0);
         // SAFETY: promised by the caller; nothing of the batch before is used any more.
         unsafe {
             let memory = (*self.context).ecxt_per_tuple_memory;
             pg_sys::MemoryContextReset(memory);
             let mut read = self.read(table, most.min(MOST_AT_ONCE), before, condition.element);
             let outside = pg_sys::MemoryContextSwitchTo(memory);
-            let mut answers = [false; MOST_AT_ONCE];
+            let answers = &mut self.answers[..self.len];
             if self.len > 0 {
-                condition.probe(&self.elements[..self.len], &mut answers[..self.len]);
+                condition.probe(&self.elements[..self.len], answers);
             }
             pg_sys::MemoryContextSwitchTo(outside);
-            for (&slot, _) in self.slots.iter().zip(answers).filter(|(_, answer)| *answer) {
-                self.chosen[self.chosen_len] = slot;
-                self.chosen_len += 1;
-            }
-            read.removed += self.len - self.chosen_len;
+            read.removed += answers.iter().filter(|&&may_have| !may_have).count();
             read
         }
     }
@@ -169,7 +165,7 @@ impl Batch {
 
     /// Lets go of all rows.
     pub fn clear(&mut self) {
-        (self.len, self.chosen_len, self.next) = (0, 0, 0);
+        (self.len, self.next) = (0, 0);
         for &slot in self.slots.iter().chain([&self.row]) {
             // SAFETY: a slot made by `new`, which lets go of its page and its memory.
             unsafe {

@@ -3,7 +3,7 @@
 //! Paths and plans have them like this:
 //!
 //! ```text
-//! path.custom_private  our restriction, and a list of which condition it is
+//! path.custom_private  our restriction, and which condition it is
 //! plan.qual            the other conditions, in their order; the first `before` of them are evaluated before ours
 //! plan.custom_exprs    ours
 //! plan.custom_private  before, and which condition ours is
@@ -17,7 +17,6 @@ use crate::pg::call::{Call, Element};
 use crate::probe::probe_each;
 use pgrx::pg_sys::{self, NodeTag};
 use std::ffi::CStr;
-use std::ptr::null_mut;
 
 /// A function that a scan can evaluate for many rows.
 pub struct ProbeCondition {
@@ -183,25 +182,13 @@ pub unsafe fn evaluate(
     }
 }
 
-/// What a path has: our restriction, and which condition it is.
+/// Item `i` of a list, a number.
 ///
 /// # Safety
-/// The restriction must be one of the planner's.
-pub unsafe fn chosen(restriction: *mut pg_sys::RestrictInfo, number: usize) -> *mut pg_sys::List {
-    // SAFETY: the lists are in the planner's memory.
-    unsafe {
-        let number = pg_sys::lappend_int(null_mut(), number as i32);
-        pg_sys::lappend(pg_sys::lappend(null_mut(), restriction.cast()), number.cast())
-    }
-}
-
-/// Number `i` of a list of numbers.
-///
-/// # Safety
-/// The list must have it.
+/// That must be one.
 pub unsafe fn item(list: *mut pg_sys::List, i: usize) -> i32 {
     // SAFETY: promised by the caller.
-    unsafe { (*(*list).elements.add(i)).int_value }
+    unsafe { (*nth(list, i).expect("an item").cast::<pg_sys::Integer>()).ival }
 }
 
 /// The conditions of a plan.

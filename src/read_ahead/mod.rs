@@ -13,8 +13,4 @@ mod condition;
 mod path;
 mod scan;
 
-/// Lets sequential scans read ahead: called once, when the library is loaded.
-pub fn define() {
-    scan::register();
-    path::define();
-}
+pub use path::define;

@@ -1,7 +1,7 @@
 //! The planner's side: which scans are worth reading ahead, and from a path to a plan.
 
 use super::condition;
-use super::scan::{self, CallbackTable};
+use super::scan;
 use crate::pg::call::guard::Entry;
 use crate::pg::call::nodes::{items, length, nth};
 use crate::settings;
@@ -16,13 +16,10 @@ const LEAST_BYTES: usize = 1 << 20;
 /// What is left of the cost of reading a row: enough to be chosen instead of the plain scan, and no more.
 const SHARE: f64 = 0.999;
 
-// SAFETY: functions and a name.
-static PATH: CallbackTable<pg_sys::CustomPathMethods> = unsafe {
-    CallbackTable::new(pg_sys::CustomPathMethods {
-        CustomName: scan::NAME.as_ptr(),
-        PlanCustomPath: Some(plan),
-        ReparameterizeCustomPathByChild: None,
-    })
+const METHODS: &pg_sys::CustomPathMethods = &pg_sys::CustomPathMethods {
+    CustomName: scan::NAME.as_ptr(),
+    PlanCustomPath: Some(plan),
+    ReparameterizeCustomPathByChild: None,
 };
 
 session_locals! {
@@ -30,13 +27,13 @@ session_locals! {
     static NEXT: OnceCell<pg_sys::set_rel_pathlist_hook_type> = const { OnceCell::new() };
 }
 
-/// Adds paths from now on.
-///
-/// # Panics
-/// The second time: the library that was there before would be this one.
+/// Lets sequential scans read ahead from now on. Panics the second time: the library that is called first would be this
+/// one.
 pub fn define() {
-    // SAFETY: the library that was there before is called too.
+    // SAFETY: the library that was there before is called too; the methods stay where they are.
     unsafe {
+        // Parallel workers are given plans by name.
+        pg_sys::RegisterCustomScanMethods(scan::METHODS);
         NEXT.with(|next| next.set(pg_sys::set_rel_pathlist_hook)).expect("defined once");
         pg_sys::set_rel_pathlist_hook = Some(add_paths);
     }
@@ -49,25 +46,22 @@ unsafe extern "C-unwind" fn add_paths(
     number: pg_sys::Index,
     entry: *mut pg_sys::RangeTblEntry,
 ) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: PostgreSQL calls this with the relation that it plans.
-        unsafe {
-            if let Some(next) = NEXT.with(|next| next.get().copied().flatten()) {
-                guarded!(next(root, rel, number, entry));
-            }
-            if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::read_ahead() {
-                return;
-            }
-            let Some(chosen) = worthy_restriction(root, &*rel) else { return };
-            if let Some(scan) = sequential_scan((*rel).pathlist) {
-                pg_sys::add_path(rel, path(scan, chosen));
-            }
-            if let Some(scan) = sequential_scan((*rel).partial_pathlist) {
-                pg_sys::add_partial_path(rel, path(scan, chosen));
-            }
+    // SAFETY: PostgreSQL calls this with the relation that it plans.
+    unsafe { Entry::new() }.run(|| unsafe {
+        if let Some(next) = NEXT.with(|next| next.get().copied().flatten()) {
+            guarded!(next(root, rel, number, entry));
         }
-    })
+        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::read_ahead() {
+            return;
+        }
+        let Some(chosen) = worthy_restriction(root, &*rel) else { return };
+        if let Some(scan) = sequential_scan((*rel).pathlist) {
+            pg_sys::add_path(rel, path(scan, chosen));
+        }
+        if let Some(scan) = sequential_scan((*rel).partial_pathlist) {
+            pg_sys::add_partial_path(rel, path(scan, chosen));
+        }
+    });
 }
 
 /// Whether this is a table or a partition that may be scanned as it is: no parent of others, and no sample.
@@ -103,16 +97,17 @@ unsafe fn path(scan: *mut pg_sys::Path, chosen: *mut pg_sys::List) -> *mut pg_sy
         (*path).path.total_cost = (*scan).startup_cost + ((*scan).total_cost - (*scan).startup_cost) * SHARE;
         (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
         (*path).custom_private = chosen;
-        (*path).methods = PATH.table();
+        (*path).methods = METHODS;
         path.cast()
     }
 }
 
 /// A restriction of the table that is worth it, if all of them may be evaluated for rows ahead of time.
 unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOptInfo) -> Option<*mut pg_sys::List> {
-    let worthy = |restriction: *mut pg_sys::RestrictInfo| {
-        // SAFETY: a restriction of the table. One that is behind a security barrier would be evaluated before that.
-        unsafe {
+    // SAFETY: a list of restrictions of the table. One behind a security barrier would be evaluated before that.
+    unsafe {
+        let each = || items(rel.baserestrictinfo).map(|item| item.cast::<pg_sys::RestrictInfo>());
+        let worthy = each().find_map(|restriction| {
             if (*restriction).pseudoconstant || (*restriction).security_level > rel.baserestrict_min_security {
                 return None;
             }
@@ -120,15 +115,16 @@ unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOp
             let number = condition::number(clause)?;
             let (filter, element) = condition::sides(clause, number);
             let is_safe = condition::is_column(element) || !pg_sys::contain_subplans(element) && is_read_to_end(root);
-            (is_safe && is_worthy(filter)).then(|| condition::chosen(restriction, number))
-        }
-    };
-    // SAFETY: a list of restrictions.
-    let each = || unsafe { items(rel.baserestrictinfo) }.map(|item| item.cast::<pg_sys::RestrictInfo>());
-    // SAFETY: as above.
-    let is_volatile =
-        |item: *mut pg_sys::RestrictInfo| unsafe { pg_sys::contain_volatile_functions((*item).clause.cast()) };
-    each().find_map(worthy).filter(|_| !each().any(is_volatile))
+            (is_safe && is_worthy(filter)).then(|| pair(restriction.cast(), pg_sys::makeInteger(number as i32).cast()))
+        });
+        worthy.filter(|_| !each().any(|other| pg_sys::contain_volatile_functions((*other).clause.cast())))
+    }
+}
+
+/// A list of two nodes.
+unsafe fn pair(first: *mut pg_sys::Node, second: *mut pg_sys::Node) -> *mut pg_sys::List {
+    // SAFETY: promised by the caller; the list is in the planner's memory.
+    unsafe { pg_sys::lappend(pg_sys::lappend(null_mut(), first.cast()), second.cast()) }
 }
 
 /// Whether a filter may be large, and is the same for the whole scan.
@@ -179,41 +175,36 @@ unsafe extern "C-unwind" fn plan(
     clauses: *mut pg_sys::List,
     _plans: *mut pg_sys::List,
 ) -> *mut pg_sys::Plan {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: PostgreSQL passes a path of this library; the plan is memory for one, and its fields may be zero at
-        // first.
-        unsafe {
-            let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
-            let (ours, condition): (*mut pg_sys::RestrictInfo, _) =
-                (part(0).cast(), condition::item(part(1).cast(), 0));
-            let (_, element) = condition::sides((*ours).clause.cast(), condition as usize);
-            let is_column = condition::is_column(element);
-            let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
-            for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
-                let clause = (*restriction).clause;
-                if restriction == ours {
-                    is_after = true;
-                } else if (*restriction).pseudoconstant {
-                    continue;
-                } else if is_after || is_column && pg_sys::contain_leaked_vars(clause.cast()) {
-                    after = pg_sys::lappend(after, clause.cast());
-                } else {
-                    before = pg_sys::lappend(before, clause.cast());
-                }
+    // SAFETY: PostgreSQL calls this with a path of this library; the plan is memory for one, and its fields may be zero
+    // at first.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
+        let (ours, number): (*mut pg_sys::RestrictInfo, _) = (part(0).cast(), part(1));
+        let (_, element) = condition::sides((*ours).clause.cast(), condition::item((*path).custom_private, 1) as usize);
+        let is_column = condition::is_column(element);
+        let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
+        for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
+            let clause = (*restriction).clause;
+            if restriction == ours {
+                is_after = true;
+            } else if (*restriction).pseudoconstant {
+                continue;
+            } else if is_after || is_column && pg_sys::contain_leaked_vars(clause.cast()) {
+                after = pg_sys::lappend(after, clause.cast());
+            } else {
+                before = pg_sys::lappend(before, clause.cast());
             }
-            assert!(is_after, "restrictions of a table are those of its paths");
-            let numbers = pg_sys::lappend_int(null_mut(), length(before) as i32);
-            let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast();
-            (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
-            (*scan).scan.plan.targetlist = targets;
-            (*scan).scan.plan.qual = pg_sys::list_concat(before, after);
-            (*scan).scan.scanrelid = (*rel).relid;
-            (*scan).flags = (*path).flags;
-            (*scan).custom_exprs = pg_sys::lappend(null_mut(), (*ours).clause.cast());
-            (*scan).custom_private = pg_sys::lappend_int(numbers, condition);
-            (*scan).methods = scan::methods();
-            scan.cast()
         }
+        assert!(is_after, "restrictions of a table are those of its paths");
+        let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast();
+        (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
+        (*scan).scan.plan.targetlist = targets;
+        (*scan).custom_private = pair(pg_sys::makeInteger(length(before) as i32).cast(), number);
+        (*scan).scan.plan.qual = pg_sys::list_concat(before, after);
+        (*scan).scan.scanrelid = (*rel).relid;
+        (*scan).flags = (*path).flags;
+        (*scan).custom_exprs = pg_sys::lappend(null_mut(), (*ours).clause.cast());
+        (*scan).methods = scan::METHODS;
+        scan.cast()
     })
 }

@@ -15,30 +15,11 @@ pub const NAME: &CStr = c"Bloom Scan";
 const LABEL: &CStr = c"Bloom Filter";
 const REMOVED: &CStr = c"Rows Removed by Bloom Filter";
 
-/// A table of function pointers and a name.
-pub struct CallbackTable<T>(T);
+/// How PostgreSQL makes the state of a plan.
+pub const METHODS: &pg_sys::CustomScanMethods =
+    &pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) };
 
-// SAFETY: they are never written, as `new` was promised.
-unsafe impl<T> Sync for CallbackTable<T> {}
-
-impl<T> CallbackTable<T> {
-    /// # Safety
-    /// All threads may read it.
-    pub const unsafe fn new(table: T) -> CallbackTable<T> {
-        CallbackTable(table)
-    }
-
-    pub fn table(&'static self) -> *const T {
-        &self.0
-    }
-}
-
-// SAFETY: functions and a name.
-static SCAN: CallbackTable<pg_sys::CustomScanMethods> = unsafe {
-    CallbackTable::new(pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) })
-};
-
-static EXECUTION: CallbackTable<pg_sys::CustomExecMethods> = CallbackTable(pg_sys::CustomExecMethods {
+const EXECUTION: &pg_sys::CustomExecMethods = &pg_sys::CustomExecMethods {
     CustomName: NAME.as_ptr(),
     BeginCustomScan: Some(begin),
     ExecCustomScan: Some(execute),
@@ -52,17 +33,7 @@ static EXECUTION: CallbackTable<pg_sys::CustomExecMethods> = CallbackTable(pg_sy
     InitializeWorkerCustomScan: Some(initialize_worker),
     ShutdownCustomScan: None,
     ExplainCustomScan: Some(explain),
-});
-
-/// Makes plans known by name, as parallel workers are given them.
-pub fn register() {
-    // SAFETY: the methods stay where they are.
-    unsafe { pg_sys::RegisterCustomScanMethods(methods()) };
-}
-
-pub fn methods() -> *const pg_sys::CustomScanMethods {
-    SCAN.table()
-}
+};
 
 /// The state of a scan in an execution: PostgreSQL's, and behind it ours, which it doesn't see. All of it may be zero
 /// until the scan begins. PostgreSQL passes it to all functions below.
@@ -82,15 +53,12 @@ struct Scan {
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: memory for the state, which may be zero at first.
-        unsafe {
-            let state: *mut CustomScanState = pg_sys::palloc0(size_of::<Scan>()).cast();
-            (*state).ss.ps.type_ = NodeTag::T_CustomScanState;
-            (*state).methods = EXECUTION.table();
-            state.cast()
-        }
+    // SAFETY: PostgreSQL calls this. Memory for the state, which may be zero at first.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let state: *mut CustomScanState = pg_sys::palloc0(size_of::<Scan>()).cast();
+        (*state).ss.ps.type_ = NodeTag::T_CustomScanState;
+        (*state).methods = EXECUTION;
+        state.cast()
     })
 }
 
@@ -98,36 +66,31 @@ unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sy
 /// that is prepared again.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: the state is that of a plan of this library, with its table open; memory is that of the query.
-        unsafe {
-            let own: *mut Scan = state.cast();
-            let scan = &raw mut (*state).ss;
-            let state = &raw mut (*scan).ps;
-            let table = (*scan).ss_currentRelation;
-            (*state).subPlan = null_mut();
-            version::init_scan_slot(estate, scan, table);
-            pg_sys::ExecAssignScanProjectionInfo(scan);
-            let Conditions { before, after, ours, number } = Conditions::of((*state).plan.cast());
-            (*own).before = pg_sys::ExecInitQual(before, state);
-            // This also checks that the user may call the function.
-            (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
-            (*state).qual = pg_sys::ExecInitQual(after, state);
-            (*own).condition = ProbeState::new(ours, number, state);
-            (*own).batch = Batch::new(estate, table);
-            (*own).size = 1;
-        }
-    })
+    // SAFETY: PostgreSQL calls this with the state of a plan of this library, with its table open, in memory of the
+    // query.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let own: *mut Scan = state.cast();
+        let scan = &raw mut (*state).ss;
+        let state = &raw mut (*scan).ps;
+        let table = (*scan).ss_currentRelation;
+        (*state).subPlan = null_mut();
+        version::init_scan_slot(estate, scan, table);
+        pg_sys::ExecAssignScanProjectionInfo(scan);
+        let Conditions { before, after, ours, number } = Conditions::of((*state).plan.cast());
+        (*own).before = pg_sys::ExecInitQual(before, state);
+        // This also checks that the user may call the function.
+        (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
+        (*state).qual = pg_sys::ExecInitQual(after, state);
+        (*own).condition = ProbeState::new(ours, number, state);
+        (*own).batch = Batch::new(estate, table);
+        (*own).size = 1;
+    });
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: the first part of the state is that of any scan.
-        unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) }
-    })
+    // SAFETY: PostgreSQL calls this. The first part of the state is that of any scan.
+    unsafe { Entry::new() }.run(|| unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) })
 }
 
 /// The next row that may be wanted, or null. It has no guard, which would take too long for each row: it calls nothing
@@ -135,10 +98,7 @@ unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys:
 unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: ExecScan passes the state. Other parts of PostgreSQL look for the current row in the scan's slot.
     unsafe {
-        let slot = match (*scan.cast::<Scan>()).batch.next() {
-            Some(slot) => slot,
-            None => fill(scan),
-        };
+        let slot = (*scan.cast::<Scan>()).batch.next().unwrap_or_else(|| fill(scan));
         if !slot.is_null() {
             (*scan).ss_ScanTupleSlot = slot;
         }
@@ -149,87 +109,76 @@ unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
 /// Reads batches until one has rows to hand out. Returns the first of these, or null.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as `next`; the scan of the table is begun with the first row, as PostgreSQL's own.
-        unsafe {
-            let own = &mut *scan.cast::<Scan>();
-            let scan = &mut own.state.ss;
-            if scan.ss_currentScanDesc.is_null() {
-                use pg_sys::ScanOptions as Of;
-                let flags = Of::SO_TYPE_SEQSCAN | Of::SO_ALLOW_STRAT | Of::SO_ALLOW_SYNC | Of::SO_ALLOW_PAGEMODE;
-                let (table, snapshot) = (scan.ss_currentRelation, (*scan.ps.state).es_snapshot);
-                let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
-                scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
-            }
-            while !own.is_end {
-                let read = own.batch.fill(scan.ss_currentScanDesc, own.size, own.before, &mut own.condition);
-                own.is_end = read.is_end;
-                own.size = (own.size * 2).min(MOST_AT_ONCE);
-                if let Some(counters) = scan.ps.instrument.as_mut() {
-                    counters.nfiltered1 += read.rejected as f64;
-                    counters.nfiltered2 += read.removed as f64;
-                }
-                if let Some(slot) = own.batch.next() {
-                    return slot;
-                }
-                check_for_interrupts();
-            }
-            own.batch.clear();
-            null_mut()
+    // SAFETY: PostgreSQL calls this by way of `next`, which has nothing to drop. The scan of the table is begun with
+    // the first row, as PostgreSQL's own.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let own = &mut *scan.cast::<Scan>();
+        let scan = &mut own.state.ss;
+        if scan.ss_currentScanDesc.is_null() {
+            use pg_sys::ScanOptions as Of;
+            let flags = Of::SO_TYPE_SEQSCAN | Of::SO_ALLOW_STRAT | Of::SO_ALLOW_SYNC | Of::SO_ALLOW_PAGEMODE;
+            let (table, snapshot) = (scan.ss_currentRelation, (*scan.ps.state).es_snapshot);
+            let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
+            scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
         }
+        while !own.is_end {
+            let read = own.batch.fill(scan.ss_currentScanDesc, own.size, own.before, &mut own.condition);
+            own.is_end = read.is_end;
+            own.size = (own.size * 2).min(MOST_AT_ONCE);
+            if let Some(counters) = scan.ps.instrument.as_mut() {
+                counters.nfiltered1 += read.rejected as f64;
+                counters.nfiltered2 += read.removed as f64;
+            }
+            if let Some(slot) = own.batch.next() {
+                return slot;
+            }
+            check_for_interrupts();
+        }
+        own.batch.clear();
+        null_mut()
     })
 }
 
 /// Whether a row that another transaction has changed in the meantime is still wanted.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn recheck(scan: *mut pg_sys::ScanState, slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: ExecScan passes the state and a row of its table.
-        unsafe {
-            let context = (*scan).ps.ps_ExprContext;
-            (*context).ecxt_scantuple = slot;
-            evaluate((*scan.cast::<Scan>()).again, context, &mut false).value() != 0
-        }
+    // SAFETY: PostgreSQL's ExecScan calls this with the state and a row of its table.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let context = (*scan).ps.ps_ExprContext;
+        (*context).ecxt_scantuple = slot;
+        evaluate((*scan.cast::<Scan>()).again, context, &mut false).value() != 0
     })
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: the scan has begun; that of the table may have.
-        unsafe {
-            let own = &mut *state.cast::<Scan>();
-            own.batch.clear();
-            own.condition.forget();
-            (own.size, own.is_end) = (1, false);
-            let table = own.state.ss.ss_currentScanDesc;
-            if !table.is_null() {
-                let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
-                guarded!(rescan(table, null_mut(), false, false, false, false));
-            }
-            pg_sys::ExecScanReScan(&mut own.state.ss);
+    // SAFETY: PostgreSQL calls this for a scan that has begun; that of the table may have.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let own = &mut *state.cast::<Scan>();
+        own.batch.clear();
+        own.condition.forget();
+        (own.size, own.is_end) = (1, false);
+        let table = own.state.ss.ss_currentScanDesc;
+        if !table.is_null() {
+            let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
+            guarded!(rescan(table, null_mut(), false, false, false, false));
         }
-    })
+        pg_sys::ExecScanReScan(&mut own.state.ss);
+    });
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn end(state: *mut CustomScanState) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as `rescan`.
-        unsafe {
-            let own = &mut *state.cast::<Scan>();
-            own.batch.clear();
-            let table = std::mem::replace(&mut own.state.ss.ss_currentScanDesc, null_mut());
-            if !table.is_null() {
-                let end = (*(*(*table).rs_rd).rd_tableam).scan_end.expect("scans can be ended");
-                guarded!(end(table));
-            }
+    // SAFETY: as `rescan`.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let own = &mut *state.cast::<Scan>();
+        own.batch.clear();
+        let table = std::mem::replace(&mut own.state.ss.ss_currentScanDesc, null_mut());
+        if !table.is_null() {
+            let end = (*(*(*table).rs_rd).rd_tableam).scan_end.expect("scans can be ended");
+            guarded!(end(table));
         }
-    })
+    });
 }
 
 #[pgrx::pg_guard]
@@ -237,13 +186,9 @@ unsafe extern "C-unwind" fn estimate_shared(
     state: *mut CustomScanState,
     _context: *mut pg_sys::ParallelContext,
 ) -> pg_sys::Size {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: the table is open.
-        unsafe {
-            let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
-            pg_sys::table_parallelscan_estimate(table, snapshot)
-        }
+    // SAFETY: PostgreSQL calls this while the table is open.
+    unsafe { Entry::new() }.run(|| unsafe {
+        pg_sys::table_parallelscan_estimate((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot)
     })
 }
 
@@ -253,15 +198,12 @@ unsafe extern "C-unwind" fn initialize_shared(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: the table is open; there is as much memory as was asked for.
-        unsafe {
-            let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
-            pg_sys::table_parallelscan_initialize(table, shared.cast(), snapshot);
-            share(state, shared);
-        }
-    })
+    // SAFETY: PostgreSQL calls this while the table is open, with as much memory as was asked for.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
+        pg_sys::table_parallelscan_initialize(table, shared.cast(), snapshot);
+        share(state, shared);
+    });
 }
 
 #[pgrx::pg_guard]
@@ -270,15 +212,12 @@ unsafe extern "C-unwind" fn initialize_shared_again(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: the table is open; the memory was initialized.
-        unsafe {
-            let table = (*state).ss.ss_currentRelation;
-            let again = (*(*table).rd_tableam).parallelscan_reinitialize.expect("parallel scans can be repeated");
-            guarded!(again(table, shared.cast()));
-        }
-    })
+    // SAFETY: PostgreSQL calls this while the table is open; the memory was initialized.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let table = (*state).ss.ss_currentRelation;
+        let again = (*(*table).rd_tableam).parallelscan_reinitialize.expect("parallel scans can be repeated");
+        guarded!(again(table, shared.cast()));
+    });
 }
 
 #[pgrx::pg_guard]
@@ -287,11 +226,8 @@ unsafe extern "C-unwind" fn initialize_worker(
     _contents: *mut pg_sys::shm_toc,
     shared: *mut c_void,
 ) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: the table is open; the leader initialized the memory.
-        unsafe { share(state, shared) }
-    })
+    // SAFETY: PostgreSQL calls this while the table is open; the leader initialized the memory.
+    unsafe { Entry::new() }.run(|| unsafe { share(state, shared) });
 }
 
 /// Scans a part of the table, as all processes of a query do that share this.
@@ -304,32 +240,26 @@ unsafe fn share(state: *mut CustomScanState, shared: *mut c_void) {
 }
 
 /// Adds our condition, and how many rows it rejected.
-///
-/// # Safety
-/// `state` must be that of a Bloom Scan.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn explain(
     state: *mut pg_sys::CustomScanState,
     ancestors: *mut pg_sys::List,
     explained: *mut pg_sys::ExplainState,
 ) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: PostgreSQL passes the state and what it writes to.
-        unsafe {
-            let plan = (*state).ss.ps.plan;
-            let names = pg_sys::set_deparse_context_plan((*explained).deparse_cxt, plan, ancestors);
-            let text = pg_sys::deparse_expression(Conditions::of(plan.cast()).ours, names, (*explained).verbose, false);
-            pg_sys::ExplainPropertyText(LABEL.as_ptr(), text, explained);
-            let counters = (*state).ss.ps.instrument;
-            if !(*explained).analyze || counters.is_null() {
-                return;
-            }
-            let (removed, loops) = ((*counters).nfiltered2, (*counters).nloops);
-            if removed > 0.0 || (*explained).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
-                let average = if loops > 0.0 { removed / loops } else { 0.0 };
-                pg_sys::ExplainPropertyFloat(REMOVED.as_ptr(), null(), average, 0, explained);
-            }
+    // SAFETY: PostgreSQL calls this with the state and what it writes to.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let plan = (*state).ss.ps.plan;
+        let names = pg_sys::set_deparse_context_plan((*explained).deparse_cxt, plan, ancestors);
+        let text = pg_sys::deparse_expression(Conditions::of(plan.cast()).ours, names, (*explained).verbose, false);
+        pg_sys::ExplainPropertyText(LABEL.as_ptr(), text, explained);
+        let counters = (*state).ss.ps.instrument;
+        if !(*explained).analyze || counters.is_null() {
+            return;
         }
-    })
+        let (removed, loops) = ((*counters).nfiltered2, (*counters).nloops);
+        if removed > 0.0 || (*explained).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            let average = if loops > 0.0 { removed / loops } else { 0.0 };
+            pg_sys::ExplainPropertyFloat(REMOVED.as_ptr(), null(), average, 0, explained);
+        }
+    });
 }
