@@ -6,7 +6,7 @@
 use super::parent::{Parent, ParentColumn};
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::call::nodes::{self, argument, nth};
+use crate::pg::call::nodes::{self, argument};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::value::array;
@@ -33,10 +33,8 @@ pub struct Asked {
 
 impl<'c> LookedFor<'c> {
     /// The condition for argument 2, a key or an array of keys; `None` for NULL. Raises PostgreSQL's own errors for
-    /// types that can't be compared, and for text that is not a value of the column's type.
-    ///
-    /// # Errors
-    /// 42P18 for a key of an unknown type, 42P21 for one that a query would compare under another collation.
+    /// types that can't be compared, and for text that is not a value of the column's type. Errors: 42P18 for a key of
+    /// an unknown type, 42P21 for one that a query would compare under another collation.
     pub fn argument(call: &'c Call, parent: &Parent, column: &ParentColumn, is_array: bool) -> Result<Option<Self>> {
         let Some(key) = call.datum(2) else { return Ok(None) };
         let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
@@ -114,18 +112,12 @@ unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
 unsafe fn asked(node: *mut Node) -> Option<Asked> {
     // SAFETY: promised by the caller; each node is read as what its tag says.
     unsafe {
-        let (operator, collation, args, is_array) = match (*node).type_ {
-            NodeTag::T_OpExpr => {
-                let node: &pg_sys::OpExpr = &*node.cast();
-                (node.opno, node.inputcollid, node.args, false)
-            }
-            NodeTag::T_ScalarArrayOpExpr => {
-                let node: &pg_sys::ScalarArrayOpExpr = &*node.cast();
-                (node.opno, node.inputcollid, node.args, true)
-            }
+        let (operator, is_array) = match (*node).type_ {
+            NodeTag::T_OpExpr => ((*node.cast::<pg_sys::OpExpr>()).opno, false),
+            NodeTag::T_ScalarArrayOpExpr => ((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true),
             _ => return None,
         };
-        let (mut left, right) = (nth(args, 0)?, nth(args, 1)?);
+        let (mut left, right) = (argument(node, 0)?, argument(node, 1)?);
         while (*left).type_ == NodeTag::T_RelabelType {
             left = (*left.cast::<pg_sys::RelabelType>()).arg.cast();
         }
@@ -138,6 +130,6 @@ unsafe fn asked(node: *mut Node) -> Option<Asked> {
             (_, true) => array::elements_of(constant.constvalue),
             (_, false) => vec![Element { datum: constant.constvalue }],
         };
-        Some(Asked { operator, collation, keys })
+        Some(Asked { operator, collation: pg_sys::exprInputCollation(node), keys })
     }
 }

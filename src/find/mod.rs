@@ -27,9 +27,7 @@ use crate::pg::sql;
 use crate::pg::storage::relation::{Relation, in_recovery};
 use pgrx::pg_sys;
 
-/// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query.
-///
-/// # Errors
+/// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query. Errors:
 /// 0A000 for row security; those of `visit`.
 fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
     let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
@@ -48,10 +46,7 @@ fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> 
     Ok(())
 }
 
-/// Which of the condition's keys a table may have; `None` if no index tells.
-///
-/// # Errors
-/// XX002 for damage.
+/// Which of the condition's keys a table may have; `None` if no index tells. XX002 for damage.
 ///
 /// # Safety
 /// The table must be the parent of the condition or below it, and the column the condition's.

@@ -1,5 +1,6 @@
 //! The table that a call names, and the caller's rights to it.
 
+use crate::error::unsupported;
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog::{self, lookup, owner};
@@ -20,11 +21,8 @@ pub struct ParentColumn {
 }
 
 impl<'c> Parent<'c> {
-    /// The table whose row type argument 0 has.
-    ///
-    /// # Errors
-    /// 42804 for another type; 42809 for a view; 42501 without the right to read all columns;
-    /// 0A000 for row security, and for a table that Citus distributes.
+    /// The table whose row type argument 0 has. Errors: 42804 for another type; 42809 for a view; 42501 without the
+    /// right to read all columns; 0A000 for row security, and for a table that Citus distributes.
     pub fn argument(call: &'c Call) -> Result<Parent<'c>> {
         let of_type = call.argument_type(0)?;
         let oid = lookup::get_typ_typrelid(of_type);
@@ -44,7 +42,7 @@ impl<'c> Parent<'c> {
         require_no_row_security(table)?;
         if sql::is_distributed_by_citus(oid)? {
             let message = format!("table \"{}\" has its rows in shards of Citus", table.name());
-            return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Query it as it is."));
+            return Err(unsupported(message, "Query it as it is."));
         }
         Ok(Parent(opened))
     }
@@ -53,10 +51,7 @@ impl<'c> Parent<'c> {
         self.0.relation()
     }
 
-    /// The column that argument 1 names.
-    ///
-    /// # Errors
-    /// 22004 for NULL; 42703 if there is none.
+    /// The column that argument 1 names. Errors: 22004 for NULL; 42703 if there is none.
     pub fn column(&self, call: &Call) -> Result<ParentColumn> {
         let Some(name) = call.name(1) else {
             return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "the name of the column cannot be NULL"));
@@ -71,15 +66,11 @@ impl<'c> Parent<'c> {
     }
 }
 
-/// Refuses a table whose policies concern the caller.
-///
-/// # Errors
-/// 0A000.
+/// Refuses a table whose policies concern the caller, by 0A000.
 pub fn require_no_row_security(table: Relation) -> Result<()> {
-    if !owner::has_policies_for_user(table) {
-        return Ok(());
+    if owner::has_policies_for_user(table) {
+        let message = format!("row-level security of table \"{}\" applies to this call", table.name());
+        return Err(unsupported(message, "Query the table itself, which applies its policies."));
     }
-    let message = format!("row-level security of table \"{}\" applies to this call", table.name());
-    Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
-        .hint("Query the table itself, which applies its policies."))
+    Ok(())
 }
