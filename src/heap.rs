@@ -24,33 +24,22 @@ use crate::pg::version::{self, attribute};
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
+use std::mem::offset_of;
 
 /// Bytes of a page before its lines, and of a line.
-const PAGE_HEADER: usize = 24;
-const LINE: usize = 4;
+const PAGE_HEADER: usize = offset_of!(pg_sys::PageHeaderData, pd_linp);
+const LINE: usize = size_of::<pg_sys::ItemIdData>();
 /// Where a page says how far its lines go, and where its rows begin.
-const LOWER: usize = 12;
-const UPPER: usize = 14;
+const LOWER: usize = offset_of!(pg_sys::PageHeaderData, pd_lower);
+const UPPER: usize = offset_of!(pg_sys::PageHeaderData, pd_upper);
 /// Fields of a row's header: two of bits, and where its columns begin; then the bits of NULLs follow.
-const INFOMASK2: usize = 18;
-const INFOMASK: usize = 20;
-const HOFF: usize = 22;
-const NULL_BITS: usize = 23;
-const _: () = {
-    use std::mem::offset_of;
-    assert!(PAGE_HEADER == offset_of!(pg_sys::PageHeaderData, pd_linp));
-    assert!(LOWER == offset_of!(pg_sys::PageHeaderData, pd_lower));
-    assert!(UPPER == offset_of!(pg_sys::PageHeaderData, pd_upper));
-    assert!(LINE == size_of::<pg_sys::ItemIdData>());
-    assert!(INFOMASK2 == offset_of!(pg_sys::HeapTupleHeaderData, t_infomask2));
-    assert!(INFOMASK == offset_of!(pg_sys::HeapTupleHeaderData, t_infomask));
-    assert!(HOFF == offset_of!(pg_sys::HeapTupleHeaderData, t_hoff));
-    assert!(NULL_BITS == offset_of!(pg_sys::HeapTupleHeaderData, t_bits));
-};
+const INFOMASK2: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_infomask2);
+const INFOMASK: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_infomask);
+const HOFF: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
+const NULL_BITS: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_bits);
 /// What every row and every page is aligned to.
 const ALIGNMENT: usize = pg_sys::MAXIMUM_ALIGNOF as usize;
-/// Rows whose memory is fetched while others are read, and how much of each: a column is often near the start. So a
-/// page takes a fifth less time.
+/// Rows whose memory is fetched while others are read, and how much of each: a page takes a fifth less time.
 const AHEAD: usize = 12;
 const ROW_START: usize = 128;
 /// The most rows of a page.
@@ -83,9 +72,9 @@ pub enum Found {
 }
 
 impl<'r> RowColumn<'r> {
-    /// The column of a table that an index is on; `None` where it is on an expression, where the table is kept by
-    /// another access method, and where PostgreSQL may remove rows that a snapshot still sees, since it has to notice
-    /// that itself (`old_snapshot_threshold`, before version 17).
+    /// The column of a table that an index is on; `None` for an expression, for a table of another access method, and
+    /// where PostgreSQL may remove rows that a snapshot still sees, since it has to notice that itself
+    /// (`old_snapshot_threshold`, before version 17).
     pub fn of_index(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
         let number = usize::try_from(index.column_number()).ok().filter(|&number| number > 0)?;
         assert_eq!(index.table(), table.oid(), "the table of the index");
@@ -113,7 +102,6 @@ impl<'r> RowColumn<'r> {
         })
     }
 
-    /// Whether its values are of a type of variable length.
     pub fn is_of_variable_length(&self) -> bool {
         self.own.len == -1
     }
@@ -130,33 +118,33 @@ impl<'r> RowColumn<'r> {
         if row.is_null(self.before.len()) {
             return Found::Null;
         }
-        let mut at = 0;
-        for (i, place) in self.before.iter().enumerate() {
-            if !row.is_null(i) {
-                let Some(end) = place.find(row.data, at).map(|(_, end)| end) else { return Found::Unknown };
-                at = end;
+        let datum = || {
+            let mut at = 0;
+            for (i, place) in self.before.iter().enumerate() {
+                if !row.is_null(i) {
+                    at = place.find(row.data, at)?.1;
+                }
             }
-        }
-        let Some((start, end)) = self.own.find(row.data, at) else { return Found::Unknown };
-        self.read(&row.data[start..end])
+            let (start, end) = self.own.find(row.data, at)?;
+            self.datum(&row.data[start..end])
+        };
+        datum().map_or(Found::Unknown, |datum| Found::Value(Element { datum }))
     }
 
-    fn read(&self, bytes: &[u8]) -> Found {
-        let datum = match *bytes {
+    fn datum(&self, bytes: &[u8]) -> Option<pg_sys::Datum> {
+        Some(match *bytes {
             _ if !self.by_value => pg_sys::Datum::from(bytes.as_ptr()),
             [byte] => pg_sys::Datum::from(byte as i8),
             [a, b] => pg_sys::Datum::from(i16::from_ne_bytes([a, b])),
             [a, b, c, d] => pg_sys::Datum::from(i32::from_ne_bytes([a, b, c, d])),
             [a, b, c, d, e, f, g, h] => pg_sys::Datum::from(i64::from_ne_bytes([a, b, c, d, e, f, g, h])),
-            _ => return Found::Unknown,
-        };
-        Found::Value(Element { datum })
+            _ => return None,
+        })
     }
 }
 
 impl Place {
-    /// Where a value starts and ends in the columns of a row, if those before it end at `at`; `None` if that is
-    /// beyond the row.
+    /// Where a value starts and ends in the columns of a row, if those before it end at `at`; `None` beyond the row.
     #[inline(always)]
     fn find(&self, data: &[u8], at: usize) -> Option<(usize, usize)> {
         // A value of up to 126 bytes isn't aligned: its first byte is not zero, as those between columns are.
@@ -197,11 +185,6 @@ impl<'p> HeapPage<'p> {
         HeapPage { page: page.shared(), roots: OnceCell::new() }
     }
 
-    #[inline(always)]
-    fn start(&self) -> *const u8 {
-        self.page.start()
-    }
-
     /// A field of the page, of so many bytes: one, two or four.
     #[inline(always)]
     fn field<const BYTES: usize>(&self, at: usize) -> u32 {
@@ -209,7 +192,7 @@ impl<'p> HeapPage<'p> {
         // SAFETY: within the page, which the lock keeps, and aligned as the page is. Hint bits are set by storing a
         // whole field.
         unsafe {
-            let field = self.start().add(at);
+            let field = self.page.start().add(at);
             match BYTES {
                 1 => field.read_volatile().into(),
                 2 => field.cast::<u16>().read_volatile().into(),
@@ -217,6 +200,14 @@ impl<'p> HeapPage<'p> {
                 _ => unreachable!("a field of {BYTES} bytes"),
             }
         }
+    }
+
+    /// What a line says, counted from 0: where its row begins, what has become of it, and its bytes.
+    #[inline(always)]
+    fn line(&self, line: usize) -> (usize, u32, usize) {
+        let bits = self.field::<LINE>(PAGE_HEADER + line * LINE);
+        let (low, flags, high) = ((bits & 0x7FFF) as usize, bits >> 15 & 3, (bits >> 17) as usize);
+        if cfg!(target_endian = "little") { (low, flags, high) } else { (high, flags, low) }
     }
 
     fn lines(&self) -> usize {
@@ -233,35 +224,24 @@ impl<'p> HeapPage<'p> {
     /// Whether there is such a line, counted from 1, and it is in use, if only for a row that is gone.
     pub fn has_line(&self, line: u16) -> bool {
         let number = usize::from(line);
-        (1..=self.lines()).contains(&number) && {
-            let (_, flags, _) = parts_of_line(self.field::<LINE>(PAGE_HEADER + (number - 1) * LINE));
-            flags != pg_sys::LP_UNUSED
-        }
+        (1..=self.lines()).contains(&number) && self.line(number - 1).1 != pg_sys::LP_UNUSED
     }
 
-    /// Prefetches the start of a line's row, if there is such a line.
+    /// Prefetches the start of a line's row.
     #[inline(always)]
     fn approach(&self, line: usize) {
-        let at = PAGE_HEADER + line * LINE;
-        if at + LINE <= PAGE_BYTES {
-            let (start, ..) = parts_of_line(self.field::<LINE>(at));
-            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.start(), start + byte));
+        if PAGE_HEADER + (line + 1) * LINE <= PAGE_BYTES {
+            let (start, ..) = self.line(line);
+            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.page.start(), start + byte));
         }
-    }
-
-    /// Where the row of a line, counted from 0, begins and ends: `None` for a line without a row, `Some(None)` for a
-    /// damaged row.
-    #[inline(always)]
-    fn place_of_row(&self, line: usize) -> Option<Option<(usize, usize)>> {
-        let (start, flags, len) = parts_of_line(self.field::<LINE>(PAGE_HEADER + line * LINE));
-        let end = start + len;
-        let is_possible = start.is_multiple_of(ALIGNMENT) && start + NULL_BITS <= end && end <= PAGE_BYTES;
-        (flags == pg_sys::LP_NORMAL).then_some(is_possible.then_some((start, end)))
     }
 
     /// The row between these bytes, unless it is damaged.
     #[inline(always)]
     fn row(&self, start: usize, end: usize) -> Option<HeapRow<'_>> {
+        if !start.is_multiple_of(ALIGNMENT) || start + NULL_BITS > end || end > PAGE_BYTES {
+            return None;
+        }
         let columns = (self.field::<2>(start + INFOMASK2) & pg_sys::HEAP_NATTS_MASK) as usize;
         let has_nulls = self.field::<2>(start + INFOMASK) & pg_sys::HEAP_HASNULL != 0;
         let first = start + self.field::<1>(start + HOFF) as usize;
@@ -270,7 +250,7 @@ impl<'p> HeapPage<'p> {
             return None;
         }
         // SAFETY: both are in the row, behind its header, where nothing is changed under the lock.
-        let bytes = |from: usize, to: usize| unsafe { std::slice::from_raw_parts(self.start().add(from), to - from) };
+        let bytes = |at: usize, end: usize| unsafe { std::slice::from_raw_parts(self.page.start().add(at), end - at) };
         Some(HeapRow { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
     }
 
@@ -279,10 +259,11 @@ impl<'p> HeapPage<'p> {
     pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
         for line in 0..self.lines() {
             self.approach(line + AHEAD);
-            let Some(place) = self.place_of_row(line) else { continue };
-            let row = place.and_then(|(start, end)| self.row(start, end));
-            let found = row.map_or(Found::Unknown, |row| column.of(&row));
-            visit(line as u16 + 1, found);
+            let (start, flags, len) = self.line(line);
+            if flags == pg_sys::LP_NORMAL {
+                let row = self.row(start, start + len);
+                visit(line as u16 + 1, row.map_or(Found::Unknown, |row| column.of(&row)));
+            }
         }
     }
 
@@ -294,17 +275,10 @@ impl<'p> HeapPage<'p> {
             let mut roots = [0; MOST_ROWS];
             if self.lines() <= MOST_ROWS {
                 // SAFETY: the page is locked, and there is room for that many.
-                unsafe { pg_sys::heap_get_root_tuples(self.start().cast_mut().cast(), roots.as_mut_ptr()) };
+                unsafe { pg_sys::heap_get_root_tuples(self.page.start().cast_mut().cast(), roots.as_mut_ptr()) };
             }
             roots
         });
         roots.get(usize::from(line) - 1).copied().filter(|&root| root > 0)
     }
-}
-
-/// What a line says: where its row begins, what has become of it, and its bytes.
-#[inline(always)]
-fn parts_of_line(bits: u32) -> (usize, u32, usize) {
-    let (low, flags, high) = ((bits & 0x7FFF) as usize, bits >> 15 & 3, (bits >> 17) as usize);
-    if cfg!(target_endian = "little") { (low, flags, high) } else { (high, flags, low) }
 }
