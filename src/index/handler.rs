@@ -1,6 +1,6 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
-use super::{kind_of, kind_of_planned, options, ranges, validate};
+use super::{kind_of, kind_of_planned, options, ranges, session, validate};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::Entry;
@@ -24,32 +24,29 @@ fn handler(_: &Call) -> Outcome {
     Ok(Some(version::returned(&ROUTINE)))
 }
 
-static ROUTINE: pg_sys::IndexAmRoutine = describe();
-
 /// What the access method can do. Unsupported features are `false`: several columns, order, uniqueness, INCLUDE
 /// columns, NULLs, parallel scans, CLUSTER. Predicate locks cover the whole index. A scan must have a key, since the
 /// index doesn't know all rows.
-const fn describe() -> pg_sys::IndexAmRoutine {
+static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
+    type_: pg_sys::NodeTag::T_IndexAmRoutine,
+    amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),
+    amsupport: ranges::PARTS.cast_unsigned(),
+    amsearcharray: true,
+    ambuild: Some(ambuild),
+    ambuildempty: Some(ambuildempty),
+    aminsert: Some(aminsert),
+    ambulkdelete: Some(ambulkdelete),
+    amvacuumcleanup: Some(amvacuumcleanup),
+    amcostestimate: Some(amcostestimate),
+    amoptions: Some(amoptions),
+    amvalidate: Some(amvalidate),
+    ambeginscan: Some(ambeginscan),
+    amrescan: Some(amrescan),
+    amgetbitmap: Some(amgetbitmap),
+    amendscan: Some(amendscan),
     // SAFETY: plain data, in which zero is false or nothing.
-    let mut routine: pg_sys::IndexAmRoutine = unsafe { std::mem::zeroed() };
-    routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-    routine.amstrategies = ranges::MOST_STRATEGIES.cast_unsigned();
-    routine.amsupport = ranges::PARTS.cast_unsigned();
-    routine.amsearcharray = true;
-    routine.ambuild = Some(ambuild);
-    routine.ambuildempty = Some(ambuildempty);
-    routine.aminsert = Some(aminsert);
-    routine.ambulkdelete = Some(ambulkdelete);
-    routine.amvacuumcleanup = Some(amvacuumcleanup);
-    routine.amcostestimate = Some(amcostestimate);
-    routine.amoptions = Some(amoptions);
-    routine.amvalidate = Some(amvalidate);
-    routine.ambeginscan = Some(ambeginscan);
-    routine.amrescan = Some(amrescan);
-    routine.amgetbitmap = Some(amgetbitmap);
-    routine.amendscan = Some(amendscan);
-    routine
-}
+    ..unsafe { std::mem::zeroed() }
+};
 
 // SAFETY of all that follows: PostgreSQL calls these with relations that are open and locked, and with what the
 // documentation of index access methods says.
@@ -60,28 +57,25 @@ unsafe extern "C-unwind" fn ambuild(
     index: pg_sys::Relation,
     info: *mut pg_sys::IndexInfo,
 ) -> *mut pg_sys::IndexBuildResult {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as above; the result is new memory.
-        unsafe {
-            let wanted = Wanted::new(table, index, info);
-            let built = or_raise((kind_of(wanted.index()).build)(&wanted));
-            let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
-            (*result).heap_tuples = built.table_rows;
-            (*result).index_tuples = built.index_rows;
-            result
-        }
+    // SAFETY: PostgreSQL calls this; the result is new memory.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let wanted = Wanted::new(table, index, info);
+        let built = or_raise((kind_of(wanted.index()).build)(&wanted));
+        session::forget(wanted.index());
+        let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
+        (*result).heap_tuples = built.table_rows;
+        (*result).index_tuples = built.index_rows;
+        result
     })
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as above.
-        let index = unsafe { Relation::new(index) };
+    unsafe { Entry::new() }.run(|| unsafe {
+        let index = Relation::new(index);
         or_raise((kind_of(index).build_empty)(index));
-    })
+    });
 }
 
 #[pgrx::pg_guard]
@@ -96,18 +90,15 @@ unsafe extern "C-unwind" fn aminsert(
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
 ) -> bool {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: there is a value for the one column, and a place.
-        unsafe {
-            if !*nulls {
-                let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
-                or_raise((kind_of(index).insert)(index, *values, row));
-            }
+    // SAFETY: PostgreSQL calls this, with a value for the one column, and a place.
+    unsafe { Entry::new() }.run(|| unsafe {
+        if !*nulls {
+            let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
+            or_raise((kind_of(index).insert)(index, *values, row));
         }
-        // This means nothing: it is about uniqueness.
-        false
-    })
+    });
+    // This means nothing: it is about uniqueness.
+    false
 }
 
 #[pgrx::pg_guard]
@@ -118,12 +109,9 @@ unsafe extern "C-unwind" fn ambulkdelete(
     state: *mut std::ffi::c_void,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as above.
-        unsafe {
-            let (index, dead) = (Relation::new((*info).index), DeadRows::new(is_dead, state));
-            or_raise((kind_of(index).bulk_delete)(index, &dead)).write(known)
-        }
+    unsafe { Entry::new() }.run(|| unsafe {
+        let (index, dead) = (Relation::new((*info).index), DeadRows::new(is_dead, state));
+        or_raise((kind_of(index).bulk_delete)(index, &dead)).write(known)
     })
 }
 
@@ -133,16 +121,13 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
     known: *mut pg_sys::IndexBulkDeleteResult,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as above.
-        unsafe {
-            if (*info).analyze_only {
-                return known;
-            }
-            let vacuum = Vacuum::new(&*info);
-            let counts = (kind_of(vacuum.index).cleanup)(&vacuum, !known.is_null());
-            counts.map_or(known, |counts| counts.write(known))
+    unsafe { Entry::new() }.run(|| unsafe {
+        if (*info).analyze_only {
+            return known;
         }
+        let vacuum = Vacuum::new(&*info);
+        let counts = (kind_of(vacuum.index).cleanup)(&vacuum, !known.is_null());
+        counts.map_or(known, |counts| counts.write(known))
     })
 }
 
@@ -158,24 +143,20 @@ unsafe extern "C-unwind" fn amcostestimate(
     correlation: *mut f64,
     pages: *mut f64,
 ) {
-    // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as above; all results have a place.
-        unsafe {
-            let planned = Planned::new(root, path, loops);
-            let estimate = (kind_of_planned(&planned).estimate)(&planned);
-            *startup = estimate.startup;
-            *total = estimate.total;
-            *selectivity = estimate.selectivity;
-            *correlation = 0.0;
-            *pages = planned.index_pages;
-        }
-    })
+    // SAFETY: PostgreSQL calls this; all results have a place.
+    unsafe { Entry::new() }.run(|| unsafe {
+        let planned = Planned::new(root, path, loops);
+        let estimate = (kind_of_planned(&planned).estimate)(&planned);
+        *startup = estimate.startup;
+        *total = estimate.total;
+        *selectivity = estimate.selectivity;
+        *correlation = 0.0;
+        *pages = planned.index_pages;
+    });
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg_sys::bytea {
-    // SAFETY: as above.
     // SAFETY: PostgreSQL calls this.
     unsafe { Entry::new() }.run(|| or_raise(unsafe { options::parse(options, validate) }))
 }
@@ -189,10 +170,7 @@ unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambeginscan(index: pg_sys::Relation, keys: i32, order: i32) -> pg_sys::IndexScanDesc {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as above.
-        unsafe { pg_sys::RelationGetIndexScan(index, keys, order) }
-    })
+    unsafe { Entry::new() }.run(|| unsafe { pg_sys::RelationGetIndexScan(index, keys, order) })
 }
 
 #[pgrx::pg_guard]
@@ -203,7 +181,7 @@ unsafe extern "C-unwind" fn amrescan(
     _order: pg_sys::ScanKey,
     _norder: i32,
 ) {
-    // SAFETY: as above; a scan has room for the keys that it was begun with.
+    // SAFETY: PostgreSQL calls this; a scan has room for the keys that it was begun with.
     unsafe {
         if !keys.is_null() && (*scan).numberOfKeys > 0 {
             std::ptr::copy(keys, (*scan).keyData, (*scan).numberOfKeys as usize);
@@ -214,15 +192,12 @@ unsafe extern "C-unwind" fn amrescan(
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| {
-        // SAFETY: as above.
-        unsafe {
-            version::count_search(scan);
-            let (index, mut rows) = (Relation::new((*scan).indexRelation), RowBatch::new(bitmap));
-            index.count_scan();
-            or_raise((kind_of(index).bitmap)(index, &keys(scan), &mut rows));
-            rows.finish()
-        }
+    unsafe { Entry::new() }.run(|| unsafe {
+        version::count_search(scan);
+        let (index, mut rows) = (Relation::new((*scan).indexRelation), RowBatch::new(bitmap));
+        index.count_scan();
+        or_raise((kind_of(index).bitmap)(index, &keys(scan), &mut rows));
+        rows.finish()
     })
 }
 

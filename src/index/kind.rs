@@ -12,13 +12,13 @@ use pgrx::pg_sys::{Datum, Oid};
 
 /// What PostgreSQL's verbs do for a kind of index. Damage is an error of class XX002 in all of them.
 pub struct IndexKind {
-    /// Whether an operator class, by its family and the type that it is declared for, is one that such an index can
-    /// have; says what is wrong with it.
+    /// Whether an operator class, by its family and the type that it is declared for, is one that an index can have;
+    /// says what is wrong with it.
     pub validate: fn(family: Oid, declared: Oid) -> bool,
     /// CREATE INDEX, REINDEX. 0A000 for a column that can't be in such an index; 22023 for options that it can't have;
     /// 22P03 for a damaged filter; 54000 for too many pages.
     pub build: fn(&Wanted<'_>) -> Result<Built>,
-    /// Writes what an unlogged index is after a crash: one without rows. Fails as `build`.
+    /// Writes what an unlogged index is after a crash: one without rows. Errors: as `build`.
     pub build_empty: fn(index: Relation) -> Result<()>,
     /// Adds a row with this value, which is not NULL and must be of the type of the index's column. 22P03 for a damaged
     /// filter; 54000 for too many pages.
@@ -36,7 +36,6 @@ pub struct IndexKind {
     pub info: fn(named: &NamedIndex) -> Result<Info>,
 }
 
-#[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub startup: f64,
     pub total: f64,
@@ -44,37 +43,24 @@ pub struct Cost {
     pub selectivity: f64,
 }
 
-/// A row of `bloom_index_info`. `None` is what the kind of index doesn't have.
-#[derive(Clone, Copy, Debug, Default)]
+/// A row of `bloom_index_info`: docs/reference.md describes its columns. `None` is what the kind of index doesn't have.
+#[derive(Default)]
 pub struct Info {
-    /// Heap pages that the index covers.
     pub table_pages: u64,
-    /// Heap pages of a range.
     pub pages_per_range: Option<u32>,
-    /// Ranges of a page, where pages are split.
-    pub ranges_per_page: Option<u16>,
-    /// Ranges that have elements.
+    pub ranges_per_page: Option<u32>,
     pub ranges: Option<u64>,
     pub levels: i32,
-    /// Rows that the index was built from.
     pub rows_built: u64,
-    /// Elements, each counted in every range that has it.
     pub elements: Option<f64>,
     pub bits_per_element: Option<f64>,
     pub target_fpr: Option<f64>,
     pub current_fpr: Option<f64>,
-    /// Ranges whose filters say "maybe" far more often than promised.
     pub overfull_ranges: Option<u64>,
-    /// Pages of the index that a lookup of an absent key reads.
     pub pages_per_lookup: f64,
-    /// Keys of a row, in the mean, by the build.
     pub keys_per_row: Option<f64>,
-    /// Distinct keys of a range, in the mean.
     pub keys_per_range: Option<f64>,
-    /// Rows that have a slot.
-    pub filters: Option<i64>,
-    /// Slots, free ones included.
-    pub slots: Option<i64>,
-    /// Rows whose filters every lookup probes.
-    pub always_probed: Option<i64>,
+    pub filters: Option<u64>,
+    pub slots: Option<u64>,
+    pub always_probed: Option<u64>,
 }

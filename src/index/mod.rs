@@ -1,7 +1,7 @@
 //! The access method `bloom_filter`: an index that keeps a Bloom filter for each range of a table's pages.
 //!
 //! Tiles, pages and the directory as bytes are `pg_bloom_core::index::ranges` and `filters`, which also say what makes
-//! "no" certain. Here are PostgreSQL's verbs, a file for each.
+//! "no" certain. Here are PostgreSQL's verbs.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -10,10 +10,9 @@
 //! | `filters` | the index over a column of filters |
 //! | `kind` | what each kind does for PostgreSQL's verbs |
 //! | `options` | `fpr`, `pages_per_range` |
-//! | `new_index` | the pages of an index that is being built |
 //! | `named_index` | an index that a user names in SQL |
 //! | `session` | what a session keeps of an index |
-//! | `page` | pages in buffers; damage |
+//! | `page` | pages in buffers, and of an index that is being built; damage |
 //!
 //! Here is of which kind an index is, which its operator class says, and the functions that look at any index,
 //! `bloom_index_info` and `bloom_index_check`.
@@ -22,7 +21,6 @@ mod filters;
 mod handler;
 mod kind;
 mod named_index;
-mod new_index;
 mod options;
 mod page;
 mod ranges;
@@ -88,29 +86,29 @@ fn check(call: &Call) -> Outcome {
 }
 
 fn columns(named: &NamedIndex, info: &Info) -> [ResultColumn; 18] {
-    let count =
-        |number: Option<u64>| number.map_or(ResultColumn::Null, |number| ResultColumn::I64(number.cast_signed()));
-    let integer = |number: Option<i64>| number.map_or(ResultColumn::Null, ResultColumn::I64);
-    let real = |number: Option<f64>| number.map_or(ResultColumn::Null, ResultColumn::F64);
+    let or_null = |column: Option<ResultColumn>| column.unwrap_or(ResultColumn::Null);
+    let count = |n: Option<u64>| or_null(n.map(|n| ResultColumn::I64(n.cast_signed())));
+    let integer = |n: Option<u32>| or_null(n.map(|n| ResultColumn::I32(n.cast_signed())));
+    let real = |n: Option<f64>| or_null(n.map(ResultColumn::F64));
     [
         ResultColumn::I64(named.index().pages().into()),
-        ResultColumn::I64(info.table_pages.cast_signed()),
-        info.pages_per_range.map_or(ResultColumn::Null, |pages| ResultColumn::I32(pages.cast_signed())),
+        count(Some(info.table_pages)),
+        integer(info.pages_per_range),
         count(info.ranges),
         ResultColumn::I32(info.levels),
-        ResultColumn::I64(info.rows_built.cast_signed()),
+        count(Some(info.rows_built)),
         real(info.elements),
         real(info.bits_per_element),
         real(info.target_fpr),
         real(info.current_fpr),
         count(info.overfull_ranges),
         ResultColumn::F64(info.pages_per_lookup),
-        integer(info.filters),
-        integer(info.slots),
-        integer(info.always_probed),
+        count(info.filters),
+        count(info.slots),
+        count(info.always_probed),
         real(info.keys_per_row),
         real(info.keys_per_range),
-        info.ranges_per_page.map_or(ResultColumn::Null, |ranges| ResultColumn::I32(ranges.into())),
+        integer(info.ranges_per_page),
     ]
 }
 

@@ -4,7 +4,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog::owner::{self, AsOwner};
 use crate::pg::sql;
-use crate::pg::storage::relation::{self, Opened, Relation, table_of};
+use crate::pg::storage::relation::{self, ACCESS_SHARE, Opened, Relation, table_of};
 use pgrx::pg_sys;
 
 /// An index of this access method and its table, opened for a user who may, with functions run as the table's owner.
@@ -22,7 +22,6 @@ impl<'c> NamedIndex<'c> {
     /// Citus distributes its table; 55000 for one that can't be read or may not know all rows.
     pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
-        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         // The table first, as everybody else locks them.
         let table = table_of(oid).ok_or_else(|| wrong(&relation::name_of(oid)))?;
         owner::require_maintenance(table);
@@ -32,9 +31,9 @@ impl<'c> NamedIndex<'c> {
                 .detail("The index of the table itself is empty.")
                 .hint("Call the function for the index of each shard, by run_command_on_shards."));
         }
-        let table = Opened::if_there(call, table, lock).ok_or_else(|| dropped(oid))?;
+        let table = Opened::if_there(call, table, ACCESS_SHARE).ok_or_else(|| dropped(oid))?;
         let as_owner = AsOwner::of(call, table.relation());
-        let index = Opened::if_there(call, oid, lock).ok_or_else(|| dropped(oid))?;
+        let index = Opened::if_there(call, oid, ACCESS_SHARE).ok_or_else(|| dropped(oid))?;
         if !index.relation().is_index_by(c"bloom_filter") {
             return Err(wrong(&index.relation().name()));
         }

@@ -1,20 +1,20 @@
-//! Pages of the index in buffers, and what is said of damaged ones.
+//! Pages of the index: in buffers, and of one that is being built; and what is said of damaged ones.
 
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::method::table::Row;
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
+use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
-use pg_bloom_core::index::page::{Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
+use pg_bloom_core::index::page::{
+    Damage, PAGE_HEADER_BYTES, PageSink, PageSize, Pages, RowId, SPECIAL_BYTES, Special,
+};
 use std::cell::Cell;
 use std::ops::Range;
 
-pub const PAGE_SIZE: PageSize = match PageSize::new(PAGE_BYTES) {
-    Some(size) => size,
-    None => panic!("PostgreSQL has no such pages"),
-};
+pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");
 
 /// What reading an index can fail with.
 pub enum Failure {
@@ -48,7 +48,7 @@ impl Failure {
 }
 
 #[cold]
-pub fn damaged(index: Relation, Damage { page, problem }: &Damage) -> Error {
+fn damaged(index: Relation, Damage { page, problem }: &Damage) -> Error {
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
         .detail(format!("As a page of a bloom_filter index, {problem}."))
         .hint("REINDEX it.")
@@ -62,10 +62,9 @@ pub fn unhashed() -> Error {
 
 /// The pages of an index that is open, where one behind the end of the file is `None`.
 pub struct IndexPages<'a> {
-    relation: Relation<'a>,
+    pub relation: Relation<'a>,
     /// How many pages the file had when last seen. It never gets shorter.
     known: &'a Cell<u32>,
-    /// Candidates that were asked for in advance.
     prefetched: u32,
 }
 
@@ -81,20 +80,32 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// A page to write to, as [`IndexPages::extend_to`] makes it.
-    ///
-    /// # Errors
-    /// XX002 if the page was not allocated.
+    /// The metapage: XX002 if there is none.
+    pub fn meta(&self) -> Result<Pin<'a>> {
+        if !self.has(META_PAGE) {
+            return Err(damaged(self.relation, &Damage::empty(META_PAGE)));
+        }
+        Ok(Pin::read(self.relation, META_PAGE))
+    }
+
+    /// What `read` makes of the bytes of a page; `None` is one behind the end of the file.
+    pub fn read<R>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> R) -> R {
+        interrupt::check_for_interrupts();
+        if !self.has(page) {
+            return read(None);
+        }
+        read(Some(&Pin::read(self.relation, page).shared()))
+    }
+
+    /// A page to write to, as [`IndexPages::extend_to`] makes it. Errors: as there.
     pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin<'a>> {
         self.extend_to(page, chain)?;
         Ok(Pin::read(self.relation, page))
     }
 
     /// If the file lacks a page, the file is extended up to it and somewhat further, as far as pages were allocated.
-    /// The user can cancel that, unless a page is locked: behind a jump in the table it may be gigabytes.
-    ///
-    /// # Errors
-    /// XX002 if the page was not allocated.
+    /// The user can cancel that, unless a page is locked: behind a jump in the table it may be gigabytes. XX002 if the
+    /// page was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         /// Pages by which the file is extended beyond the one that is needed, at most.
         const AHEAD: u32 = 256;
@@ -108,38 +119,24 @@ impl<'a> IndexPages<'a> {
         Ok(())
     }
 
-    /// Checks that nobody has written to the pages that will be allocated.
-    ///
-    /// # Errors
-    /// XX002 if some session has.
-    pub fn check_new(&mut self, before: &Chain, after: &Chain) -> Result<()> {
-        for at in before.allocated()..after.allocated() {
-            if !self.has(at) {
-                break;
-            }
-            let is_new = self.with(at, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0)));
-            if !is_new.map_err(|failure| failure.of(self.relation))? {
-                let problem = "it must be empty, since it was not allocated yet";
-                return Err(damaged(self.relation, &Damage::new(at, problem)));
+    /// Checks that nobody has written to the pages that will be allocated: XX002 if some session has.
+    pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
+        for page in (before.allocated()..after.allocated()).take_while(|&page| self.has(page)) {
+            if !self.read(page, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0))) {
+                return Err(damaged(self.relation, &Damage::new(page, "it must be empty, since it was not allocated yet")));
             }
         }
         Ok(())
     }
 
-    /// Checks those of neighbouring pages that the file has: each is as it was made here, or was not written.
-    ///
-    /// # Errors
-    /// XX002 for one that is not.
-    pub fn check_each(&mut self, pages: Range<u32>, special: Special) -> Result<()> {
-        let index = self.relation;
-        for at in pages {
-            if !self.has(at) {
-                break;
-            }
-            let checked = self.with(at, |page| check_written(index, special, at, page));
-            checked.map_err(|failure| failure.of(index))??;
-        }
-        Ok(())
+    /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and not made here.
+    pub fn check_each(&self, pages: Range<u32>, special: Special) -> Result<()> {
+        pages.take_while(|&at| self.has(at)).try_for_each(|at| self.check_one(at, special))
+    }
+
+    /// Checks a page, if it was written: XX002 for one that was not made here.
+    pub fn check_one(&self, at: u32, special: Special) -> Result<()> {
+        self.read(at, |page| check_written(self.relation, special, at, page)).map(drop)
     }
 }
 
@@ -147,12 +144,7 @@ impl Pages for IndexPages<'_> {
     type Error = Failure;
 
     fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
-        interrupt::check_for_interrupts();
-        if !self.has(page) {
-            return Ok(f(None));
-        }
-        let pin = Pin::read(self.relation, page);
-        Ok(f(Some(&pin.shared())))
+        Ok(self.read(page, f))
     }
 
     fn prefetch(&mut self, page: u32) {
@@ -210,10 +202,47 @@ impl Pages for BelowMeta<'_> {
     }
 }
 
-/// Makes a page ready for its first bytes, and checks that one that has some is the one that it should be.
-///
-/// # Errors
-/// XX002 for a page that was not made here.
+/// A new index, whose pages behind the metapage are written one after the other.
+pub struct NewIndex<'r>(BulkWrite<'r>);
+
+impl<'r> NewIndex<'r> {
+    /// Begins with an index without pages: 55000 if it has some.
+    pub fn begin(relation: Relation<'r>) -> Result<NewIndex<'r>> {
+        if relation.pages() > 0 {
+            let message = format!("index \"{}\" already contains data", relation.name());
+            return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+        }
+        Ok(NewIndex(BulkWrite::start(relation)))
+    }
+
+    /// Writes the metapage, when all other pages were written.
+    pub fn finish(self, write: impl FnOnce(&mut [u8])) {
+        self.0.finish(&meta_page(write));
+    }
+}
+
+impl PageSink for NewIndex<'_> {
+    type Error = Error;
+
+    fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
+        self.0.write(page);
+        Ok(())
+    }
+}
+
+/// Writes what an unlogged index is after a crash: one without rows, of which there is only the metapage.
+pub fn write_empty(relation: Relation, write: impl FnOnce(&mut [u8])) {
+    wal::write_init_page(relation, &meta_page(write));
+}
+
+/// A page with what a directory writes on it: the metapage.
+pub fn meta_page(write: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    let mut page = vec![0; PAGE_BYTES];
+    write(&mut page);
+    page
+}
+
+/// Makes a page ready for its first bytes, and checks one that has some as [`check_written`] does.
 pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive) -> Result<()> {
     if !check_written(index, special, at, Some(page))? {
         let mut bytes = [0; SPECIAL_BYTES];
@@ -223,11 +252,9 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
     Ok(())
 }
 
-/// Whether a page was written. Checks that it then is the one that it should be, with the header that keeps its bytes.
-///
-/// # Errors
-/// XX002 for a page that was not made here.
-pub fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
+/// Whether a page was written. It then must be the one that it should be, with the header that keeps its bytes: XX002
+/// for a page that was not made here.
+fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
     let written = special.written(page, PAGE_SIZE, at).map_err(|damage| damaged(index, &damage))?;
     let Some(page) = written else { return Ok(false) };
     let layout = Layout::of(page);
@@ -241,17 +268,12 @@ pub fn check_written(index: Relation, special: Special, at: u32, page: Option<&[
 
 /// The error for a row that is found, and can't be there.
 pub fn impossible(index: Relation, table: Relation, row: RowId) -> Error {
-    let message = format!(
-        "index \"{}\" has row ({},{}), which table \"{}\" does not have",
-        index.name(),
-        row.page,
-        row.line,
-        table.name()
-    );
+    let (index, table) = (index.name(), table.name());
+    let RowId { page, line } = row;
+    let message = format!("index \"{index}\" has row ({page},{line}), which table \"{table}\" does not have");
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it.")
 }
 
-/// The error for a row that would not be found.
 pub fn missed(index: Relation, table: Relation, row: Row) -> Error {
     wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
 }

@@ -1,18 +1,18 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
 //! It is found by the index and a number in the relation cache, which drops the number whenever anything about the
-//! index changes: then what was kept is no longer found. What is kept stays true while it is used: tiles never move. A
-//! directory may lack tiles that were added since, which is found out by comparing four bytes of the metapage.
+//! index changes. What is kept stays true while it is used: tiles never move. A directory may lack tiles that were
+//! added since, which is found out by comparing four bytes of the metapage.
 //!
 //! A page of the directory is changed only under the lock of the metapage, which comes before all others; so it is read
 //! under that lock.
 
 use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
 use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::storage::buffer::{Exclusive, Pin};
+use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{File, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
-use pg_bloom_core::index::chain::{META_PAGE, Tiles};
+use pg_bloom_core::index::chain::Tiles;
 use pg_bloom_core::index::page::{Damage, PageNumber};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -23,25 +23,17 @@ use std::rc::Rc;
 const MAX_REMEMBERED: usize = 4096;
 
 session_locals! {
-    /// What is kept, by the index's identifier.
-    static KEPT: RefCell<BTreeMap<u32, KeptIndex>> = const { RefCell::new(BTreeMap::new()) };
+    /// The [`Kept`] of each index's kind, by the index's identifier.
+    static KEPT: RefCell<BTreeMap<u32, Rc<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
     /// The last number given.
     static LAST: Cell<u64> = const { Cell::new(0) };
-}
-
-struct KeptIndex {
-    /// What its entry of the relation cache must have.
-    number: u64,
-    /// A [`Kept`] of its kind.
-    kept: Rc<dyn Any>,
 }
 
 /// A kind of index: what is known of the column of one.
 pub trait IndexColumn: Sized + 'static {
     type Directory: Tiles + 'static;
 
-    /// # Errors
-    /// 0A000 for a column that can't be in such an index, or can't any more.
+    /// Errors: 0A000 for a column that can't be in such an index, or can't any more.
     fn of(relation: Relation) -> Result<Self>;
 }
 
@@ -61,17 +53,12 @@ pub struct Index<'r, K: IndexColumn> {
 }
 
 impl<'r, K: IndexColumn> Index<'r, K> {
-    /// # Errors
-    /// XX002 for damage; those of [`IndexColumn::of`].
+    /// Errors: XX002 for damage; those of [`IndexColumn::of`].
     pub fn of(relation: Relation<'r>) -> Result<Index<'r, K>> {
         let number = relation.cached_number();
-        let known = KEPT.with(|kept| {
-            let kept = kept.borrow();
-            let entry = kept.get(&relation.oid().to_u32()).filter(|entry| entry.number == number)?;
-            entry.kept.clone().downcast::<Kept<K>>().ok()
-        });
-        match known {
-            Some(kept) if kept.file == relation.file() => Ok(Index { relation, kept }),
+        let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());
+        match known.and_then(|kept| kept.downcast::<Kept<K>>().ok()) {
+            Some(kept) if kept.number == number && kept.file == relation.file() => Ok(Index { relation, kept }),
             _ => Index::load(relation),
         }
     }
@@ -79,25 +66,22 @@ impl<'r, K: IndexColumn> Index<'r, K> {
     #[cold]
     fn load(relation: Relation<'r>) -> Result<Index<'r, K>> {
         if relation.is_of_other_session() {
-            return Err(Error::new(
-                SqlState::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "cannot access temporary indexes of other sessions",
-            ));
+            let message = "cannot access temporary indexes of other sessions";
+            return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
         }
         let kind = K::of(relation)?;
         let pages = Cell::new(0);
-        let directory = RefCell::new(Rc::new(read_directory(relation, &pages)?));
-        let number = LAST.with(|last| {
-            last.set(last.get() + 1);
-            last.get()
-        });
+        let own = IndexPages::new(relation, &pages);
+        let directory = read_directory(&own.meta()?.shared(), own)?;
+        let number = LAST.with(|last| last.replace(last.get() + 1)) + 1;
+        let directory = RefCell::new(Rc::new(directory));
         let kept = Rc::new(Kept { file: relation.file(), number, kind, directory, pages });
         KEPT.with(|all| {
             let mut all = all.borrow_mut();
             if all.len() >= MAX_REMEMBERED {
                 all.clear();
             }
-            all.insert(relation.oid().to_u32(), KeptIndex { number, kept: kept.clone() });
+            all.insert(relation.oid().to_u32(), kept.clone());
         });
         relation.set_cached_number(number);
         Ok(Index { relation, kept })
@@ -126,31 +110,18 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         self.kept.directory.borrow().clone()
     }
 
-    /// Where the tiles are now: for those that ask.
-    ///
-    /// # Errors
-    /// XX002 for damage.
+    /// Where the tiles are now: for those that ask. XX002 for damage.
     pub fn directory(&self) -> Result<Rc<K::Directory>> {
-        let known = self.known_directory();
-        let pin = self.meta()?;
-        let is_current = known.chain().is_current(&pin.shared());
-        drop(pin);
-        if is_current {
-            return Ok(known);
-        }
-        Ok(self.remember(read_directory(self.relation, &self.kept.pages)?))
+        self.directory_under(&self.pages().meta()?.shared())
     }
 
-    /// Where the tiles are, by the metapage, which the caller has locked.
-    ///
-    /// # Errors
-    /// XX002 for damage.
-    pub fn directory_under(&self, meta: &[u8]) -> std::result::Result<Rc<K::Directory>, Failure> {
+    /// Where the tiles are, by the metapage, which the caller has locked. XX002 for damage.
+    pub fn directory_under(&self, meta: &[u8]) -> Result<Rc<K::Directory>> {
         let known = self.known_directory();
         if known.chain().is_current(meta) {
             return Ok(known);
         }
-        Ok(self.remember(Tiles::read(&mut BelowMeta { meta, pages: self.pages() }, PAGE_SIZE)?))
+        Ok(self.remember(read_directory(meta, self.pages())?))
     }
 
     /// Keeps a directory that is newer.
@@ -162,10 +133,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
 
     /// Writes a newer directory, with one record: the metapage with these bytes, which the caller has locked, and the
     /// directory page that changes. Returns it. If the file lacks that page, only extends the file, and returns the
-    /// directory so far.
-    ///
-    /// # Errors
-    /// XX002 if the page was not allocated.
+    /// directory so far. XX002 if the page was not allocated.
     pub fn write_directory(
         &self,
         mut meta: Exclusive,
@@ -191,25 +159,21 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(self.remember(directory))
     }
 
-    /// # Errors
-    /// XX002 if there is no metapage.
-    pub fn meta(&self) -> Result<Pin<'r>> {
-        meta(self.relation, &self.kept.pages)
+    /// What was found, or the error for the user: XX002 for damage.
+    pub fn checked<T>(&self, found: std::result::Result<T, impl Into<Failure>>) -> Result<T> {
+        found.map_err(|failure| failure.into().of(self.relation))
+    }
+
+    /// What `read` makes of the bytes of a page; `None` is one behind the end of the file. XX002 for damage.
+    pub fn read<T>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> std::result::Result<T, Damage>) -> Result<T> {
+        self.checked(self.pages().read(page, read))
     }
 }
 
-fn meta<'r>(relation: Relation<'r>, known: &Cell<u32>) -> Result<Pin<'r>> {
-    if known.get() == 0 && relation.pages() == 0 {
-        return Err(Failure::Damage(Damage::empty(META_PAGE)).of(relation));
-    }
-    Ok(Pin::read(relation, META_PAGE))
-}
-
-fn read_directory<D: Tiles>(relation: Relation, known: &Cell<u32>) -> Result<D> {
-    let pin = meta(relation, known)?;
-    let meta = pin.shared();
-    let mut pages = BelowMeta { meta: &meta, pages: IndexPages::new(relation, known) };
-    D::read(&mut pages, PAGE_SIZE).map_err(|failure| failure.of(relation))
+/// What the metapage says, which is locked, and the pages that it names.
+fn read_directory<D: Tiles>(meta: &[u8], pages: IndexPages) -> Result<D> {
+    let relation = pages.relation;
+    D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|failure| failure.of(relation))
 }
 
 /// Forgets what is kept of an index: its file gets other contents.

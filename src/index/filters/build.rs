@@ -2,9 +2,8 @@
 
 use super::column;
 use crate::error::invalid_parameter;
-use crate::index::new_index::{NewIndex, meta_page, write_empty};
 use crate::index::options;
-use crate::index::page::PAGE_SIZE;
+use crate::index::page::{NewIndex, PAGE_SIZE, write_empty};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Wanted};
@@ -14,9 +13,6 @@ use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Build, Directory};
 use pg_bloom_core::index::page::RowId;
 
-/// # Errors
-/// 0A000 for another operator class; 22023 for options, which are those of the other kind of index; 22P03
-/// for a damaged filter; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     check(wanted.index())?;
     let mut new = NewIndex::begin(wanted.index())?;
@@ -32,11 +28,11 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         Ok(())
     })?;
     let directory = build.finish(&mut new)?;
-    new.finish(&meta_page(|page| directory.write_meta(page)));
+    new.finish(|page| directory.write_meta(page));
     Ok(Built { table_rows, index_rows: directory.chain.rows_built as f64 })
 }
 
-/// Checks that an index can be one.
+/// Checks that an index can be one: 0A000 for another operator class, 22023 for options.
 fn check(index: Relation) -> Result<()> {
     if options::are_given(index) {
         let message = format!("index \"{}\" over a column of filters has options", index.name());
@@ -47,12 +43,8 @@ fn check(index: Relation) -> Result<()> {
     column::key_type(index).map(drop)
 }
 
-/// Writes what an unlogged index is after a crash: one without rows.
-///
-/// # Errors
-/// As [`build`].
 pub fn build_empty(index: Relation) -> Result<()> {
     check(index)?;
-    write_empty(index, &meta_page(|page| Directory::empty(PAGE_SIZE).write_meta(page)));
+    write_empty(index, |page| Directory::empty(PAGE_SIZE).write_meta(page));
     Ok(())
 }

@@ -4,20 +4,18 @@ use crate::error::unsupported;
 use crate::index::page::impossible;
 use crate::index::session::{self, IndexColumn};
 use crate::key_condition::{ASKS, KEY_OF_ARRAY};
-use crate::pg::call::error::{Error, Result, SqlState, info};
+use crate::pg::call::error::{Result, info};
 use crate::pg::catalog;
 use crate::pg::catalog::operators;
 use crate::pg::method::scan::is_line;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, State};
-use pg_bloom_core::index::page::{Damage, Pages, RowId};
+use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 
 pub type Index<'r> = session::Index<'r, Filters>;
-/// What a page says, if it is not damaged.
-type Checked<T> = std::result::Result<T, Damage>;
 
 pub struct Filters {
     /// The type `bloom_key`.
@@ -35,28 +33,14 @@ impl IndexColumn for Filters {
 }
 
 impl Index<'_> {
-    /// Calls `read` with the bytes of a page; `None` if it is behind the end of the file.
-    ///
-    /// # Errors
-    /// XX002 for damage.
-    pub fn read<T>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> Checked<T>) -> Result<T> {
-        let checked = self.pages().with(page, read);
-        checked.and_then(|checked| Ok(checked?)).map_err(|failure| failure.of(self.relation()))
-    }
-
-    /// Calls `visit` with each slot of a row page that has a row, its state and the row.
-    ///
-    /// # Errors
-    /// XX002 for damage.
+    /// Calls `visit` with each slot of a row page that has a row, its state and the row. XX002 for damage.
     pub fn each_slot(&self, page: &RowPage, visit: impl FnMut(u16, State, RowId)) -> Result<()> {
         self.read(page.page, |bytes| page.rows(bytes, 0..page.slots, visit))
     }
 }
 
-/// Checks that a table can have these rows now. Only the access method `heap` has them on the pages of its file.
-///
-/// # Errors
-/// XX002 with the first that it can't have.
+/// Checks that a table can have these rows now: XX002 with the first that it can't have. Only the access method `heap`
+/// has them on the pages of its file.
 pub fn check_rows(index: Relation, table: Relation, mut rows: impl Iterator<Item = RowId>) -> Result<()> {
     let end = if table.is_heap() { table.pages() } else { u32::MAX };
     match rows.find(|row| !is_line(row.line) || row.page >= end) {
@@ -70,10 +54,7 @@ pub fn is_of_text(group: &Group) -> bool {
     matches!(group.kind().tag, Tag::Text | Tag::ParquetByteArray)
 }
 
-/// The type `bloom_key`, given that the operator class of the index asks filters as they should be asked.
-///
-/// # Errors
-/// 0A000 for an operator class that asks filters otherwise.
+/// The type `bloom_key`: 0A000 for an operator class that asks filters otherwise than they should be asked.
 pub fn key_type(relation: Relation) -> Result<Oid> {
     let (family, declared, _) = relation.column_class();
     let handler = relation.handler();
@@ -89,11 +70,10 @@ pub fn key_type(relation: Relation) -> Result<Oid> {
         return Ok(key);
     }
     let message = format!("index \"{}\" has an operator class that does not ask filters", relation.name());
-    Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use the operator class bloom_ops."))
+    Err(unsupported(message, "Use the operator class bloom_ops."))
 }
 
-/// Whether an operator class over filters is one that an index can have. Who owns the operators' functions is checked
-/// when an index is opened.
+/// Who owns the operators' functions is checked when an index is opened.
 pub fn validate(family: Oid, declared: Oid) -> bool {
     let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();
     if !is_valid {

@@ -28,11 +28,12 @@ const OPERATORS_PER_PAGE: f64 = 60.0;
 
 pub fn estimate(planned: &Planned) -> Cost {
     // A damaged index must not keep the table's queries from being planned: the scan says what is wrong.
-    let opened = planned.index();
-    let directory = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());
+    let directory = planned.index().and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());
     let guess = 1.0 + planned.index_pages / 100.0;
     let asked = directory.as_ref().map_or(guess, |directory| directory.pages_per_lookup() as f64);
-    ask_by_key(planned, directory.is_some_and(|directory| is_all_text(&directory)));
+    // `insert` sees to it that no plan is kept which relies on this when it isn't true any more.
+    let is_text = |directory: &Directory| directory.groups().all(|(_, group)| is_of_text(group));
+    ask_by_key(planned, directory.is_some_and(|directory| directory.group(0).is_some() && is_text(&directory)));
     let fetched = planned.index_pages_read(asked, planned.searches * planned.loops);
     let startup = planned.keys_cost();
     let total = startup
@@ -41,13 +42,7 @@ pub fn estimate(planned: &Planned) -> Cost {
     Cost { startup, total, selectivity: planned.selectivity }
 }
 
-/// Whether the index has filters, all of which can be probed for text. `insert` sees to it that no plan is kept which
-/// relies on this when it isn't true any more.
-fn is_all_text(directory: &Directory) -> bool {
-    directory.group(0).is_some() && directory.groups().all(|(_, group)| is_of_text(group))
-}
-
-/// Asks by `@=>`, except by operators of the operator class if all filters are of text.
+/// Asks by `@=>`, except by operators of the operator class if there are filters, and all are of text.
 fn ask_by_key(planned: &Planned, is_text: bool) {
     let (family, Some(own)) = planned.support_function(KEY_OF_ELEMENT) else { return };
     let Some(keys) = KeyCondition::of(family, own) else { return };

@@ -11,8 +11,7 @@
 //! session that can see the row finds it.
 
 use super::column::{Index, is_of_text};
-use crate::index::new_index::meta_page;
-use crate::index::page::{damaged, prepare};
+use crate::index::page::{meta_page, prepare};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::catalog::invalidation;
@@ -25,9 +24,6 @@ use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
-/// # Errors
-/// 22P03 for a damaged filter; XX002 for damage; 54000 if there are no numbers left for pages.
-///
 /// # Safety
 /// The value must be a filter.
 pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
@@ -68,10 +64,8 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 
 /// Claims a slot of one row page, if it has a free one, and the pages of its tile are sound.
 fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
-    let relation = index.relation();
     let free = |bytes: &[u8]| -> Result<Option<Slot>> {
-        let free = page.first_free(Some(bytes)).map_err(|damage| damaged(relation, &damage))?;
-        Ok(free.and_then(|number| directory.slot(page, number)))
+        Ok(index.checked(page.first_free(Some(bytes)))?.and_then(|number| directory.slot(page, number)))
     };
     let pin = index.pages().existing(page.page, &directory.chain)?;
     let Some(Slot { tile, .. }) = free(&pin.shared())? else { return Ok(None) };
@@ -83,7 +77,7 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
         drop(locked);
         return claim_in(index, directory, group, page, row);
     }
-    prepare(relation, page.special(), page.page, &mut locked)?;
+    prepare(index.relation(), page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
 }
@@ -101,7 +95,6 @@ fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) 
 }
 
 fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
-    let relation = index.relation();
     let pages = index.pages();
     let mut chunks = slot.chunks(directory.size, group, bits).peekable();
     while chunks.peek().is_some() {
@@ -110,24 +103,22 @@ fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: 
         let mut locked = Vec::with_capacity(wal::MAX_PAGES);
         for &(at, ..) in &batch {
             let mut page = pages.existing(at, &directory.chain)?.exclusive();
-            prepare(relation, slot.tile.special(), at, &mut page)?;
+            prepare(index.relation(), slot.tile.special(), at, &mut page)?;
             locked.push(page);
         }
-        let changes = locked.iter_mut().zip(&batch);
-        let mut edits: Vec<Edit<'_>> =
-            changes.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes))).collect();
-        wal::change(&mut edits);
+        let edits = locked.iter_mut().zip(&batch);
+        let edits = edits.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes)));
+        wal::change(&mut edits.collect::<Vec<_>>());
     }
     Ok(())
 }
 
 /// Lets lookups find a row whose blocks are written.
 fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
-    let relation = index.relation();
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
-    let found = page.slot(&locked, slot.number).map_err(|damage| damaged(relation, &damage))?;
-    if found != (State::Claimed, row) {
-        let message = format!("slot {} of block {} of index \"{}\" was taken", slot.number, page.page, relation.name());
+    if index.checked(page.slot(&locked, slot.number))? != (State::Claimed, row) {
+        let (number, block, index) = (slot.number, page.page, index.relation().name());
+        let message = format!("slot {number} of block {block} of index \"{index}\" was taken");
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&[page.publish(slot.number)]))]);
@@ -138,8 +129,8 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
 /// contents.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
-    let meta = index.meta()?.exclusive();
-    let directory = index.directory_under(&meta).map_err(|failure| failure.of(index.relation()))?;
+    let meta = index.pages().meta()?.exclusive();
+    let directory = index.directory_under(&meta)?;
     if directory != *searched {
         return Ok(directory);
     }

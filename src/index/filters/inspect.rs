@@ -17,19 +17,17 @@ use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, Stat
 use pg_bloom_core::index::page::RowId;
 use std::collections::HashMap;
 
-/// # Errors
-/// XX002 for damage.
 pub fn info(named: &NamedIndex) -> Result<Info> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let (mut filters, mut slots, mut always) = (0, 0, 0);
     for page in directory.all_row_pages() {
-        let mut used = 0;
-        index.each_slot(page, |_, state, _| used += i64::from(state == State::Used))?;
-        filters += used;
-        slots += i64::from(page.slots);
         let is_always = directory.group(page.group).is_some_and(|group| group.holds == Holds::Nothing);
-        always += if is_always { used } else { 0 };
+        slots += u64::from(page.slots);
+        index.each_slot(page, |_, state, _| {
+            filters += u64::from(state == State::Used);
+            always += u64::from(state == State::Used && is_always);
+        })?;
     }
     Ok(Info {
         table_pages: named.table().pages().into(),
@@ -45,10 +43,6 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
 
 type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
 
-/// Looks for every row. Returns how many there are.
-///
-/// # Errors
-/// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &NamedIndex) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.
@@ -135,15 +129,16 @@ fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter
     let bits = slot_bits(filter, &group);
     let mut right = 0;
     for (page, number) in own {
-        let slot = directory.slot(page, *number).filter(|_| directory.group(page.group) == Some(&group));
-        if let Some(slot) = slot {
+        if directory.group(page.group) == Some(&group)
+            && let Some(slot) = directory.slot(page, *number)
+        {
             right += usize::from(has_bits(index, directory, &group, slot, &bits)?);
         }
     }
     Ok((1, right))
 }
 
-/// Whether the blocks of a slot are those that they should be.
+/// Whether the blocks of a slot are these bits.
 fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<bool> {
     for (at, offset, expected) in slot.chunks(directory.size, group, bits) {
         let is_there = index.read(at, |page| {

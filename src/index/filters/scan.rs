@@ -28,11 +28,7 @@ use pg_bloom_core::memory;
 use pgrx::pg_sys;
 use std::collections::VecDeque;
 
-/// Adds the rows that may match all of these keys.
-///
-/// # Errors
-/// XX002 for damage; 0A000 for an operator that the index can't answer, and for a collation that does not compare
-/// bytes.
+/// Errors: 0A000 also for a collation that does not compare bytes.
 ///
 /// # Safety
 /// The keys must be those of a scan of the index.
@@ -46,43 +42,34 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let directory = index.directory()?;
     // The row on the highest page, and one that no page has.
     let (mut highest, mut wrong): (Option<RowId>, Option<RowId>) = (None, None);
-    let found = directory.search(
-        &mut Ahead::new(relation, index.pages()),
-        |group| conditions(&sought, group),
-        |row, again| {
-            highest = highest.max(Some(row));
-            if !rows.add(row.page, row.line, again && is_own) {
-                wrong = Some(row);
-            }
-        },
-    );
-    found.map_err(|failure| failure.of(relation))?;
+    let mut add = |row: RowId, again| {
+        highest = highest.max(Some(row));
+        if !rows.add(row.page, row.line, again && is_own) {
+            wrong = Some(row);
+        }
+    };
+    let mut pages = Ahead::new(index.pages());
+    index.checked(directory.search(&mut pages, |group| conditions(&sought, group), &mut add))?;
     let Some(highest) = highest else { return Ok(()) };
     // Others may have made the table longer, but no row was found before it was there.
     let table = table::of_index(relation);
     check_rows(relation, table.relation(), [wrong.unwrap_or(highest)].into_iter())
 }
 
-/// What a condition of a scan looks for: at least one of these.
-///
-/// # Errors
-/// Those of [`bitmap`], except for damage.
+/// What a condition of a scan looks for: at least one of these. Errors: as [`bitmap`].
 ///
 /// # Safety
 /// The key must be one of a scan of the index.
 unsafe fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
-    let asked = key.asked_type;
-    let elements = key.sought();
+    let (asked, elements) = (key.asked_type, key.sought());
     if asked == index.kind().key {
         // SAFETY: the elements are of that type, which is of variable length.
         let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
         return memory::try_collect(elements.into_iter().map(parse));
     }
     if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
-        return Err(unsupported(
-            format!("an index over filters can't be asked for type {}", catalog::display_name(asked)),
-            "Use the operator class bloom_ops.",
-        ));
+        let message = format!("an index over filters can't be asked for type {}", catalog::display_name(asked));
+        return Err(unsupported(message, "Use the operator class bloom_ops."));
     }
     let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation)?;
     // SAFETY: what is looked for is of the type that the key says.
@@ -103,7 +90,6 @@ const NEAR: usize = 3;
 
 /// The pages of an index, in an order that is announced.
 struct Ahead<'a> {
-    relation: Relation<'a>,
     pages: IndexPages<'a>,
     /// Pages of the file. Those behind are read as nothing, if they are not there by then.
     end: u32,
@@ -115,16 +101,15 @@ struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    fn new(relation: Relation<'a>, pages: IndexPages<'a>) -> Ahead<'a> {
-        let end = relation.pages();
-        let started = buffer::io_concurrency(relation);
-        Ahead { relation, pages, end, coming: VecDeque::new(), near: VecDeque::new(), started, to_start: 0 }
+    fn new(pages: IndexPages<'a>) -> Ahead<'a> {
+        let (end, started) = (pages.relation.pages(), buffer::io_concurrency(pages.relation));
+        Ahead { pages, end, coming: VecDeque::new(), near: VecDeque::new(), started, to_start: 0 }
     }
 
     fn start_reading(&mut self, page: u32) {
         if self.to_start > 0 {
             self.to_start -= 1;
-            buffer::prefetch(self.relation, page);
+            buffer::prefetch(self.pages.relation, page);
         }
     }
 
@@ -133,7 +118,7 @@ impl<'a> Ahead<'a> {
         while self.near.len() < NEAR {
             let Some(next) = self.coming.pop_front() else { break };
             let before = buffer::pages_from_disk();
-            let pin = Pin::read(self.relation, next);
+            let pin = Pin::read(self.pages.relation, next);
             pin.approach();
             self.near.push_back((next, pin));
             if buffer::pages_from_disk() > before {

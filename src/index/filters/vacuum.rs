@@ -5,7 +5,6 @@
 //! the new row for a match by the old blocks, or for none; but it began before that row was inserted, and can't see it.
 
 use super::column::Index;
-use crate::index::page::damaged;
 use crate::pg::call::error::Result;
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
@@ -14,10 +13,7 @@ use crate::pg::version;
 use pg_bloom_core::index::filters::{Directory, RowPage};
 use pg_bloom_core::index::page::RowId;
 
-/// Frees the slots of dead rows. CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
-///
-/// # Errors
-/// XX002 for damage.
+/// Frees the slots of dead rows.
 pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;
@@ -26,9 +22,9 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
         version::vacuum_delay_point();
         let mut rows: Vec<(u16, RowId)> = Vec::new();
         index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
-        let all = rows.len();
+        counts.rows += rows.len() as f64;
         rows.retain(|&(_, row)| dead.has(row.page, row.line));
-        counts.rows += (all - rows.len()) as f64;
+        counts.rows -= rows.len() as f64;
         counts.removed += rows.len() as f64;
         // Many bytes of a page take several records.
         for rows in rows.chunks(wal::MAX_PIECES) {
@@ -42,12 +38,10 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
 /// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
 /// other row before.
 fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
-    let relation = index.relation();
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     let mut bytes = Vec::with_capacity(rows.len());
     for &(slot, row) in rows {
-        let (_, owner) = page.slot(&locked, slot).map_err(|damage| damaged(relation, &damage))?;
-        if owner == row {
+        if index.checked(page.slot(&locked, slot))?.1 == row {
             bytes.push(page.free(slot));
         }
     }
@@ -55,8 +49,7 @@ fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowI
     Ok(())
 }
 
-/// What is said of the index at the end, if there was no pass.
 pub fn cleanup(vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
-    let counts = Counts { pages: vacuum.index.pages(), rows: vacuum.table_rows, is_estimate: true, removed: 0.0 };
-    (!had_pass).then_some(counts)
+    let (pages, rows) = (vacuum.index.pages(), vacuum.table_rows);
+    (!had_pass).then_some(Counts { pages, rows, is_estimate: true, removed: 0.0 })
 }

@@ -9,11 +9,11 @@ use super::columns::element::check_type_of_column;
 use super::gather::GatheredKeys;
 use super::sample;
 use super::vacuum::BuiltRows;
-use crate::index::new_index::{NewIndex, meta_page, write_empty};
+use crate::error::unsupported;
 use crate::index::options;
-use crate::index::page::PAGE_SIZE;
+use crate::index::page::{NewIndex, PAGE_SIZE, write_empty};
 use crate::index::session::IndexColumn;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
@@ -51,18 +51,16 @@ struct Building<'b> {
     built_rows: Option<BuiltRows>,
 }
 
-/// # Errors
-/// 0A000 for a column that can't be in an index; 22023 for options that it can't have; 54000 for too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
-    let column = column_of_new(wanted.index())?;
     let (index, table) = (wanted.index(), wanted.table());
+    let column = column_of_new(index)?;
     let split = if may_be_split(&column, index) { sample::split_of_all(index, table) } else { None };
     let options = core_options(&column, index, table, split)?;
     let mut building = Building {
         options,
         // Those of half of the memory, since tiles need memory too.
         build: Build::new(Options { may_split: false, ..options }, table::maintenance_memory() / 2 / size_of::<u64>())?,
-        index: NewIndex::begin(wanted.index())?,
+        index: NewIndex::begin(index)?,
         range: 0,
         gathered: GatheredKeys::new(&column),
         of_page: (0, Vec::new()),
@@ -75,7 +73,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let built_rows = building.built_rows.take();
     let rows = building.finish()?;
     if let Some(built_rows) = built_rows {
-        built_rows.keep(wanted.index());
+        built_rows.keep(index);
     }
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
@@ -89,7 +87,10 @@ impl Building<'_> {
         let is_split = self.options.split.is_some();
         let range = self.options.range_of(if is_split { RowId { line: 1, ..id } } else { id });
         if range < self.range {
-            return Err(out_of_order());
+            return Err(unsupported(
+                "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages",
+                "Use a table of the access method heap.",
+            ));
         }
         if is_split && row.page != self.of_page.0 {
             self.end_page()?;
@@ -115,31 +116,29 @@ impl Building<'_> {
         of_page.sort_by_key(|(range, _)| *range);
         for rows in of_page.chunk_by(|a, b| a.0 == b.0) {
             self.end_ranges_before(rows[0].0)?;
-            let hashes: Vec<u64> = memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
-            self.build.range(&mut self.index, &hashes)?;
-            self.range += 1;
+            self.end_range(&memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied())))?;
         }
         Ok(())
     }
 
     fn end_ranges_before(&mut self, range: u32) -> Result<()> {
         while self.range < range {
-            self.end_range()?;
+            let gathered = self.gathered.take();
+            self.end_range(&gathered)?;
         }
         Ok(())
     }
 
-    fn end_range(&mut self) -> Result<()> {
-        self.build.range(&mut self.index, &self.gathered.take())?;
+    fn end_range(&mut self, hashes: &[u64]) -> Result<()> {
         self.range += 1;
-        Ok(())
+        self.build.range(&mut self.index, hashes)
     }
 
     /// Writes what is left. Returns how many rows the index has.
     fn finish(mut self) -> Result<u64> {
         self.end_page()?;
         if !self.gathered.is_empty() {
-            self.end_range()?;
+            self.end_ranges_before(self.range + 1)?;
         }
         let mut directory = self.build.finish(&mut self.index, self.rows)?;
         if !self.gathered.is_of_elements() {
@@ -147,14 +146,9 @@ impl Building<'_> {
             directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
         }
         directory.options.may_split = self.options.may_split;
-        self.index.finish(&meta_page(|page| directory.write_meta(page)));
+        self.index.finish(|page| directory.write_meta(page));
         Ok(self.rows)
     }
-}
-
-fn out_of_order() -> Error {
-    let message = "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages";
-    Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message).hint("Use a table of the access method heap.")
 }
 
 /// The column of an index that is built. A text, or an element, of another type than the operator class's is refused if
@@ -173,10 +167,8 @@ fn may_be_split(column: &RangesColumn, index: Relation) -> bool {
     !matches!(column, RangesColumn::Element(_)) && !options::are_pages_given(index)
 }
 
-/// What an index is made with, on a table whose pages are split so.
-///
-/// Those of texts may always be split later, since their ranges are single pages in any case; those of others only if
-/// some are now.
+/// What an index is made with, on a table whose pages are split so. Those of texts may always be split later, since
+/// their ranges are single pages in any case; those of others only if some are now.
 fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: Option<Split>) -> Result<Options> {
     let is_text = matches!(column, RangesColumn::Text(_));
     let is_flat = is_text || split.is_some();
@@ -185,23 +177,16 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: 
         RangesColumn::Text(_) => (MAX_PART_FPR, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
         _ => (MAX_PART_FPR, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
     };
-    let options = options::of(index, most_fpr)?;
-    let pages_per_range = options.pages_per_range.unwrap_or(if split.is_some() { 1 } else { pages_per_range });
+    let (own_fpr, own_pages) = options::of(index, most_fpr)?;
+    let pages_per_range = own_pages.unwrap_or(if split.is_some() { 1 } else { pages_per_range });
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
-    let (fpr, may_split) = (options.fpr.or(fpr), is_flat && may_be_split(column, index));
+    let (fpr, may_split) = (own_fpr.or(fpr), is_flat && may_be_split(column, index));
     let whole = Options::of_whole_pages(PAGE_SIZE, pages_per_range, guess);
     Ok(Options { fpr, table_pages: table.pages(), is_flat, split, may_split, ..whole })
 }
 
-/// Writes what an unlogged index is after a crash: one without rows.
-///
-/// # Errors
-/// 0A000 for a column that can't be in an index; 22023 for options that it can't have.
 pub fn build_empty(index: Relation) -> Result<()> {
-    let column = column_of_new(index)?;
-    let table = table::of_index(index);
-    let options = core_options(&column, index, table.relation(), None)?;
-    let directory = Directory::empty(Options { table_pages: 0, ..options });
-    write_empty(index, &meta_page(|page| directory.write_meta(page)));
+    let options = core_options(&column_of_new(index)?, index, table::of_index(index).relation(), None)?;
+    write_empty(index, |page| Directory::empty(Options { table_pages: 0, ..options }).write_meta(page));
     Ok(())
 }

@@ -16,25 +16,23 @@
 //! ```
 //!
 //! A range counts an element once, however many of its rows have it. So where equal keys lie together, as those of one
-//! day do, a range has fewer elements than rows, and the rows of a key are in fewer ranges. How many is
-//! read from the bits of a page of the index. The column's correlation says nothing about that: it is high for a sorted
-//! column, and low where blocks of equal keys come in any order.
+//! day do, a range has fewer elements than rows, and the rows of a key are in fewer ranges. How many is read from the
+//! bits of a page of the index: the column's correlation is high for a sorted column, and low where blocks of equal
+//! keys come in any order.
 //!
 //! PostgreSQL takes a value that is not among the most common ones for one of the others, also where it is nowhere. So
-//! where the statistics expect more than a handful of rows for each key, or keys are many, the index is asked for some,
-//! if they are known.
+//! where the statistics expect more than a handful of rows for each key, or keys are many, the index is asked for some.
 //!
 //! Where the heap filter reads these pages, they are a part of the index's cost, a run for each range, and so is
-//! hashing their rows; PostgreSQL then reads the pages of the rows that match. Where the index is on an expression,
-//! PostgreSQL reads all of the pages.
+//! hashing their rows. Where the index is on an expression, PostgreSQL reads all of the pages.
 //!
 //! # Lookups of parts
 //!
 //! Where the planner knows what is asked, a sample of tiles is asked how many ranges may match: no statistics of
 //! PostgreSQL knows that. Otherwise a typical lookup is assumed, which finds a handful of rows: PostgreSQL then expects
 //! a fixed share of the table, which would be rows in all ranges. A lookup that the index can't answer reads the whole
-//! table, and costs more than a sequential scan. As for elements, reading and comparing what does not match
-//! is a part of the index's cost. Of a condition with many alternatives it is what hashing the rows of ranges costs.
+//! table, and costs more than a sequential scan. As for elements, reading and comparing what does not match is a part
+//! of the index's cost. Of a condition with many alternatives it is what hashing the rows of ranges costs.
 
 use super::columns::class::PARTS;
 use crate::index::kind::Cost;
@@ -51,13 +49,20 @@ use pg_bloom_core::index::ranges::{Directory, Expectation, Level};
 use pg_bloom_core::memory;
 
 pub fn estimate(planned: &Planned) -> Cost {
+    // A damaged index must not keep the table's queries from being planned: the scan says what is wrong.
+    let opened = planned.index();
+    let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
+    let directory = index.as_ref().and_then(|index| index.directory().ok());
+    let known = index.as_ref().zip(directory.as_deref());
     let has_parts = planned.support_function(PARTS).1.is_some();
-    if has_parts { cost_of_parts(planned) } else { cost_of_elements(planned) }
+    if has_parts { cost_of_parts(planned, index.as_ref(), known) } else { cost_of_elements(planned, known) }
 }
+
+/// What is known of an index.
+type Known<'k> = Option<(&'k Index<'k>, &'k Directory)>;
 
 /// Operators that asking a page of the index is worth: hashing, the lock, ten rows of bits.
 const OPERATORS_PER_PAGE: f64 = 50.0;
-
 /// Rows that a key is expected to have without statistics.
 const HANDFUL: f64 = 5.0;
 
@@ -77,7 +82,6 @@ const TILES_ASKED: u32 = 8;
 /// So many keys are worth that in any case.
 const MANY_KEYS: f64 = 100.0;
 
-#[derive(Clone, Copy, Debug)]
 struct IndexShape {
     pages_per_range: f64,
     tiles: f64,
@@ -88,13 +92,13 @@ struct IndexShape {
     found: Option<f64>,
 }
 
-fn cost_of_elements(planned: &Planned) -> Cost {
+fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let searches = planned.searches;
     // By the column's statistics, or a handful for each key without them.
     let most = if planned.has_statistics() { rows } else { HANDFUL * planned.searches };
     let matches = (planned.selectivity * rows).min(most);
-    let IndexShape { pages_per_range, tiles, expected, elements, found } = shape(planned, matches);
+    let IndexShape { pages_per_range, tiles, expected, elements, found } = shape(planned, known, matches);
     let ranges = (pages / pages_per_range).ceil();
     // The share of a key's rows of which each is the first in its range.
     let first = elements.map_or(1.0, |elements| (elements * ranges / planned.index_rows.max(1.0)).min(1.0));
@@ -123,36 +127,21 @@ fn cost_of_elements(planned: &Planned) -> Cost {
     cost_of_rows(planned, startup, total, given, pages_given)
 }
 
-/// What is known of the index, given how many rows match by the statistics. A damaged one must not keep the table's
-/// queries from being planned: the scan says what is wrong.
-fn shape(planned: &Planned, matches: f64) -> IndexShape {
-    let opened = planned.index();
-    let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
-    let directory = index.as_ref().and_then(|index| index.directory().ok());
-    match index.zip(directory) {
-        Some((index, directory)) => IndexShape {
-            pages_per_range: f64::from(directory.options.pages_per_range),
-            tiles: f64::from(directory.tiles(Level::Zero)).max(1.0),
-            expected: directory.expectation(),
-            elements: if matches > 1.0 {
-                directory.elements_per_range(&mut index.pages()).ok().flatten()
-            } else {
-                None
-            },
-            found: if matches > HANDFUL * planned.searches || planned.searches >= MANY_KEYS {
-                // SAFETY: this is the index that is planned.
-                unsafe { ranges_found(planned, &index, &directory) }
-            } else {
-                None
-            },
-        },
-        None => IndexShape {
-            pages_per_range: 8.0,
-            tiles: 1.0,
-            expected: Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 },
-            elements: None,
-            found: None,
-        },
+/// Given how many rows match by the statistics.
+fn shape(planned: &Planned, known: Known, matches: f64) -> IndexShape {
+    let Some((index, directory)) = known else {
+        let expected = Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 };
+        return IndexShape { pages_per_range: 8.0, tiles: 1.0, expected, elements: None, found: None };
+    };
+    let is_asked = matches > HANDFUL * planned.searches || planned.searches >= MANY_KEYS;
+    let elements = || directory.elements_per_range(&mut index.pages()).ok()?;
+    IndexShape {
+        pages_per_range: f64::from(directory.options.pages_per_range),
+        tiles: f64::from(directory.tiles(Level::Zero)).max(1.0),
+        expected: directory.expectation(),
+        elements: if matches > 1.0 { elements() } else { None },
+        // SAFETY: this is the index that is planned.
+        found: if is_asked { unsafe { ranges_found(planned, index, directory) } } else { None },
     }
 }
 
@@ -161,8 +150,8 @@ fn shape(planned: &Planned, matches: f64) -> IndexShape {
 /// # Safety
 /// It must be the index that is planned.
 unsafe fn ranges_found(planned: &Planned, index: &Index, directory: &Directory) -> Option<f64> {
+    let RangesColumn::Element(elements) = index.kind() else { return None };
     let of_key = |key: &Key| {
-        let RangesColumn::Element(elements) = index.kind() else { return None };
         let (hasher, sought) = (elements.hasher_of(index.relation(), key.asked_type).ok()?, key.sought());
         let stride = sought.len().div_ceil(KEYS_ASKED).max(1);
         // SAFETY: what is looked for in the index is of the type that the hasher is for.
@@ -202,20 +191,10 @@ const TYPICAL: f64 = 0.1;
 /// Hashes that a typical lookup probes in a tile of which no range has all.
 const TYPICAL_HASHES: f64 = 4.0;
 
-/// What a lookup is expected to read.
-struct Expected {
-    /// Ranges of the table.
-    ranges: f64,
-    /// Pages of the index.
-    pages: f64,
-}
-
-fn cost_of_parts(planned: &Planned) -> Cost {
+fn cost_of_parts(planned: &Planned, index: Option<&Index>, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
-    let opened = planned.index();
-    let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
     // SAFETY: the keys are those of a scan of this index.
-    let condition = index.as_ref().and_then(|index| unsafe { condition_of(index, &planned.known_keys()?) }.ok());
+    let condition = index.and_then(|index| unsafe { condition_of(index, &planned.known_keys()?) }.ok());
     let startup = planned.keys_cost();
     if condition.as_ref().is_some_and(Condition::is_unknown) {
         let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();
@@ -223,11 +202,11 @@ fn cost_of_parts(planned: &Planned) -> Cost {
     }
     let matches = planned.selectivity * rows;
     let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches) }.max(1.0);
-    let hashing = cost_of_hashing(planned, index.as_ref(), condition.as_ref());
-    let most = index.as_ref().zip(condition.as_ref()).filter(|_| hashing.is_some());
-    let most = most.and_then(|(index, condition)| most_matches(index, condition, pages)).unwrap_or(matches);
+    let hashing = cost_of_hashing(planned, index, condition.as_ref());
+    let most = known.zip(condition.as_ref()).filter(|_| hashing.is_some());
+    let most = most.and_then(|(known, condition)| most_matches(known, condition, pages)).unwrap_or(matches);
     let matches = matches.min(most.max(1.0));
-    let (mean_pages, Expected { ranges, pages: lookups }) = expected(index.as_ref(), condition, pages, matches);
+    let (mean_pages, ranges, lookups) = expected(known, condition, pages, matches);
     // A range that is a part of a page is on one page.
     let pages_read = (ranges * mean_pages.max(1.0)).clamp(1.0, pages);
     let rows_read = (ranges * mean_pages).clamp(mean_pages.min(1.0), pages) * rows / pages;
@@ -247,58 +226,31 @@ fn cost_of_parts(planned: &Planned) -> Cost {
     if mean_pages >= 1.0 {
         return cost_of_rows(planned, startup, startup + total, given, pages_given);
     }
-    let texts = Texts { of_page: 1.0 / mean_pages, read: ranges };
-    let (coin, total) = (texts.coin_of_scans(planned), total + texts.cost(planned));
-    cost_of_rows(planned, startup, startup + total * coin, given * coin, pages_given * coin)
-}
-
-/// Texts out of line, each a page, and one of the index by which it is found. PostgreSQL charges nothing for reading
-/// them, so by its estimate a sequential scan of documents costs a small part of what it does.
-struct Texts {
-    /// Those that a page of the table stands for: each range has about one.
-    of_page: f64,
-    /// Those that are read.
-    read: f64,
-}
-
-impl Texts {
-    /// What reading them costs.
-    fn cost(&self, planned: &Planned) -> f64 {
-        let (random, next) = planned.table_page_costs();
-        self.read * (random + next)
-    }
-
-    /// What PostgreSQL takes a sequential scan for, as a share of what it costs. In this coin a scan of the index is
-    /// told: what it reads, and the rows that PostgreSQL compares after it.
-    fn coin_of_scans(&self, planned: &Planned) -> f64 {
-        let next = planned.table_page_costs().1;
-        let scan = planned.table_pages * next + planned.table_rows * planned.row_cost();
-        scan / (scan + planned.table_pages * self.of_page * (next + next))
-    }
+    // Each range has about one text out of line: a page, and one of the index by which it is found. PostgreSQL charges
+    // nothing for these. What it takes a sequential scan for, as a share of what that costs, is the coin in which this
+    // one is told: what it reads, and the rows that are compared after it.
+    let scan = planned.table_pages * next + planned.table_rows * planned.row_cost();
+    let coin = scan / (scan + planned.table_pages * (1.0 / mean_pages) * (next + next));
+    let total = (total + ranges * (random + next)) * coin;
+    cost_of_rows(planned, startup, startup + total, given * coin, pages_given * coin)
 }
 
 /// What it costs to hash the parts of a row, if a scan does so. An operator that takes all of the values at once, such
 /// as `&&`, is one to PostgreSQL, however many there are: so the cost is a share of what that takes a comparison for.
 fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&Condition>) -> Option<f64> {
     let alternatives = condition.map_or(planned.searches as usize, Alternatives::count);
-    let is_hashed = alternatives > FEW
-        && planned.is_on_column()
-        && settings::heap_filter()
-        && index.is_none_or(|index| index.kind().is_hashed_in_place() && !is_split(index));
+    // Where pages are split the texts are out of line, which a scan doesn't hash.
+    let can_hash = |index: &Index| index.kind().is_hashed_in_place() && index.known_directory().options.split.is_none();
+    let is_hashed =
+        alternatives > FEW && planned.is_on_column() && settings::heap_filter() && index.is_none_or(can_hash);
     is_hashed.then(|| planned.comparison_cost() * (COMPARISONS_PER_ROW / alternatives as f64).min(1.0))
-}
-
-/// Whether the texts of an index are out of line, which a scan doesn't hash.
-fn is_split(index: &Index) -> bool {
-    index.known_directory().options.split.is_some()
 }
 
 /// How many rows match one of many alternatives at most, by a sample of them and of tiles. PostgreSQL takes a value
 /// that it doesn't know for one that many rows have. Here it is a handful for each time that a value would be in a
 /// range, if rows had it at random: once where few ranges have it, and without limit where all have it.
-fn most_matches(index: &Index, condition: &Condition, pages: f64) -> Option<f64> {
+fn most_matches((index, directory): (&Index, &Directory), condition: &Condition, pages: f64) -> Option<f64> {
     const ASKED: usize = 32;
-    let directory = index.directory().ok()?;
     let ranges = (pages / directory.options.mean_pages(pages)).ceil();
     let alternatives = Alternatives::of(condition.clone()).each;
     let stride = alternatives.len().div_ceil(ASKED).max(1);
@@ -310,61 +262,48 @@ fn most_matches(index: &Index, condition: &Condition, pages: f64) -> Option<f64>
     Some(HANDFUL * times * ranges * stride as f64)
 }
 
-/// Pages that a range has, or a part of one, and what a lookup reads. A damaged index must not keep the table's queries
-/// from being planned: the scan says what is wrong.
-fn expected(index: Option<&Index>, condition: Option<Condition>, pages: f64, matches: f64) -> (f64, Expected) {
-    let directory = index.and_then(|index| index.directory().ok());
-    let Some((index, directory)) = index.zip(directory) else {
-        return (8.0, Expected { ranges: pages / 8.0 * TYPICAL + matches, pages: TYPICAL_HASHES });
+/// Pages that a range has, or a part of one; and ranges and pages of the index that a lookup is expected to read.
+fn expected(known: Known, condition: Option<Condition>, pages: f64, matches: f64) -> (f64, f64, f64) {
+    let Some((index, directory)) = known else {
+        return (8.0, pages / 8.0 * TYPICAL + matches, TYPICAL_HASHES);
     };
     let mean_pages = directory.options.mean_pages(pages);
     let all = (pages / mean_pages).ceil();
     let tiles = f64::from(directory.always_probed());
     let sampled = condition.and_then(|condition| {
         let ranges = directory.ranges_expected(&mut index.pages(), &condition, TILES_ASKED).ok()?;
-        Some((Probes::of(&condition), ranges))
+        Some((probes(&condition), ranges))
     });
-    let (probes, ranges) = match sampled {
+    let ((in_vain, more), ranges) = match sampled {
         Some((probes, ranges)) if directory.tiles(Level::Zero) <= TILES_ASKED => (probes, ranges),
         // There is at least what is looked for.
         Some((probes, ranges)) => (probes, ranges.max(1.0)),
         None => {
-            let in_vain = if directory.options.is_flat { TYPICAL } else { directory.options.promised(0) };
-            (Probes { in_vain: TYPICAL_HASHES, more: 0.0 }, matches + all * in_vain)
+            let share = if directory.options.is_flat { TYPICAL } else { directory.options.promised(0) };
+            ((TYPICAL_HASHES, 0.0), matches + all * share)
         }
     };
-    (mean_pages, Expected { ranges: ranges.min(all), pages: tiles * probes.in_vain + ranges * probes.more })
+    (mean_pages, ranges.min(all), tiles * in_vain + ranges * more)
 }
 
-/// Pages of a tile that are probed for a condition.
-#[derive(Clone, Copy, Default)]
-struct Probes {
-    /// Those of a tile that has no range for which it may hold. Where all of many hashes must be there, it isn't
-    /// probed for more than some of them: nothing is left by then.
-    in_vain: f64,
-    /// Those that a range for which it may hold adds: all of the hashes are probed for it.
-    more: f64,
-}
-
-impl Probes {
-    fn of(condition: &Condition) -> Probes {
-        let each = |conditions: &[Condition]| {
-            let add =
-                |sum: Probes, own: Probes| Probes { in_vain: sum.in_vain + own.in_vain, more: sum.more + own.more };
-            conditions.iter().map(Probes::of).fold(Probes::default(), add)
-        };
-        match condition {
-            Condition::Unknown => Probes::default(),
-            Condition::Has(_) => Probes { in_vain: 1.0, more: 0.0 },
-            Condition::All(conditions) => {
-                let Probes { in_vain, more } = each(conditions);
-                let some = in_vain.min(TYPICAL_HASHES);
-                Probes { in_vain: some, more: more + in_vain - some }
-            }
-            Condition::Any(conditions) => {
-                let Probes { in_vain, more } = each(conditions);
-                Probes { in_vain, more: more / conditions.len().max(1) as f64 }
-            }
+/// Pages of a tile that are probed for a condition: if the tile has no range for which it may hold, and what each range
+/// adds for which it may, for which all of the hashes are probed. Where all of many must be there, not more than some
+/// are probed in vain: nothing is left by then.
+fn probes(condition: &Condition) -> (f64, f64) {
+    let sum = |conditions: &[Condition]| {
+        conditions.iter().map(probes).fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1))
+    };
+    match condition {
+        Condition::Unknown => (0.0, 0.0),
+        Condition::Has(_) => (1.0, 0.0),
+        Condition::All(conditions) => {
+            let (in_vain, more) = sum(conditions);
+            let some = in_vain.min(TYPICAL_HASHES);
+            (some, more + in_vain - some)
+        }
+        Condition::Any(conditions) => {
+            let (in_vain, more) = sum(conditions);
+            (in_vain, more / conditions.len().max(1) as f64)
         }
     }
 }

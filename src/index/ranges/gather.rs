@@ -12,9 +12,8 @@ const FEW: usize = 1 << 16;
 
 pub struct GatheredKeys<'c> {
     column: &'c RangesColumn,
-    /// Those of texts.
+    /// Those of texts, and those of others.
     windows: Windows,
-    /// Those of others.
     hashes: Vec<u64>,
     /// How many hashes were left when those were removed that were there several times.
     distinct: usize,
@@ -25,10 +24,7 @@ impl<'c> GatheredKeys<'c> {
         GatheredKeys { column, windows: Windows::default(), hashes: Vec::new(), distinct: 0 }
     }
 
-    /// Adds those of a row. Returns how many it has.
-    ///
-    /// # Errors
-    /// Those of hashing.
+    /// Adds those of a row. Returns how many it has. Errors: those of hashing.
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
@@ -36,7 +32,7 @@ impl<'c> GatheredKeys<'c> {
         if let RangesColumn::Text(texts) = self.column {
             // SAFETY: a text is of variable length.
             let text = unsafe { Value::detoast(value) };
-            let count = texts.add_to(&mut self.windows, &text);
+            let count = self.windows.add(&text, texts.encoding);
             text.free();
             return Ok(count);
         }

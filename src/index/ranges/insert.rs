@@ -13,15 +13,14 @@
 use super::columns::{Index, RangesColumn};
 use super::gather::GatheredKeys;
 use super::sample;
-use crate::index::new_index::meta_page;
-use crate::index::page::{BelowMeta, check_written, damaged, prepare};
+use crate::index::page::{meta_page, prepare};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table;
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
-use pg_bloom_core::index::page::{Pages, RowId};
+use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
@@ -31,9 +30,6 @@ use std::rc::Rc;
 /// Hashes whose places are computed at once.
 const AT_ONCE: usize = 4096;
 
-/// # Errors
-/// XX002 for damage; 54000 if there are no numbers left for pages or ranges.
-///
 /// # Safety
 /// The value must be of the type of the index's column.
 pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
@@ -48,16 +44,13 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
     add(&index, row, &keys.take())
 }
 
-/// # Errors
-/// As [`insert`].
 fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
     let key = |range, hash| RecentKey { index: index.number(), range, hash };
     let range = directory.options.range_of(row);
-    let is_new = |recent: &RecentKeys, &hash: &u64| !recent.has(&key(range, hash));
     let new = RECENT.with(|recent| {
         let recent = recent.borrow();
-        memory::collect(hashes.iter().copied().filter(|hash| is_new(&recent, hash)))
+        memory::collect(hashes.iter().copied().filter(|&hash| !recent.has(&key(range, hash))))
     });
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Places::MOST);
@@ -80,13 +73,11 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
 /// until then is as good as more.
 fn places(index: &Index, directory: &mut Rc<Directory>, row: RowId, hash: u64) -> Result<Places> {
     loop {
-        match directory.places(directory.options.range_of(row), hash) {
-            Some(places) => return Ok(places),
-            None => {
-                interrupt::check_for_interrupts();
-                *directory = grow(index, row, hash)?;
-            }
+        if let Some(places) = directory.places(directory.options.range_of(row), hash) {
+            return Ok(places);
         }
+        interrupt::check_for_interrupts();
+        *directory = grow(index, row, hash)?;
     }
 }
 
@@ -95,7 +86,7 @@ type Changed<'r> = (Exclusive<'r>, Vec<(u16, u8)>);
 
 /// Sets the bits of these marks that are not set yet.
 fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
-    let (relation, pages) = (index.relation(), index.pages());
+    let pages = index.pages();
     let mut in_order = memory::collect(marks.iter());
     in_order.sort_unstable_by_key(|mark| mark.page());
     if let Some(last) = in_order.last() {
@@ -107,8 +98,8 @@ fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
         interrupt::check_for_interrupts();
         let at = of_page[0].page();
         let mut page = pages.existing(at, &directory.chain)?.exclusive();
-        prepare(relation, of_page[0].special(), at, &mut page)?;
-        let changes = changes(of_page, &page).map_err(|damage| damaged(relation, &damage))?;
+        prepare(index.relation(), of_page[0].special(), at, &mut page)?;
+        let changes = index.checked(changes(of_page, &page))?;
         if !changes.is_empty() {
             changed.push((page, changes));
         }
@@ -123,58 +114,33 @@ fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
 
 /// Writes changes of at most four pages, with one record if that has room for them.
 fn write(changed: &mut [Changed]) {
-    if changed.iter().all(|(_, changes)| changes.len() <= wal::MAX_PIECES) {
-        let edits = changed.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
-        let mut edits = memory::collect(edits);
-        if !edits.is_empty() {
-            wal::change(&mut edits);
-        }
-        return;
-    }
-    for (page, changes) in changed {
-        for changes in changes.chunks(wal::MAX_PIECES) {
-            wal::change(&mut [Edit::new(page, Change::Bytes(changes))]);
-        }
-    }
-}
-
-/// How pages are split, and how they would be by the last pages of the table.
-struct Sample {
-    now: Option<Split>,
-    wanted: Option<Split>,
-}
-
-impl Sample {
-    /// A sample if tiles to come may be split, or if most ranges of the last tile have no rows: few rows may be on a
-    /// page because they are wide, or because nobody has filled it yet.
-    fn of_last_pages(index: &Index, row: RowId) -> Result<Option<Sample>> {
-        /// The share of columns below which ranges may be too small.
-        const FEW: f64 = 0.25;
-        let directory = index.directory()?;
-        let now = directory.options.split;
-        let may_be_too_fine = now.is_some_and(|split| split.is_open());
-        let used = || directory.used_share(&mut index.pages()).map_err(|failure| failure.of(index.relation()));
-        if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
-            return Ok(None);
-        }
-        let table = table::of_index(index.relation());
-        Ok(Some(Sample { now, wanted: sample::split_of_last(index.relation(), table.relation(), row.page) }))
-    }
-
-    /// Divides the pages that have no tile yet in another way, if the sample says so. If another session has done so
-    /// since, the sample was taken for something else.
-    fn divide(&self, directory: &mut Rc<Directory>) {
-        if directory.options.split != self.now {
-            return;
-        }
-        match (self.now, self.wanted) {
-            (None, Some(split)) => Rc::make_mut(directory).split_next(split),
-            (Some(now), wanted) if now.ranges >= 4 * wanted.map_or(1, |split| split.ranges) => {
-                Rc::make_mut(directory).make_whole();
+    if changed.iter().any(|(_, changes)| changes.len() > wal::MAX_PIECES) {
+        for (page, changes) in changed {
+            for changes in changes.chunks(wal::MAX_PIECES) {
+                wal::change(&mut [Edit::new(page, Change::Bytes(changes))]);
             }
-            _ => {}
         }
+    } else if !changed.is_empty() {
+        let edits = changed.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
+        wal::change(&mut memory::collect(edits));
     }
+}
+
+/// How pages are split, and how they would be by the last ones of the table. Nothing unless tiles to come may be split,
+/// or most ranges of the last tile have no rows: few may be on a page because they are wide, or because nobody has
+/// filled it yet.
+fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>, Option<Split>)>> {
+    /// The share of columns below which ranges may be too small.
+    const FEW: f64 = 0.25;
+    let directory = index.directory()?;
+    let now = directory.options.split;
+    let may_be_too_fine = now.is_some_and(|split| split.is_open());
+    let used = || index.checked(directory.used_share(&mut index.pages()));
+    if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
+        return Ok(None);
+    }
+    let table = table::of_index(index.relation());
+    Ok(Some((now, sample::split_of_last(index.relation(), table.relation(), row.page))))
 }
 
 /// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the meantime. Nothing is
@@ -182,35 +148,36 @@ impl Sample {
 /// sound.
 #[cold]
 fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
-    let relation = index.relation();
     // Pages of the table are read before any of the index is locked.
-    let sample = Sample::of_last_pages(index, row)?;
-    let meta = index.meta()?.exclusive();
-    let mut directory = index.directory_under(&meta).map_err(|failure| failure.of(relation))?;
+    let sample = sample_last_pages(index, row)?;
+    let meta = index.pages().meta()?.exclusive();
+    let mut directory = index.directory_under(&meta)?;
     if directory.tile_of(Level::Zero, directory.options.range_of(row)).is_some() {
         return Ok(directory);
     }
+    // Pages that have no tile yet are divided in another way, if the sample says so, and was not taken for something
+    // else: another session may have done so since.
+    let is_too_fine = |now: Split, wanted: Option<Split>| now.ranges >= 4 * wanted.map_or(1, |split| split.ranges);
     match sample {
-        Some(sample) => sample.divide(&mut directory),
+        Some((now, _)) if now != directory.options.split => {}
+        Some((None, Some(split))) => Rc::make_mut(&mut directory).split_next(split),
+        Some((Some(now), wanted)) if is_too_fine(now, wanted) => Rc::make_mut(&mut directory).make_whole(),
         // Another session has added the first tile only now.
         None if directory.may_split() => return Ok(directory),
-        None => {}
+        _ => {}
     }
     let range = directory.options.range_of(row);
-    let mut pages = BelowMeta { meta: &meta, pages: index.pages() };
-    let growth = directory.grow(&mut pages, range).map_err(|failure| failure.of(relation))?;
-    pages.pages.check_new(&directory.chain, &growth.directory.chain)?;
+    let growth = index.checked(directory.grow(&mut index.pages(), range))?;
+    index.pages().check_new(&directory.chain, &growth.directory.chain)?;
     for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
-        let (at, special) = (mark.page(), mark.special());
-        let checked = pages.with(at, |page| check_written(relation, special, at, page));
-        checked.map_err(|failure| failure.of(relation))??;
+        index.pages().check_one(mark.page(), mark.special())?;
     }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     // What was decided here is lost if it can't be written yet.
     index.write_directory(meta, &bytes, growth.directory, growth.closed.as_ref())
 }
 
-/// Keys that a session remembers, of all indexes: 192 kB. A range of log lines has some 6,000.
+/// Of all indexes: 192 kB. A range of log lines has some 6,000.
 const REMEMBERED: usize = 1 << 13;
 
 #[derive(Clone, Copy, Default, PartialEq)]

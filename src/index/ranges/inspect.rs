@@ -1,28 +1,23 @@
 //! `bloom_index_info` of an index over ranges; and `bloom_index_check`: whether it would find every row of its table by
-//! each of its keys.
-//!
-//! For that, first the pages of all tiles are looked at: by a damaged header PostgreSQL would lose their bits later.
-//! The rows are those that everybody sees who begins now. Each key is looked up as a query would do it, in the pages
-//! that its bits are in, and an element by the heap filter on its own page as well.
+//! each of its keys. First the pages of all tiles are looked at: by a damaged header PostgreSQL would lose their bits
+//! later. The rows are those that everybody sees who begins now. Each key is looked up as a query would do it, in the
+//! pages that its bits are in, and an element by the heap filter on its own page as well.
 
 use super::columns::Index;
 use super::insert::{RecentKey, RecentKeys};
-use super::scan::rows::{HashFilter, HashedRow};
+use super::scan::rows::HashFilter;
 use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;
 use crate::pg::call::error::Result;
-use crate::pg::method::table::{Latest, Row, scan_for_check};
-use crate::pg::storage::relation::Relation;
+use crate::pg::method::table::{Latest, scan_for_check};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Directory, Level, Pages};
+use pg_bloom_core::index::ranges::{Directory, Level};
 
-/// # Errors
-/// XX002 for damage.
 pub fn info(named: &NamedIndex) -> Result<Info> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
-    let survey = directory.survey(&mut index.pages()).map_err(|failure| failure.of(named.index()))?;
+    let survey = index.checked(directory.survey(&mut index.pages()))?;
     let options = directory.options;
     let expected = directory.expectation();
     let room = match directory.end_slot(Level::Zero) {
@@ -32,7 +27,7 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
     Ok(Info {
         table_pages: room.min(u64::from(named.table().pages())),
         pages_per_range: Some(options.pages_per_range),
-        ranges_per_page: options.split.map(|split| split.ranges),
+        ranges_per_page: options.split.map(|split| split.ranges.into()),
         ranges: Some(survey.ranges),
         levels: Level::ALL.into_iter().filter(|&level| directory.tiles(level) > 0).count().max(1) as i32,
         rows_built: directory.chain.rows_built,
@@ -48,10 +43,6 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
     })
 }
 
-/// Looks for every row. Returns how many there are.
-///
-/// # Errors
-/// XX002 with the first one that is missed, and for damage.
 pub fn check(named: &NamedIndex) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take(named.table());
@@ -62,7 +53,9 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
             index.pages().check_each(tile.pages(), tile.special())?;
         }
     }
-    let mut filter = FilterCheck::new(&index, named.table());
+    let filter = HashFilter::new(&index, named.table());
+    // What the heap filter finds on the page that the scan is on: it has the rows of a page one after the other.
+    let (mut page, mut on_page) = (None, Vec::new());
     // Most parts are those of the rows before.
     let (mut found, mut count) = (RecentKeys::default(), 0);
     scan_for_check(named.table(), named.index(), &snapshot, |row| {
@@ -79,8 +72,13 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
                     result = has(&index, &directory, id, hash);
                     found.add(key);
                 }
-                if let (Ok(is_found), Some(filter)) = (&mut result, &mut filter) {
-                    *is_found &= filter.finds(&row, hash);
+                if let (Ok(is_found), Some(filter)) = (&mut result, &filter) {
+                    if page != Some(row.page) {
+                        (page, on_page) = (Some(row.page), filter.rows_of(row.page));
+                    }
+                    *is_found &= on_page.iter().any(|&(line, own)| {
+                        line.is_none_or(|line| line == row.line) && own.is_none_or(|own| own == hash)
+                    });
                 }
             })?;
         }
@@ -93,40 +91,11 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     Ok(count)
 }
 
-/// What the heap filter finds on the page that the scan is on: it has the rows of a page one after the other.
-struct FilterCheck<'r> {
-    filter: HashFilter<'r>,
-    page: Option<u32>,
-    rows: Vec<HashedRow>,
-}
-
-impl<'r> FilterCheck<'r> {
-    /// `None` where scans have no such filter.
-    fn new(index: &Index, table: Relation<'r>) -> Option<FilterCheck<'r>> {
-        let filter = HashFilter::new(index, table)?;
-        Some(FilterCheck { filter, page: None, rows: Vec::new() })
-    }
-
-    fn finds(&mut self, row: &Row, hash: u64) -> bool {
-        if self.page != Some(row.page) {
-            (self.page, self.rows) = (Some(row.page), self.filter.rows_of(row.page));
-        }
-        self.rows
-            .iter()
-            .any(|found| found.root.is_none_or(|root| root == row.line) && found.hash.is_none_or(|found| found == hash))
-    }
-}
-
-/// Whether a row with this hash would be looked for where it is.
-///
-/// # Errors
-/// XX002 for damage.
+/// Whether a row with this hash would be looked for where it is. XX002 for damage.
 fn has(index: &Index, directory: &Directory, row: RowId, hash: u64) -> Result<bool> {
     let Some(places) = directory.places(directory.options.range_of(row), hash) else { return Ok(false) };
     for mark in places.marks() {
-        let is_set = index.pages().with(mark.page(), |page| mark.is_set(page));
-        let is_set = is_set.and_then(|found| Ok(found?)).map_err(|failure| failure.of(index.relation()))?;
-        if !is_set {
+        if !index.read(mark.page(), |page| mark.is_set(page))? {
             return Ok(false);
         }
     }

@@ -13,9 +13,18 @@ use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::page::{RowId, RowSet};
 use std::cell::{Cell, RefCell};
 
-/// What a pass over the index found: no dead row. CREATE INDEX CONCURRENTLY asks in this way what the index has.
+/// A pass finds no dead row. At the first request after a build it says which rows the index was made with.
 pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
-    tell(index, dead);
+    let file = index.file();
+    let built = WAITING.with(|waiting| {
+        let mut waiting = waiting.borrow_mut();
+        let at = waiting.iter().position(|(of, _)| *of == file)?;
+        Some(waiting.swap_remove(at).1)
+    });
+    for row in built.iter().flat_map(RowSet::iter) {
+        // The answer doesn't matter: being asked is what the row is marked by.
+        dead.has(row.page, row.line);
+    }
     Ok(Counts::default())
 }
 
@@ -70,22 +79,6 @@ impl BuiltRows {
             // The rows of an older file of that number must never be reported.
             waiting.retain(|(of, _)| *of != file);
             waiting.push((file, self.rows));
-        });
-    }
-}
-
-/// Tells PostgreSQL which rows an index was made with, at its first request.
-fn tell(index: Relation, asking: &DeadRows) {
-    let file = index.file();
-    let built = WAITING.with(|waiting| {
-        let mut waiting = waiting.borrow_mut();
-        let at = waiting.iter().position(|(of, _)| *of == file)?;
-        Some(waiting.swap_remove(at).1)
-    });
-    if let Some(rows) = built {
-        rows.iter().for_each(|row| {
-            // The answer doesn't matter: being asked is what the row is marked by.
-            asking.has(row.page, row.line);
         });
     }
 }

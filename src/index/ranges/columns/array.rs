@@ -22,8 +22,7 @@ pub struct ArrayColumn {
 }
 
 impl ArrayColumn {
-    /// # Errors
-    /// 0A000 for arrays that can't be in an index.
+    /// Errors: 0A000 for arrays that can't be in an index.
     pub fn of(relation: Relation) -> Result<ArrayColumn> {
         let (_, _, collation) = relation.column_class();
         let column_type = catalog::base_type(relation.column_type());
@@ -40,16 +39,14 @@ impl ArrayColumn {
         self.member.hasher().is_in_place()
     }
 
-    /// # Errors
-    /// XX000 for a member without a hash, which can't happen.
-    ///
     /// # Safety
     /// The value must be such an array.
     pub unsafe fn each_key(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
         // SAFETY: promised by the caller.
-        visit(unsafe { self.whole.hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)?);
-        // SAFETY: promised by the caller.
-        unsafe { self.each_member(value, |hash| hash.into_iter().for_each(&mut visit)) }
+        unsafe {
+            visit(self.whole.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?);
+            self.each_member(value, |hash| hash.into_iter().for_each(&mut visit))
+        }
     }
 
     /// Calls `visit` with the hash of each member of an array; `None` is NULL.
@@ -60,14 +57,12 @@ impl ArrayColumn {
         let mut failed = false;
         let hasher = self.member.hasher();
         // SAFETY: promised by the caller.
-        let hash = |datum| unsafe { hasher.hash(Element { datum }) };
-        let member = |_: &mut (), member: Option<Datum>| match member.map(hash) {
-            None => visit(None),
-            Some(Some(hash)) => visit(Some(conditions::member(hash))),
-            Some(None) => failed = true,
-        };
-        // SAFETY: promised by the caller.
         unsafe {
+            let member = |_: &mut (), member: Option<Datum>| match member.map(|datum| hasher.hash(Element { datum })) {
+                None => visit(None),
+                Some(Some(hash)) => visit(Some(conditions::member(hash))),
+                Some(None) => failed = true,
+            };
             let array = Value::detoast_aligned(value);
             array::each_element(array.pointer().cast(), self.storage, &mut (), |(), _, _| (), member);
             array.free();

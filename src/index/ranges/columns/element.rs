@@ -1,5 +1,5 @@
-//! A column of elements: which types it may have, how elements are hashed that it is compared with, and which
-//! operator classes an index may have.
+//! A column of elements: which types and which operator classes it may have, and how elements are hashed that it is
+//! compared with.
 //!
 //! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the operator of the
 //! default operator class for sorting, or for hashing. An operator class with another operator would miss rows.
@@ -26,19 +26,23 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// # Errors
-    /// 0A000 for a type, a collation or an operator class that an index can't have.
+    /// Hashed as the operator class compares: `char(n)` without trailing blanks where the class is that of `char(n)`,
+    /// whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with the same bytes and
+    /// keep the index. 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
-        Ok(ElementColumn { column: column(relation)?, others: RefCell::default() })
+        let (family, declared, collation) = relation.column_class();
+        let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };
+        let column = Column::new(relation.handler(), compared, collation)?;
+        if !is_usual_equality(family, declared, declared) {
+            return Err(refuse_comparison(declared, declared));
+        }
+        Ok(ElementColumn { column, others: RefCell::default() })
     }
 
     pub fn hasher(&self) -> &Hasher {
         self.column.hasher()
     }
 
-    /// # Errors
-    /// XX000 for an element without a hash, which can't happen.
-    ///
     /// # Safety
     /// The value must be of the column's type.
     #[inline]
@@ -48,10 +52,7 @@ impl ElementColumn {
     }
 
     /// How what the column of this index is compared with is hashed: elements of this type, or of the operator class's
-    /// own if it is invalid.
-    ///
-    /// # Errors
-    /// 0A000 for a comparison whose equality the hash does not follow.
+    /// own if it is invalid. 0A000 for a comparison whose equality the hash does not follow.
     pub fn hasher_of(&self, index: Relation, asked: Oid) -> Result<Hasher> {
         let (family, declared, collation) = index.column_class();
         if asked == Oid::INVALID || asked == declared {
@@ -69,27 +70,13 @@ impl ElementColumn {
     }
 }
 
-/// The column of an index, hashed as its operator class compares it: `char(n)` without trailing blanks where the class
-/// is that of `char(n)`, whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with
-/// the same bytes and keep the index.
-fn column(relation: Relation) -> Result<Column> {
-    let (family, declared, collation) = relation.column_class();
-    let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };
-    let column = Column::new(relation.handler(), compared, collation)?;
-    if !is_usual_equality(family, declared, declared) {
-        return Err(refuse_comparison(declared, declared));
-    }
-    Ok(column)
-}
-
 /// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
 /// index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt. Fails by 0A000.
 pub fn check_type_of_column(relation: Relation) -> Result<()> {
-    if relation.is_being_reindexed() {
-        return Ok(());
+    if !relation.is_being_reindexed() {
+        Column::new(relation.handler(), relation.column_type(), relation.column_class().2)?;
     }
-    let (_, _, collation) = relation.column_class();
-    Column::new(relation.handler(), relation.column_type(), collation).map(drop)
+    Ok(())
 }
 
 /// Whether a family's operator for comparing these types is the equality of the left one.
@@ -100,17 +87,15 @@ fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
 
 /// The refusal of an operator class whose equality is another.
 fn refuse_comparison(left: Oid, right: Oid) -> Error {
-    unsupported(
-        format!(
-            "the operator for types {} and {} of an operator class for access method bloom_filter is not their usual equality",
-            catalog::display_name(left),
-            catalog::display_name(right)
-        ),
-        "Use an operator class whose operator is the = of the default operator class for btree or hash.",
-    )
+    let (left, right) = (catalog::display_name(left), catalog::display_name(right));
+    let message = format!(
+        "the operator for types {left} and {right} of an operator class for access method bloom_filter is not their \
+         usual equality"
+    );
+    let hint = "Use an operator class whose operator is the = of the default operator class for btree or hash.";
+    unsupported(message, hint)
 }
 
-/// Whether an operator class of elements is one that an index can have; says what is wrong with it.
 pub fn validate(family: Oid, declared: Oid) -> bool {
     let mut is_valid = true;
     let mut complain = |message: String| {

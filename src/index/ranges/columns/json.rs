@@ -15,17 +15,14 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
     jsonb::each_key(document, |key| visit(conditions::key(key)));
 }
 
-/// What a document must have in it for which an operator holds with this value.
+/// What a document must have in it for which an operator holds with this value, in the memory of the call.
 ///
 /// # Safety
 /// The value must be of the type of the operator's other side.
 pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
     let of_key = |key: Element| {
         // SAFETY: a text is of variable length.
-        let key = unsafe { Value::detoast(key.datum) };
-        let condition = Condition::Has(conditions::key(&key));
-        key.free();
-        condition
+        Condition::Has(conditions::key(&unsafe { Value::detoast(key.datum) }))
     };
     match strategy {
         Strategy::HasKey => of_key(asked),
@@ -36,12 +33,10 @@ pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
             if strategy == Strategy::HasAnyKey { Condition::any(keys) } else { Condition::all(keys) }
         }
         _ => {
-            // SAFETY: the other side of all others is a document.
-            let value = unsafe { Value::detoast(asked.datum) };
-            // What is equal has the same leaves.
             let mut hashes = Vec::new();
-            each_leaf(&value, &mut |hash| memory::push(&mut hashes, hash));
-            value.free();
+            // What is equal has the same leaves.
+            // SAFETY: the other side of all others is a document.
+            each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| memory::push(&mut hashes, hash));
             Condition::all_of(hashes, MOST_PARTS)
         }
     }

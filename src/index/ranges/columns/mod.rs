@@ -25,6 +25,7 @@ use text::TextColumn;
 
 use crate::element::Column;
 use crate::index::session::{self, IndexColumn};
+use crate::pg::call::Element;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::catalog;
 use crate::pg::method::scan::Key;
@@ -68,7 +69,7 @@ impl IndexColumn for RangesColumn {
 }
 
 impl RangesColumn {
-    /// The operator class; `None` for that of an element's type.
+    /// `None` for the operator class of an element's type.
     fn class(&self) -> Option<Class> {
         match self {
             RangesColumn::Element(_) => None,
@@ -88,45 +89,32 @@ impl RangesColumn {
         }
     }
 
-    /// Calls `visit` with each key of a value, as often as the value has it.
-    ///
-    /// # Errors
-    /// XX000 for an element without a hash, which can't happen.
+    /// Calls `visit` with each key of a value, as often as the value has it. Fails by XX000 for an element without a
+    /// hash, which can't happen.
     ///
     /// # Safety
     /// The value must be of the column's type.
     #[inline]
     pub unsafe fn each_key(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
-        match self {
-            RangesColumn::Element(elements) => {
-                // SAFETY: promised by the caller.
-                visit(unsafe { elements.hash(value)? });
-                Ok(())
+        // SAFETY: promised by the caller: values of the last three columns are of variable length.
+        let bytes = unsafe {
+            match self {
+                RangesColumn::Element(elements) => return elements.hash(value).map(visit),
+                RangesColumn::Array(arrays) => return arrays.each_key(value, visit),
+                RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Words => Value::detoast(value),
             }
-            // SAFETY: promised by the caller.
-            RangesColumn::Array(arrays) => unsafe { arrays.each_key(value, visit) },
-            // SAFETY: promised by the caller: values of the other columns are of variable length.
-            _ => unsafe { self.each_key_of_bytes(value, visit) },
-        }
-    }
-
-    unsafe fn each_key_of_bytes(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
-        // SAFETY: promised by the caller.
-        let value = unsafe { Value::detoast(value) };
+        };
         match self {
-            RangesColumn::Element(_) | RangesColumn::Array(_) => {}
-            RangesColumn::Text(texts) => texts.each_window(&value, &mut visit),
-            RangesColumn::Json => json::each_key(&value, &mut visit),
-            RangesColumn::Words => words::each_word(&value, visit),
+            RangesColumn::Text(texts) => texts.each_window(&bytes, &mut visit),
+            RangesColumn::Json => json::each_key(&bytes, &mut visit),
+            _ => words::each_word(&bytes, visit),
         }
-        value.free();
+        bytes.free();
         Ok(())
     }
 
-    /// What the keys of a row must be that matches a key of a scan.
-    ///
-    /// # Errors
-    /// As [`RangesColumn::each_key`]; XX000 for a strategy that the operator class doesn't have.
+    /// What the keys of a row must be that matches a key of a scan. XX000 also for a strategy that the operator class
+    /// doesn't have.
     ///
     /// # Safety
     /// The key must be one of a scan of the index.
@@ -135,15 +123,16 @@ impl RangesColumn {
             let message = format!("strategy {} is none of the operator class", key.strategy);
             Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
         })?;
-        // SAFETY: promised by the caller: a key has values of the type that its operator takes.
-        let condition_of = |asked| unsafe {
+        // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of words that is a
+        // tsquery, which is of variable length.
+        let condition_of = |asked: Element| unsafe {
             match self {
                 // It has no class, and so no strategy.
                 RangesColumn::Element(_) => Ok(Condition::Unknown),
                 RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
                 RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
                 RangesColumn::Json => Ok(json::condition(strategy, asked)),
-                RangesColumn::Words => Ok(words::condition_of(asked)),
+                RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
             }
         };
         let conditions = key.sought().into_iter().map(condition_of);

@@ -10,32 +10,24 @@ use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::automaton::StandIns;
-use pg_bloom_core::conditions::text::{self, Encoding, Windows};
+use pg_bloom_core::conditions::text::{self, Encoding};
 use pgrx::pg_sys::{self, Oid};
 
 /// What decides the windows of texts, and what a pattern means.
 pub struct TextColumn {
-    encoding: Encoding,
+    pub encoding: Encoding,
     /// That of the column, under which the operators of the query compare.
     collation: Oid,
 }
 
 impl TextColumn {
     /// The column of an index. Its type may have been altered to one with the same bytes, such as citext: it is read as
-    /// text.
-    ///
-    /// # Errors
-    /// 0A000 for a collation that can't be in an index.
+    /// text. 0A000 for a collation that can't be in an index.
     pub fn of(relation: Relation) -> Result<TextColumn> {
         let (_, _, collation) = relation.column_class();
         Column::new(relation.handler(), pg_sys::TEXTOID, collation)?;
         let encoding = if encoding::is_utf8() { Encoding::Utf8 } else { Encoding::Other };
         Ok(TextColumn { encoding, collation })
-    }
-
-    /// Adds the windows of a text. Returns how many it has.
-    pub fn add_to(&self, windows: &mut Windows, value: &[u8]) -> usize {
-        windows.add(value, self.encoding)
     }
 
     pub fn each_window(&self, value: &[u8], visit: &mut impl FnMut(u64)) {
@@ -49,15 +41,13 @@ impl TextColumn {
     pub unsafe fn condition(&self, strategy: Strategy, asked: Element) -> Condition {
         // SAFETY: the other side of all operators is a text.
         let value = unsafe { Value::detoast(asked.datum) };
-        let condition = match strategy {
+        match strategy {
             Strategy::Like => text::like(&value, self.encoding, false),
             Strategy::LikeIgnoringCase => text::like(&value, self.encoding, true),
             Strategy::Regex => self.matching(&value, false),
             Strategy::RegexIgnoringCase => self.matching(&value, true),
             _ => text::having(&value, self.encoding),
-        };
-        value.free();
-        condition
+        }
     }
 
     /// What the windows of a text must be in which a regular expression has a match.

@@ -11,10 +11,8 @@
 //! Items are in prefix notation: those of an operand follow its operator. So reading them from the last to the first
 //! has the operands of each before it.
 
-use crate::pg::call::Element;
 use crate::pg::call::error::{Error, SqlState, raise};
 use crate::pg::call::interrupt;
-use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::{Condition, MAX_DEPTH, word};
 use pg_bloom_core::memory;
 
@@ -38,29 +36,16 @@ pub fn each_word(tsvector: &[u8], mut visit: impl FnMut(u64)) {
     let words = tsvector.get(WORD * (1 + count)..).unwrap_or_else(|| damaged("tsvector"));
     for i in 0..count {
         let entry = number(tsvector, WORD * (1 + i));
-        let (length, offset) = length_and_offset(entry, 11);
-        visit(word(lexeme(words, length, offset, "tsvector")));
+        visit(word(lexeme(words, entry, 11, "tsvector")));
         if i.is_multiple_of(CHECK_EVERY) {
             interrupt::check_for_interrupts();
         }
     }
 }
 
-/// What the words of a tsvector must be that matches this tsquery.
-///
-/// # Safety
-/// The value must be of the type of the operator's other side.
-pub unsafe fn condition_of(asked: Element) -> Condition {
-    // SAFETY: the other side of the operator is a tsquery.
-    let query = unsafe { Value::detoast(asked.datum) };
-    let condition = condition(&query);
-    query.free();
-    condition
-}
-
 /// What the words of a tsvector must be that matches a tsquery. Where they are and their weights are for PostgreSQL to
 /// compare; a prefix and NOT are not known here.
-fn condition(tsquery: &[u8]) -> Condition {
+pub fn condition(tsquery: &[u8]) -> Condition {
     let count = number(tsquery, 0) as usize;
     if count == 0 {
         return Condition::NONE;
@@ -72,10 +57,7 @@ fn condition(tsquery: &[u8]) -> Condition {
     for item in items.as_chunks::<ITEM>().0.iter().rev() {
         let condition = match *item {
             [VALUE, _, prefix, ..] if prefix != 0 => (Condition::Unknown, 0),
-            [VALUE, ..] => {
-                let (length, offset) = length_and_offset(number(item, 8), 12);
-                (Condition::Has(word(lexeme(words, length, offset, "tsquery"))), 0)
-            }
+            [VALUE, ..] => (Condition::Has(word(lexeme(words, number(item, 8), 12, "tsquery"))), 0),
             [OPERATOR, NOT, ..] => {
                 open.pop().unwrap_or_else(|| damaged("tsquery"));
                 (Condition::Unknown, 0)
@@ -89,11 +71,10 @@ fn condition(tsquery: &[u8]) -> Condition {
                     Condition::All(_) if !is_or => *depth,
                     _ => depth + 1,
                 };
-                let depth = depth_in(&a).max(depth_in(&b));
-                match is_or {
-                    _ if depth > MAX_DEPTH => (Condition::Unknown, 0),
-                    true => (Condition::any([a.0, b.0]), depth),
-                    false => (Condition::all([a.0, b.0]), depth),
+                match depth_in(&a).max(depth_in(&b)) {
+                    depth if depth > MAX_DEPTH => (Condition::Unknown, 0),
+                    depth if is_or => (Condition::any([a.0, b.0]), depth),
+                    depth => (Condition::all([a.0, b.0]), depth),
                 }
             }
             _ => damaged("tsquery"),
@@ -103,21 +84,17 @@ fn condition(tsquery: &[u8]) -> Condition {
     open.pop().unwrap_or_else(|| damaged("tsquery")).0
 }
 
-/// A length of so many bits and an offset of 20, the last fields of a u32: compilers begin with the lowest bit on
-/// little-endian machines, with the highest on others.
-fn length_and_offset(bits: u32, length_bits: u32) -> (u32, u32) {
+/// The word of a length of so many bits and an offset of 20, the last fields of a u32: compilers begin with the lowest
+/// bit on little-endian machines, with the highest on others.
+fn lexeme<'a>(words: &'a [u8], bits: u32, length_bits: u32, of: &str) -> &'a [u8] {
     const OFFSET_BITS: u32 = 20;
-    let mask = (1 << length_bits) - 1;
-    if cfg!(target_endian = "little") {
-        (bits >> (u32::BITS - OFFSET_BITS - length_bits) & mask, bits >> (u32::BITS - OFFSET_BITS))
+    let (length, offset) = if cfg!(target_endian = "little") {
+        (bits >> (u32::BITS - OFFSET_BITS - length_bits), bits >> (u32::BITS - OFFSET_BITS))
     } else {
-        (bits >> OFFSET_BITS & mask, bits & ((1 << OFFSET_BITS) - 1))
-    }
-}
-
-fn lexeme<'a>(words: &'a [u8], length: u32, offset: u32, of: &str) -> &'a [u8] {
-    let offset = offset as usize;
-    words.get(offset..offset + length as usize).unwrap_or_else(|| damaged(of))
+        (bits >> OFFSET_BITS, bits & ((1 << OFFSET_BITS) - 1))
+    };
+    let (length, offset) = ((length & ((1 << length_bits) - 1)) as usize, offset as usize);
+    words.get(offset..offset + length).unwrap_or_else(|| damaged(of))
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {

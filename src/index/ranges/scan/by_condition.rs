@@ -1,7 +1,7 @@
 //! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of their rows; where a
 //! condition has many alternatives, only those that may match.
 
-use super::rows::{RangePages, Readable, RowFilter};
+use super::rows::{RangePages, RowFilter, add_pages};
 use crate::index::ranges::columns::Index;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
@@ -10,16 +10,12 @@ use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::{Alternatives, RowTest};
+use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 
 /// The most alternatives of a condition that PostgreSQL compares with each row of a range.
 pub const FEW: usize = 8;
 
-/// Adds the rows that may match all of these keys.
-///
-/// # Errors
-/// XX002 for damage.
-///
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
@@ -38,91 +34,65 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
     if directory.options.split.is_none() && Alternatives::count(&condition) > FEW {
         let table = table::of_index(relation);
-        if let Some(readable) = Readable::new(index, table.relation()) {
+        if let Some(filter) = RowFilter::new(index, table.relation()) {
             let ranges = RangePages::new(table.relation(), directory.options);
-            return add_alternatives(index, &Alternatives::of(condition), readable, &ranges, rows);
+            return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &ranges, rows);
         }
     }
     let mut found = Vec::new();
-    let searched = directory.search_for(&mut index.pages(), &condition, |range| memory::push(&mut found, range));
-    searched.map_err(|failure| failure.of(relation))?;
+    let add = |range| memory::push(&mut found, range);
+    index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
     if !found.is_empty() {
         let table = table::of_index(relation);
         let ranges = RangePages::new(table.relation(), directory.options);
         for range in found {
-            match directory.options.lines_of(range) {
-                None => add_pages(ranges.pages(range), rows),
-                Some(lines) => add_lines(ranges.pages(range), lines, rows),
+            let Some(lines) = directory.options.lines_of(range) else {
+                add_pages(ranges.pages(range), rows);
+                continue;
+            };
+            interrupt::check_for_interrupts();
+            // Lines that the page doesn't have are skipped by PostgreSQL.
+            if let Some(page) = ranges.pages(range).next() {
+                lines.take_while(|&line| rows.add(page, line, true)).for_each(drop);
             }
         }
     }
     Ok(())
-}
-
-/// Adds the rows of these lines of a page. Those of lines that the page doesn't have are skipped by PostgreSQL.
-fn add_lines(mut pages: impl Iterator<Item = u32>, lines: impl Iterator<Item = u16>, rows: &mut RowBatch) {
-    interrupt::check_for_interrupts();
-    if let Some(page) = pages.next() {
-        for line in lines {
-            if !rows.add(page, line, true) {
-                break;
-            }
-        }
-    }
 }
 
 /// Adds the rows for which one of many alternatives may hold.
 fn add_alternatives(
     index: &Index,
+    directory: &Directory,
     alternatives: &Alternatives,
-    readable: Readable,
-    ranges: &RangePages,
+    mut filter: RowFilter,
+    pages: &RangePages,
     rows: &mut RowBatch,
 ) -> Result<()> {
-    let mut filter = RowFilter::new(readable, RowTest::new(alternatives));
-    let mut read = |found: &FoundRanges| {
-        ranges.visit(&found.ranges, |i, page| filter.add_rows(page, found.numbers(i), rows));
+    /// Numbers of alternatives after which ranges are read before more are found: a megabyte; and as many as take the
+    /// memory that a list takes beside its own.
+    const MOST: usize = 1 << 18;
+    const OF_LIST: usize = 16;
+    let mut test = RowTest::new(alternatives);
+    let mut read = |ranges: &[u32], numbers: &[Vec<u32>]| {
+        pages.visit(ranges, |i, page| {
+            test.begin_range(&numbers[i]);
+            filter.add_rows(page, &mut test, rows);
+        });
     };
-    let mut found = FoundRanges::default();
-    let search = index.directory()?.search_each(&mut index.pages(), alternatives, |range, numbers| {
-        found.add(range, numbers);
-        if found.is_full() {
-            read(&std::mem::take(&mut found));
+    // Ranges, and which alternatives each of them may have.
+    let (mut ranges, mut numbers, mut taken) = (Vec::new(), Vec::new(), 0);
+    index.checked(directory.search_each(&mut index.pages(), alternatives, |range, own| {
+        memory::push(&mut ranges, range);
+        memory::push(&mut numbers, memory::collect(own.iter().copied()));
+        taken += OF_LIST + own.len();
+        if taken >= MOST {
+            read(&std::mem::take(&mut ranges), &std::mem::take(&mut numbers));
+            taken = 0;
         }
-    });
-    search.map_err(|failure| failure.of(index.relation()))?;
-    read(&found);
+    }))?;
+    read(&ranges, &numbers);
     Ok(())
-}
-
-/// Ranges, and which alternatives each of them may have.
-#[derive(Default)]
-struct FoundRanges {
-    ranges: Vec<u32>,
-    /// Where the numbers of each begin.
-    starts: Vec<usize>,
-    numbers: Vec<u32>,
-}
-
-impl FoundRanges {
-    /// Whether there are so many that they are to be read before more are found.
-    fn is_full(&self) -> bool {
-        /// A megabyte.
-        const MOST: usize = 1 << 18;
-        self.numbers.len() >= MOST
-    }
-
-    fn add(&mut self, range: u32, numbers: &[u32]) {
-        memory::push(&mut self.ranges, range);
-        memory::push(&mut self.starts, self.numbers.len());
-        numbers.iter().for_each(|&number| memory::push(&mut self.numbers, number));
-    }
-
-    /// Those of a range by its place.
-    fn numbers(&self, i: usize) -> &[u32] {
-        let end = self.starts.get(i + 1).copied().unwrap_or(self.numbers.len());
-        &self.numbers[self.starts[i]..end]
-    }
 }
 
 /// What the parts of a row must be that matches all of these keys.
@@ -134,14 +104,4 @@ pub unsafe fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
     // SAFETY: promised by the caller; conditions are in Rust's memory.
     let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.kind().condition(key))))? };
     Ok(Condition::all(conditions))
-}
-
-fn add_pages(pages: impl Iterator<Item = u32>, rows: &mut RowBatch) {
-    for page in pages {
-        rows.add_page(page);
-        if page.is_multiple_of(1024) {
-            interrupt::check_for_interrupts();
-        }
-    }
-    interrupt::check_for_interrupts();
 }

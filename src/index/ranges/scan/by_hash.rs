@@ -1,6 +1,6 @@
 //! Lookups of elements: the rows of ranges that may have one of some hashes.
 
-use super::rows::{HashFilter, RangePages};
+use super::rows::{HashFilter, RangePages, add_pages};
 use crate::index::page::{PinnedPages, unhashed};
 use crate::index::ranges::columns::element::ElementColumn;
 use crate::index::ranges::columns::{Index, RangesColumn};
@@ -15,11 +15,6 @@ use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
-/// Adds the rows that may have these keys, all of them.
-///
-/// # Errors
-/// XX002 for damage; 0A000 for a comparison that the index can't answer.
-///
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
@@ -40,22 +35,16 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
     }
     // Absent keys never come here: the table needn't be opened for them.
     let table = table::of_index(index.relation());
-    let table = table.relation();
-    let pages = RangePages::new(table, directory.options);
-    match HashFilter::new(index, table) {
+    let pages = RangePages::new(table.relation(), directory.options);
+    match HashFilter::new(index, table.relation()) {
         Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes_of_keys, rows)),
-        None => ranges.into_iter().flat_map(|range| pages.pages(range)).for_each(|page| {
-            interrupt::check_for_interrupts();
-            rows.add_page(page);
-        }),
+        None => add_pages(ranges.into_iter().flat_map(|range| pages.pages(range)), rows),
     }
     Ok(())
 }
 
-/// Which of these keys, of a type that the column is compared with, a row may have.
-///
-/// # Errors
-/// As [`add_rows`]; XX000 for an index of parts.
+/// Which of these keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000 for an
+/// index of parts.
 ///
 /// # Safety
 /// The keys must be values of that type.
@@ -77,8 +66,7 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
     for equal in order.chunk_by(|&a, &b| hashes[a] == hashes[b]) {
         interrupt::check_for_interrupts();
         let mut may_have = false;
-        let found = directory.search(&mut pages, hashes[equal[0]], |_| may_have = true);
-        found.map_err(|failure| failure.of(relation))?;
+        index.checked(directory.search(&mut pages, hashes[equal[0]], |_| may_have = true))?;
         equal.iter().for_each(|&i| answers[i] = may_have);
     }
     Ok(answers)
@@ -108,8 +96,7 @@ unsafe fn look_up(
     let mut pages = index.pages();
     for &hash in &hashes {
         interrupt::check_for_interrupts();
-        let found = directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range));
-        found.map_err(|failure| failure.of(index.relation()))?;
+        index.checked(directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range)))?;
         if ranges.len() > FEW.max(2 * distinct) {
             keep_distinct(&mut ranges);
             distinct = ranges.len();

@@ -15,19 +15,15 @@ use crate::pg::call::error::Result;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::Relation;
 
-/// Adds the rows that may match all of these keys.
-///
-/// # Errors
-/// XX002 for damage; 0A000 for a comparison that the index can't answer.
-///
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
-    match index.kind() {
-        // SAFETY: promised by the caller.
-        RangesColumn::Element(elements) => unsafe { by_hash::add_rows(&index, elements, keys, rows) },
-        // SAFETY: promised by the caller.
-        _ => unsafe { by_condition::add_rows(&index, keys, rows) },
+    // SAFETY: promised by the caller.
+    unsafe {
+        match index.kind() {
+            RangesColumn::Element(elements) => by_hash::add_rows(&index, elements, keys, rows),
+            _ => by_condition::add_rows(&index, keys, rows),
+        }
     }
 }
