@@ -26,9 +26,7 @@ fn columns(bits: u32, hashes: u32, fpr: f64) -> [ResultColumn; 3] {
 
 /// `bloom_sizing_table(layout)`.
 fn sizing_table(call: &Call) -> Outcome {
-    let cells = |row: table::SizingRow| {
-        row.cells().map(move |(hashes, fpr)| columns(row.bits, hashes, fpr).to_vec())
-    };
+    let cells = |row: table::SizingRow| row.cells().map(move |(hashes, fpr)| columns(row.bits, hashes, fpr).to_vec());
     rows(call, table::rows(layout(call, 0)?).flat_map(cells))
 }
 

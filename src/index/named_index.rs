@@ -15,11 +15,9 @@ pub struct NamedIndex<'c> {
 }
 
 impl<'c> NamedIndex<'c> {
-    /// Argument 0 of a strict function, a regclass.
-    ///
-    /// # Errors
-    /// 42809 for anything but such an index; 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 if
-    /// Citus distributes its table; 55000 for one that can't be read or may not know all rows.
+    /// Argument 0 of a strict function, a regclass. Errors: 42809 for anything but such an index; 42501 without the
+    /// right; 42P01 if it was dropped in the meantime; 0A000 if Citus distributes its table; 55000 for one that can't
+    /// be read or may not know all rows.
     pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         // The table first, as everybody else locks them.

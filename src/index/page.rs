@@ -8,9 +8,7 @@ use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
-use pg_bloom_core::index::page::{
-    Damage, PAGE_HEADER_BYTES, PageSink, PageSize, Pages, RowId, SPECIAL_BYTES, Special,
-};
+use pg_bloom_core::index::page::{Damage, PAGE_HEADER_BYTES, PageSink, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -123,7 +121,10 @@ impl<'a> IndexPages<'a> {
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
         for page in (before.allocated()..after.allocated()).take_while(|&page| self.has(page)) {
             if !self.read(page, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0))) {
-                return Err(damaged(self.relation, &Damage::new(page, "it must be empty, since it was not allocated yet")));
+                return Err(damaged(
+                    self.relation,
+                    &Damage::new(page, "it must be empty, since it was not allocated yet"),
+                ));
             }
         }
         Ok(())

@@ -19,7 +19,7 @@
 mod of_size;
 mod partial;
 
-pub use of_size::{List, MergeMemory};
+pub use of_size::{Heap, List, MergeMemory};
 pub use partial::{Operation, PartialMerge};
 
 use of_size::{Held, OfSize, list, retain, without_kind};

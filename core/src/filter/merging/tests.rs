@@ -6,35 +6,6 @@ use crate::filter::{Header, Partial, View};
 use crate::layout::Layout;
 use proptest::prelude::*;
 
-/// The memory of the program.
-struct Heap;
-
-impl<T> List<T> for Vec<T> {
-    fn push(&mut self, item: T) {
-        Vec::push(self, item);
-    }
-    fn truncate(&mut self, len: usize) {
-        Vec::truncate(self, len);
-    }
-    fn free(self) {}
-}
-
-impl MergeMemory for Heap {
-    type Bits = Vec<u8>;
-    type List<T> = Vec<T>;
-
-    fn zeroed(&mut self, len: usize) -> Vec<u8> {
-        vec![0; len]
-    }
-    fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {
-        bytes.to_vec()
-    }
-    fn free(&mut self, _: Vec<u8>) {}
-    fn list<T>(&mut self, room: usize) -> Vec<T> {
-        Vec::with_capacity(room)
-    }
-}
-
 const NO_LIMIT: u64 = u64::MAX;
 /// Block counts of which many divide each other, and many don't.
 const BLOCKS: [u64; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 24, 24, 24, 48];

@@ -18,8 +18,8 @@ pub enum Sought {
 /// A condition on a filter: that it has at least one of these elements.
 pub type FilterCondition = Vec<Sought>;
 
-/// How many pages of a group's tiles are prefetched, at most.
-const AHEAD: usize = 256;
+/// How many pages of tiles are prefetched at first; then as many as are read.
+const AHEAD: usize = 32;
 
 /// A lookup in the tiles of a group.
 struct Lookup<'q, P> {
@@ -51,12 +51,14 @@ impl Directory {
             };
             let tiles = self.tiles(number);
             let first = conditions.first().map_or(&[][..], Vec::as_slice);
-            let grid = |tile: &Tile| Grid::new(self.size, group, tile.width);
-            let coming = tiles.iter().flat_map(|tile| pages_of(grid(tile), tile.first_page, first));
-            coming.take(AHEAD).for_each(|(page, _)| pages.prefetch(page));
+            let pages_of = |tile: &Tile| pages_of(Grid::new(self.size, group, tile.width), tile.first_page, first);
+            let mut coming = tiles.iter().flat_map(pages_of);
+            let mut prefetch = |pages: &mut P, most| coming.by_ref().take(most).for_each(|(at, _)| pages.prefetch(at));
+            prefetch(pages, AHEAD);
             let mut lookup = Lookup { pages, size: self.size, group, conditions: &conditions };
             let tiles_of_pages = tiles.chunk_by(|a, b| a.row_page == b.row_page);
             for (page, own) in self.row_pages(number).iter().zip(tiles_of_pages) {
+                prefetch(lookup.pages, own.iter().flat_map(pages_of).count());
                 lookup.search(page, own, |row| found(row, again))?;
             }
         }
