@@ -301,8 +301,8 @@ impl Entry {
         NOW.store(own, Ordering::Relaxed);
         let outer_held = HELD.load(Ordering::Relaxed);
         HELD.store(0, Ordering::Relaxed);
-        // SAFETY: PostgreSQL's list of callbacks is linked through frames of the stack. This one takes itself out before
-        // it ends, whatever the body does. Where pgrx's guard has no memory to copy an error, it unwinds before it sets
+        // SAFETY: PostgreSQL's callbacks are linked through frames of the stack. This one takes itself out before it
+        // ends, whatever the body does. Where pgrx's guard has no memory to copy an error, it unwinds before it sets
         // back either variable.
         let result = unsafe {
             let (previous, arg) = (pg_sys::error_context_stack, null_mut());

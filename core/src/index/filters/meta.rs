@@ -1,5 +1,5 @@
-//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk. The
-//! metapage has neither fields of its own nor records. A record is a group or a tile.
+//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk.
+//! The metapage has neither fields of its own nor records. A record is a group or a tile.
 //!
 //! # New tiles
 //!

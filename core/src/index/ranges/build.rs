@@ -13,8 +13,8 @@
 //!
 //! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
 //! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,
-//! if the slots before it fill theirs: every eighth may. A slot of level 2 gets bits from the start, for hashes that are
-//! all different; if they are not, the first slot is folded, to what it would have been had it been made smaller.
+//! if the slots before it fill theirs: every eighth may. A slot of level 2 gets bits from the start, for hashes that
+//! are all different; if they are not, the first slot is folded, to what it would have been had it been made smaller.
 
 use super::directory::{Directory, Options};
 use super::meta::open_runs;

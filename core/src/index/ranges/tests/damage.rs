@@ -275,7 +275,7 @@ fn tiles_without_a_slot_above_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
     let runs = index.directory.runs();
     // The last run is a tile of level 1.
-    let last = index.directory.last_tile(Level::One).unwrap().first_page;
+    let last = index.directory.runs_of(Level::One).last().unwrap().1.first_page;
     let page = &mut index.memory.pages[0];
     page[40..44].copy_from_slice(&last.to_le_bytes());
     page[52..56].copy_from_slice(&(20 * (runs as u32 - 1)).to_le_bytes());
