@@ -2,7 +2,8 @@
 
 use super::forge::{Input, repair, repair_like};
 use super::oracle;
-use pg_bloom_core::filter::merging::{Heap, MergedFilters, Operation, PartialMerge};
+use pg_bloom_core::filter::merging::heap::Heap;
+use pg_bloom_core::filter::merging::{MergedFilters, Operation, PartialMerge};
 use pg_bloom_core::filter::{build, estimate, merge};
 use pg_bloom_core::{Body, Class, Partial, View};
 

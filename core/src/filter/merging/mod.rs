@@ -15,11 +15,15 @@
 //! An intersection with a list keeps only the hashes that all filters have so far, and the headers of the other sizes.
 //!
 //! `of_size` has a member, and its memory; `partial` is the state that one process passes to another.
+//! `heap`, for tests and fuzzing, is the memory of the program.
 
+#[cfg(any(test, feature = "testing"))]
+#[path = "tests/heap.rs"]
+pub mod heap;
 mod of_size;
 mod partial;
 
-pub use of_size::{Heap, List, MergeMemory};
+pub use of_size::{List, MergeMemory};
 pub use partial::{Operation, PartialMerge};
 
 use of_size::{Held, OfSize, list, retain, without_kind};

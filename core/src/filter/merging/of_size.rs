@@ -36,36 +36,6 @@ pub trait MergeMemory {
     fn list<T>(&mut self, room: usize) -> Self::List<T>;
 }
 
-/// The memory of the program.
-#[derive(Clone, Copy, Debug)]
-pub struct Heap;
-
-impl<T> List<T> for Vec<T> {
-    fn push(&mut self, item: T) {
-        Vec::push(self, item);
-    }
-    fn truncate(&mut self, len: usize) {
-        Vec::truncate(self, len);
-    }
-    fn free(self) {}
-}
-
-impl MergeMemory for Heap {
-    type Bits = Vec<u8>;
-    type List<T> = Vec<T>;
-
-    fn zeroed(&mut self, len: usize) -> Vec<u8> {
-        vec![0; len]
-    }
-    fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {
-        bytes.to_vec()
-    }
-    fn free(&mut self, _: Vec<u8>) {}
-    fn list<T>(&mut self, room: usize) -> Vec<T> {
-        Vec::with_capacity(room)
-    }
-}
-
 pub(super) enum Held<M: MergeMemory> {
     Bits(M::Bits),
     /// Hashes, and how many of them, from the first, ascend strictly.

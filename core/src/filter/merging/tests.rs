@@ -1,3 +1,4 @@
+use super::heap::Heap;
 use super::*;
 use crate::error::{Class, InvalidParameter, Mismatch, Problem, Result};
 use crate::filter::merge::tests::filter;
