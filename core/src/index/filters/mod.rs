@@ -52,6 +52,7 @@
 mod build;
 mod directory;
 #[cfg(any(test, feature = "testing"))]
+#[path = "tests/memory.rs"]
 pub mod memory;
 mod meta;
 mod row_page;

@@ -25,6 +25,7 @@
 //! | `memory` | pages in memory, for tests (feature `testing`) |
 
 #[cfg(any(test, feature = "testing"))]
+#[path = "tests/memory.rs"]
 pub mod memory;
 mod row_set;
 

@@ -63,6 +63,7 @@ mod fill;
 mod grow;
 mod inspect;
 #[cfg(any(test, feature = "testing"))]
+#[path = "tests/memory.rs"]
 pub mod memory;
 mod meta;
 mod pending;

@@ -1,0 +1,71 @@
+use super::Condition::{All, Any, Has, Unknown};
+use super::*;
+
+#[test]
+fn alternatives_are_those_of_the_widest_condition() {
+    let many = || Any(vec![Has(3), Has(1), Has(2), Has(1)]);
+    assert_eq!(Alternatives::count(&many()), 4);
+    assert_eq!(Alternatives::of(many()), Alternatives { every: Unknown, each: vec![Has(1), Has(2), Has(3)] });
+    let both = All(vec![Has(7), Any(vec![Has(8), Has(9)]), many()]);
+    assert_eq!(Alternatives::count(&both), 4);
+    let every = All(vec![Has(7), Any(vec![Has(8), Has(9)])]);
+    assert_eq!(Alternatives::of(both), Alternatives { every, each: vec![Has(1), Has(2), Has(3)] });
+    let one = All(vec![Has(7), Has(8)]);
+    assert_eq!(Alternatives::count(&one), 1);
+    assert_eq!(Alternatives::count(&Has(0)), 1);
+    assert_eq!(Alternatives::count(&Condition::NONE), 0);
+    assert_eq!(Alternatives::of(Has(0)), Alternatives { every: Unknown, each: vec![Has(0)] });
+}
+
+#[test]
+fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
+    // Hashes that share their lowest bits, 0 among them.
+    let hash = |i: u64| i << 60;
+    let condition = All(vec![
+        Any(vec![
+            Has(hash(0)),
+            All(vec![Has(hash(1)), Has(hash(2))]),
+            Any(vec![Has(hash(3)), Has(hash(4))]),
+            Has(hash(5)),
+        ]),
+        Any(vec![Has(hash(6)), Has(hash(1))]),
+    ]);
+    let alternatives = Alternatives::of(condition.clone());
+    let all: Vec<u32> = (0..alternatives.each.len() as u32).collect();
+    let mut test = RowTest::new(&alternatives);
+    // Again and again, since what is watched changes.
+    for bits in (0..4 << 8).map(|i| i * 89 % (1 << 8)) {
+        let has = |of: u64| (0..8).any(|i| bits >> i & 1 == 1 && hash(i) == of);
+        let mut may_match = |numbers: &[u32]| {
+            test.begin_range(numbers);
+            let hashes = || (0..8).filter(|i| bits >> i & 1 == 1).map(hash);
+            hashes().any(|hash| test.is_watched(hash)) && {
+                test.begin_row();
+                hashes().for_each(|hash| test.add(hash));
+                test.may_match()
+            }
+        };
+        assert_eq!(may_match(&all), condition.holds(&has), "{bits:b}");
+        for (number, one) in alternatives.each.iter().enumerate() {
+            let expected = one.holds(&has) && alternatives.every.holds(&has);
+            assert_eq!(may_match(&[number as u32]), expected, "{bits:b}, {number}");
+        }
+        assert!(!may_match(&[]));
+    }
+}
+
+#[test]
+fn what_few_rows_have_is_watched() {
+    let hash = |i: u64| i << 56;
+    let all = (0..10).map(hash).map(Has);
+    let mut test = RowTest::new(&Alternatives::of(Condition::any([Condition::all(all), Has(hash(99))])));
+    test.begin_range(&[0, 1]);
+    for _ in 0..10 {
+        // Rows that have all but the seventh.
+        test.begin_row();
+        (0..10).filter(|&i| i != 7).for_each(|i| test.add(hash(i)));
+        assert!(!test.may_match());
+    }
+    let watched: Vec<u64> = (0..200).filter(|&i| test.is_watched(hash(i))).collect();
+    assert_eq!(watched, [7, 99]);
+}
