@@ -60,9 +60,8 @@ impl ElementHead for CountingHead {
     }
 
     #[inline(always)]
-    fn params(&self) -> &Header<'static> {
-        // SAFETY: as was promised when they became those of the state.
-        unsafe { &*self.params }
+    fn params(&self) -> &Header<'_> {
+        self.own_params()
     }
 
     #[inline(always)]
@@ -80,6 +79,15 @@ impl ElementHead for CountingHead {
             state.flush();
         }
         Ok(())
+    }
+}
+
+impl CountingHead {
+    /// The parameters, which must not be shown to others without the lifetime of the state.
+    #[inline(always)]
+    fn own_params(&self) -> &Header<'static> {
+        // SAFETY: as was promised when they became those of the state.
+        unsafe { &*self.params }
     }
 }
 
@@ -109,7 +117,7 @@ impl<'c> CountingState<'c> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params() } } else { *self.params() }
+        if self.is_empty() { Header { kind: Kind::NONE, ..*self.own_params() } } else { *self.own_params() }
     }
 
     /// The value being built, of a state with elements of its own.
@@ -145,7 +153,7 @@ impl<'c> CountingState<'c> {
         let hashes = self.batch;
         let len = std::mem::take(&mut self.head().len);
         if len > 0 {
-            let header = *self.params();
+            let header = *self.own_params();
             counting::add_all(&mut self.value_mut()[header.prefix_bytes()..], &header, &hashes[..len as usize]);
         }
     }
@@ -153,7 +161,7 @@ impl<'c> CountingState<'c> {
     /// Adds a filter.
     fn absorb(&mut self, call: &Call, shared: &mut SharedParams, filter: &Counting<'_>, aggregate: &str) -> Result<()> {
         let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
-        self.head().params = shared.in_place_of(call, self.params(), &summed)?;
+        self.head().params = shared.in_place_of(call, self.own_params(), &summed)?;
         if !filter.header.kind.is_none() {
             if self.is_empty() {
                 self.make_counters(call.require_aggregate()?);

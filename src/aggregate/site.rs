@@ -23,8 +23,8 @@ pub trait ElementHead: Head {
     /// The parameters must be there as long as the state.
     unsafe fn new(params: Params) -> Self;
 
-    /// The parameters, which live at least as long as the state, and are not shown to others without its lifetime.
-    fn params(&self) -> &Header<'static>;
+    /// The parameters, which live at least as long as the state.
+    fn params(&self) -> &Header<'_>;
 
     /// Adds an element. Errors: 54000 when there is no room for more; 55000 outside an aggregate.
     fn push(group: &mut Group<'_, Self>, call: &Call, hash: u64) -> Result<()>;

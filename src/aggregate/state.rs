@@ -83,9 +83,8 @@ impl ElementHead for BloomHead {
     }
 
     #[inline(always)]
-    fn params(&self) -> &Header<'static> {
-        // SAFETY: as was promised when they became those of the state.
-        unsafe { &*self.params }
+    fn params(&self) -> &Header<'_> {
+        self.own_params()
     }
 
     #[inline(always)]
@@ -97,6 +96,15 @@ impl ElementHead for BloomHead {
         // SAFETY: there is room now.
         unsafe { state.push_to_batch(hash) };
         Ok(())
+    }
+}
+
+impl BloomHead {
+    /// The parameters, which must not be shown to others without the lifetime of the state.
+    #[inline(always)]
+    fn own_params(&self) -> &Header<'static> {
+        // SAFETY: as was promised when they became those of the state.
+        unsafe { &*self.params }
     }
 }
 
@@ -152,7 +160,7 @@ impl<'c> BloomState<'c> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        let header = *self.params();
+        let header = *self.own_params();
         if self.is_empty() { Header { kind: Kind::NONE, ..header } } else { header }
     }
 
@@ -197,7 +205,7 @@ impl<'c> BloomState<'c> {
     /// Sets the bits of the batch of a dense state.
     fn flush(&mut self) {
         let (shape, hashes): (_, *const [u64]) = (self.params().shape(), self.hashes());
-        // SAFETY: the hashes are there, and no part of the payload.
+        // SAFETY: the hashes are there, behind the head and no part of the payload.
         shape.insert_all(self.payload_mut(), unsafe { &*hashes });
         self.head().len = 0;
     }
@@ -217,7 +225,7 @@ impl<'c> BloomState<'c> {
 
     /// Makes room for more hashes of a build with a capacity, or goes dense.
     fn grow_sized(&mut self, call: &Call) -> Result<()> {
-        let header = *self.params();
+        let header = *self.own_params();
         let most = header.payload_bytes() as usize / 8;
         if self.len as usize > most {
             self.sort();
@@ -301,7 +309,7 @@ impl<'c> BloomState<'c> {
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
     fn go_dense(&mut self, context: Context<'_>, blocks: u64) -> Result<()> {
-        let own = *self.params();
+        let own = *self.own_params();
         if self.is_dense() && own.blocks == blocks {
             return Ok(());
         }
@@ -336,7 +344,7 @@ impl<'c> BloomState<'c> {
         }
         if self.is_dense() {
             self.flush();
-            let header = *self.params();
+            let header = *self.own_params();
             return use_view(&View { header, body: Body::Dense(self.payload()) });
         }
         self.sort();

@@ -26,8 +26,9 @@ struct Remembered<const OF_ARRAY: bool> {
 
 /// A type of elements, resolved once for a call site.
 pub struct ElementType {
-    /// As it was given: it may be a domain.
+    /// As it was given: it may be a domain, which may be dropped while a plan still names it.
     pub oid: Oid,
+    base: Oid,
     resolved: Resolved,
     /// The types of rows that the elements are made of, and their versions.
     rows: Vec<(Oid, u64)>,
@@ -73,12 +74,15 @@ impl ElementType {
         ElementType::new(function, oid)
     }
 
-    /// For a function of the extension.
     fn new(function: Oid, oid: Oid) -> Result<ElementType> {
-        let base = catalog::base_type(oid);
+        ElementType::over(function, oid, catalog::base_type(oid))
+    }
+
+    /// For a function of the extension.
+    fn over(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
         let mut resolver = Resolver::new(function, base, encoding::foreign_encoding().is_some());
         let resolved = resolver.part(base)?;
-        Ok(ElementType { oid, resolved, rows: resolver.rows })
+        Ok(ElementType { oid, base, resolved, rows: resolver.rows })
     }
 
     /// Whether what these elements are made of can be altered.
@@ -93,7 +97,7 @@ impl ElementType {
         if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
             return Ok(None);
         }
-        let now = ElementType::new(call.function()?, self.oid)?;
+        let now = ElementType::over(call.function()?, self.oid, self.base)?;
         Ok(Some(std::mem::replace(self, now)))
     }
 

@@ -449,7 +449,12 @@ pub fn relation(oid: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: reads the catalog; the name is null or a C string in the memory of this call.
     unsafe {
         let name = pg_sys::get_rel_name(oid);
-        (!name.is_null()).then(|| qualified(pg_sys::get_rel_namespace(oid), CStr::from_ptr(name)))
+        if name.is_null() {
+            return None;
+        }
+        let qualified = qualified(pg_sys::get_rel_namespace(oid), CStr::from_ptr(name));
+        pg_sys::pfree(name.cast());
+        Some(qualified)
     }
 }
 
@@ -467,6 +472,11 @@ pub fn namespace(oid: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: the result is null or a C string in the memory of this call.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
-        if name.is_null() { Vec::new() } else { identifier(CStr::from_ptr(name)) }
+        if name.is_null() {
+            return Vec::new();
+        }
+        let written = identifier(CStr::from_ptr(name));
+        pg_sys::pfree(name.cast());
+        written
     }
 }

@@ -168,10 +168,10 @@ pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> impl Iterator<Item = 
     unsafe { (0..(*descriptor).natts as usize).map(move |i| *attribute(descriptor, i)) }
 }
 
-/// Locks a pinned page, for sharing or for changes.
+/// Locks a pinned page, for sharing or for changes. Before version 19 a process that has it locked waits for itself.
 ///
 /// # Safety
-/// This process must have no lock of the page.
+/// From version 19 on this process must have no lock of the page.
 pub unsafe fn lock(buffer: pg_sys::Buffer, is_exclusive: bool) {
     #[cfg(feature = "before_pg19")]
     use pg_sys::{BUFFER_LOCK_EXCLUSIVE, BUFFER_LOCK_SHARE, LockBuffer};

@@ -115,16 +115,13 @@ unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOp
             let number = condition::number(clause)?;
             let (filter, element) = condition::sides(clause, number);
             let is_safe = condition::is_column(element) || !pg_sys::contain_subplans(element) && is_read_to_end(root);
-            (is_safe && is_worthy(filter)).then(|| pair(restriction.cast(), pg_sys::makeInteger(number as i32).cast()))
+            (is_safe && is_worthy(filter)).then(|| {
+                let number: *mut pg_sys::Integer = pg_sys::makeInteger(number as i32);
+                pg_sys::lappend(pg_sys::lappend(null_mut(), restriction.cast()), number.cast())
+            })
         });
         worthy.filter(|_| !each().any(|other| pg_sys::contain_volatile_functions((*other).clause.cast())))
     }
-}
-
-/// A list of two nodes.
-unsafe fn pair(first: *mut pg_sys::Node, second: *mut pg_sys::Node) -> *mut pg_sys::List {
-    // SAFETY: promised by the caller; the list is in the planner's memory.
-    unsafe { pg_sys::lappend(pg_sys::lappend(null_mut(), first.cast()), second.cast()) }
 }
 
 /// Whether a filter may be large, and is the same for the whole scan.
@@ -179,8 +176,9 @@ unsafe extern "C-unwind" fn plan(
     // at first.
     unsafe { Entry::new() }.run(|| unsafe {
         let part = |i| nth((*path).custom_private, i).expect("a path has what was chosen");
-        let (ours, number): (*mut pg_sys::RestrictInfo, _) = (part(0).cast(), part(1));
-        let (_, element) = condition::sides((*ours).clause.cast(), condition::item((*path).custom_private, 1) as usize);
+        let ours: *mut pg_sys::RestrictInfo = part(0).cast();
+        let number = (*part(1).cast::<pg_sys::Integer>()).ival;
+        let (_, element) = condition::sides((*ours).clause.cast(), number as usize);
         let is_column = condition::is_column(element);
         let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
         for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
@@ -199,7 +197,8 @@ unsafe extern "C-unwind" fn plan(
         let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast();
         (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
         (*scan).scan.plan.targetlist = targets;
-        (*scan).custom_private = pair(pg_sys::makeInteger(length(before) as i32).cast(), number);
+        let before_ours = pg_sys::lappend_int(null_mut(), length(before) as i32);
+        (*scan).custom_private = pg_sys::lappend_int(before_ours, number);
         (*scan).scan.plan.qual = pg_sys::list_concat(before, after);
         (*scan).scan.scanrelid = (*rel).relid;
         (*scan).flags = (*path).flags;

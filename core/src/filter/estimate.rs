@@ -112,7 +112,7 @@ fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     let mut ones = 0;
     for first in (0..header.blocks).step_by(WINDOW as usize) {
         let mut marked = memory::zeroed(WINDOW.min(header.blocks - first).div_ceil(8) as usize);
-        for bit in interrupt::each(positions().filter_map(|position| position.checked_sub(first))) {
+        for bit in interrupt::each(positions()).filter_map(|position| position.checked_sub(first)) {
             if let Some(byte) = marked.get_mut((bit >> 3) as usize) {
                 *byte |= 1 << (bit & 7);
             }

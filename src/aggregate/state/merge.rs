@@ -118,7 +118,7 @@ impl BloomState<'_> {
     }
 
     fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
-        self.head().params = shared.in_place_of(call, self.params(), header)?;
+        self.head().params = shared.in_place_of(call, self.own_params(), header)?;
         Ok(())
     }
 

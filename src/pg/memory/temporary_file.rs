@@ -127,7 +127,11 @@ unsafe extern "C-unwind" fn release(
     }
     // SAFETY: reading a global: PostgreSQL sets it to the owner being released.
     let owner = unsafe { pg_sys::CurrentResourceOwner } as usize;
-    OPEN.with_borrow_mut(|open| open.retain(|&(of, _)| of != owner));
+    OPEN.with_borrow_mut(|open| {
+        while let Some(&key) = open.range((owner, 0)..=(owner, u64::MAX)).next() {
+            open.remove(&key);
+        }
+    });
 }
 
 fn broken(detail: String) -> Error {
