@@ -182,7 +182,8 @@ pub unsafe fn evaluate(
     }
 }
 
-/// Item `i` of a list of numbers, as workers with another library write it, too.
+/// Item `i` of a list of numbers. A plan must keep this form: a worker may have another version of the library than the
+/// session that planned.
 ///
 /// # Safety
 /// It must have that.

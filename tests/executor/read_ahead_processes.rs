@@ -35,6 +35,22 @@ fn workers_share_a_scan() {
     }
 }
 
+/// Workers are given plans as text, and may have loaded another version of the library than the session that planned.
+#[test]
+fn plans_have_the_form_of_the_first_release() {
+    drop(database(20_000));
+    let mut psql = server().program("psql");
+    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "processes_20000"]);
+    let sql = format!(
+        "SET client_min_messages = log; SET debug_pretty_print = off; SET debug_print_plan = on;
+         SELECT count(*) FROM t WHERE y < 1 AND {ASKED}"
+    );
+    let printed = psql.arg("-c").arg(sql).output().expect("psql runs");
+    let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
+    // How many conditions come before the one that is probed, and which of its arguments is the filter.
+    assert!(printed.contains(":custom_private (i 1 0)"), "{printed}");
+}
+
 fn workers_share(client: &mut Client, asked: &str) {
     let sum = format!("SELECT count(*) || ' ' || sum(n) FROM t WHERE {asked}");
     let shown = plan(client, "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", &sum);
