@@ -10,8 +10,8 @@ const ASKED: &str = "(SELECT f FROM stored) @> x";
 const ASKED_OF_EXPRESSION: &str = "(SELECT f FROM stored) @> nullif(x + 0, 7)";
 
 /// A table of a row for each number, and a filter of the even ones.
-fn database(numbers: usize) -> Client {
-    let mut client = server().database(&format!("processes_{numbers}"));
+fn database(name: &str, numbers: usize) -> Client {
+    let mut client = server().database(name);
     run(
         &mut client,
         &format!(
@@ -24,7 +24,7 @@ fn database(numbers: usize) -> Client {
 
 #[test]
 fn workers_share_a_scan() {
-    let mut client = database(200_000);
+    let mut client = database("shared_scans", 200_000);
     run(
         &mut client,
         "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
@@ -38,9 +38,9 @@ fn workers_share_a_scan() {
 /// Workers are given plans as text, and may have loaded another version of the library than the session that planned.
 #[test]
 fn plans_have_the_form_of_the_first_release() {
-    drop(database(20_000));
+    drop(database("plans_as_text", 20_000));
     let mut psql = server().program("psql");
-    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "processes_20000"]);
+    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "plans_as_text"]);
     let sql = format!(
         "SET client_min_messages = log; SET debug_pretty_print = off; SET debug_print_plan = on;
          SELECT count(*) FROM t WHERE y < 1 AND {ASKED}"
@@ -82,7 +82,7 @@ fn workers_share(client: &mut Client, asked: &str) {
 /// A row that another session changes while it is waited for is asked again.
 #[test]
 fn rows_that_change_meanwhile_are_asked_again() {
-    let mut first = database(10_000);
+    let mut first = database("changed_meanwhile", 10_000);
     for (ahead, asked) in [("on", ASKED), ("on", ASKED_OF_EXPRESSION), ("off", ASKED_OF_EXPRESSION)] {
         for (statement, changed) in [
             (format!("UPDATE t SET y = 1 WHERE {asked} AND n < 100 AND y = 0 RETURNING n"), "y = 1"),
@@ -94,7 +94,7 @@ fn rows_that_change_meanwhile_are_asked_again() {
                 &mut first,
                 "BEGIN; UPDATE t SET x = 1 WHERE n = 20; UPDATE t SET x = 4 WHERE n = 30; UPDATE t SET y = 7 WHERE n = 40",
             );
-            let mut second = server().connect("processes_10000");
+            let mut second = server().connect("changed_meanwhile");
             let pid: i32 = value(&mut second, "SELECT pg_backend_pid()");
             let session = thread::spawn(move || {
                 run(&mut second, &format!("SET pg_bloom.read_ahead = {ahead}; BEGIN"));
@@ -120,7 +120,7 @@ fn rows_that_change_meanwhile_are_asked_again() {
 
 #[test]
 fn scans_can_be_cancelled() {
-    let mut client = database(20_000);
+    let mut client = database("cancelled_scans", 20_000);
     let sql =
         format!("SELECT count((SELECT count(*) FROM t WHERE {ASKED} AND n > g)) FROM generate_series(1, 1000000) AS g");
     run(&mut client, "SET max_parallel_workers_per_gather = 0");
