@@ -9,15 +9,21 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use syn::visit::{self, Visit};
 
 /// The path of a module in its crate; the root's is empty.
 type Module = Vec<String>;
 
-/// The files of a crate by their modules.
+/// A crate's files by their modules, and the modules that each names.
 struct Crate {
     files: BTreeMap<Module, PathBuf>,
+    arrows: BTreeMap<Module, BTreeSet<Module>>,
 }
+
+/// Both crates by their directories.
+static CRATES: LazyLock<BTreeMap<&str, Crate>> =
+    LazyLock::new(|| ["src", "core/src"].map(|of| (of, Crate::new(of))).into());
 
 /// What a file names of its own crate.
 struct Names<'a> {
@@ -70,22 +76,19 @@ impl Crate {
             files.insert(module, path);
         }
         assert!(files.contains_key(&Vec::new()), "a crate has a root");
-        Crate { files }
+        let arrows = files.keys().map(|module| (module.clone(), used_by(&files, module))).collect();
+        Crate { files, arrows }
     }
+}
 
-    /// The modules that a module's file names.
-    fn used_by(&self, module: &Module) -> BTreeSet<Module> {
-        let text = fs::read_to_string(&self.files[module]).expect("a file can be read");
-        let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", self.files[module].display()));
-        let mut names = Names { files: &self.files, module: module.clone(), used: BTreeSet::new() };
-        names.visit_file(&file);
-        names.used.remove(module);
-        names.used
-    }
-
-    fn arrows(&self) -> BTreeMap<&Module, BTreeSet<Module>> {
-        self.files.keys().map(|module| (module, self.used_by(module))).collect()
-    }
+/// The modules that a module's file names.
+fn used_by(files: &BTreeMap<Module, PathBuf>, module: &Module) -> BTreeSet<Module> {
+    let text = fs::read_to_string(&files[module]).expect("a file can be read");
+    let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", files[module].display()));
+    let mut names = Names { files, module: module.clone(), used: BTreeSet::new() };
+    names.visit_file(&file);
+    names.used.remove(module);
+    names.used
 }
 
 impl Names<'_> {
@@ -153,7 +156,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
 }
 
 /// The first circle that starts at a module, if there is one.
-fn circle(arrows: &BTreeMap<&Module, BTreeSet<Module>>, way: &mut Vec<Module>, done: &mut BTreeSet<Module>) -> bool {
+fn circle(arrows: &BTreeMap<Module, BTreeSet<Module>>, way: &mut Vec<Module>, done: &mut BTreeSet<Module>) -> bool {
     let here = way.last().expect("a way has a start").clone();
     for next in &arrows[&here] {
         if let Some(start) = way.iter().position(|module| module == next) {
@@ -176,13 +179,13 @@ fn circle(arrows: &BTreeMap<&Module, BTreeSet<Module>>, way: &mut Vec<Module>, d
 #[test]
 fn files_use_each_other_in_no_circle() {
     for directory in ["src", "core/src"] {
-        let code = Crate::new(directory);
-        let arrows = code.arrows();
-        assert!(arrows.values().map(BTreeSet::len).sum::<usize>() > code.files.len(), "{directory}: too few arrows");
+        let code = &CRATES[directory];
+        let arrows: usize = code.arrows.values().map(BTreeSet::len).sum();
+        assert!(arrows > code.files.len(), "{directory}: too few arrows");
         let mut done = BTreeSet::new();
         for module in code.files.keys() {
             let mut way = vec![module.clone()];
-            if !done.contains(module) && circle(&arrows, &mut way, &mut done) {
+            if !done.contains(module) && circle(&code.arrows, &mut way, &mut done) {
                 let names: Vec<String> = way.iter().map(|module| format!("crate::{}", module.join("::"))).collect();
                 panic!("a circle in {directory}: {}", names.join(" -> "));
             }
@@ -230,7 +233,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
 #[test]
 fn rooms_use_only_those_below_them() {
     for (directory, rooms) in ROOMS {
-        let code = Crate::new(directory);
+        let code = &CRATES[directory];
         let room = |module: &Module| module.first().cloned().unwrap_or_default();
         let level = |name: &str| {
             rooms
@@ -238,9 +241,9 @@ fn rooms_use_only_those_below_them() {
                 .position(|row| row.contains(&name))
                 .unwrap_or_else(|| panic!("{directory}: {name} is in no row of ROOMS"))
         };
-        for (module, used) in code.arrows() {
+        for (module, used) in &code.arrows {
             for other in used {
-                let (from, to) = (room(module), room(&other));
+                let (from, to) = (room(module), room(other));
                 assert!(from == to || level(&from) > level(&to), "{directory}: {module:?} uses {other:?}");
             }
         }
@@ -250,7 +253,7 @@ fn rooms_use_only_those_below_them() {
 #[test]
 fn maps_name_every_module() {
     for directory in ["src", "core/src"] {
-        let code = Crate::new(directory);
+        let code = &CRATES[directory];
         for (module, path) in &code.files {
             let text = fs::read_to_string(path).expect("a file can be read");
             let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -2,7 +2,7 @@
 //!
 //! Arrows that follow from others are left out. `ROOMS=write cargo test --test rooms` redraws it.
 
-use super::{Crate, ROOMS, root};
+use super::{CRATES, ROOMS, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -10,9 +10,8 @@ const PAGE: &str = "ARCHITECTURE.md";
 
 /// For each room of a crate those that it uses.
 fn uses(directory: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let code = Crate::new(directory);
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (module, used) in code.arrows() {
+    for (module, used) in &CRATES[directory].arrows {
         let Some(room) = module.first() else { continue };
         let others = used.iter().filter_map(|other| other.first()).filter(|other| *other != room).cloned();
         uses.entry(room.clone()).or_default().extend(others);
