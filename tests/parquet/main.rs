@@ -30,22 +30,21 @@ fn server() -> &'static Server {
 /// Elements 0 to `until` of a column, as Parquet stores them.
 fn elements(client: &mut Client, column: &Column, physical: Type, until: i64) -> Vec<Plain> {
     let sql = format!(
-        "SELECT {} FROM (SELECT {} AS x FROM generate_series(0, $1::bigint - 1) AS i) AS elements",
+        "SELECT array_agg({}) FROM (SELECT {} AS x FROM generate_series(0, $1::bigint - 1) AS i) AS elements",
         column.plain, column.element
     );
-    let sent = client.query(&sql, &[&until]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    sent.iter().map(|row| Plain::of(physical, row.get(0))).collect()
+    let sent = client.query_one(&sql, &[&until]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    sent.get::<_, Vec<&[u8]>>(0).into_iter().map(|bytes| Plain::of(physical, bytes)).collect()
 }
 
 /// Whether our filter, given as an expression, may have elements 0 to `until` of a column.
 fn answers(client: &mut Client, column: &Column, filter: &str, bytes: &[u8], until: i64) -> Vec<bool> {
     let sql = format!(
         "WITH f AS MATERIALIZED (SELECT {filter} AS filter)
-         SELECT filter @> x FROM f, (SELECT {} AS x FROM generate_series(0, $2::bigint - 1) AS i) AS elements",
+         SELECT array_agg(filter @> x) FROM f, (SELECT {} AS x FROM generate_series(0, $2::bigint - 1) AS i) AS elements",
         column.element
     );
-    let found = client.query(&sql, &[&bytes, &until]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    found.iter().map(|row| row.get(0)).collect()
+    client.query_one(&sql, &[&bytes, &until]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
 }
 
 /// Reads every filter of a file and compares answers; each of the first `present` elements must be in one of its row
