@@ -44,15 +44,6 @@ pub fn locator(relation: &pg_sys::RelationData) -> Locator {
     return relation.rd_locator;
 }
 
-/// The tablespace, the database and the number of a file.
-pub fn parts(file: Locator) -> (u32, u32, u32) {
-    #[cfg(feature = "before_pg16")]
-    let (tablespace, database, number) = (file.spcNode, file.dbNode, file.relNode);
-    #[cfg(not(feature = "before_pg16"))]
-    let (tablespace, database, number) = (file.spcOid, file.dbOid, file.relNumber);
-    (tablespace.to_u32(), database.to_u32(), number.into())
-}
-
 /// The subtransaction in which a relation got a new file, in this transaction; 0 for none.
 pub fn new_file(relation: &pg_sys::RelationData) -> pg_sys::SubTransactionId {
     #[cfg(feature = "before_pg16")]
@@ -65,14 +56,12 @@ pub fn new_file(relation: &pg_sys::RelationData) -> pg_sys::SubTransactionId {
 /// They must be valid.
 pub unsafe fn count_scan(statistics: *mut pg_sys::PgStat_TableStatus) {
     // SAFETY: promised by the caller.
-    #[cfg(feature = "before_pg16")]
     unsafe {
-        (*statistics).t_counts.t_numscans += 1;
-    }
-    // SAFETY: as above.
-    #[cfg(not(feature = "before_pg16"))]
-    unsafe {
-        (*statistics).counts.numscans += 1;
+        #[cfg(feature = "before_pg16")]
+        let scans = &mut (*statistics).t_counts.t_numscans;
+        #[cfg(not(feature = "before_pg16"))]
+        let scans = &mut (*statistics).counts.numscans;
+        *scans += 1;
     }
 }
 
@@ -103,17 +92,6 @@ pub fn may_maintain(table: Oid, user: Oid) -> bool {
         return is_owner
             || pg_sys::pg_class_aclcheck(table, user, u64::from(pg_sys::ACL_MAINTAIN))
                 == pg_sys::AclResult::ACLCHECK_OK;
-    }
-}
-
-pub fn schema_usage(schema: Oid, user: Oid) -> pg_sys::AclResult::Type {
-    let usage = pg_sys::AclMode::from(pg_sys::ACL_USAGE);
-    // SAFETY: reads the catalogs.
-    unsafe {
-        #[cfg(feature = "before_pg16")]
-        return pg_sys::pg_namespace_aclcheck(schema, user, usage);
-        #[cfg(not(feature = "before_pg16"))]
-        return pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, user, usage);
     }
 }
 

@@ -32,12 +32,11 @@ pub fn require(table: Oid, right: u32) {
 }
 
 pub fn require_usage_of_schema(relation: Oid) {
-    // SAFETY: reads the catalog; the name is a C string, or null for a schema that was dropped.
+    // SAFETY: reads the catalogs; the name is a C string, or null where the relation was dropped. Raises the error.
     unsafe {
-        let (schema, user) = (pg_sys::get_rel_namespace(relation), pg_sys::GetUserId());
-        let result = version::schema_usage(schema, user);
-        if result != pg_sys::AclResult::ACLCHECK_OK {
-            pg_sys::aclcheck_error(result, pg_sys::ObjectType::OBJECT_SCHEMA, pg_sys::get_namespace_name(schema));
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
+        if !schema.is_null() {
+            pg_sys::LookupExplicitNamespace(schema, false);
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Relation<'r>(pg_sys::Relation, PhantomData<&'r ()>);
 pub const PAGE_BYTES: usize = pg_sys::BLCKSZ as usize;
 
 /// Which file of a relation, by tablespace, database and number: each rewrite makes another.
-pub type File = (u32, u32, u32);
+pub type File = [u32; 3];
 
 /// The lock of a query that reads.
 pub const ACCESS_SHARE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
@@ -207,7 +207,8 @@ impl<'r> Relation<'r> {
     }
 
     pub fn file(self) -> File {
-        version::parts(self.locator())
+        // SAFETY: that is what a locator is, by other names in other versions.
+        unsafe { std::mem::transmute::<version::Locator, File>(self.locator()) }
     }
 
     pub(in crate::pg) fn locator(self) -> version::Locator {
