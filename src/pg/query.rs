@@ -23,14 +23,13 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// No rows yet; they are those of this table. Errors: 0A000 where the caller takes no set; 55000 for a table that
-    /// was altered since the query began.
+    /// No rows yet; they are those of this table. Raises 0A000 where the caller takes no set. Errors: 55000 for a table
+    /// that was altered since the query began.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
-        // SAFETY: what the executor passes to a function that returns a set; the table is open.
-        unsafe {
-            require_same_columns((*call.result_info()?).expectedDesc, parent)?;
-            Ok(Output { parent, store: call.begin_set(parent.descriptor())?, targets: targets(parent) })
-        }
+        let set = call.begin_set();
+        // SAFETY: what the executor expects of a function that returns a set; the table is open.
+        unsafe { require_same_columns(set.expectedDesc, parent)? };
+        Ok(Output { parent, store: set.setResult, targets: targets(parent) })
     }
 
     /// Adds the rows of a table that meet a condition over the parent's columns. Panics outside of a query.

@@ -10,6 +10,8 @@ use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
+#[cfg(not(feature = "before_pg16"))]
+pub use pg_sys::InitMaterializedSRF as begin_set;
 #[cfg(not(feature = "before_pg19"))]
 pub use pg_sys::PageSetChecksum as set_checksum;
 /// Writes the checksum of a page with this number into it, if the cluster has checksums.
@@ -20,6 +22,9 @@ pub use pg_sys::RelFileLocator as Locator;
 /// A relation's file, as PostgreSQL names it.
 #[cfg(feature = "before_pg16")]
 pub use pg_sys::RelFileNode as Locator;
+/// Begins the set that a function returns; 15.0 has this name only.
+#[cfg(feature = "before_pg16")]
+pub use pg_sys::SetSingleFuncCall as begin_set;
 
 /// How many items an array has, as far as the planner can tell.
 ///

@@ -25,6 +25,7 @@ use super::memory::{self, Context};
 use super::value::encoding;
 use super::value::toast::{self, Identity};
 use super::value::varlena::Value;
+use super::version;
 use pgrx::pg_sys;
 use std::any::TypeId;
 use std::cell::Cell;
@@ -324,52 +325,13 @@ impl Call {
             .hint("Use the aggregates bloom_agg and bloom_union_agg."))
     }
 
-    /// The row type that the query expects of this function, to build rows with.
-    pub(in crate::pg) fn result_descriptor(&self) -> pg_sys::TupleDesc {
-        let mut descriptor = std::ptr::null_mut();
-        // SAFETY: fcinfo is valid; without a row type the descriptor stays null.
+    /// Begins the set of rows that the function returns, in a store that goes to disk beyond `work_mem`. Returns a copy
+    /// of what the caller gets: the store, and the row type of the function. Raises 0A000 if the caller takes no set.
+    pub(in crate::pg) fn begin_set(&self) -> pg_sys::ReturnSetInfo {
+        // SAFETY: fcinfo is valid; the function returns if it has a node for the set.
         unsafe {
-            pg_sys::get_call_result_type(self.fcinfo, std::ptr::null_mut(), &mut descriptor);
-            assert!(!descriptor.is_null(), "a function that returns rows");
-            pg_sys::BlessTupleDesc(descriptor)
-        }
-    }
-
-    /// What the caller takes of a function that returns a set. Errors: 0A000 if it takes none.
-    pub(in crate::pg) fn result_info(&self) -> Result<*mut pg_sys::ReturnSetInfo> {
-        let info: *mut pg_sys::ReturnSetInfo = self.info().resultinfo.cast();
-        let mode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
-        // SAFETY: null, or a node, which is read as what its tag says.
-        unsafe {
-            let takes_set = !info.is_null() && (*info).type_ == pg_sys::NodeTag::T_ReturnSetInfo;
-            if takes_set && (*info).allowedModes.cast_unsigned() & mode != 0 {
-                return Ok(info);
-            }
-        }
-        let message = "set-valued function called in context that cannot accept a set";
-        Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message))
-    }
-
-    /// Begins the set of rows that the function returns, in a store that goes to disk beyond `work_mem`. Errors: 0A000
-    /// if the caller takes none.
-    ///
-    /// # Safety
-    /// The descriptor must be valid, and the rows be like that.
-    pub(in crate::pg) unsafe fn begin_set(&self, rows: pg_sys::TupleDesc) -> Result<*mut pg_sys::Tuplestorestate> {
-        let result = self.result_info()?;
-        let may_go_back = pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random;
-        // SAFETY: promised by the caller; this is what the executor passes to such a function, and the store is in its
-        // memory.
-        unsafe {
-            let is_random = (*result).allowedModes.cast_unsigned() & may_go_back != 0;
-            let of_query = Context::new((*(*result).econtext).ecxt_per_query_memory);
-            let store = memory::in_context(of_query, || {
-                (*result).setDesc = pg_sys::CreateTupleDescCopy(rows);
-                pg_sys::tuplestore_begin_heap(is_random, false, pg_sys::work_mem)
-            });
-            (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
-            (*result).setResult = store;
-            Ok(store)
+            version::begin_set(self.fcinfo, 0);
+            *self.info().resultinfo.cast()
         }
     }
 

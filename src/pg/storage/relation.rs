@@ -233,13 +233,9 @@ impl<'r> Relation<'r> {
         }
     }
 
-    pub fn descriptor(self) -> pg_sys::TupleDesc {
-        self.data().rd_att
-    }
-
     pub fn columns(self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> + use<'r> {
         // SAFETY: an open relation has a descriptor.
-        unsafe { version::attributes(self.descriptor()) }
+        unsafe { version::attributes(self.data().rd_att) }
     }
 
     /// The mean bytes of a row's values, by the types of the columns.

@@ -53,24 +53,26 @@ impl ResultColumn {
 
 /// A row of the type that the function is declared to return. Panics if that has other columns.
 pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
-    let descriptor = call.result_descriptor();
-    // SAFETY: the descriptor is valid, and there is a value for each of its columns.
+    let mut descriptor = std::ptr::null_mut();
+    // SAFETY: without a row type the descriptor stays null; there is a value for each of its columns.
     unsafe {
+        pg_sys::get_call_result_type(call.fcinfo(), std::ptr::null_mut(), &mut descriptor);
+        assert!(!descriptor.is_null(), "a function that returns rows");
+        pg_sys::BlessTupleDesc(descriptor);
         let (mut values, mut nulls) = values_of(descriptor, columns);
         let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
     }
 }
 
-/// All rows of a function that returns a set of them, likewise. Errors: 0A000 where the caller takes no set.
+/// All rows of a function that returns a set of them, likewise. Raises 0A000 where the caller takes no set.
 pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outcome {
-    let descriptor = call.result_descriptor();
-    // SAFETY: as above; the store is one of such rows.
-    unsafe {
-        let store = call.begin_set(descriptor)?;
-        for columns in rows {
-            let (mut values, mut nulls) = values_of(descriptor, &columns);
-            pg_sys::tuplestore_putvalues(store, descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+    let set = call.begin_set();
+    for columns in rows {
+        // SAFETY: the store is one of such rows.
+        unsafe {
+            let (mut values, mut nulls) = values_of(set.setDesc, &columns);
+            pg_sys::tuplestore_putvalues(set.setResult, set.setDesc, values.as_mut_ptr(), nulls.as_mut_ptr());
         }
     }
     Ok(None)
