@@ -96,22 +96,15 @@ impl Parameter<'_> {
     }
 }
 
-/// Executes a statement that returns no rows, given in parts in the encoding of the database. Errors: those of the
-/// statement; XX000 if it can't be executed from a function.
-pub fn execute(sql: &[&[u8]], parameters: &[Parameter<'_>]) -> Result<()> {
-    let sql = c_string(sql)?;
-    let mut types: Vec<Oid> = parameters.iter().map(Parameter::type_of).collect();
-    let mut values: Vec<pg_sys::Datum> = parameters.iter().map(Parameter::datum).collect();
-    connected(|| {
-        // SAFETY: connected; as many types as values, none of which is NULL.
-        check(unsafe {
-            let (sql, count) = (sql.as_ptr(), parameters.len() as i32);
-            let (types, values) = (types.as_mut_ptr(), values.as_mut_ptr());
-            in_own_memory(|| {
-                guard(|| raw::SPI_execute_with_args(sql, count, types, values, std::ptr::null(), false, 0))
-            })
-        })
-    })
+/// Executes a statement once: as [`Prepared::new`] and [`Prepared::execute`].
+pub fn execute(
+    sql: &[&[u8]],
+    values: &[Parameter<'_>],
+    sees: Sees,
+    each: impl FnMut(&ResultRow) -> Result<()>,
+) -> Result<u64> {
+    let statement = Prepared::new(sql, values.iter().map(Parameter::type_of).collect(), false)?;
+    connected(|| statement.execute(values, sees, each))
 }
 
 /// A statement that was prepared once and has one plan for all values of its parameters. PostgreSQL plans it
@@ -176,31 +169,24 @@ impl ResultRow {
 }
 
 impl Prepared {
-    /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types. Errors:
-    /// those of parsing it; XX000 if it can't be executed from a function.
-    pub fn new(sql: &[&[u8]], types: &[pg_sys::Oid]) -> Result<Prepared> {
-        let sql = c_string(sql)?;
-        let mut oids = types.to_vec();
+    /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types. If it
+    /// `wants_index`, it is planned with one for what it looks up, however small the table is then: the plan stays until
+    /// the table or its statistics change. Errors: those of parsing it; XX000 if it can't be executed from a function.
+    pub fn new(sql: &[&[u8]], mut parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
+        let sql = CString::new(sql.concat()).map_err(|_| failed(0))?;
         connected(|| {
             // SAFETY: connected; as many types as are given. The plan is kept before the connection ends.
             unsafe {
-                let (sql, count, oids) = (sql.as_ptr(), oids.len() as i32, oids.as_mut_ptr());
+                let (sql, count, types) = (sql.as_ptr(), parameters.len() as i32, parameters.as_mut_ptr());
                 let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
-                let plan = in_own_memory(|| guard(|| raw::SPI_prepare_cursor(sql, count, oids, options)));
+                let plan = in_own_memory(|| guard(|| raw::SPI_prepare_cursor(sql, count, types, options)));
                 if plan.is_null() {
                     return Err(failed(pg_sys::SPI_result));
                 }
                 check(pg_sys::SPI_keepplan(plan))?;
-                Ok(Prepared { plan, parameters: types.to_vec(), wants_index: Cell::new(false) })
+                Ok(Prepared { plan, parameters, wants_index: Cell::new(wants_index) })
             }
         })
-    }
-
-    /// Has it planned with an index for what it looks up, however small the table is then: the plan stays until the
-    /// table or its statistics change.
-    pub fn with_index(self) -> Prepared {
-        self.wants_index.set(true);
-        self
     }
 
     /// Executes it while [`connected`], with these values, calls `each` with every row that it returns, and returns how
@@ -345,10 +331,6 @@ fn only_nested_loops_over_indexes() -> i32 {
     }
 }
 
-fn c_string(sql: &[&[u8]]) -> Result<CString> {
-    CString::new(sql.concat()).map_err(|_| failed(0))
-}
-
 fn check(code: i32) -> Result<()> {
     if code < 0 { Err(failed(code)) } else { Ok(()) }
 }
@@ -376,8 +358,7 @@ pub fn is_distributed_by_citus(table: Oid) -> Result<bool> {
     if unsafe { pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_catalog) } == Oid::INVALID {
         return Ok(false);
     }
-    let ask = Prepared::new(&[ASK], &[pg_sys::OIDOID])?;
-    Ok(connected(|| ask.execute(&[Parameter::Oid(table)], Sees::CallingQuery, |_| Ok(())))? > 0)
+    Ok(execute(&[ASK], &[Parameter::Oid(table)], Sees::CallingQuery, |_| Ok(()))? > 0)
 }
 
 /// The tables that have rows compressed by TimescaleDB, which their indexes lack.
@@ -400,13 +381,11 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     };
     let mut compressed = Vec::new();
     if is_there {
-        let ask = Prepared::new(&[ASK], &[])?;
-        let each = |row: &ResultRow| {
+        execute(&[ASK], &[], Sees::CallingQuery, |row| {
             let chunk = row.number(1, pg_sys::OIDOID)?.map_or(Oid::INVALID, |oid| Oid::from(oid as u32));
             memory::push(&mut compressed, chunk);
             Ok(())
-        };
-        connected(|| ask.execute(&[], Sees::CallingQuery, each))?;
+        })?;
     }
     Ok(compressed)
 }

@@ -3,7 +3,7 @@
 
 use super::table::{Purpose, Set};
 use crate::pg::call::{Call, Outcome, Result};
-use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
+use crate::pg::sql::{Parameter, Sees, connected, execute};
 use crate::pg::value::row::{ResultColumn, row};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::Row;
@@ -54,12 +54,10 @@ fn bytes(set: &Set) -> Result<i64> {
     const SIZE: &[u8] = b"SELECT COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)) \
         FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";
     let mut bytes = 0;
-    let size = Prepared::new(&[SIZE], &[pg_sys::OIDOID])?;
-    let each = |row: &ResultRow| {
+    execute(&[SIZE], &[Parameter::Oid(set.oid)], Sees::CallingQuery, |row| {
         bytes = row.number(1, pg_sys::INT8OID)?.unwrap_or(0);
         Ok(())
-    };
-    connected(|| size.execute(&[Parameter::Oid(set.oid)], Sees::CallingQuery, each))?;
+    })?;
     Ok(bytes)
 }
 

@@ -5,7 +5,7 @@ use crate::element::ElementType;
 use crate::error::invalid_parameter;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::catalog;
-use crate::pg::sql::{NewName, Parameter, execute, namespace};
+use crate::pg::sql::{NewName, Parameter, Sees, execute, namespace};
 use crate::pg::value::time::Interval;
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
@@ -41,6 +41,7 @@ fn create(call: &Call) -> Outcome {
     );
     let new = NewName::parse(&name);
     let (table, own) = (new.qualified(), namespace(catalog::namespace_of_function(call.function()?)));
+    let execute = |sql: &[&[u8]], values: &[Parameter<'_>]| execute(sql, values, Sees::Now, |_| Ok(()));
     execute(
         &[
             b"CREATE TABLE ", &table, b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, ",

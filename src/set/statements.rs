@@ -41,7 +41,7 @@ pub const PAGE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket
 /// the primary key: a plan made while the table was small would read all of it later.
 pub fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
     let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
-    Ok(Prepared::new(&[&parts.join(table)], types)?.with_index())
+    Prepared::new(&[&parts.join(table)], types.to_vec(), true)
 }
 
 /// The statements that lock rows, and return their newest versions, and those that change them.

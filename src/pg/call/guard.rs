@@ -50,15 +50,6 @@ pub mod raw {
             is_read_only: bool,
             most: c_long,
         ) -> c_int;
-        pub fn SPI_execute_with_args(
-            sql: *const c_char,
-            count: c_int,
-            types: *mut Oid,
-            values: *mut Datum,
-            nulls: *const c_char,
-            is_read_only: bool,
-            most: c_long,
-        ) -> c_int;
         pub fn OidOutputFunctionCall(function: Oid, value: Datum) -> *mut c_char;
         pub fn make_op(state: *mut ParseState, name: *mut List, a: Arg, b: Arg, set: Arg, at: c_int) -> *mut Expr;
         pub fn make_scalar_array_op(

@@ -3,7 +3,7 @@
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::items;
-use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, connected};
+use crate::pg::sql::{self, Parameter, Sees};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::encoding;
 use pgrx::pg_sys;
@@ -89,23 +89,20 @@ pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
         ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
         AND c.contype OPERATOR(pg_catalog.=) 'p' AND c.conkey OPERATOR(pg_catalog.=) ARRAY[$2::pg_catalog.int2] \
         AND i.indimmediate AND i.indisvalid";
-    let primary_key = Prepared::new(&[PRIMARY_KEY], &[pg_sys::OIDOID, pg_sys::INT8OID])?;
     let values = [Parameter::Oid(table), Parameter::I64(column.into())];
-    Ok(connected(|| primary_key.execute(&values, Sees::Catalogs, |_| Ok(())))? == 1)
+    Ok(sql::execute(&[PRIMARY_KEY], &values, Sees::Catalogs, |_| Ok(()))? == 1)
 }
 
 /// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the transactions that wrote them.
 pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32)>> {
     const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
-    let checks = Prepared::new(&[CHECKS], &[pg_sys::OIDOID])?;
     let mut rows = Vec::new();
-    let each = |row: &ResultRow| {
+    sql::execute(&[CHECKS], &[Parameter::Oid(table)], sees, |row| {
         let number = |column, of| row.number(column, of).map(|number| number.unwrap_or(0) as u32);
         rows.push((number(1, pg_sys::OIDOID)?, number(2, pg_sys::XIDOID)?));
         Ok(())
-    };
-    connected(|| checks.execute(&[Parameter::Oid(table)], sees, each))?;
+    })?;
     Ok(rows)
 }
 
