@@ -413,7 +413,7 @@ impl NewName {
 
     /// The name as SQL writes it, with its schema.
     pub fn qualified(&self) -> Vec<u8> {
-        qualified(self.schema, &self.name)
+        qualified(self.schema, &self.name).unwrap_or_default()
     }
 
     /// The table that has this name now, if there is one.
@@ -428,34 +428,16 @@ pub fn relation(oid: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: reads the catalog; the name is null or a C string in the memory of this call.
     unsafe {
         let name = pg_sys::get_rel_name(oid);
-        if name.is_null() {
-            return None;
-        }
-        let qualified = qualified(pg_sys::get_rel_namespace(oid), CStr::from_ptr(name));
-        pg_sys::pfree(name.cast());
-        Some(qualified)
+        if name.is_null() { None } else { qualified(pg_sys::get_rel_namespace(oid), CStr::from_ptr(name)) }
     }
 }
 
-fn qualified(schema: Oid, name: &CStr) -> Vec<u8> {
-    [&namespace(schema), &b"."[..], &identifier(name)].concat()
-}
-
-fn identifier(name: &CStr) -> Vec<u8> {
-    // SAFETY: the result is a C string: the name itself, or one in the memory of this call.
-    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_bytes().to_vec()
-}
-
-/// The name of a schema as SQL writes it.
-pub fn namespace(oid: pg_sys::Oid) -> Vec<u8> {
-    // SAFETY: the result is null or a C string in the memory of this call.
+/// A name in a schema as SQL writes it; `None` if there is no such schema.
+pub fn qualified(schema: Oid, name: &CStr) -> Option<Vec<u8>> {
+    // SAFETY: the schema is null or a C string, and so is the result, in the memory of this call.
     unsafe {
-        let name = pg_sys::get_namespace_name(oid);
-        if name.is_null() {
-            return Vec::new();
-        }
-        let written = identifier(CStr::from_ptr(name));
-        pg_sys::pfree(name.cast());
-        written
+        let schema = pg_sys::get_namespace_name(schema);
+        let written = || CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name.as_ptr()));
+        (!schema.is_null()).then(|| written().to_bytes().to_vec())
     }
 }

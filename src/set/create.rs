@@ -5,7 +5,7 @@ use crate::element::ElementType;
 use crate::error::invalid_parameter;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::catalog;
-use crate::pg::sql::{NewName, Parameter, Sees, execute, namespace};
+use crate::pg::sql::{NewName, Parameter, Sees, execute, qualified};
 use crate::pg::value::time::Interval;
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
@@ -40,12 +40,13 @@ fn create(call: &Call) -> Outcome {
         keep.map_or("NULL".into(), |keep| format!("'{keep}'")),
     );
     let new = NewName::parse(&name);
-    let (table, own) = (new.qualified(), namespace(catalog::namespace_of_function(call.function()?)));
+    let own_schema = catalog::namespace_of_function(call.function()?);
+    let (table, set_check) = (new.qualified(), qualified(own_schema, c"bloom_set_check").unwrap_or_default());
     let execute = |sql: &[&[u8]], values: &[Parameter<'_>]| execute(sql, values, Sees::Now, |_| Ok(()));
     execute(
         &[
             b"CREATE TABLE ", &table, b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, ",
-            b"CONSTRAINT filter_set CHECK (", &own, b".bloom_set_check(bucket, hashes, ", arguments.as_bytes(), b"))) ",
+            b"CONSTRAINT filter_set CHECK (", &set_check, b"(bucket, hashes, ", arguments.as_bytes(), b"))) ",
             b"WITH (fillfactor = ", FILLFACTOR.as_bytes(), b")",
         ],
         &[],
