@@ -8,8 +8,9 @@
 
 use super::call::Element;
 use super::call::error::{Error, Result, SqlState, raise};
-use super::call::guard::{current_call, guard, is_unwinding, raw, require_session, with_end};
+use super::call::guard::{current_call, finally, guard, is_unwinding, raw, require_session, with_end};
 use super::catalog::{self, lookup::valid};
+use super::memory::{Context, in_context};
 use super::value::array::array_of;
 use super::value::varlena::{PgBuffer, Value};
 use super::version::attribute;
@@ -23,24 +24,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running.
     check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
-    let connection = Connection(CONNECTED.replace(current_call()));
-    let result = work();
-    drop(connection);
+    let before = CONNECTED.replace(current_call());
+    // PostgreSQL ends the connection after an error.
+    let result = finally(work, || CONNECTED.set(before));
     // SAFETY: connected above. After an error that was caught it ends the connection of another function, and would go
     // back to memory of that.
     check(unsafe { in_own_memory(|| pg_sys::SPI_finish()) })?;
     result
-}
-
-/// While [`connected`]: the call that was connected before.
-struct Connection(u64);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        CONNECTED.set(self.0);
-        // PostgreSQL ends the connection after an error.
-        is_unwinding();
-    }
 }
 
 thread_local! {
@@ -54,13 +44,8 @@ thread_local! {
 /// # Safety
 /// As `guard`.
 unsafe fn in_own_memory<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: promised by the caller. After an error PostgreSQL sets the context itself.
-    unsafe {
-        let before = pg_sys::CurrentMemoryContext;
-        let result = work();
-        pg_sys::MemoryContextSwitchTo(before);
-        result
-    }
+    // SAFETY: promised by the caller.
+    unsafe { in_context(Context::new(pg_sys::CurrentMemoryContext), work) }
 }
 
 /// A value for a parameter of a statement, which is not NULL.

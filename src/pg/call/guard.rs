@@ -17,7 +17,7 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::io::Write;
-use std::mem::{MaybeUninit, forget};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -190,18 +190,21 @@ pub(in crate::pg) fn is_unwinding() -> bool {
     is_unwinding
 }
 
+/// Runs `work`, and then `end`, also if a panic leaves `work`: the call then fails.
+#[inline(always)]
+pub(in crate::pg) fn finally<T>(work: impl FnOnce() -> T, end: impl FnOnce()) -> T {
+    let result = catch_unwind(AssertUnwindSafe(work));
+    if result.is_err() {
+        note_panic();
+    }
+    end();
+    result.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
 /// Runs `work`, and then `end`. If a panic leaves `work`, PostgreSQL ends what was begun, and the call fails.
 #[inline(always)]
 pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce() -> U) -> T {
-    struct Begun;
-    impl Drop for Begun {
-        fn drop(&mut self) {
-            note_panic();
-        }
-    }
-    let begun = Begun;
-    let result = work();
-    forget(begun);
+    let result = finally(work, || ());
     end();
     result
 }
@@ -328,14 +331,8 @@ impl Entry {
 
 /// Runs what PostgreSQL calls whenever it likes, as no part of the call that may be under way.
 pub(in crate::pg) fn outside<T>(work: impl FnOnce() -> T) -> T {
-    struct Back(u64);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            NOW.store(self.0, Ordering::Relaxed);
-        }
-    }
-    let _back = Back(NOW.swap(0, Ordering::Relaxed));
-    work()
+    let now = NOW.swap(0, Ordering::Relaxed);
+    finally(work, || NOW.store(now, Ordering::Relaxed))
 }
 
 /// Variables of the session, as in `thread_local!`, which are not dropped when the process ends.
