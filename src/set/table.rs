@@ -255,23 +255,25 @@ fn forget(oid: Oid) {
 
 /// The numbers of the columns `bucket` and `hashes`, if the table has exactly these.
 fn check_columns(table: Relation) -> Result<[i16; 2]> {
-    let columns = definition::columns(table);
-    if ["shard", "filter"].iter().all(|name| columns.iter().any(|column| column.name == *name)) {
+    let columns = table.columns().filter(|column| !column.attisdropped);
+    let columns: Vec<_> = columns.map(|column| (encoding::name(&column.attname), column)).collect();
+    if ["shard", "filter"].iter().all(|name| columns.iter().any(|(own, _)| own == name)) {
         let message = format!("filter set \"{}\" has a form that is no longer supported", table.name());
         return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Its rows are filters.")
             .hint("Make a new set with bloom_set_create, and add its elements."));
     }
     let number = |name: &str, oid: Oid| {
-        let column = columns.iter().find(|column| column.name == name && column.oid == oid && column.not_null);
-        column.map(|column| column.number).ok_or_else(|| {
+        let is_it = |column: &pg_sys::FormData_pg_attribute| column.atttypid == oid && column.attnotnull;
+        let column = columns.iter().find(|(own, column)| own == name && is_it(column));
+        column.map(|(_, column)| column.attnum).ok_or_else(|| {
             let type_name = catalog::display_name(oid);
             no_set(table, format!("It has no column \"{name}\" of type {type_name} that is NOT NULL."))
         })
     };
     let numbers = [number("bucket", pg_sys::INT8OID)?, number("hashes", pg_sys::BYTEAOID)?];
-    if let Some(other) = columns.iter().find(|column| !numbers.contains(&column.number)) {
-        return Err(no_set(table, format!("It has another column, \"{}\".", other.name)));
+    if let Some((name, _)) = columns.iter().find(|(_, column)| !numbers.contains(&column.attnum)) {
+        return Err(no_set(table, format!("It has another column, \"{name}\".")));
     }
     Ok(numbers)
 }

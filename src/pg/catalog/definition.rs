@@ -1,13 +1,11 @@
-//! What a table consists of: its columns, and CHECK constraints that call a function.
+//! What a table has beside its columns: a primary key, rules and triggers, CHECK constraints that call a function.
 
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::items;
 use crate::pg::sql::{self, Parameter, Sees};
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::encoding;
 use pgrx::pg_sys;
-use std::ffi::CStr;
 
 pub enum CheckArgument {
     /// A column, by its number.
@@ -33,27 +31,6 @@ pub struct CheckCall {
     pub arguments: Vec<CheckArgument>,
 }
 
-/// A column of a table.
-pub struct TableColumn {
-    /// From 1 on.
-    pub number: i16,
-    /// In UTF-8.
-    pub name: String,
-    pub oid: pg_sys::Oid,
-    pub not_null: bool,
-}
-
-/// The columns of a table, without those that were dropped, in order.
-pub fn columns(table: Relation) -> Vec<TableColumn> {
-    let column = |column: pg_sys::FormData_pg_attribute| TableColumn {
-        number: column.attnum,
-        name: encoding::name(&column.attname),
-        oid: column.atttypid,
-        not_null: column.attnotnull,
-    };
-    table.columns().filter(|column| !column.attisdropped).map(column).collect()
-}
-
 /// Whether rules, or triggers after the change, may make of a change something else than it returns. Those of
 /// partitions are not looked at: a table that has any counts as one that has them.
 pub fn is_changed_afterwards(table: Relation) -> bool {
@@ -71,14 +48,20 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
 
 /// The CHECK constraints of a table that are such calls.
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
-    // SAFETY: an open relation has a descriptor, which has as many constraints as it says; each has an expression that
-    // ends in a zero byte.
+    // SAFETY: an open relation has a descriptor, which has as many constraints as it says; each has an expression in the
+    // catalogs' form, whose nodes are read as what their tags say.
     unsafe {
         let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else { return Vec::new() };
-        let checks = constraints.check;
-        (0..usize::from(constraints.num_check))
-            .filter_map(|i| call_of(CStr::from_ptr((*checks.add(i)).ccbin)))
-            .collect()
+        let call = |i| {
+            let node: *mut pg_sys::Node = pg_sys::stringToNode((*constraints.check.add(i)).ccbin).cast();
+            if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
+                return None;
+            }
+            let call = &*node.cast::<pg_sys::FuncExpr>();
+            let arguments = items(call.args).map(|node| argument(node, false)).collect::<Option<_>>()?;
+            Some(CheckCall { function: call.funcid, arguments })
+        };
+        (0..usize::from(constraints.num_check)).filter_map(call).collect()
     }
 }
 
@@ -104,20 +87,6 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
         Ok(())
     })?;
     Ok(rows)
-}
-
-/// The call that an expression is, in the catalogs' form, if it is one with such arguments.
-fn call_of(expression: &CStr) -> Option<CheckCall> {
-    // SAFETY: the catalogs' form of a node; each node is read as what its tag says.
-    unsafe {
-        let node: *mut pg_sys::Node = pg_sys::stringToNode(expression.as_ptr()).cast();
-        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
-            return None;
-        }
-        let call = &*node.cast::<pg_sys::FuncExpr>();
-        let arguments = items(call.args).map(|node| argument(node, false)).collect::<Option<_>>()?;
-        Some(CheckCall { function: call.funcid, arguments })
-    }
 }
 
 /// A column or a constant, which PostgreSQL's own functions may have cast if it isn't one that they made. Nobody else's

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`lookup`] | PostgreSQL's functions that may be given any identifier |
 //! | [`operators`] | operator classes and families |
-//! | [`definition`] | what a table consists of |
+//! | [`definition`] | what a table has beside its columns |
 //! | [`invalidation`] | what changed since, and which transactions failed |
 //! | [`owner`] | rights, and running a table's expressions as its owner |
 
