@@ -170,13 +170,13 @@ impl Resolver {
         let row = RowType::new(oid);
         let (mut members, mut kinds) = (Vec::new(), Vec::new());
         for column in row.columns() {
-            let Some(column) = column else {
+            if column.attisdropped {
                 members.push(None);
                 continue;
-            };
-            self.check_collation(column.collation)?;
-            let (kind, member) = self.member(column.oid, column.storage)?;
-            kinds.push(format!("{} {kind}", catalog::quoted(&column.name)));
+            }
+            self.check_collation(column.attcollation)?;
+            let (kind, member) = self.member(column.atttypid, Storage::of(&column))?;
+            kinds.push(format!("{} {kind}", catalog::quoted(&encoding::name(&column.attname))));
             members.push(Some(member));
         }
         let name = format!("{}({})", catalog::qualified_name(oid), kinds.join(", "));

@@ -44,7 +44,7 @@ fn info(call: &Call) -> Outcome {
         ResultColumn::I64(bytes(&set)?),
         ResultColumn::Bool(rate > made_for.fpr),
         made_for.keep.map_or(ResultColumn::Null, ResultColumn::Interval),
-        oldest.map_or(ResultColumn::Null, ResultColumn::Time),
+        oldest.map_or(ResultColumn::Null, ResultColumn::I64),
     ];
     Ok(Some(row(call, &columns)))
 }

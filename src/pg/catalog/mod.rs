@@ -36,6 +36,12 @@ pub struct Storage {
     pub align: std::ffi::c_char,
 }
 
+impl Storage {
+    pub fn of(column: &pg_sys::FormData_pg_attribute) -> Storage {
+        Storage { len: column.attlen, by_value: column.attbyval, align: column.attalign }
+    }
+}
+
 /// What sort of type it is, with the types that it is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {

@@ -1,7 +1,7 @@
 //! Rows as results, one or many.
 
 use super::encoding;
-use super::time::{Interval, Timestamp};
+use super::time::Interval;
 use super::varlena::PgBuffer;
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
@@ -14,7 +14,6 @@ pub enum ResultColumn {
     I32(i32),
     I64(i64),
     F64(f64),
-    Time(Timestamp),
     Interval(Interval),
     Text(String),
     /// An object identifier, or one of the types that name an object.
@@ -28,7 +27,7 @@ impl ResultColumn {
         let length = match self {
             ResultColumn::Bool(_) => size_of::<bool>(),
             ResultColumn::I32(_) | ResultColumn::Oid(_) => size_of::<i32>(),
-            ResultColumn::I64(_) | ResultColumn::F64(_) | ResultColumn::Time(_) => size_of::<i64>(),
+            ResultColumn::I64(_) | ResultColumn::F64(_) => size_of::<i64>(),
             ResultColumn::Text(_) => return column.atttypid == pg_sys::TEXTOID,
             ResultColumn::Interval(_) => return column.atttypid == pg_sys::INTERVALOID,
             ResultColumn::Null => return true,
@@ -41,7 +40,6 @@ impl ResultColumn {
             ResultColumn::Bool(v) => pg_sys::Datum::from(*v),
             ResultColumn::I32(v) => pg_sys::Datum::from(*v),
             ResultColumn::I64(v) => pg_sys::Datum::from(*v),
-            ResultColumn::Time(v) => pg_sys::Datum::from(*v),
             ResultColumn::Interval(v) => v.datum(),
             ResultColumn::F64(v) => pg_sys::Datum::from(v.to_bits()),
             ResultColumn::Text(v) => PgBuffer::copy_of(&encoding::from_utf8(v)).into_datum(),

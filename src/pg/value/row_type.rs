@@ -1,6 +1,5 @@
 //! Types of rows: their columns, and whether they were altered.
 
-use super::encoding;
 use crate::pg::call::error::{Error, SqlState, raise};
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::catalog::{self, Storage};
@@ -16,14 +15,6 @@ pub struct RowType {
     version: u64,
 }
 
-pub struct Attribute {
-    /// In UTF-8.
-    pub name: String,
-    pub oid: pg_sys::Oid,
-    pub collation: pg_sys::Oid,
-    pub storage: Storage,
-}
-
 impl RowType {
     pub fn new(oid: pg_sys::Oid) -> RowType {
         let version = version_of(oid);
@@ -35,11 +26,10 @@ impl RowType {
         RowType { oid, descriptor, version }
     }
 
-    /// The columns; there is none for one that was dropped.
-    pub fn columns(&self) -> Vec<Option<Attribute>> {
-        // SAFETY: the descriptor is valid.
-        let columns = unsafe { version::attributes(self.descriptor) };
-        columns.map(|column| (!column.attisdropped).then(|| Attribute::of(&column))).collect()
+    /// The columns, also those that were dropped.
+    pub fn columns(&self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
+        // SAFETY: the descriptor is there as long as this.
+        unsafe { version::attributes(self.descriptor) }
     }
 
     /// Calls `work` for each column of a row with its number and value, also for those that were dropped.
@@ -97,13 +87,12 @@ impl RowType {
     /// # Safety
     /// It must be a descriptor.
     unsafe fn reads(&self, older: pg_sys::TupleDesc) -> bool {
-        let storage = |column: &pg_sys::FormData_pg_attribute| (column.attlen, column.attbyval, column.attalign);
         // SAFETY: promised by the caller; this one's is valid.
         unsafe {
-            let mut pairs = version::attributes(older).zip(version::attributes(self.descriptor));
+            let mut pairs = version::attributes(older).zip(self.columns());
             (*older).natts <= (*self.descriptor).natts
                 && pairs.all(|(before, now)| {
-                    storage(&before) == storage(&now) && (now.attisdropped || before.atttypid == now.atttypid)
+                    Storage::of(&before) == Storage::of(&now) && (now.attisdropped || before.atttypid == now.atttypid)
                 })
         }
     }
@@ -113,14 +102,6 @@ impl Drop for RowType {
     fn drop(&mut self) {
         // SAFETY: the copy was made for this value, and nothing else refers to it.
         unsafe { pg_sys::FreeTupleDesc(self.descriptor) };
-    }
-}
-
-impl Attribute {
-    fn of(attribute: &pg_sys::FormData_pg_attribute) -> Attribute {
-        let name = encoding::name(&attribute.attname);
-        let storage = Storage { len: attribute.attlen, by_value: attribute.attbyval, align: attribute.attalign };
-        Attribute { name, oid: attribute.atttypid, collation: attribute.attcollation, storage }
     }
 }
 

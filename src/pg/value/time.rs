@@ -8,15 +8,13 @@ use std::fmt;
 /// A point in time: microseconds since 2000.
 pub type Timestamp = i64;
 
-/// Months, days and microseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Interval(pg_sys::Interval);
-
-impl PartialEq for Interval {
-    fn eq(&self, other: &Interval) -> bool {
-        let parts = |interval: &Interval| (interval.0.month, interval.0.day, interval.0.time);
-        parts(self) == parts(other)
-    }
+/// `pg_sys::Interval`, which can't be compared.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    microseconds: i64,
+    days: i32,
+    months: i32,
 }
 
 impl Interval {
@@ -24,19 +22,19 @@ impl Interval {
     /// It must be a value of type interval, which isn't NULL.
     pub unsafe fn of(datum: Datum) -> Interval {
         // SAFETY: promised by the caller.
-        Interval(unsafe { *datum.cast_mut_ptr::<pg_sys::Interval>() })
+        unsafe { *datum.cast_mut_ptr() }
     }
 
     /// A value that lives as long as this.
     pub(in crate::pg) fn datum(&self) -> Datum {
-        Datum::from(std::ptr::from_ref(&self.0))
+        Datum::from(std::ptr::from_ref(self))
     }
 
     /// Its microseconds, a month counted as 30 days and a day as 24 hours; `None` if there are too many to count, as in
     /// an infinite one.
     pub fn microseconds(&self) -> Option<i64> {
-        let days = i128::from(self.0.month) * 30 + i128::from(self.0.day);
-        i64::try_from(days * 86_400_000_000 + i128::from(self.0.time)).ok()
+        let days = i128::from(self.months) * 30 + i128::from(self.days);
+        i64::try_from(days * 86_400_000_000 + i128::from(self.microseconds)).ok()
     }
 
     /// As the session's settings show it.
@@ -52,9 +50,9 @@ impl Interval {
 /// As ISO 8601 has it, which every setting of IntervalStyle reads.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (time, sign) = (self.0.time.unsigned_abs(), if self.0.time < 0 { "-" } else { "" });
+        let (time, sign) = (self.microseconds.unsigned_abs(), if self.microseconds < 0 { "-" } else { "" });
         let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
-        write!(f, "P{}M{}DT{sign}{seconds}.{micros:06}S", self.0.month, self.0.day)
+        write!(f, "P{}M{}DT{sign}{seconds}.{micros:06}S", self.months, self.days)
     }
 }
 
