@@ -3,10 +3,10 @@
 
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result};
-use crate::pg::method::reloptions::{self, OptionSet};
-use crate::pg::storage::relation::{Options, Relation};
+use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::ranges::{MAX_FPR, MAX_PAGES_PER_RANGE, MAX_PART_FPR, MIN_FPR};
-use pgrx::pg_sys::{self, Datum, relopt_type};
+use pgrx::pg_sys::{self, Datum, LOCKMODE, relopt_kind, relopt_type};
+use std::ffi::CStr;
 use std::mem::offset_of;
 use std::sync::OnceLock;
 
@@ -23,21 +23,22 @@ struct Stored {
     fpr: f64,
 }
 
-// SAFETY: what `parse` makes; numbers only.
-unsafe impl Options for Stored {}
-
-static KIND: OnceLock<OptionSet> = OnceLock::new();
+static KIND: OnceLock<relopt_kind::Type> = OnceLock::new();
 
 pub fn define() {
-    let kind = OptionSet::new();
-    kind.real(c"fpr", c"Share of all ranges that are read unnecessarily for an absent key", NO_FPR);
-    kind.integer(
-        c"pages_per_range",
-        c"Number of table pages that have one Bloom filter",
-        NO_PAGES,
-        1..=MAX_PAGES_PER_RANGE.cast_signed(),
-    );
-    KIND.set(kind).ok();
+    // What changing an option locks: as for other access methods, whose options say how the index is built.
+    const LOCK: LOCKMODE = pg_sys::AccessExclusiveLock as LOCKMODE;
+    let of_fpr = c"Share of all ranges that are read unnecessarily for an absent key".as_ptr();
+    let of_pages = c"Number of table pages that have one Bloom filter".as_ptr();
+    let (any, most_pages) = (f64::INFINITY, MAX_PAGES_PER_RANGE.cast_signed());
+    // SAFETY: asks for a number that nobody else has. PostgreSQL copies the names.
+    unsafe {
+        let kind = pg_sys::add_reloption_kind();
+        // In which range a rate is `parse` checks.
+        pg_sys::add_real_reloption(kind, c"fpr".as_ptr(), of_fpr, NO_FPR, -any, any, LOCK);
+        pg_sys::add_int_reloption(kind, c"pages_per_range".as_ptr(), of_pages, NO_PAGES, 1, most_pages, LOCK);
+        KIND.set(kind).ok();
+    }
 }
 
 /// Parses the options of an index, and checks them if `validate`: 22023 for an invalid rate.
@@ -45,14 +46,22 @@ pub fn define() {
 /// # Safety
 /// The datum must be what PostgreSQL passes to amoptions.
 pub unsafe fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
+    let entry = |name: &'static CStr, opttype, offset: usize| {
+        // Newer versions have a field more, which may be zero.
+        let mut entry = pg_sys::relopt_parse_elt::default();
+        (entry.optname, entry.opttype, entry.offset) = (name.as_ptr(), opttype, offset as i32);
+        entry
+    };
     let entries = [
-        (c"fpr", relopt_type::RELOPT_TYPE_REAL, offset_of!(Stored, fpr)),
-        (c"pages_per_range", relopt_type::RELOPT_TYPE_INT, offset_of!(Stored, pages_per_range)),
+        entry(c"fpr", relopt_type::RELOPT_TYPE_REAL, offset_of!(Stored, fpr)),
+        entry(c"pages_per_range", relopt_type::RELOPT_TYPE_INT, offset_of!(Stored, pages_per_range)),
     ];
     let Some(&kind) = KIND.get() else { return Ok(std::ptr::null_mut()) };
-    // SAFETY: promised by the caller; the entries are fields of that struct. The result is null, or has the options.
+    // SAFETY: promised by the caller; the entries are fields of that struct, of the types that the options have. The
+    // result is null, or has the options. Raises an error for an option that is not one of the kind's.
     let (parsed, stored) = unsafe {
-        let parsed: *mut Stored = reloptions::parse(options, validate, kind, &entries);
+        let (bytes, first, count) = (size_of::<Stored>(), entries.as_ptr(), entries.len() as i32);
+        let parsed: *mut Stored = pg_sys::build_reloptions(options, validate, kind, bytes, first, count).cast();
         (parsed, parsed.as_ref())
     };
     match stored.filter(|_| validate).and_then(|stored| stored.refused_fpr(MAX_PART_FPR)) {
@@ -82,18 +91,23 @@ fn refused(message: String) -> Error {
     ))
 }
 
+fn stored(index: Relation) -> Option<Stored> {
+    // SAFETY: what `parse` makes; numbers only.
+    unsafe { index.options() }
+}
+
 pub fn are_given(index: Relation) -> bool {
-    index.options::<Stored>().is_some()
+    stored(index).is_some()
 }
 
 pub fn are_pages_given(index: Relation) -> bool {
-    index.options::<Stored>().is_some_and(|stored| stored.pages_per_range != NO_PAGES)
+    stored(index).is_some_and(|stored| stored.pages_per_range != NO_PAGES)
 }
 
 /// The rate and the pages of a range of an index, as far as they were given, whose operator class allows a rate of at
 /// most `most`: 22023 for a larger one. ALTER INDEX SET can't know that.
 pub fn of(index: Relation, most: f64) -> Result<(Option<f64>, Option<u32>)> {
-    let Some(stored) = index.options::<Stored>() else { return Ok((None, None)) };
+    let Some(stored) = stored(index) else { return Ok((None, None)) };
     if let Some(fpr) = stored.refused_fpr(most) {
         let message = format!("option \"fpr\" of index \"{}\" is {fpr}", index.name());
         return Err(refused(message).hint("Leave it out, or remove it with ALTER INDEX ... RESET (fpr)."));

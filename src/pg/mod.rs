@@ -58,7 +58,7 @@
 //! | [`regex`] | the automata of regular expressions |
 //! | [`query`] | a query on a table that stands for its parent |
 //! | [`storage`] | relations, their pages under locks, and changes with their WAL records |
-//! | [`method`] | what PostgreSQL and an access method exchange: builds, scans, VACUUM, plans, options |
+//! | [`method`] | what PostgreSQL and an access method exchange: builds, scans, VACUUM, plans |
 //! | [`version`] | what differs between PostgreSQL's major versions |
 
 #[macro_use]

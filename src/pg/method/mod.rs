@@ -5,10 +5,8 @@
 //! | [`table`] | scans of tables for builds and checks |
 //! | [`scan`] | index scans as PostgreSQL asks for them |
 //! | [`vacuum`], [`planning`] | what VACUUM and the planner ask of an index |
-//! | [`reloptions`] | options of relations |
 
 pub mod planning;
-pub mod reloptions;
 pub mod scan;
 pub mod table;
 pub mod vacuum;

@@ -40,12 +40,6 @@ pub unsafe fn own_method(ambuild: pg_sys::ambuild_function) {
     OWN_METHOD.get_or_init(|| ambuild.map_or(0, |ambuild| ambuild as usize));
 }
 
-/// The options of an access method's relations, as `rd_options` has them.
-///
-/// # Safety
-/// It must be `repr(C)`, what amoptions of the extension's access method makes, and valid with any bytes.
-pub unsafe trait Options: Copy {}
-
 impl<'r> Relation<'r> {
     /// # Safety
     /// The relation must be open for `'r`.
@@ -329,12 +323,15 @@ impl<'r> Relation<'r> {
     }
 
     /// The parsed options of an index of the extension's, if there are any.
-    pub fn options<T: Options>(self) -> Option<T> {
+    ///
+    /// # Safety
+    /// `T` must be `repr(C)`, what amoptions of the extension's access method makes, and valid with any bytes.
+    pub unsafe fn options<T: Copy>(self) -> Option<T> {
         let options = self.own().data().rd_options;
         if options.is_null() {
             return None;
         }
-        // SAFETY: a value of variable length; what is as long as a `T` is one.
+        // SAFETY: a value of variable length; what is as long as a `T` is one, as the caller promised.
         unsafe {
             assert!(pgrx::varsize_any(options.cast()) >= size_of::<T>(), "options of this access method");
             Some(options.cast::<T>().read_unaligned())
