@@ -4,10 +4,11 @@ use super::{kind_of, kind_of_planned, options, ranges, session, validate};
 use crate::pg::call::Call;
 use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::Entry;
+use crate::pg::memory;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{RowBatch, keys};
 use crate::pg::method::table::{Wanted, page_of};
-use crate::pg::method::vacuum::{DeadRows, Vacuum};
+use crate::pg::method::vacuum::{self, DeadRows};
 use crate::pg::storage::relation::{Relation, own_method};
 use crate::pg::version;
 use pg_bloom_core::index::page::RowId;
@@ -62,10 +63,7 @@ unsafe extern "C-unwind" fn ambuild(
         let wanted = Wanted::new(table, index, info);
         let built = or_raise((kind_of(wanted.index()).build)(&wanted));
         session::forget(wanted.index());
-        let result: *mut pg_sys::IndexBuildResult = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
-        (*result).heap_tuples = built.table_rows;
-        (*result).index_tuples = built.index_rows;
-        result
+        memory::copied(&built)
     })
 }
 
@@ -111,7 +109,7 @@ unsafe extern "C-unwind" fn ambulkdelete(
     // SAFETY: PostgreSQL calls this.
     unsafe { Entry::new() }.run(|| unsafe {
         let (index, dead) = (Relation::new((*info).index), DeadRows::new(is_dead, state));
-        or_raise((kind_of(index).bulk_delete)(index, &dead)).write(known)
+        vacuum::write(or_raise((kind_of(index).bulk_delete)(index, &dead)), known)
     })
 }
 
@@ -125,9 +123,9 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
         if (*info).analyze_only {
             return known;
         }
-        let vacuum = Vacuum::new(&*info);
-        let counts = (kind_of(vacuum.index).cleanup)(&vacuum, !known.is_null());
-        counts.map_or(known, |counts| counts.write(known))
+        let index = Relation::new((*info).index);
+        let counts = (kind_of(index).cleanup)(index, &*info, !known.is_null());
+        counts.map_or(known, |counts| vacuum::write(counts, known))
     })
 }
 

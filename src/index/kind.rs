@@ -29,7 +29,7 @@ pub struct IndexKind {
     /// A pass of VACUUM; CREATE INDEX CONCURRENTLY asks in this way which rows the index has.
     pub bulk_delete: fn(index: Relation, dead: &DeadRows) -> Result<Counts>,
     /// What is said of the index at the end of VACUUM; `None` leaves what a pass has said.
-    pub cleanup: fn(vacuum: &Vacuum, had_pass: bool) -> Option<Counts>,
+    pub cleanup: fn(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts>,
     pub estimate: fn(planned: &Planned) -> Cost,
     /// Looks for every row of the table. Returns how many there are. XX002 with the first one that is missed.
     pub check: fn(named: &NamedIndex) -> Result<i64>,

@@ -5,6 +5,7 @@ use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes;
+use crate::pg::memory;
 use crate::pg::sql;
 use crate::pg::storage::relation::{ACCESS_SHARE, Relation};
 use crate::pg::version;
@@ -108,17 +109,17 @@ unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, mut condi
         // TimescaleDB hides compressed rows from ONLY: a table with nothing below it is queried without.
         let (state, is_only) = (pg_sys::make_parsestate(null_mut()), leaf.has_subclasses());
         let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), ACCESS_SHARE, null_mut(), !is_only, true);
-        let reference: *mut pg_sys::RangeTblRef = pg_sys::palloc0(size_of::<pg_sys::RangeTblRef>()).cast();
-        (*reference).type_ = NodeTag::T_RangeTblRef;
-        (*reference).rtindex = 1;
-        let query: *mut pg_sys::Query = pg_sys::palloc0(size_of::<pg_sys::Query>()).cast();
-        (*query).type_ = NodeTag::T_Query;
-        (*query).commandType = pg_sys::CmdType::CMD_SELECT;
-        (*query).canSetTag = true;
+        let reference = memory::copied(&pg_sys::RangeTblRef { type_: NodeTag::T_RangeTblRef, rtindex: 1 });
+        let query = memory::copied(&pg_sys::Query {
+            type_: NodeTag::T_Query,
+            commandType: pg_sys::CmdType::CMD_SELECT,
+            canSetTag: true,
+            rtable: pg_sys::lappend(null_mut(), (*item).p_rte.cast()),
+            jointree: pg_sys::makeFromExpr(pg_sys::lappend(null_mut(), reference.cast()), condition),
+            targetList: targets,
+            ..Default::default()
+        });
         version::take_rights(query, state);
-        (*query).rtable = pg_sys::lappend(null_mut(), (*item).p_rte.cast());
-        (*query).jointree = pg_sys::makeFromExpr(pg_sys::lappend(null_mut(), reference.cast()), condition);
-        (*query).targetList = targets;
         query
     }
 }

@@ -217,12 +217,7 @@ pub unsafe fn begin_parallel_scan(
 /// before it copies what is there and frees that.
 pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {
     #[cfg(feature = "before_pg19")]
-    // SAFETY: new memory of the size of a routine, which is plain data.
-    return unsafe {
-        let copy: *mut pg_sys::IndexAmRoutine = pg_sys::palloc(size_of::<pg_sys::IndexAmRoutine>()).cast();
-        copy.copy_from_nonoverlapping(routine, 1);
-        copy.into()
-    };
+    return super::memory::copied(routine).into();
     #[cfg(not(feature = "before_pg19"))]
     std::ptr::from_ref(routine).into()
 }

@@ -29,7 +29,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     })?;
     let directory = build.finish(&mut new)?;
     new.finish(|page| directory.write_meta(page));
-    Ok(Built { table_rows, index_rows: directory.chain.rows_built as f64 })
+    Ok(Built { heap_tuples: table_rows, index_tuples: directory.chain.rows_built as f64 })
 }
 
 /// Checks that an index can be one: 0A000 for another operator class, 22023 for options.

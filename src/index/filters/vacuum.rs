@@ -22,16 +22,16 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
         version::vacuum_delay_point();
         let mut rows: Vec<(u16, RowId)> = Vec::new();
         index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
-        counts.rows += rows.len() as f64;
+        counts.num_index_tuples += rows.len() as f64;
         rows.retain(|&(_, row)| dead.has(row.page, row.line));
-        counts.rows -= rows.len() as f64;
-        counts.removed += rows.len() as f64;
+        counts.num_index_tuples -= rows.len() as f64;
+        counts.tuples_removed += rows.len() as f64;
         // Many bytes of a page take several records.
         for rows in rows.chunks(wal::MAX_PIECES) {
             free(&index, &directory, page, rows)?;
         }
     }
-    counts.pages = relation.pages();
+    counts.num_pages = relation.pages();
     Ok(counts)
 }
 
@@ -49,7 +49,7 @@ fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowI
     Ok(())
 }
 
-pub fn cleanup(vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
-    let (pages, rows) = (vacuum.index.pages(), vacuum.table_rows);
-    (!had_pass).then_some(Counts { pages, rows, is_estimate: true, removed: 0.0 })
+pub fn cleanup(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
+    let (num_pages, num_index_tuples) = (index.pages(), vacuum.num_heap_tuples);
+    (!had_pass).then_some(Counts { num_pages, num_index_tuples, estimated_count: true, ..Counts::default() })
 }

@@ -75,7 +75,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     if let Some(built_rows) = built_rows {
         built_rows.keep(index);
     }
-    Ok(Built { table_rows, index_rows: rows as f64 })
+    Ok(Built { heap_tuples: table_rows, index_tuples: rows as f64 })
 }
 
 impl Building<'_> {

@@ -28,13 +28,13 @@ pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     Ok(Counts::default())
 }
 
-pub fn cleanup(vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
+pub fn cleanup(index: Relation, vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
     Some(Counts {
-        pages: vacuum.index.pages(),
-        rows: vacuum.table_rows,
+        num_pages: index.pages(),
+        num_index_tuples: vacuum.num_heap_tuples,
         // How many of the table's rows a partial index has is known from its build only.
-        is_estimate: vacuum.is_estimate || vacuum.index.is_partial(),
-        removed: 0.0,
+        estimated_count: vacuum.estimated_count || index.is_partial(),
+        ..Counts::default()
     })
 }
 

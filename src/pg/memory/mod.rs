@@ -38,6 +38,17 @@ pub fn allocate(context: Context<'_>, len: usize) -> *mut u8 {
     unsafe { pg_sys::MemoryContextAlloc(context.raw(), len).cast() }
 }
 
+/// A copy of this, without what it points to, in the current memory.
+pub fn copied<T: Copy>(thing: &T) -> *mut T {
+    const { assert!(align_of::<T>() <= pg_sys::MAXIMUM_ALIGNOF as usize) };
+    // SAFETY: new memory of the size of the copy, aligned for anything of PostgreSQL's.
+    unsafe {
+        let copy: *mut T = pg_sys::palloc(size_of::<T>()).cast();
+        copy.write(*thing);
+        copy
+    }
+}
+
 /// Memory for `len` bytes, where the byte at `prefix` begins a cache line: what was allocated, and the first byte.
 pub fn allocate_aligned(context: Context<'_>, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
     let memory = allocate(context, len.saturating_add(CACHE_LINE));

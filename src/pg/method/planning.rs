@@ -4,6 +4,7 @@ use super::scan::Key;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{argument, collated, items, nth};
 use crate::pg::catalog::operators;
+use crate::pg::memory;
 use crate::pg::storage::relation::Opened;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
@@ -137,11 +138,11 @@ impl Planned {
         // SAFETY: as `new` was promised: the lists have clauses of the index, and those have conditions on its column.
         unsafe {
             for clause in items((*self.path).indexclauses) {
-                let clause: *mut pg_sys::IndexClause = copy(clause.cast());
+                let clause = memory::copied(&*clause.cast::<pg_sys::IndexClause>());
                 let mut conditions = std::ptr::null_mut();
                 let is_the_querys = !(*clause).lossy;
                 for condition in items((*clause).indexquals) {
-                    let condition: *mut pg_sys::RestrictInfo = copy(condition.cast());
+                    let condition = memory::copied(&*condition.cast::<pg_sys::RestrictInfo>());
                     let found = comparison((*condition).clause.cast()).filter(|_| is_the_querys);
                     let found = found.map(|found| found.collated_as((*(*clause).rinfo).clause.cast()));
                     if let Some(other) = found.and_then(|found| instead(&found)) {
@@ -255,19 +256,6 @@ unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
         };
         let (left, right) = (argument(clause, 0)?, argument(clause, 1)?);
         Some(Comparison { operator, is_array, left, right, collation: pg_sys::exprInputCollation(clause) })
-    }
-}
-
-/// A copy of a node without what it points to, in the memory of this call.
-///
-/// # Safety
-/// The node must be valid, and of this type.
-unsafe fn copy<T>(node: *const T) -> *mut T {
-    // SAFETY: promised by the caller; the new memory has the size of a node.
-    unsafe {
-        let new: *mut T = pg_sys::palloc(size_of::<T>()).cast();
-        node.copy_to_nonoverlapping(new, 1);
-        new
     }
 }
 

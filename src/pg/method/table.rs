@@ -17,10 +17,7 @@ pub struct Row {
     pub line: u16,
 }
 
-pub struct Built {
-    pub table_rows: f64,
-    pub index_rows: f64,
-}
+pub use pgrx::pg_sys::IndexBuildResult as Built;
 
 /// An index that PostgreSQL wants to be built.
 pub struct Wanted<'r> {
