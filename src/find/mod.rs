@@ -24,13 +24,13 @@ use crate::pg::catalog::operators;
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;
-use crate::pg::storage::relation::{Relation, in_recovery};
+use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
 
 /// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query. Errors:
 /// 0A000 for row security; those of `visit`.
 fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
-    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
+    let has_rows = |table: Relation| table.class().relkind as u8 != pg_sys::RELKIND_PARTITIONED_TABLE;
     if has_rows(parent.table()) {
         visit(parent.table())?;
     }
@@ -51,7 +51,7 @@ fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> 
 /// # Safety
 /// The table must be the parent of the condition or below it, and the column the condition's.
 unsafe fn candidates(leaf: Relation, column: &ParentColumn, condition: &LookedFor) -> Result<Option<Vec<bool>>> {
-    let Some(asked) = condition.asked().filter(|_| !(leaf.is_unlogged() && in_recovery())) else {
+    let Some(asked) = condition.asked().filter(|_| !leaf.is_lost_in_recovery()) else {
         return Ok(None);
     };
     let number = leaf.column_named(&column.name);

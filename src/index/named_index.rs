@@ -2,9 +2,10 @@
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::catalog::lookup;
 use crate::pg::catalog::owner::{self, AsOwner};
 use crate::pg::sql;
-use crate::pg::storage::relation::{self, ACCESS_SHARE, Opened, Relation, table_of};
+use crate::pg::storage::relation::{self, ACCESS_SHARE, Opened, Relation};
 use pgrx::pg_sys;
 
 /// An index of this access method and its table, opened for a user who may, with functions run as the table's owner.
@@ -21,7 +22,7 @@ impl<'c> NamedIndex<'c> {
     pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         // The table first, as everybody else locks them.
-        let table = table_of(oid).ok_or_else(|| wrong(&relation::name_of(oid)))?;
+        let table = lookup::valid(lookup::IndexGetRelation(oid, true)).ok_or_else(|| wrong(&relation::name_of(oid)))?;
         owner::require_maintenance(table);
         if sql::is_distributed_by_citus(table)? {
             let message = format!("table \"{}\" has its rows in shards of Citus", relation::name_of(table));
@@ -52,7 +53,7 @@ impl<'c> NamedIndex<'c> {
 fn check_contents(index: Relation) -> Result<()> {
     let (problem, hint) = if !index.is_valid_index() {
         ("is not valid", "REINDEX it, or wait until it is built.")
-    } else if index.is_unlogged() && relation::in_recovery() {
+    } else if index.is_lost_in_recovery() {
         ("is unlogged, so a standby doesn't have it", "Call the function on the primary server.")
     } else {
         return Ok(());

@@ -107,7 +107,7 @@ unsafe fn select(leaf: Relation, parent: Relation, targets: *mut List, mut condi
             condition = (*(*mapped).elements.add(1)).ptr_value.cast();
         }
         // TimescaleDB hides compressed rows from ONLY: a table with nothing below it is queried without.
-        let (state, is_only) = (pg_sys::make_parsestate(null_mut()), leaf.has_subclasses());
+        let (state, is_only) = (pg_sys::make_parsestate(null_mut()), leaf.class().relhassubclass);
         let item = pg_sys::addRangeTableEntryForRelation(state, leaf.raw(), ACCESS_SHARE, null_mut(), !is_only, true);
         let reference = memory::copied(&pg_sys::RangeTblRef { type_: NodeTag::T_RangeTblRef, rtindex: 1 });
         let query = memory::copied(&pg_sys::Query {

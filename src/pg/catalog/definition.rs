@@ -42,7 +42,7 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
                 || (triggers.trig_update_after_row || triggers.trig_update_after_statement)
                 || (triggers.trig_delete_after_row || triggers.trig_delete_after_statement)
         });
-        has_triggers || !relation.rd_rules.is_null() || table.has_subclasses()
+        has_triggers || !relation.rd_rules.is_null() || table.class().relhassubclass
     }
 }
 

@@ -57,7 +57,7 @@ impl<'c> AsOwner<'c> {
         // SAFETY: these are PostgreSQL's own steps for this.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
-            pg_sys::SetUserIdAndSecContext(table.owner(), context | restricted);
+            pg_sys::SetUserIdAndSecContext(table.class().relowner, context | restricted);
             let level = pg_sys::NewGUCNestLevel();
             version::restrict_search_path();
             AsOwner { user, context, level, call: PhantomData }
@@ -92,9 +92,7 @@ pub fn require_all_columns(table: Oid) {
 /// Whether row-level security of a table applies to the caller.
 pub fn has_policies_for_user(table: Relation) -> bool {
     let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
-    // SAFETY: an open relation has its row of the catalog; reads the catalogs.
-    unsafe {
-        (*(*table.raw()).rd_rel).relrowsecurity
-            && pg_sys::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == enabled
-    }
+    // SAFETY: reads the catalogs.
+    table.class().relrowsecurity
+        && unsafe { pg_sys::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) } == enabled
 }

@@ -257,8 +257,8 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
 /// How many reads of a relation's pages may be under way at once: `effective_io_concurrency` of its tablespace. With 0
 /// nothing is read ahead.
 pub fn io_concurrency(relation: Relation) -> u32 {
-    // SAFETY: an open relation has its row of the catalog.
-    unsafe { pg_sys::get_tablespace_io_concurrency((*(*relation.raw()).rd_rel).reltablespace).max(0).cast_unsigned() }
+    // SAFETY: reads the options of the tablespace, or the setting.
+    unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }.max(0).cast_unsigned()
 }
 
 /// Says that a page, which must be there, will be read soon.

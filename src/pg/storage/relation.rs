@@ -2,13 +2,13 @@
 
 use crate::pg::call::guard::is_unwinding;
 use crate::pg::call::{Call, nodes};
-use crate::pg::catalog::lookup;
 use crate::pg::sql;
 use crate::pg::value::encoding;
 use crate::pg::version::{self, attribute};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::marker::PhantomData;
+use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 /// A relation that is open for `'r`.
@@ -65,10 +65,8 @@ impl<'r> Relation<'r> {
 
     /// Whether it is a table of PostgreSQL's own access method.
     pub fn is_heap(self) -> bool {
-        static HEAP: OnceLock<usize> = OnceLock::new();
         // SAFETY: returns the address of a constant.
-        let heap = *HEAP.get_or_init(|| unsafe { pg_sys::GetHeapamTableAmRoutine() } as usize);
-        self.data().rd_tableam as usize == heap
+        std::ptr::eq(self.data().rd_tableam, unsafe { pg_sys::GetHeapamTableAmRoutine() })
     }
 
     /// How the access method of a table scans it. Panics for what is none, as views are.
@@ -86,9 +84,10 @@ impl<'r> Relation<'r> {
         unsafe { &*self.0 }
     }
 
-    fn class(self) -> &'r pg_sys::FormData_pg_class {
-        // SAFETY: an open relation has its row of pg_class.
-        unsafe { &*self.data().rd_rel }
+    /// Its row of pg_class.
+    pub fn class(self) -> pg_sys::FormData_pg_class {
+        // SAFETY: an open relation has one.
+        unsafe { *self.data().rd_rel }
     }
 
     pub fn oid(self) -> pg_sys::Oid {
@@ -98,10 +97,6 @@ impl<'r> Relation<'r> {
     /// Its name, without the schema.
     pub fn name(self) -> String {
         encoding::name(&self.class().relname)
-    }
-
-    pub fn owner(self) -> pg_sys::Oid {
-        self.class().relowner
     }
 
     /// Whether it is an index of the access method with this name, and no partitioned one, which has no pages.
@@ -131,11 +126,6 @@ impl<'r> Relation<'r> {
         }
     }
 
-    /// What sort of relation it is: the catalog's letter.
-    pub fn kind(self) -> u8 {
-        self.class().relkind as u8
-    }
-
     /// The number of a column; 0 if it has none of this name.
     pub fn column_named(self, name: &CStr) -> i16 {
         // SAFETY: reads the catalog.
@@ -152,20 +142,14 @@ impl<'r> Relation<'r> {
         }
     }
 
-    pub fn has_subclasses(self) -> bool {
-        self.class().relhassubclass
-    }
-
     /// All tables below this one, on any level, which are locked at once, and opened each when it is its turn.
     pub fn inheritors(self) -> impl Iterator<Item = Opened<'r>> {
-        let mut all = Vec::new();
-        if self.has_subclasses() {
-            // SAFETY: the result is a list in the memory of this call.
-            all = unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), ACCESS_SHARE, std::ptr::null_mut())) };
-        }
-        all.retain(|&oid| oid != self.oid());
+        // SAFETY: the result is a list in the memory of this call.
+        let find = || unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), ACCESS_SHARE, null_mut())) };
+        let all = if self.class().relhassubclass { find() } else { Vec::new() };
         // SAFETY: raises an error for what is no table. The locks are kept while this table is open.
-        all.into_iter().map(|oid| unsafe { Opened::new(pg_sys::table_open(oid, NO_LOCK)) })
+        let open = |oid| unsafe { Opened::new(pg_sys::table_open(oid, NO_LOCK)) };
+        all.into_iter().filter(move |&oid| oid != self.oid()).map(open)
     }
 
     /// Has a serializable transaction remember that it read all of an index. Panics outside of a query.
@@ -175,9 +159,11 @@ impl<'r> Relation<'r> {
         unsafe { pg_sys::PredicateLockRelation(self.0, sql::snapshot().expect("a query has a snapshot")) };
     }
 
-    /// Whether its changes are not in the WAL, so that it is empty after a crash.
-    pub fn is_unlogged(self) -> bool {
-        self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED
+    /// Whether this server follows another, or recovers from a crash, and lacks what is in this relation, whose changes
+    /// are not in the WAL.
+    pub fn is_lost_in_recovery(self) -> bool {
+        // SAFETY: looks at the state of the server.
+        self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED && unsafe { pg_sys::RecoveryInProgress() }
     }
 
     /// Whether it is a temporary one of another session, whose pages can't be read.
@@ -284,7 +270,7 @@ impl<'r> Relation<'r> {
         self.index();
         let predicate = pg_sys::Anum_pg_index_indpred as i32;
         // SAFETY: an index has its row of pg_index.
-        unsafe { !pg_sys::heap_attisnull(self.data().rd_indextuple, predicate, std::ptr::null_mut()) }
+        unsafe { !pg_sys::heap_attisnull(self.data().rd_indextuple, predicate, null_mut()) }
     }
 
     /// The function that returns an index's access method.
@@ -337,11 +323,6 @@ impl<'r> Relation<'r> {
             Some(options.cast::<T>().read_unaligned())
         }
     }
-}
-
-/// The table of an index, by their identifiers; nothing for what is no index.
-pub fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    lookup::valid(lookup::IndexGetRelation(index, true))
 }
 
 /// The name of a relation, or its identifier if there is none.
@@ -398,10 +379,4 @@ impl Drop for Opened<'_> {
             unsafe { pg_sys::relation_close(self.0.0, NO_LOCK) };
         }
     }
-}
-
-/// Whether this server follows another, or recovers from a crash.
-pub fn in_recovery() -> bool {
-    // SAFETY: looks at the state of the server.
-    unsafe { pg_sys::RecoveryInProgress() }
 }
