@@ -29,7 +29,6 @@ const LAYOUT_VERSION: usize = pg_sys::PG_PAGE_LAYOUT_VERSION as usize;
 pub const MAX_PAGES: usize = 4;
 /// The most bytes that a page's pieces may change in one record.
 pub const MAX_PIECES: usize = 64;
-const PIECE_HEADER: usize = 4;
 
 /// Where the hole of a page is, which ends at `upper`, and where its special space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,69 +79,50 @@ pub struct Edit<'e> {
     buffer: pg_sys::Buffer,
     logged: bool,
     page: &'e mut [u8],
-    change: Change<'e>,
+    /// All of the page, if that is to be another one.
+    whole: Option<&'e [u8]>,
+    /// What else is changed, as a record has it.
+    pieces: Vec<u8>,
 }
 
 impl<'e> Edit<'e> {
+    /// Panics for more bytes than a record takes, and for bytes that are not in a page that was written before, or in
+    /// its header.
     pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
-        Edit { buffer: page.number(), logged: page.relation().needs_wal(), page: page.bytes_mut(), change }
-    }
-}
-
-/// The pieces of one page in a record.
-struct Pieces {
-    len: usize,
-    bytes: [u8; (MAX_PIECES + 2) * (PIECE_HEADER + 1)],
-}
-
-impl Pieces {
-    const NONE: Pieces = Pieces { len: 0, bytes: [0; (MAX_PIECES + 2) * (PIECE_HEADER + 1)] };
-
-    fn add(&mut self, offset: usize, bytes: &[u8]) {
-        self.begin(offset, bytes.len());
-        self.bytes[self.len..][..bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
-    }
-
-    /// Begins a piece whose bytes follow.
-    fn begin(&mut self, offset: usize, length: usize) {
-        let to = &mut self.bytes[self.len..][..PIECE_HEADER];
-        to[..2].copy_from_slice(&(offset as u16).to_ne_bytes());
-        to[2..].copy_from_slice(&(length as u16).to_ne_bytes());
-        self.len += PIECE_HEADER;
-    }
-}
-
-/// Changes up to four pages with one WAL record. Panics if there are more pages, or more bytes of one than a record
-/// takes; for bytes that are not in a page that was written before, or in its header; for pages of which some need no
-/// record.
-pub fn change(edits: &mut [Edit<'_>]) {
-    assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
-    let mut pieces = [Pieces::NONE; MAX_PAGES];
-    for (edit, pieces) in edits.iter().zip(&mut pieces) {
-        let Layout { lower, upper, .. } = Layout::of(edit.page);
-        if !matches!(edit.change, Change::Page(_)) {
-            assert_ne!(upper, 0, "a page that was written");
-            if lower != upper {
-                pieces.add(LOWER_AT, &upper.to_ne_bytes());
-            }
-        }
-        match edit.change {
+        let (buffer, logged, page) = (page.number(), page.relation().needs_wal(), page.bytes_mut());
+        let mut edit = Edit { buffer, logged, page, whole: None, pieces: Vec::new() };
+        match change {
             Change::Bytes(bytes) => {
                 assert!(bytes.len() <= MAX_PIECES, "too many pieces");
-                for &(offset, value) in bytes {
-                    assert!((HEADER_BYTES..PAGE_BYTES).contains(&offset.into()), "an offset behind the header");
-                    pieces.add(usize::from(offset), &[value]);
-                }
+                bytes.iter().for_each(|(offset, value)| edit.add(*offset, std::slice::from_ref(value)));
             }
-            Change::Piece(offset, bytes) => {
-                let from = usize::from(offset);
-                assert!(from >= HEADER_BYTES && from + bytes.len() <= PAGE_BYTES, "bytes behind the header");
-                pieces.begin(from, bytes.len());
+            Change::Piece(offset, bytes) => edit.add(offset, bytes),
+            Change::Page(bytes) => {
+                assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
+                edit.whole = Some(bytes);
             }
-            Change::Page(page) => assert_eq!(page.len(), PAGE_BYTES, "the size of a page"),
+        }
+        edit
+    }
+
+    /// Adds a piece; before the first one that which closes the hole, if the page has one.
+    fn add(&mut self, offset: u16, bytes: &[u8]) {
+        let (from, Layout { lower, upper, .. }) = (usize::from(offset), Layout::of(self.page));
+        assert_ne!(upper, 0, "a page that was written");
+        assert!(from >= HEADER_BYTES && from + bytes.len() <= PAGE_BYTES, "bytes behind the header");
+        let (has_hole, end) = (lower != upper && self.pieces.is_empty(), upper.to_ne_bytes());
+        let closing = has_hole.then_some((LOWER_AT as u16, &end[..]));
+        for (offset, bytes) in closing.into_iter().chain([(offset, bytes)]) {
+            self.pieces.extend_from_slice(&offset.to_ne_bytes());
+            self.pieces.extend_from_slice(&(bytes.len() as u16).to_ne_bytes());
+            self.pieces.extend_from_slice(bytes);
         }
     }
+}
+
+/// Changes up to four pages with one WAL record. Panics if there are more pages, or some of them need no record.
+pub fn change(edits: &mut [Edit<'_>]) {
+    assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
     let logged = edits.iter().any(|edit| edit.logged);
     if logged {
         assert!(edits.iter().all(|edit| edit.logged), "pages of one relation");
@@ -151,8 +131,11 @@ pub fn change(edits: &mut [Edit<'_>]) {
     }
     critical_section(|| {
         for (edit, number) in edits.iter_mut().zip(0..) {
-            apply(edit);
-            register(edit, number, &pieces[usize::from(number)], logged);
+            match edit.whole {
+                Some(bytes) => fill(edit.page, bytes),
+                None => apply(edit.page, &edit.pieces),
+            }
+            register(edit, number, logged);
         }
         if logged {
             finish(edits);
@@ -160,16 +143,13 @@ pub fn change(edits: &mut [Edit<'_>]) {
     });
 }
 
-/// Makes the change of one page. Cannot fail: what it needs was checked before.
-fn apply(edit: &mut Edit<'_>) {
-    let page = &mut *edit.page;
-    let Layout { upper, .. } = Layout::of(page);
-    match edit.change {
-        Change::Bytes(bytes) => bytes.iter().for_each(|&(offset, value)| page[usize::from(offset)] = value),
-        Change::Piece(offset, bytes) => page[usize::from(offset)..][..bytes.len()].copy_from_slice(bytes),
-        Change::Page(bytes) => return fill(page, bytes),
+/// Copies pieces into a page, as replay does.
+fn apply(page: &mut [u8], mut pieces: &[u8]) {
+    while let Some((&[a, b, c, d], rest)) = pieces.split_first_chunk() {
+        let (bytes, rest) = rest.split_at(u16::from_ne_bytes([c, d]).into());
+        page[usize::from(u16::from_ne_bytes([a, b]))..][..bytes.len()].copy_from_slice(bytes);
+        pieces = rest;
     }
-    page[LOWER_AT..][..2].copy_from_slice(&upper.to_ne_bytes());
 }
 
 /// Writes a whole page with its header, keeping the LSN.
@@ -182,23 +162,20 @@ pub(in crate::pg) fn fill(page: &mut [u8], bytes: &[u8]) {
 }
 
 /// Marks a page as changed, and adds it to the record.
-fn register(edit: &Edit<'_>, number: u8, pieces: &Pieces, logged: bool) {
-    let standard = pg_sys::REGBUF_STANDARD as u8;
+fn register(edit: &Edit<'_>, number: u8, logged: bool) {
+    let (standard, forced) = (pg_sys::REGBUF_STANDARD as u8, pg_sys::REGBUF_FORCE_IMAGE as u8);
     // SAFETY: the page is pinned and locked exclusively; the pieces live until the record is written.
     unsafe {
         pg_sys::MarkBufferDirty(edit.buffer);
         if !logged {
             return;
         }
-        if let Change::Page(_) = edit.change {
-            pg_sys::XLogRegisterBuffer(number, edit.buffer, standard | pg_sys::REGBUF_FORCE_IMAGE as u8);
+        if edit.whole.is_some() {
+            pg_sys::XLogRegisterBuffer(number, edit.buffer, standard | forced);
             return;
         }
         pg_sys::XLogRegisterBuffer(number, edit.buffer, standard);
-        pg_sys::XLogRegisterBufData(number, pieces.bytes.as_ptr().cast_mut().cast(), pieces.len as _);
-        if let Change::Piece(_, bytes) = edit.change {
-            pg_sys::XLogRegisterBufData(number, bytes.as_ptr().cast_mut().cast(), bytes.len() as _);
-        }
+        pg_sys::XLogRegisterBufData(number, edit.pieces.as_ptr().cast_mut().cast(), edit.pieces.len() as _);
     }
 }
 
