@@ -35,10 +35,9 @@ fn keys(call: &Call) -> Outcome {
     if keys.is_empty() {
         memory::push(&mut keys, Element { datum: value(None) });
     }
-    let function = call.function()?;
-    let [array, key] = [c"_bloom_key", c"bloom_key"].map(|name| catalog::type_beside(function, name));
-    // SAFETY: they are values of that type.
-    Ok(Some(unsafe { array_of(array, key, keys) }))
+    let array = catalog::type_beside(call.function()?, c"_bloom_key");
+    // SAFETY: they are such keys.
+    Ok(Some(unsafe { array_of(array, keys) }))
 }
 
 /// `bloom_contains_key(filter, key)`, `filter @=> key`: what `filter @> element` is.

@@ -45,9 +45,8 @@ fn elements_answered(call: &Call, wanted: bool) -> Outcome {
     let mut answers = answers.into_iter();
     elements.retain(|_| answers.next() == Some(wanted));
     let array = catalog::base_type(call.argument_type(1)?);
-    let oid = catalog::element_type(array).expect("an array has elements of a type");
     // SAFETY: they are elements of such an array.
-    Ok(Some(unsafe { array_of(array, oid, elements) }))
+    Ok(Some(unsafe { array_of(array, elements) }))
 }
 
 /// `bloom_query(filter, element)`.

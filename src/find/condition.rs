@@ -75,8 +75,7 @@ impl<'c> LookedFor<'c> {
             {
                 let keys = asked.keys.iter().zip(may_have).filter_map(|(&key, &may_have)| may_have.then_some(key));
                 let constant: *mut pg_sys::Const = argument(node, 1).expect("an operator has two sides").cast();
-                let element = array::element_type((*constant).constvalue);
-                (*constant).constvalue = array::array_of((*constant).consttype, element, memory::collect(keys));
+                (*constant).constvalue = array::array_of((*constant).consttype, memory::collect(keys));
             }
             node
         }

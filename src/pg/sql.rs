@@ -67,16 +67,16 @@ impl Parameter<'_> {
     }
 
     fn datum(&self) -> pg_sys::Datum {
-        let array = |of, datums: &mut dyn Iterator<Item = pg_sys::Datum>| {
+        let array = |datums: &mut dyn Iterator<Item = pg_sys::Datum>| {
             let elements = memory::collect(datums.map(|datum| Element { datum }));
             // SAFETY: they are of the type that the array's elements have.
-            unsafe { array_of(self.type_of(), of, elements) }
+            unsafe { array_of(self.type_of(), elements) }
         };
         match *self {
             Parameter::Oid(value) => value.into(),
             Parameter::I64(value) => value.into(),
-            Parameter::I64s(values) => array(pg_sys::INT8OID, &mut values.iter().map(|&value| (value as i64).into())),
-            Parameter::Byteas(values) => array(pg_sys::BYTEAOID, &mut values.iter().map(PgBuffer::datum)),
+            Parameter::I64s(values) => array(&mut values.iter().map(|&value| (value as i64).into())),
+            Parameter::Byteas(values) => array(&mut values.iter().map(PgBuffer::datum)),
         }
     }
 }

@@ -197,7 +197,8 @@ unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys:
             return Vec::new();
         }
         let array = (*constant).constvalue;
-        let element_type = array::element_type(array);
+        let whole: *const pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
+        let element_type = (*whole).elemtype;
         let storage = catalog::storage(element_type);
         let collation = pg_sys::get_typcollation(element_type);
         let constant = |element: Element| {

@@ -44,7 +44,7 @@ fn all(call: &Call, operation: &str, verb: Option<Verb>, wanted: bool) -> Outcom
     elements.retain(|_| are_chosen.next() == Some(true));
     let array = catalog::base_type(call.argument_type(1)?);
     // SAFETY: they are elements of such an array.
-    Ok(Some(unsafe { array_of(array, element_type.oid, elements) }))
+    Ok(Some(unsafe { array_of(array, elements) }))
 }
 
 /// Elements in the order of their hashes, equal ones in their own order.

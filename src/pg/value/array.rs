@@ -11,8 +11,16 @@ use pgrx::pg_sys;
 /// argument is NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
     call.check_declared(i, catalog::is_array);
+    let Some(datum) = call.datum(i) else { return Vec::new() };
     // SAFETY: by declaration the argument is an array.
-    call.datum(i).map_or(Vec::new(), |datum| unsafe { elements_of_type(datum, Some(element_type)) })
+    unsafe {
+        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
+        // An array of varchar may be passed on as one of text.
+        let own_type = (*array).elemtype;
+        let is_as_said = own_type == element_type || catalog::storage(own_type) == catalog::storage(element_type);
+        assert!(is_as_said, "elements of an array");
+        elements_of(array.into())
+    }
 }
 
 /// The elements of an array, in memory of the current context; those that are NULL are left out.
@@ -20,33 +28,12 @@ pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element
 /// # Safety
 /// The datum must be an array.
 pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
-    // SAFETY: promised by the caller.
-    unsafe { elements_of_type(array, None) }
-}
-
-/// # Safety
-/// The datum must be an array.
-pub unsafe fn element_type(array: pg_sys::Datum) -> pg_sys::Oid {
-    // SAFETY: promised by the caller.
-    unsafe { (*pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype }
-}
-
-/// The elements of an array, which must be kept as those of this type are if one is said.
-///
-/// # Safety
-/// The datum must be an array.
-unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oid>) -> Vec<Element> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
     // SAFETY: promised by the caller. The results are arrays of `count` items in the memory of this call.
     unsafe {
-        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
-        // An array of varchar may be passed on as one of text.
-        let own_type = (*array).elemtype;
-        let storage = catalog::storage(own_type);
-        let is_as_said = element_type.is_none_or(|oid| oid == own_type || catalog::storage(oid) == storage);
-        assert!(is_as_said, "elements of an array");
-        let (length, by_value, align) = (i32::from(storage.len), storage.by_value, storage.align);
-        pg_sys::deconstruct_array(array, own_type, length, by_value, align, &mut values, &mut nulls, &mut count);
+        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
+        let (of, Storage { len, by_value, align }) = ((*array).elemtype, catalog::storage((*array).elemtype));
+        pg_sys::deconstruct_array(array, of, len.into(), by_value, align, &mut values, &mut nulls, &mut count);
         let mut elements = memory::list(count as usize);
         for i in (0..count as usize).filter(|&i| !*nulls.add(i)) {
             memory::push(&mut elements, Element { datum: *values.add(i) });
@@ -55,11 +42,11 @@ unsafe fn elements_of_type(datum: pg_sys::Datum, element_type: Option<pg_sys::Oi
     }
 }
 
-/// An array of type `array_type` with these elements of type `element_type`.
+/// An array of this type with these elements. Panics for another type.
 ///
 /// # Safety
-/// The elements must be of that type, and so be the array's.
-pub unsafe fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
+/// The elements must be of the type that those of such an array have.
+pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
     let (values, count) = (elements.iter().map(|element| element.datum), elements.len() as i32);
     // SAFETY: promised by the caller: the values are of the type, which is kept as its storage says. The functions copy
     // as many as are given.
@@ -75,9 +62,10 @@ pub unsafe fn array_of(array_type: pg_sys::Oid, element_type: pg_sys::Oid, eleme
                 pg_sys::buildoidvector(oids.as_ptr(), count).into()
             }
             _ => {
-                let Storage { len, by_value, align } = catalog::storage(element_type);
+                let of = catalog::element_type(array_type).expect("a type of arrays");
+                let Storage { len, by_value, align } = catalog::storage(of);
                 let mut values: Vec<pg_sys::Datum> = memory::collect(values);
-                pg_sys::construct_array(values.as_mut_ptr(), count, element_type, len.into(), by_value, align).into()
+                pg_sys::construct_array(values.as_mut_ptr(), count, of, len.into(), by_value, align).into()
             }
         }
     }
