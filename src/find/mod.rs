@@ -30,7 +30,7 @@ use pgrx::pg_sys;
 /// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query. Errors:
 /// 0A000 for row security; those of `visit`.
 fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
-    let has_rows = |table: Relation| table.class().relkind as u8 != pg_sys::RELKIND_PARTITIONED_TABLE;
+    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
     if has_rows(parent.table()) {
         visit(parent.table())?;
     }

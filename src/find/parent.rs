@@ -27,14 +27,14 @@ impl<'c> Parent<'c> {
         let of_type = call.argument_type(0)?;
         let oid = lookup::get_typ_typrelid(of_type);
         let opened = (oid != pg_sys::InvalidOid).then(|| Opened::if_there(call, oid, ACCESS_SHARE)).flatten();
-        let has_rows = |opened: &Opened| opened.relation().class().relkind as u8 != pg_sys::RELKIND_COMPOSITE_TYPE;
+        let has_rows = |opened: &Opened| opened.relation().kind() != pg_sys::RELKIND_COMPOSITE_TYPE;
         let Some(opened) = opened.filter(has_rows) else {
             let message = format!("type {} is not the row type of a table", catalog::display_name(of_type));
             return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Pass NULL::table."));
         };
         let table = opened.relation();
         // Tables, partitioned ones, materialized views and foreign tables.
-        if !b"rpmf".contains(&(table.class().relkind as u8)) {
+        if !b"rpmf".contains(&table.kind()) {
             let message = format!("\"{}\" is not a table", table.name());
             return Err(Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).hint("Query it as it is."));
         }

@@ -85,7 +85,7 @@ impl<'r> Relation<'r> {
     }
 
     /// Its row of pg_class.
-    pub fn class(self) -> pg_sys::FormData_pg_class {
+    pub(in crate::pg) fn class(self) -> pg_sys::FormData_pg_class {
         // SAFETY: an open relation has one.
         unsafe { *self.data().rd_rel }
     }
@@ -103,7 +103,7 @@ impl<'r> Relation<'r> {
     pub fn is_index_by(self, method: &CStr) -> bool {
         // SAFETY: reads the catalog; the name is a C string.
         let method = unsafe { pg_sys::get_index_am_oid(method.as_ptr(), true) };
-        self.class().relkind as u8 == pg_sys::RELKIND_INDEX && self.class().relam == method
+        self.kind() == pg_sys::RELKIND_INDEX && self.class().relam == method
     }
 
     /// Whether an index is complete: one that failed, or is still being built concurrently, lacks rows.
@@ -124,6 +124,11 @@ impl<'r> Relation<'r> {
             let is_frozen = header.t_infomask & frozen == frozen;
             is_frozen || sql::precedes(xmin.into_inner(), pg_sys::TransactionXmin.into_inner())
         }
+    }
+
+    /// What sort of relation it is: the catalog's letter.
+    pub fn kind(self) -> u8 {
+        self.class().relkind as u8
     }
 
     /// The number of a column; 0 if it has none of this name.
