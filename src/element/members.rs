@@ -4,7 +4,7 @@ use super::scalar::{ScalarReader, with_value};
 use crate::pg::call::{Element, interrupt};
 use crate::pg::catalog::Storage;
 use crate::pg::value::array::each_element;
-use crate::pg::value::range::{Bounds, Multirange, RangeEntry};
+use crate::pg::value::range::{Multirange, RangeEntry};
 use crate::pg::value::row_type::RowType;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::members::{self, flags};
@@ -120,8 +120,8 @@ impl Member {
 impl RangeType {
     /// # Safety
     /// They must be the bounds of a range of this type.
-    unsafe fn write_bounds(&self, bounds: &Bounds, into: &mut Stream) {
-        let Bounds { lower, upper } = bounds;
+    unsafe fn write_bounds(&self, bounds: &[pg_sys::RangeBound; 2], into: &mut Stream) {
+        let [lower, upper] = bounds;
         let set = [
             (lower.infinite, flags::NO_LOWER),
             (upper.infinite, flags::NO_UPPER),

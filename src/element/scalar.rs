@@ -103,7 +103,7 @@ impl ScalarReader {
                     let (bytes, len) = scalar::single_char(datum.value() as u8);
                     work(&bytes[..len])
                 }
-                Source::Name => self.in_utf8(encoding::name_bytes(datum), work),
+                Source::Name => self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), work),
                 Source::Enum => {
                     let label = pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]);
                     let label: *mut std::ffi::c_char = label.expect("every value has a label").cast_mut_ptr();

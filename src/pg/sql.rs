@@ -286,8 +286,8 @@ pub(in crate::pg) fn snapshot() -> Option<pg_sys::Snapshot> {
 
 /// Whether a transaction began before another; identifiers wrap around.
 pub fn precedes(a: u32, b: u32) -> bool {
-    let first_normal = pg_sys::FirstNormalTransactionId.into_inner();
-    if a < first_normal || b < first_normal { a < b } else { (a.wrapping_sub(b) as i32) < 0 }
+    // SAFETY: compares numbers.
+    unsafe { pg_sys::TransactionIdPrecedes(a.into(), b.into()) }
 }
 
 impl Drop for Prepared {

@@ -17,11 +17,12 @@
 use super::column::{Index, is_of_text};
 use crate::index::kind::Cost;
 use crate::key_condition::{KEY_OF_ELEMENT, KeyCondition};
-use crate::pg::call::nodes::relabeled;
+use crate::pg::call::nodes::collated;
 use crate::pg::catalog;
 use crate::pg::catalog::operators;
 use crate::pg::method::planning::{Comparison, Planned};
 use pg_bloom_core::index::filters::Directory;
+use pgrx::pg_sys::exprCollation;
 
 /// Operators that asking a page of 127 filters is worth.
 const OPERATORS_PER_PAGE: f64 = 60.0;
@@ -53,7 +54,7 @@ fn ask_by_key(planned: &Planned, is_text: bool) {
         // array of some.
         unsafe {
             if operator == keys.operator {
-                Some(keys.of_key(left, relabeled(right), is_array))
+                Some(keys.of_key(left, collated(right, exprCollation(right)), is_array))
             } else if is_text || !is_own() {
                 None
             } else if is_array {

@@ -144,8 +144,8 @@ impl Call {
     pub fn name(&self, i: usize) -> Option<CString> {
         self.check_declared(i, |declared| declared == pg_sys::NAMEOID);
         // SAFETY: by declaration the argument is a name.
-        let name = unsafe { encoding::name_bytes(self.datum(i)?) };
-        Some(CString::new(name).expect("there is no zero byte"))
+        let name = unsafe { &*self.datum(i)?.cast_mut_ptr() };
+        Some(CString::new(encoding::name_bytes(name)).expect("there is no zero byte"))
     }
 
     /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.

@@ -23,15 +23,8 @@ pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys:
     }
 }
 
-/// The same expression, which PostgreSQL doesn't take for equal.
+/// The same expression with a collation, maybe its own: PostgreSQL doesn't take both for equal.
 ///
-/// # Safety
-/// `node` must be a valid expression.
-pub unsafe fn relabeled(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
-    // SAFETY: promised by the caller.
-    unsafe { collated(node, pg_sys::exprCollation(node)) }
-}
-
 /// # Safety
 /// `node` must be a valid expression.
 pub unsafe fn collated(node: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mut pg_sys::Node {

@@ -195,19 +195,13 @@ fn is_object_name(oid: pg_sys::Oid) -> bool {
     .contains(&oid)
 }
 
-/// The entry of a range type in the type cache, with what is needed to read its values. It lives as long as the
-/// process.
-pub fn range_entry(oid: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
-    // SAFETY: raises an error if that is no type; of one that is no range type there is nothing to read values with.
-    unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) }
-}
-
 /// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are by that type's `=`.
 pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool {
     // SAFETY: entries of the type cache live as long as the process.
     let (own, usual) = unsafe {
+        let own = pg_sys::lookup_type_cache(range, pg_sys::TYPECACHE_RANGE_INFO as i32);
         let usual = pg_sys::lookup_type_cache(subtype, pg_sys::TYPECACHE_CMP_PROC as i32);
-        ((*range_entry(range)).rng_cmp_proc_finfo.fn_oid, (*usual).cmp_proc)
+        ((*own).rng_cmp_proc_finfo.fn_oid, (*usual).cmp_proc)
     };
     let patterns = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
     own == usual || patterns.iter().any(|&function| own.to_u32() == function)

@@ -19,15 +19,11 @@ fn refuse_table(denied: pg_sys::AclResult::Type, table: Oid) {
     unsafe { pg_sys::aclcheck_error(denied, pg_sys::ObjectType::OBJECT_TABLE, pg_sys::get_rel_name(table)) };
 }
 
-pub fn may(table: Oid, right: u32) -> bool {
+pub fn require(table: Oid, right: u32) {
     // SAFETY: reads the catalogs.
     let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::AclMode::from(right)) };
-    result == pg_sys::AclResult::ACLCHECK_OK
-}
-
-pub fn require(table: Oid, right: u32) {
-    if !may(table, right) {
-        refuse_table(pg_sys::AclResult::ACLCHECK_NO_PRIV, table);
+    if result != pg_sys::AclResult::ACLCHECK_OK {
+        refuse_table(result, table);
     }
 }
 

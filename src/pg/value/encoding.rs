@@ -87,19 +87,15 @@ pub fn message(text: String) -> CString {
 }
 
 /// The bytes of a name, without the zero bytes that it ends in: all of them, if damage left none.
-///
-/// # Safety
-/// The datum must be a name, and be there for `'a`.
-pub unsafe fn name_bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: promised by the caller.
-    let name = unsafe { &*datum.cast_mut_ptr::<[u8; pg_sys::NAMEDATALEN as usize]>() };
-    name.split(|&byte| byte == 0).next().unwrap_or_default()
+pub fn name_bytes(name: &pg_sys::NameData) -> &[u8] {
+    // SAFETY: characters of C are bytes.
+    let bytes = unsafe { &*name.data.as_ptr().cast::<[u8; pg_sys::NAMEDATALEN as usize]>() };
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 /// A name of the catalogs as a Rust string.
 pub fn name(name: &pg_sys::NameData) -> String {
-    // SAFETY: it is one.
-    utf8(unsafe { name_bytes(pg_sys::Datum::from(std::ptr::from_ref(name))) })
+    utf8(name_bytes(name))
 }
 
 /// What `work` makes of text in one encoding in another one.

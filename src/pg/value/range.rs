@@ -1,33 +1,25 @@
 //! Ranges and multiranges.
 
-use crate::pg::catalog;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, RangeBound};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeEntry(*mut pg_sys::TypeCacheEntry);
 
-/// The bounds of a range that is not empty.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    pub lower: pg_sys::RangeBound,
-    pub upper: pg_sys::RangeBound,
-}
-
 impl RangeEntry {
     pub fn of(oid: pg_sys::Oid) -> RangeEntry {
-        RangeEntry(catalog::range_entry(oid))
+        // SAFETY: raises an error if that is no type; entries of the type cache live as long as the process.
+        RangeEntry(unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) })
     }
 
-    /// The bounds of a range; `None` if it is empty.
+    /// The lower and the upper bound of a range; `None` if it is empty.
     ///
     /// # Safety
     /// `range` must be a whole, aligned range of this type.
-    pub unsafe fn bounds(self, range: *const pg_sys::RangeType) -> Option<Bounds> {
-        let (mut lower, mut upper) = (pg_sys::RangeBound::default(), pg_sys::RangeBound::default());
-        let mut is_empty = false;
-        // SAFETY: promised by the caller; the entry of the type cache lives as long as the process.
+    pub unsafe fn bounds(self, range: *const pg_sys::RangeType) -> Option<[RangeBound; 2]> {
+        let ([mut lower, mut upper], mut is_empty) = ([RangeBound::default(); 2], false);
+        // SAFETY: promised by the caller.
         unsafe { pg_sys::range_deserialize(self.0, range, &mut lower, &mut upper, &mut is_empty) };
-        (!is_empty).then_some(Bounds { lower, upper })
+        (!is_empty).then_some([lower, upper])
     }
 
     /// # Safety
@@ -41,11 +33,11 @@ impl RangeEntry {
     ///
     /// # Safety
     /// `multirange` must be a whole, aligned one of ranges of this type, with more than `i` of them.
-    pub unsafe fn bounds_in(self, multirange: *const Multirange, i: u32) -> Bounds {
-        let (mut lower, mut upper) = (pg_sys::RangeBound::default(), pg_sys::RangeBound::default());
+    pub unsafe fn bounds_in(self, multirange: *const Multirange, i: u32) -> [RangeBound; 2] {
+        let [mut lower, mut upper] = [RangeBound::default(); 2];
         // SAFETY: promised by the caller; the function sets both bounds.
         unsafe { guarded!(multirange_get_bounds(self.0, multirange, i, &mut lower, &mut upper)) };
-        Bounds { lower, upper }
+        [lower, upper]
     }
 }
 
@@ -62,7 +54,7 @@ unsafe extern "C-unwind" {
         ranges: *mut pg_sys::TypeCacheEntry,
         multirange: *const Multirange,
         i: u32,
-        lower: *mut pg_sys::RangeBound,
-        upper: *mut pg_sys::RangeBound,
+        lower: *mut RangeBound,
+        upper: *mut RangeBound,
     );
 }

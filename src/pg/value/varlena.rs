@@ -7,6 +7,7 @@ use pg_bloom_core::{Buffer, interrupt, memory as core_memory};
 use pgrx::{
     pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any, varsize_any_exhdr,
 };
+use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -276,24 +277,19 @@ impl Buffer for PgBuffer {
 
 /// A C string as a result: `\x` and the hexadecimal digits of these bytes.
 pub fn hex_string(bytes: &[u8]) -> pg_sys::Datum {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let len = 2 + bytes.len() * 2;
-    // SAFETY: so many bytes were allocated; twice the largest value may be more than a gigabyte.
-    let text = unsafe {
-        let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
-        let pointer = pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, flags);
-        std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<u8>>(), len + 1)
-    };
-    text[..2].write_copy_of_slice(b"\\x");
-    text[len].write(0);
-    let pairs = text[2..].as_chunks_mut::<2>().0;
-    for (pairs, bytes) in pairs.chunks_mut(interrupt::STRIDE).zip(bytes.chunks(interrupt::STRIDE)) {
-        for (pair, byte) in pairs.iter_mut().zip(bytes) {
-            *pair = [byte >> 4, byte & 15].map(|digit| MaybeUninit::new(DIGITS[usize::from(digit)]));
+    let (len, huge) = (2 + bytes.len() * 2, pg_sys::MCXT_ALLOC_HUGE as i32);
+    // SAFETY: so many bytes are allocated, and written; twice the largest value may be more than a gigabyte.
+    unsafe {
+        let text: *mut c_char = pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, huge).cast();
+        c"\\x".as_ptr().copy_to_nonoverlapping(text, 2);
+        let mut end = text.add(2);
+        for bytes in bytes.chunks(interrupt::STRIDE) {
+            end = end.add(pg_sys::hex_encode(bytes.as_ptr().cast(), bytes.len(), end) as usize);
+            interrupt::check();
         }
-        interrupt::check();
+        end.write(0);
+        pg_sys::Datum::from(text)
     }
-    pg_sys::Datum::from(text.as_mut_ptr())
 }
 
 impl AsRef<[u8]> for Value<'_> {
