@@ -20,7 +20,7 @@ pub mod nodes;
 pub mod panics;
 
 pub use self::error::{Error, Outcome, Result, SqlState, raise};
-use super::catalog;
+use super::catalog::{self, lookup};
 use super::memory::{self, Context};
 use super::value::encoding;
 use super::value::toast::{self, Identity};
@@ -200,17 +200,14 @@ impl Call {
     /// Errors: 42P18 when neither tells.
     pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid> {
         // SAFETY: flinfo is valid; the function reads the expression that is being executed.
-        let mut oid = unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) };
-        if oid == pg_sys::InvalidOid {
-            oid = catalog::declared_type(self.function()?, i);
-        }
-        if oid == pg_sys::InvalidOid {
+        let in_query = lookup::valid(unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) });
+        let polymorphic = [pg_sys::ANYELEMENTOID, pg_sys::ANYARRAYOID];
+        let function = self.function()?;
+        let declared = || catalog::argument_type(function, i).filter(|oid| !polymorphic.contains(oid));
+        in_query.or_else(declared).ok_or_else(|| {
             let message = "could not determine the type of the element";
-            return Err(
-                Error::new(SqlState::ERRCODE_INDETERMINATE_DATATYPE, message).hint("Cast the element to its type.")
-            );
-        }
-        Ok(oid)
+            Error::new(SqlState::ERRCODE_INDETERMINATE_DATATYPE, message).hint("Cast the element to its type.")
+        })
     }
 
     /// The expression of the call. For a function of an aggregate it is one that stands for the call, without the

@@ -58,7 +58,7 @@ pub fn check_calls(table: Relation) -> Vec<CheckCall> {
                 return None;
             }
             let call = &*node.cast::<pg_sys::FuncExpr>();
-            let arguments = items(call.args).map(|node| argument(node, false)).collect::<Option<_>>()?;
+            let arguments = items(call.args).map(|node| argument(node)).collect::<Option<_>>()?;
             Some(CheckCall { function: call.funcid, arguments })
         };
         (0..usize::from(constraints.num_check)).filter_map(call).collect()
@@ -89,14 +89,17 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
     Ok(rows)
 }
 
-/// A column or a constant, which PostgreSQL's own functions may have cast if it isn't one that they made. Nobody else's
-/// function is called: it would have the rights of the session.
+/// A column or a constant, which PostgreSQL's own functions may have cast. Nobody else's function is called: it would
+/// have the rights of the session.
 ///
 /// # Safety
 /// `node` must be a valid expression.
-unsafe fn argument(node: *mut pg_sys::Node, is_simplified: bool) -> Option<CheckArgument> {
+unsafe fn argument(mut node: *mut pg_sys::Node) -> Option<CheckArgument> {
     // SAFETY: promised by the caller.
     unsafe {
+        if is_cast_constant(node) {
+            node = guard(|| raw::eval_const_expressions(std::ptr::null_mut(), node));
+        }
         match (*node).type_ {
             pg_sys::NodeTag::T_Var => Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno)),
             pg_sys::NodeTag::T_Const => {
@@ -106,9 +109,6 @@ unsafe fn argument(node: *mut pg_sys::Node, is_simplified: bool) -> Option<Check
                     (false, false) => None,
                     (false, true) => Some(CheckArgument::Constant(constant.constvalue, constant.consttype)),
                 }
-            }
-            _ if !is_simplified && is_cast_constant(node) => {
-                argument(guard(|| raw::eval_const_expressions(std::ptr::null_mut(), node)), true)
             }
             _ => None,
         }

@@ -85,12 +85,6 @@ pub fn argument_type(function: pg_sys::Oid, i: usize) -> Option<pg_sys::Oid> {
     }
 }
 
-/// The same; an invalid one for a polymorphic argument.
-pub fn declared_type(function: pg_sys::Oid, i: usize) -> pg_sys::Oid {
-    let oid = argument_type(function, i).unwrap_or(pg_sys::InvalidOid);
-    if oid == pg_sys::ANYELEMENTOID || oid == pg_sys::ANYARRAYOID { pg_sys::InvalidOid } else { oid }
-}
-
 /// Whether an aggregate computes its states or its result with this function, which has the aggregate's arguments, or
 /// the types of these: of the functions for windows that move, the inverse transition too.
 pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {

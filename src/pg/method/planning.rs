@@ -102,17 +102,11 @@ impl Planned {
 
     /// What the index's column is compared with, if all of that is known now or can be computed.
     pub fn known_keys(&self) -> Option<Vec<Key<'_>>> {
-        // SAFETY: each condition compares the index's column with something else.
-        unsafe { items(self.conditions()).map(|condition| self.known_key(condition.cast())).collect() }
-    }
-
-    /// # Safety
-    /// It must be a condition of the path.
-    unsafe fn known_key(&self, condition: *mut pg_sys::RestrictInfo) -> Option<Key<'_>> {
-        // SAFETY: promised by the caller.
-        unsafe {
+        let root = self.root;
+        // SAFETY: each condition of the path compares the index's column with something else.
+        let key = |condition: *mut pg_sys::Node| unsafe {
+            let condition: *mut pg_sys::RestrictInfo = condition.cast();
             let Comparison { operator, is_array, right, .. } = comparison((*condition).clause.cast())?;
-            let root = self.root;
             let asked = guard(|| raw::estimate_expression_value(root, right));
             if (*asked).type_ != pg_sys::NodeTag::T_Const {
                 return None;
@@ -124,7 +118,9 @@ impl Planned {
             let (strategy, collation) = (strategy as i16, pg_sys::InvalidOid);
             let value = (!asked.constisnull).then_some(asked.constvalue);
             Some(Key { strategy, asked_type, collation, is_array, value, lifetime: PhantomData })
-        }
+        };
+        // SAFETY: as above.
+        unsafe { items(self.conditions()) }.map(key).collect()
     }
 
     /// Has the scan ask the index for another condition where `instead` returns one, given one of the query's.

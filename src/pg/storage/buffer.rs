@@ -19,7 +19,7 @@ use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ops::Deref;
 
@@ -28,11 +28,9 @@ use std::ops::Deref;
 pub struct Pin<'r>(pg_sys::Buffer, Relation<'r>);
 
 thread_local! {
-    /// The pages of temporary indexes that are locked, and whether exclusively. PostgreSQL doesn't lock them: there is
-    /// nobody else who could. From version 19 on all pages: a session can have one lock of a page.
+    /// The pages that are locked, and whether exclusively. PostgreSQL doesn't lock those of temporary indexes: there is
+    /// nobody else who could.
     static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
-    /// How many locks of pages there are.
-    static LOCKS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Ends the process if a subtransaction fails while a call has a page locked: PostgreSQL then gives back all locks,
@@ -48,7 +46,8 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     _parent: pg_sys::SubTransactionId,
     _: *mut c_void,
 ) {
-    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && LOCKS.get() > 0 && current_call() != 0 {
+    let has_locks = || LOCKED.with_borrow(|locked| !locked.is_empty());
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && has_locks() && current_call() != 0 {
         abort("the lock of a page is gone");
     }
 }
@@ -108,37 +107,27 @@ impl<'r> Pin<'r> {
         Pin(buffer, relation)
     }
 
-    /// The page under a share lock. Panics if this session has the page of a temporary index locked exclusively; from
-    /// version 19 on, any page in any way. That of another would wait for itself.
+    /// The page under a share lock. Panics if this session has it locked exclusively; from version 19 on, in any way.
     pub fn shared(&self) -> Shared<'_> {
         self.lock(false);
         Shared(self)
     }
 
-    /// The page under an exclusive lock. Panics if this session has the page of a temporary index locked. As above.
+    /// The page under an exclusive lock. Panics if this session has it locked.
     pub fn exclusive(self) -> Exclusive<'r> {
         self.lock(true);
         Exclusive(self)
     }
 
     fn lock(&self, is_exclusive: bool) {
-        if self.is_noted() {
-            LOCKED.with_borrow_mut(|locked| {
-                let mut of_page = locked.iter().filter(|&&(buffer, _)| buffer == self.0);
-                let is_shared = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
-                assert!(of_page.all(|&(_, other)| is_shared && !other), "a page that is not locked");
-                locked.push((self.0, is_exclusive));
-            });
-        }
+        LOCKED.with_borrow(|locked| {
+            let mut of_page = locked.iter().filter(|&&(buffer, _)| buffer == self.0);
+            let is_shared = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
+            assert!(of_page.all(|&(_, other)| is_shared && !other), "a page that is not locked");
+        });
         // SAFETY: pinned, and where that matters not locked, as was just asked.
         unsafe { version::lock(self.0, is_exclusive) };
-        LOCKS.set(LOCKS.get() + 1);
-    }
-
-    /// Whether it is noted here who has the page: PostgreSQL doesn't lock those of temporary relations, whose numbers
-    /// are negative.
-    fn is_noted(&self) -> bool {
-        version::LOCKS_A_PAGE_ONCE || self.0 < 0
+        LOCKED.with_borrow_mut(|locked| locked.push((self.0, is_exclusive)));
     }
 
     /// Lets the processor fetch the page from memory while it does something else.
@@ -152,13 +141,10 @@ impl<'r> Pin<'r> {
     }
 
     fn unlock(&self) {
-        LOCKS.set(LOCKS.get() - 1);
-        if self.is_noted() {
-            LOCKED.with_borrow_mut(|locked| {
-                let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
-                last.map(|last| locked.swap_remove(last));
-            });
-        }
+        LOCKED.with_borrow_mut(|locked| {
+            let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
+            last.map(|last| locked.swap_remove(last));
+        });
         if !is_unwinding() {
             // SAFETY: the guard that calls this holds the lock.
             unsafe { version::unlock(self.0) };
