@@ -51,19 +51,15 @@ impl Reserving {
         if layout.size() > SMALL {
             return std::ptr::null_mut();
         }
-        let place = |state: usize| {
+        let end_of = |state: usize| {
             let used = state % ONE;
             let start = used + base.wrapping_add(used).align_offset(layout.align());
-            let end = start.checked_add(layout.size())?;
-            (end <= RESERVE).then_some((start, end))
+            start.checked_add(layout.size()).filter(|&end| end <= RESERVE)
         };
-        let taken = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
-            place(state).map(|(_, end)| (state / ONE + 1) * ONE + end)
-        });
-        match taken.ok().and_then(place) {
-            Some((start, _)) => base.wrapping_add(start),
-            None => std::ptr::null_mut(),
-        }
+        let next = |state: usize| Some((state / ONE + 1) * ONE + end_of(state)?);
+        let before = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+        let end = before.ok().and_then(end_of);
+        end.map_or(std::ptr::null_mut(), |end| base.wrapping_add(end - layout.size()))
     }
 
     fn is_reserve(&self, pointer: *mut u8) -> bool {
