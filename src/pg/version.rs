@@ -42,19 +42,12 @@ pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::N
     }
 }
 
-pub fn locator(relation: &pg_sys::RelationData) -> Locator {
+/// A relation's file, and the subtransaction of this transaction in which it got that; 0 for none.
+pub fn file(relation: &pg_sys::RelationData) -> (Locator, pg_sys::SubTransactionId) {
     #[cfg(feature = "before_pg16")]
-    return relation.rd_node;
+    return (relation.rd_node, relation.rd_firstRelfilenodeSubid);
     #[cfg(not(feature = "before_pg16"))]
-    return relation.rd_locator;
-}
-
-/// The subtransaction in which a relation got a new file, in this transaction; 0 for none.
-pub fn new_file(relation: &pg_sys::RelationData) -> pg_sys::SubTransactionId {
-    #[cfg(feature = "before_pg16")]
-    return relation.rd_firstRelfilenodeSubid;
-    #[cfg(not(feature = "before_pg16"))]
-    return relation.rd_firstRelfilelocatorSubid;
+    return (relation.rd_locator, relation.rd_firstRelfilelocatorSubid);
 }
 
 /// # Safety

@@ -183,7 +183,7 @@ impl<'r> Relation<'r> {
         let is_wal_complete = unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
         let is_permanent = self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
         // 0 is no subtransaction: neither the relation nor its file was made in this transaction.
-        is_permanent && (is_wal_complete || (self.data().rd_createSubid, version::new_file(self.data())) == (0, 0))
+        is_permanent && (is_wal_complete || (self.data().rd_createSubid, version::file(self.data()).1) == (0, 0))
     }
 
     pub fn pages(self) -> u32 {
@@ -197,7 +197,7 @@ impl<'r> Relation<'r> {
     }
 
     pub(in crate::pg) fn locator(self) -> version::Locator {
-        version::locator(self.data())
+        version::file(self.data()).0
     }
 
     /// The storage manager's handle, for this moment.
