@@ -64,7 +64,7 @@ impl Planned {
     pub fn index(&self) -> Option<Opened<'_>> {
         let info = self.info();
         // SAFETY: a statement is planned.
-        (!info.hypothetical).then(|| unsafe { Opened::index(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE) })
+        (!info.hypothetical).then(|| unsafe { Opened::new(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE) })
     }
 
     /// The operator family of the index, and its support function of this number for the type it is declared for.

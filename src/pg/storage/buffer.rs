@@ -68,7 +68,7 @@ impl<'r> TablePage<'r> {
     /// Reads a page, which must be there.
     pub fn read(table: Relation<'r>, page: u32) -> TablePage<'r> {
         assert!(table.is_heap(), "a table of the access method heap");
-        TablePage(Pin::existing(table, page))
+        TablePage(Pin::of_fork(table, MAIN_FORK, Some(page)))
     }
 
     pub fn shared(&self) -> SharedTablePage<'_> {
@@ -86,21 +86,18 @@ impl SharedTablePage<'_> {
 impl<'r> Pin<'r> {
     /// Reads a page, which must be there.
     pub fn read(index: Relation<'r>, page: u32) -> Pin<'r> {
-        Pin::existing(index.own(), page)
-    }
-
-    fn existing(relation: Relation<'r>, page: u32) -> Pin<'r> {
-        assert_ne!(page, pg_sys::InvalidBlockNumber, "a page: for this number PostgreSQL adds one");
-        Pin::of_fork(relation, MAIN_FORK, page)
+        Pin::of_fork(index.own(), MAIN_FORK, Some(page))
     }
 
     /// Adds a page of zeros to what an unlogged index becomes after a crash.
     pub(in crate::pg) fn add_to_init_fork(index: Relation<'r>) -> Pin<'r> {
-        let add = || Pin::of_fork(index, pg_sys::ForkNumber::INIT_FORKNUM, pg_sys::InvalidBlockNumber);
-        extending(index.own(), add)
+        extending(index.own(), || Pin::of_fork(index, pg_sys::ForkNumber::INIT_FORKNUM, None))
     }
 
-    fn of_fork(relation: Relation<'r>, fork: pg_sys::ForkNumber::Type, page: u32) -> Pin<'r> {
+    /// A page that is there, or a new one.
+    fn of_fork(relation: Relation<'r>, fork: pg_sys::ForkNumber::Type, page: Option<u32>) -> Pin<'r> {
+        assert_ne!(page, Some(pg_sys::InvalidBlockNumber), "a page: for this number PostgreSQL adds one");
+        let page = page.unwrap_or(pg_sys::InvalidBlockNumber);
         let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
         // SAFETY: the relation is open. Raises an error if the page can't be read.
         let buffer = unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) };

@@ -143,7 +143,7 @@ impl<'r> Relation<'r> {
         // open.
         unsafe {
             let oids = nodes::oids(pg_sys::RelationGetIndexList(self.0));
-            oids.into_iter().map(|oid| Opened::index(oid, ACCESS_SHARE))
+            oids.into_iter().map(|oid| Opened::new(oid, ACCESS_SHARE))
         }
     }
 
@@ -152,8 +152,8 @@ impl<'r> Relation<'r> {
         // SAFETY: the result is a list in the memory of this call.
         let find = || unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), ACCESS_SHARE, null_mut())) };
         let all = if self.class().relhassubclass { find() } else { Vec::new() };
-        // SAFETY: raises an error for what is no table. The locks are kept while this table is open.
-        let open = |oid| unsafe { Opened::new(pg_sys::table_open(oid, NO_LOCK)) };
+        // SAFETY: the locks are kept while this table is open.
+        let open = |oid| unsafe { Opened::new(oid, NO_LOCK) };
         all.into_iter().filter(move |&oid| oid != self.oid()).map(open)
     }
 
@@ -340,25 +340,19 @@ pub fn name_of(relation: pg_sys::Oid) -> String {
 pub struct Opened<'s>(Relation<'s>);
 
 impl<'s> Opened<'s> {
+    /// A relation, under a lock. Raises an error if there is none.
+    ///
     /// # Safety
-    /// It must be open for `'s`, and be closed by nobody else.
-    unsafe fn new(relation: pg_sys::Relation) -> Opened<'s> {
-        Opened(Relation(relation, PhantomData))
+    /// The statement must not end within `'s`, nor before it the lock, if that is another's.
+    pub(in crate::pg) unsafe fn new(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Opened<'s> {
+        // SAFETY: promised by the caller.
+        Opened(unsafe { Relation::new(pg_sys::relation_open(oid, lock)) })
     }
 
     /// The table of an index, for as long as that is open.
     pub fn table_of(index: Relation<'s>) -> Opened<'s> {
-        // SAFETY: raises an error for what is no table.
-        unsafe { Opened::new(pg_sys::table_open(index.table(), ACCESS_SHARE)) }
-    }
-
-    /// An index, under a lock. Raises an error if it is none.
-    ///
-    /// # Safety
-    /// The statement must not end within `'s`.
-    pub(in crate::pg) unsafe fn index(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Opened<'s> {
-        // SAFETY: raises an error for what is no index.
-        unsafe { Opened::new(pg_sys::index_open(oid, lock)) }
+        // SAFETY: while the index is open, the statement doesn't end.
+        unsafe { Opened::new(index.table(), ACCESS_SHARE) }
     }
 
     /// Any relation, under a lock, for no longer than the call; `None` if there is none, or none any more once the lock
@@ -368,7 +362,7 @@ impl<'s> Opened<'s> {
         // SAFETY: null for what is not there.
         unsafe {
             let relation = pg_sys::try_relation_open(oid, lock);
-            (!relation.is_null()).then(|| Opened::new(relation))
+            (!relation.is_null()).then(|| Opened(Relation::new(relation)))
         }
     }
 
