@@ -28,8 +28,15 @@ impl<'c> Output<'c> {
     /// that was altered since the query began.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
-        // SAFETY: what the executor expects of a function that returns a set; the table is open.
-        unsafe { require_same_columns(set.expectedDesc, parent)? };
+        let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
+        // SAFETY: null, or what the executor expects of the function.
+        let expected = (!set.expectedDesc.is_null()).then(|| unsafe { version::attributes(set.expectedDesc) });
+        if expected.is_some_and(|expected| expected.map(type_of).ne(parent.columns().map(type_of))) {
+            // It was altered before the call locked it.
+            let message = format!("table \"{}\" was altered while the query began", parent.name());
+            return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                .hint("Run the query again."));
+        }
         Ok(Output { parent, store: set.setResult, targets: targets(parent) })
     }
 
@@ -59,20 +66,6 @@ impl<'c> Output<'c> {
             pg_sys::FreeQueryDesc(run);
         }
     }
-}
-
-/// Refuses a table with other columns than the query expects: it was altered before the call locked it.
-///
-/// # Safety
-/// `expected` must be null or a descriptor.
-unsafe fn require_same_columns(expected: pg_sys::TupleDesc, parent: Relation) -> Result<()> {
-    let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
-    // SAFETY: promised by the caller.
-    if unsafe { expected.is_null() || version::attributes(expected).map(type_of).eq(parent.columns().map(type_of)) } {
-        return Ok(());
-    }
-    let message = format!("table \"{}\" was altered while the query began", parent.name());
-    Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint("Run the query again."))
 }
 
 /// Each column of the parent as a target, in the memory of the call; NULL for a dropped one.

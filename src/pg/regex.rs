@@ -33,15 +33,25 @@ unsafe extern "C" {
 /// The expression must be a text that is whole and uncompressed.
 pub unsafe fn automaton(expression: *mut pg_sys::varlena, ignore_case: bool, collation: Oid) -> Option<Automaton> {
     let flags = FLAGS | if ignore_case { IGNORE_CASE } else { 0 };
-    // SAFETY: promised by the caller. What is compiled stays in PostgreSQL's cache until it compiles another one, which
-    // nothing here does.
+    // SAFETY: promised by the caller; lists have room for as many. What is compiled stays in PostgreSQL's cache until it
+    // compiles another one, which nothing here does.
     unsafe {
         let regex = guard(|| raw::RE_compile_and_cache(expression, flags, collation)).cast_const();
         let count = pg_reg_getnumstates(regex);
         if count > MOST_STATES {
             return None;
         }
-        let mut colors = memory::collect((0..pg_reg_getnumcolors(regex)).map(|color| characters(regex, color)));
+        // `None` where they are not known, or many, and for the start and the end of a text.
+        let characters = |color| {
+            let count = pg_reg_getnumcharacters(regex, color);
+            if !(0..=MOST_CHARACTERS).contains(&count) {
+                return None;
+            }
+            let mut characters: Vec<u32> = memory::zeroed(count as usize);
+            pg_reg_getcharacters(regex, color, characters.as_mut_ptr(), count);
+            Some(characters)
+        };
+        let mut colors = memory::collect((0..pg_reg_getnumcolors(regex)).map(characters));
         // For arcs of any character, which have no color (`COLOR_RAINBOW`).
         memory::push(&mut colors, None);
         let (mut arcs, mut most) = (memory::list(count as usize), MOST_ARCS);
@@ -54,23 +64,6 @@ pub unsafe fn automaton(expression: *mut pg_sys::varlena, ignore_case: bool, col
         let state = |number: c_int| usize::try_from(number).ok().filter(|&state| state < count as usize);
         let (initial, last) = (state(pg_reg_getinitialstate(regex))?, state(pg_reg_getfinalstate(regex))?);
         Some(Automaton { arcs, colors, initial, last })
-    }
-}
-
-/// The characters of a color; `None` where they are not known, or many, and for the start and the end of a text.
-///
-/// # Safety
-/// The expression must be compiled.
-unsafe fn characters(regex: *const c_void, color: c_int) -> Option<Vec<u32>> {
-    // SAFETY: promised by the caller; the list has room for as many.
-    unsafe {
-        let count = pg_reg_getnumcharacters(regex, color);
-        if !(0..=MOST_CHARACTERS).contains(&count) {
-            return None;
-        }
-        let mut characters: Vec<u32> = memory::zeroed(count as usize);
-        pg_reg_getcharacters(regex, color, characters.as_mut_ptr(), count);
-        Some(characters)
     }
 }
 

@@ -267,15 +267,12 @@ pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseSt
 pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_sys::PlannedStmt {
     use pg_sys::{ParamListInfo, PlannedStmt, Query};
     unsafe extern "C" {
-        #[cfg(feature = "before_pg19")]
-        fn pg_plan_query(q: *mut Query, text: *const c_char, options: i32, p: ParamListInfo) -> *mut PlannedStmt;
-        #[cfg(not(feature = "before_pg19"))]
         fn pg_plan_query(
-            q: *mut Query,
+            query: *mut Query,
             text: *const c_char,
             options: i32,
-            p: ParamListInfo,
-            explain: *mut c_void,
+            parameters: ParamListInfo,
+            #[cfg(not(feature = "before_pg19"))] explain: *mut c_void,
         ) -> *mut PlannedStmt;
     }
     let text = text.as_ptr();
@@ -292,10 +289,12 @@ pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_
 /// As [`crate::pg::call::guard::guard`] wants it: the caller is under that.
 pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     unsafe extern "C" {
-        #[cfg(feature = "before_pg18")]
-        fn ExecutorRun(query: *mut pg_sys::QueryDesc, direction: i32, most: u64, is_once: bool);
-        #[cfg(not(feature = "before_pg18"))]
-        fn ExecutorRun(query: *mut pg_sys::QueryDesc, direction: i32, most: u64);
+        fn ExecutorRun(
+            query: *mut pg_sys::QueryDesc,
+            direction: i32,
+            most: u64,
+            #[cfg(feature = "before_pg18")] is_once: bool,
+        );
     }
     let forward = pg_sys::ScanDirection::ForwardScanDirection;
     // SAFETY: promised by the caller.

@@ -1,9 +1,7 @@
 //! Functions of the extension.
 //!
 //! They are plain safe Rust, `fn(&Call) -> Outcome`; the macro `pg_functions!` gives each the symbol and calling
-//! convention that `CREATE FUNCTION … LANGUAGE C` looks for. What makes the safe methods of [`crate::pg::call::Call`]
-//! sound is that PostgreSQL calls a C function with the arguments that `sql/pg_bloom.sql` declares: whoever may create
-//! C functions may do anything already.
+//! convention that `CREATE FUNCTION … LANGUAGE C` looks for. Whoever may create C functions may do anything already.
 
 use super::Call;
 use super::error::Outcome;

@@ -218,20 +218,11 @@ impl Call {
         (!node.is_null()).then_some(node)
     }
 
-    /// The node for which the function is called, if it has this tag.
-    fn node(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
+    /// The node for which the function is called, if it has this tag. That of an aggregate stands for no window.
+    pub(in crate::pg) fn node(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
         let context: *mut pg_sys::Node = self.info().context;
         // SAFETY: null, or a node.
         unsafe { !context.is_null() && (*context).type_ == tag }.then_some(context)
-    }
-
-    pub fn window(&self) -> Option<*mut pg_sys::WindowAggState> {
-        self.node(pg_sys::NodeTag::T_WindowAggState).map(|context| context.cast())
-    }
-
-    /// The state of the aggregate whose function this call is for, if it is for one and no window.
-    pub fn aggregate_state(&self) -> Option<*mut pg_sys::AggState> {
-        self.node(pg_sys::NodeTag::T_AggState).map(|context| context.cast())
     }
 
     /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared

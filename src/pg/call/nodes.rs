@@ -89,7 +89,7 @@ pub fn require_collation(call: &Call, i: usize, column: pg_sys::Oid) -> Result<(
 /// Whether argument `i` of an aggregate's transition function is the same for all rows: a constant, or a parameter of
 /// the query.
 pub fn is_fixed(call: &Call, i: usize) -> bool {
-    if call.aggregate_state().is_none() {
+    if call.node(pg_sys::NodeTag::T_AggState).is_none() {
         return false;
     }
     let arguments = arguments(call, i);
@@ -105,13 +105,14 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
 /// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
 /// window.
 fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
+    use pg_sys::NodeTag::{T_AggState, T_WindowAggState};
     let Some(node) = call.expression() else { return Vec::new() };
     // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to
     // that.
     unsafe {
-        let argument = match (call.window(), call.aggregate_state()) {
-            (Some(window), _) => return arguments_in_window(call, window, i),
-            (None, Some(state)) => argument_of_aggregate(call, state, i),
+        let argument = match (call.node(T_WindowAggState), call.node(T_AggState)) {
+            (Some(window), _) => return arguments_in_window(call, window.cast(), i),
+            (None, Some(state)) => argument_of_aggregate(call, state.cast(), i),
             (None, None) => argument(node, i),
         };
         argument.into_iter().collect()

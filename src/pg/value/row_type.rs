@@ -78,7 +78,9 @@ impl RowType {
             !is_older || self.reads((*record).er_tupdesc)
         };
         if !is_readable {
-            raise(altered(self.oid));
+            let name = catalog::display_name(self.oid);
+            let message = format!("type {name} was altered after this value of it was made");
+            raise(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Make the value again."));
         }
     }
 
@@ -109,10 +111,4 @@ impl Drop for RowType {
 pub fn version_of(oid: pg_sys::Oid) -> u64 {
     // SAFETY: entries of the type cache live as long as the process.
     unsafe { (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc_identifier }
-}
-
-#[cold]
-fn altered(oid: pg_sys::Oid) -> Error {
-    let message = format!("type {} was altered after this value of it was made", catalog::display_name(oid));
-    Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Make the value again.")
 }
