@@ -80,7 +80,7 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
         info(unsupported("the operator class has no support function 2", "See docs/index.md."));
     }
     for operator in &operators::family_operators(family) {
-        if operator.strategy != ASKS || !operator.is_for_search || operator.left != declared {
+        if operator.amopstrategy != ASKS || !operators::is_for_search(operator) || operator.amoplefttype != declared {
             is_valid = false;
             let message = format!("operator {} is not of strategy 2 for search", operators::display(operator));
             info(unsupported(message, "See docs/index.md."));

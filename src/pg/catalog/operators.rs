@@ -1,20 +1,12 @@
 //! Operator classes and families, as the catalogs have them.
 
 pub use super::lookup::get_opcode as function_of;
+pub use pgrx::pg_sys::FormData_pg_amop as FamilyOperator;
 
 use super::lookup::{self, valid};
 use crate::pg::catalog;
 use crate::pg::value::encoding::utf8_of;
 use pgrx::pg_sys::{self, Oid};
-
-pub struct FamilyOperator {
-    pub operator: Oid,
-    pub left: Oid,
-    pub right: Oid,
-    pub strategy: i16,
-    /// For a condition, and not for an order.
-    pub is_for_search: bool,
-}
 
 /// The family and the declared type of an operator class. Raises an error for an unknown one.
 pub fn operator_class(class: Oid) -> (Oid, Oid) {
@@ -28,21 +20,16 @@ pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     unsafe {
         let list = pg_sys::SearchSysCacheList(cache, 1, pg_sys::Datum::from(family), none, none);
         let members = (*list).members.as_ptr();
-        let operators = (0..(*list).n_members as usize)
-            .map(|i| {
-                let row: *const pg_sys::FormData_pg_amop = pg_sys::GETSTRUCT(&raw mut (**members.add(i)).tuple).cast();
-                FamilyOperator {
-                    operator: (*row).amopopr,
-                    left: (*row).amoplefttype,
-                    right: (*row).amoprighttype,
-                    strategy: (*row).amopstrategy,
-                    is_for_search: (*row).amoppurpose as u8 == pg_sys::AMOP_SEARCH,
-                }
-            })
-            .collect();
+        let row = |i| *pg_sys::GETSTRUCT(&raw mut (**members.add(i)).tuple).cast::<FamilyOperator>();
+        let operators = (0..(*list).n_members as usize).map(row).collect();
         pg_sys::ReleaseCatCacheList(list);
         operators
     }
+}
+
+/// Whether an operator is for a condition, and not for an order.
+pub fn is_for_search(operator: &FamilyOperator) -> bool {
+    operator.amoppurpose as u8 == pg_sys::AMOP_SEARCH
 }
 
 pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Option<Oid> {
@@ -78,7 +65,8 @@ pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
 /// The name of an operator as users write it, with the types that it compares.
 pub fn display(operator: &FamilyOperator) -> String {
     // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
-    let name = unsafe { utf8_of(pg_sys::get_opname(operator.operator)) };
-    let name = name.unwrap_or_else(|| operator.operator.to_u32().to_string());
-    format!("{name} ({}, {})", catalog::display_name(operator.left), catalog::display_name(operator.right))
+    let name = unsafe { utf8_of(pg_sys::get_opname(operator.amopopr)) };
+    let name = name.unwrap_or_else(|| operator.amopopr.to_u32().to_string());
+    let [left, right] = [operator.amoplefttype, operator.amoprighttype].map(catalog::display_name);
+    format!("{name} ({left}, {right})")
 }

@@ -90,10 +90,10 @@ impl Class {
             refused("support function 3 of the operator class is none that an index can have".to_owned())
         })?;
         for operator in &operators::family_operators(family) {
-            let asked = (operator.strategy, operators::function_of(operator.operator).to_u32());
+            let asked = (operator.amopstrategy, operators::function_of(operator.amopopr).to_u32());
             let is_own = class.operators().iter().any(|&(strategy, function)| (strategy as i16, function) == asked);
-            if !is_own || !operator.is_for_search {
-                let (name, strategy) = (operators::display(operator), operator.strategy);
+            if !is_own || !operators::is_for_search(operator) {
+                let (name, strategy) = (operators::display(operator), operator.amopstrategy);
                 return Err(refused(format!("operator {name} does not ask what strategy {strategy} does")));
             }
         }

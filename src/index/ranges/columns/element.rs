@@ -104,9 +104,9 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
     };
     for operator in &operators::family_operators(family) {
         let name = operators::display(operator);
-        if operator.strategy != EQUAL || !operator.is_for_search {
+        if operator.amopstrategy != EQUAL || !operators::is_for_search(operator) {
             complain(format!("operator {name} is not of strategy 1 for search"));
-        } else if !is_usual_equality(family, operator.left, operator.right) {
+        } else if !is_usual_equality(family, operator.amoplefttype, operator.amoprighttype) {
             complain(format!("operator {name} is not the usual equality of these types"));
         }
     }
