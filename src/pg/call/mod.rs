@@ -144,7 +144,7 @@ impl Call {
     pub fn name(&self, i: usize) -> Option<CString> {
         self.check_declared(i, |declared| declared == pg_sys::NAMEOID);
         // SAFETY: by declaration the argument is a name.
-        let name = unsafe { &*self.datum(i)?.cast_mut_ptr() };
+        let name: &pg_sys::NameData = unsafe { &*self.datum(i)?.cast_mut_ptr() };
         Some(CString::new(encoding::name_bytes(name)).expect("there is no zero byte"))
     }
 
