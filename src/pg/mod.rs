@@ -24,9 +24,9 @@
 //! - What a call site remembers, the options of an index, the columns of rows that are made or that a statement
 //!   returns, the parameters of a statement, and whether a relation is a table, an index or one of the extension's are
 //!   compared, in all builds.
-//! - The bytes of a page are those of an index of the extension's, and only `wal` and `bulk_write` change them, behind
-//!   the header. Who has a page locked is noted here, since PostgreSQL doesn't lock those of temporary indexes. A
-//!   subtransaction that fails gives back the locks of all pages: if a call has one, the process is ended.
+//! - The bytes of a page are those of an index of the extension's, and only `wal` changes them, behind the header. Who
+//!   has a page locked is noted here, since PostgreSQL doesn't lock those of temporary indexes. A subtransaction that
+//!   fails gives back the locks of all pages: if a call has one, the process is ended.
 //! - An error is raised again only by the call in whose memory it is, and only where an unsafe function says that
 //!   PostgreSQL made the call: it jumps from there. A call that catches an error all the same, or a panic that leaves
 //!   something open here, fails, since PostgreSQL has ended nothing of what was under way. Most of what is here panics

@@ -12,11 +12,6 @@ use std::sync::OnceLock;
 
 #[cfg(not(feature = "before_pg16"))]
 pub use pg_sys::InitMaterializedSRF as begin_set;
-#[cfg(not(feature = "before_pg19"))]
-pub use pg_sys::PageSetChecksum as set_checksum;
-/// Writes the checksum of a page with this number into it, if the cluster has checksums.
-#[cfg(feature = "before_pg19")]
-pub use pg_sys::PageSetChecksumInplace as set_checksum;
 #[cfg(not(feature = "before_pg16"))]
 pub use pg_sys::RelFileLocator as Locator;
 /// A relation's file, as PostgreSQL names it.

@@ -5,9 +5,9 @@
 //!     └─ exclusive() ─▶ Exclusive   reads them; `wal` changes them, and writes the record in the same step
 //! ```
 //!
-//! So an exclusive lock can't be given up with a change that lacks its record: besides `wal` only `bulk_write` changes
-//! a page, the first of a new relation. The pages are those of the extension's own indexes; a page of a table, in whose
-//! rows others set bits under a share lock, is a [`TablePage`], which has an address and no bytes.
+//! So an exclusive lock can't be given up with a change that lacks its record. The pages are those of the extension's
+//! own indexes; a page of a table, in whose rows others set bits under a share lock, is a [`TablePage`], which has an
+//! address and no bytes.
 //!
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
 //! ends, so guards do nothing while a panic is under way.
@@ -89,9 +89,9 @@ impl<'r> Pin<'r> {
         Pin::of_fork(index.own(), MAIN_FORK, Some(page))
     }
 
-    /// Adds a page of zeros to what an unlogged index becomes after a crash.
-    pub(in crate::pg) fn add_to_init_fork(index: Relation<'r>) -> Pin<'r> {
-        extending(index.own(), || Pin::of_fork(index, pg_sys::ForkNumber::INIT_FORKNUM, None))
+    /// Adds a page of zeros to a fork: to the index, or to what it becomes after a crash if it is unlogged.
+    pub(super) fn add(index: Relation<'r>, fork: pg_sys::ForkNumber::Type) -> Pin<'r> {
+        extending(index.own(), || Pin::of_fork(index, fork, None))
     }
 
     /// A page that is there, or a new one.
@@ -198,7 +198,7 @@ impl Exclusive<'_> {
         self.0.1
     }
 
-    /// The bytes, for `wal` and `bulk_write` to change.
+    /// The bytes, for `wal` to change.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
         unsafe { std::slice::from_raw_parts_mut(self.0.start(), PAGE_BYTES) }

@@ -193,17 +193,13 @@ impl<'r> Relation<'r> {
 
     pub fn file(self) -> File {
         // SAFETY: that is what a locator is, by other names in other versions.
-        unsafe { std::mem::transmute::<version::Locator, File>(self.locator()) }
-    }
-
-    pub(in crate::pg) fn locator(self) -> version::Locator {
-        version::file(self.data()).0
+        unsafe { std::mem::transmute::<version::Locator, File>(version::file(self.data()).0) }
     }
 
     /// The storage manager's handle, for this moment.
     pub(in crate::pg) fn storage(self) -> pg_sys::SMgrRelation {
         // SAFETY: finds or makes the entry for the relation's file.
-        unsafe { pg_sys::smgropen(self.locator(), self.data().rd_backend) }
+        unsafe { pg_sys::smgropen(version::file(self.data()).0, self.data().rd_backend) }
     }
 
     pub fn count_scan(self) {

@@ -58,7 +58,7 @@ impl Layout {
         Layout { lower: lower as u16, upper: special, special, size: (PAGE_BYTES | LAYOUT_VERSION) as u16 }
     }
 
-    pub(in crate::pg) fn write(self, page: &mut [u8]) {
+    fn write(self, page: &mut [u8]) {
         for (i, number) in [self.lower, self.upper, self.special, self.size].into_iter().enumerate() {
             page[LOWER_AT + 2 * i..][..2].copy_from_slice(&number.to_ne_bytes());
         }
@@ -153,7 +153,7 @@ fn apply(page: &mut [u8], mut pieces: &[u8]) {
 }
 
 /// Writes a whole page with its header, keeping the LSN.
-pub(in crate::pg) fn fill(page: &mut [u8], bytes: &[u8]) {
+fn fill(page: &mut [u8], bytes: &[u8]) {
     let payload = &bytes[HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES];
     let used = payload.len() - payload.iter().rev().take_while(|&&byte| byte == 0).count();
     page[size_of::<u64>()..HEADER_BYTES].fill(0);
@@ -210,14 +210,17 @@ fn critical_section(work: impl FnOnce()) {
 
 /// Writes the only page of the fork that an unlogged relation is reset to. It goes into the WAL.
 pub fn write_init_page(relation: Relation, bytes: &[u8]) {
-    write_whole(&mut Pin::add_to_init_fork(relation).exclusive(), bytes, true);
+    write_whole(&mut Pin::add(relation, pg_sys::ForkNumber::INIT_FORKNUM).exclusive(), bytes, true, true);
 }
 
-/// Writes a whole page, with a record of its own if `logged`.
-pub(in crate::pg) fn write_whole(page: &mut Exclusive, bytes: &[u8], logged: bool) {
+/// Writes a whole page, with or without a hole, and with a record of its own if `logged`.
+pub(super) fn write_whole(page: &mut Exclusive, bytes: &[u8], has_hole: bool, logged: bool) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
     critical_section(|| {
         fill(page.bytes_mut(), bytes);
+        if !has_hole {
+            Layout::FULL.write(page.bytes_mut());
+        }
         // SAFETY: the page is pinned and locked exclusively.
         unsafe {
             pg_sys::MarkBufferDirty(page.number());
