@@ -72,11 +72,9 @@ pub(super) fn place(page: u32, line: u16) -> Option<pg_sys::ItemPointerData> {
 /// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
 const ROWS_PER_PAGE: i64 = 10;
 
-/// Pages and rows for a bitmap scan to look at, rows handed over many at a time.
+/// Pages and rows for a bitmap scan to look at.
 pub struct RowBatch {
     bitmap: *mut pg_sys::TIDBitmap,
-    /// Those that need not be compared again, and those that must.
-    rows: [Vec<pg_sys::ItemPointerData>; 2],
     added: i64,
 }
 
@@ -84,19 +82,15 @@ impl RowBatch {
     /// # Safety
     /// The bitmap must be one that is being filled, and outlive this.
     pub unsafe fn new(bitmap: *mut pg_sys::TIDBitmap) -> RowBatch {
-        RowBatch { bitmap, rows: [const { Vec::new() }; 2], added: 0 }
+        RowBatch { bitmap, added: 0 }
     }
 
     /// Adds a row, which will be compared if `again`. False for a place where no row can be.
     pub fn add(&mut self, page: u32, line: u16, again: bool) -> bool {
-        /// Rows that are handed over at once.
-        const MOST: usize = 1024;
-        let Some(place) = place(page, line) else { return false };
-        let rows = &mut self.rows[usize::from(again)];
-        rows.push(place);
-        if rows.len() >= MOST {
-            self.hand_over();
-        }
+        let Some(mut place) = place(page, line) else { return false };
+        // SAFETY: as `new` was promised; one row is given.
+        unsafe { pg_sys::tbm_add_tuples(self.bitmap, &mut place, 1, again) };
+        self.added += 1;
         true
     }
 
@@ -115,18 +109,8 @@ impl RowBatch {
         self.added += ROWS_PER_PAGE;
     }
 
-    fn hand_over(&mut self) {
-        for (rows, again) in self.rows.iter_mut().zip([false, true]) {
-            // SAFETY: the bitmap is being filled; as many rows as are given.
-            unsafe { pg_sys::tbm_add_tuples(self.bitmap, rows.as_mut_ptr(), rows.len() as i32, again) };
-            self.added += rows.len() as i64;
-            rows.clear();
-        }
-    }
-
-    /// Hands over what is left. Returns how many rows were added.
-    pub fn finish(mut self) -> i64 {
-        self.hand_over();
+    /// How many rows were added.
+    pub fn finish(self) -> i64 {
         self.added
     }
 }
