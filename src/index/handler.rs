@@ -6,11 +6,10 @@ use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::Entry;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{RowBatch, keys};
-use crate::pg::method::table::{Wanted, page_of};
+use crate::pg::method::table::{Wanted, row_at};
 use crate::pg::method::vacuum::{DeadRows, Vacuum};
 use crate::pg::storage::relation::{Relation, own_method};
 use crate::pg::version;
-use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::{self, Datum};
 
 fn or_raise<T>(result: Result<T>) -> T {
@@ -93,8 +92,8 @@ unsafe extern "C-unwind" fn aminsert(
     // SAFETY: PostgreSQL calls this, with a value for the one column, and a place.
     unsafe { Entry::new() }.run(|| unsafe {
         if !*nulls {
-            let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
-            or_raise((kind_of(index).insert)(index, *values, row));
+            let index = Relation::new(index);
+            or_raise((kind_of(index).insert)(index, *values, row_at(place)));
         }
     });
     // This means nothing: it is about uniqueness.

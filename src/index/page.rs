@@ -2,7 +2,6 @@
 
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
-use crate::pg::method::table::Row;
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
@@ -203,30 +202,20 @@ impl Pages for BelowMeta<'_> {
     }
 }
 
-/// A new index, whose pages behind the metapage are written one after the other.
-pub struct NewIndex<'r>(BulkWrite<'r>);
-
-impl<'r> NewIndex<'r> {
-    /// Begins with an index without pages: 55000 if it has some.
-    pub fn begin(relation: Relation<'r>) -> Result<NewIndex<'r>> {
-        if relation.pages() > 0 {
-            let message = format!("index \"{}\" already contains data", relation.name());
-            return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
-        }
-        Ok(NewIndex(BulkWrite::start(relation)))
+/// Begins to write the pages of a new index: 55000 if it has some.
+pub fn begin_index(relation: Relation<'_>) -> Result<BulkWrite<'_>> {
+    if relation.pages() > 0 {
+        let message = format!("index \"{}\" already contains data", relation.name());
+        return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
     }
-
-    /// Writes the metapage, when all other pages were written.
-    pub fn finish(self, write: impl FnOnce(&mut [u8])) {
-        self.0.finish(&meta_page(write));
-    }
+    Ok(BulkWrite::start(relation))
 }
 
-impl PageSink for NewIndex<'_> {
+impl PageSink for BulkWrite<'_> {
     type Error = Error;
 
     fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
-        self.0.write(page);
+        self.add(page);
         Ok(())
     }
 }
@@ -268,19 +257,18 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
 }
 
 /// The error for a row that is found, and can't be there.
-pub fn impossible(index: Relation, table: Relation, row: RowId) -> Error {
+pub fn impossible(index: Relation, table: Relation, RowId { page, line }: RowId) -> Error {
     let (index, table) = (index.name(), table.name());
-    let RowId { page, line } = row;
     let message = format!("index \"{index}\" has row ({page},{line}), which table \"{table}\" does not have");
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it.")
 }
 
-pub fn missed(index: Relation, table: Relation, row: Row) -> Error {
+pub fn missed(index: Relation, table: Relation, row: RowId) -> Error {
     wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
 }
 
 /// The error for a row that the index treats so, and what follows for queries.
-pub fn wrong_row(index: Relation, table: Relation, row: Row, problem: &str, detail: &str) -> Error {
+pub fn wrong_row(index: Relation, table: Relation, row: RowId, problem: &str, detail: &str) -> Error {
     let (index, table) = (index.name(), table.name());
     let message = format!("index \"{index}\" {problem} row ({},{}) of table \"{table}\"", row.page, row.line);
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).detail(detail).hint("REINDEX it.")

@@ -51,11 +51,13 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let directory = index.directory()?;
     let mut slots = all_slots(&index, &directory, named.table())?;
     let mut rows = 0i64;
-    scan_for_check(named.table(), relation, &snapshot, |row| {
+    scan_for_check(named.table(), relation, &snapshot, |row, value| {
         interrupt::check_for_interrupts();
-        let own = slots.remove(&RowId { page: row.page, line: row.line }).unwrap_or_default();
+        let own = slots.remove(&row).unwrap_or_default();
         let (mut needed, mut right) = (0, 0);
-        if let Some(value) = row.value {
+        // One that is NULL is never looked for.
+        rows += i64::from(value.is_some());
+        if let Some(value) = value {
             // SAFETY: the column is one of filters, as its operator class says.
             let value = unsafe { Value::detoast(value) };
             (needed, right) = slots_of(&index, &directory, &own, &View::parse_trusted(value.bytes())?)?;
@@ -68,10 +70,8 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
             let detail = "A query that uses the index may find this row where it should not.";
             return Err(wrong_row(relation, named.table(), row, "has another filter for", detail));
         }
-        // One that is NULL is never looked for.
-        rows += i64::from(row.value.is_some());
         Ok(())
-    })?;
+    });
     check_unseen(&index, named.table(), slots)?;
     Ok(rows)
 }

@@ -18,9 +18,8 @@ use crate::pg::call::{Element, interrupt};
 use crate::pg::catalog;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
-use crate::pg::method::table;
 use crate::pg::storage::buffer::{self, Pin};
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::index::filters::{FilterCondition, Group, Sought};
 use pg_bloom_core::index::page::{Pages, RowId};
@@ -44,7 +43,7 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let (mut highest, mut wrong): (Option<RowId>, Option<RowId>) = (None, None);
     let mut add = |row: RowId, again| {
         highest = highest.max(Some(row));
-        if !rows.add(row.page, row.line, again && is_own) {
+        if !rows.add(row, again && is_own) {
             wrong = Some(row);
         }
     };
@@ -52,7 +51,7 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     index.checked(directory.search(&mut pages, |group| conditions(&sought, group), &mut add))?;
     let Some(highest) = highest else { return Ok(()) };
     // Others may have made the table longer, but no row was found before it was there.
-    let table = table::of_index(relation);
+    let table = Opened::table_of(relation);
     check_rows(relation, table.relation(), [wrong.unwrap_or(highest)].into_iter())
 }
 

@@ -16,9 +16,8 @@ use super::sample;
 use crate::index::page::{meta_page, prepare};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
-use crate::pg::method::table;
 use crate::pg::storage::buffer::Exclusive;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
@@ -139,7 +138,7 @@ fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>,
     if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
         return Ok(None);
     }
-    let table = table::of_index(index.relation());
+    let table = Opened::table_of(index.relation());
     Ok(Some((now, sample::split_of_last(index.relation(), table.relation(), row.page))))
 }
 

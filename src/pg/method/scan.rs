@@ -3,6 +3,7 @@
 use crate::pg::call::Element;
 use crate::pg::storage::relation::PAGE_BYTES;
 use crate::pg::value::array;
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 
@@ -63,7 +64,7 @@ pub fn is_line(line: u16) -> bool {
 }
 
 /// The place of a row in a table; `None` where no row can be.
-pub(super) fn place(page: u32, line: u16) -> Option<pg_sys::ItemPointerData> {
+pub(super) fn place(RowId { page, line }: RowId) -> Option<pg_sys::ItemPointerData> {
     let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
     (is_line(line) && page != pg_sys::InvalidBlockNumber)
         .then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
@@ -88,10 +89,10 @@ impl RowBatch {
     }
 
     /// Adds a row, which will be compared if `again`. False for a place where no row can be.
-    pub fn add(&mut self, page: u32, line: u16, again: bool) -> bool {
+    pub fn add(&mut self, row: RowId, again: bool) -> bool {
         /// Rows that are handed over at once.
         const MOST: usize = 1024;
-        let Some(place) = place(page, line) else { return false };
+        let Some(place) = place(row) else { return false };
         let rows = &mut self.rows[usize::from(again)];
         rows.push(place);
         if rows.len() >= MOST {
@@ -102,7 +103,7 @@ impl RowBatch {
 
     /// Adds a row that will be compared; all rows of its page if none leads to it.
     pub fn add_again(&mut self, page: u32, root: Option<u16>) {
-        if !root.is_some_and(|root| self.add(page, root, true)) {
+        if !root.is_some_and(|line| self.add(RowId { page, line }, true)) {
             self.add_page(page);
         }
     }

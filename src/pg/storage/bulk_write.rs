@@ -56,7 +56,7 @@ impl<'r> BulkWrite<'r> {
     }
 
     /// Adds a page with these bytes, whose header is made here, and which has no hole since it will get more bits.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub fn add(&mut self, bytes: &[u8]) {
         assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
         let page = self.next();
         page[..size_of::<u64>()].fill(0);

@@ -7,9 +7,10 @@ use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
-use crate::pg::method::table;
+use crate::pg::storage::relation::Opened;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::{Alternatives, RowTest};
+use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 
@@ -27,13 +28,13 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     }
     if condition.is_unknown() {
         // Rows without parts have no tile.
-        add_pages(0..table::of_index(relation).relation().pages(), rows);
+        add_pages(0..Opened::table_of(relation).relation().pages(), rows);
         return Ok(());
     }
     let directory = index.directory()?;
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
     if directory.options.split.is_none() && Alternatives::count(&condition) > FEW {
-        let table = table::of_index(relation);
+        let table = Opened::table_of(relation);
         if let Some(filter) = RowFilter::new(index, table.relation()) {
             let ranges = RangePages::new(table.relation(), directory.options);
             return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &ranges, rows);
@@ -43,7 +44,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     let add = |range| memory::push(&mut found, range);
     index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
     if !found.is_empty() {
-        let table = table::of_index(relation);
+        let table = Opened::table_of(relation);
         let ranges = RangePages::new(table.relation(), directory.options);
         for range in found {
             let Some(lines) = directory.options.lines_of(range) else {
@@ -53,7 +54,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
             interrupt::check_for_interrupts();
             // Lines that the page doesn't have are skipped by PostgreSQL.
             if let Some(page) = ranges.pages(range).next() {
-                lines.take_while(|&line| rows.add(page, line, true)).for_each(drop);
+                lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);
             }
         }
     }

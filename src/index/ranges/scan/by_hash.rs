@@ -9,8 +9,7 @@ use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
-use crate::pg::method::table;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{Opened, Relation};
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
@@ -34,7 +33,7 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
         memory::push(&mut hashes_of_keys, hashes);
     }
     // Absent keys never come here: the table needn't be opened for them.
-    let table = table::of_index(index.relation());
+    let table = Opened::table_of(index.relation());
     let pages = RangePages::new(table.relation(), directory.options);
     match HashFilter::new(index, table.relation()) {
         Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes_of_keys, rows)),
