@@ -16,10 +16,10 @@
 //! read field by field, and only what follows them is ever a slice.
 
 use crate::pg::call::Element;
+use crate::pg::catalog::Storage;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::storage::buffer::{SharedTablePage, TablePage};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::value::varlena;
 use crate::pg::version::{self, attribute};
 use pg_bloom_core::simd;
 use pgrx::pg_sys;
@@ -48,18 +48,11 @@ const MOST_ROWS: usize = (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_o
 /// Where a column is in the rows of a table.
 pub struct RowColumn<'r> {
     table: Relation<'r>,
-    before: Vec<Place>,
-    own: Place,
-    by_value: bool,
+    /// How the columns before it are kept, and how it is.
+    before: Vec<Storage>,
+    own: Storage,
     /// Whether rows that are older than the column have a value: the default that it was added with.
     has_default_for_older: bool,
-}
-
-/// How a column is stored.
-struct Place {
-    /// Bytes; -1 for a value that says how long it is, -2 for one that ends in a zero byte.
-    len: i16,
-    align: usize,
 }
 
 /// What a row has in the column.
@@ -83,23 +76,13 @@ impl<'r> RowColumn<'r> {
         }
         // SAFETY: the descriptor has at least as many columns as the number of one that an index of the table is on.
         let column = |i| unsafe { attribute((*table.raw()).rd_att, i) };
-        let place = |i| Place {
-            len: column(i).attlen,
-            align: match column(i).attalign as u8 {
-                pg_sys::TYPALIGN_SHORT => pg_sys::ALIGNOF_SHORT as usize,
-                pg_sys::TYPALIGN_INT => pg_sys::ALIGNOF_INT as usize,
-                pg_sys::TYPALIGN_DOUBLE => pg_sys::ALIGNOF_DOUBLE as usize,
-                _ => 1,
-            },
+        let storage = |i| {
+            let column = column(i);
+            Storage { len: column.attlen, by_value: column.attbyval, align: column.attalign }
         };
         let own = number - 1;
-        Some(RowColumn {
-            table,
-            before: (0..own).map(place).collect(),
-            own: place(own),
-            by_value: column(own).attbyval,
-            has_default_for_older: column(own).atthasmissing,
-        })
+        let (before, has_default_for_older) = ((0..own).map(storage).collect(), column(own).atthasmissing);
+        Some(RowColumn { table, before, own: storage(own), has_default_for_older })
     }
 
     pub fn is_of_variable_length(&self) -> bool {
@@ -119,43 +102,17 @@ impl<'r> RowColumn<'r> {
             return Found::Null;
         }
         let datum = || {
-            let mut at = 0;
-            for (i, place) in self.before.iter().enumerate() {
+            let mut rest = row.data;
+            for (i, storage) in self.before.iter().enumerate() {
                 if !row.is_null(i) {
-                    at = place.find(row.data, at)?.1;
+                    rest = storage.first_of(rest)?.1;
                 }
             }
-            let (start, end) = self.own.find(row.data, at)?;
-            self.datum(&row.data[start..end])
+            let (value, _) = self.own.first_of(rest)?;
+            // SAFETY: it is a value of the column, which is kept as its storage says.
+            Some(unsafe { self.own.fetch(value.as_ptr()) })
         };
         datum().map_or(Found::Unknown, |datum| Found::Value(Element { datum }))
-    }
-
-    fn datum(&self, bytes: &[u8]) -> Option<pg_sys::Datum> {
-        Some(match *bytes {
-            _ if !self.by_value => pg_sys::Datum::from(bytes.as_ptr()),
-            [byte] => pg_sys::Datum::from(byte as i8),
-            [a, b] => pg_sys::Datum::from(i16::from_ne_bytes([a, b])),
-            [a, b, c, d] => pg_sys::Datum::from(i32::from_ne_bytes([a, b, c, d])),
-            [a, b, c, d, e, f, g, h] => pg_sys::Datum::from(i64::from_ne_bytes([a, b, c, d, e, f, g, h])),
-            _ => return None,
-        })
-    }
-}
-
-impl Place {
-    /// Where a value starts and ends in the columns of a row, if those before it end at `at`; `None` beyond the row.
-    #[inline(always)]
-    fn find(&self, data: &[u8], at: usize) -> Option<(usize, usize)> {
-        // A value of up to 126 bytes isn't aligned: its first byte is not zero, as those between columns are.
-        let is_packed = self.len == -1 && *data.get(at)? != 0;
-        let start = if is_packed { at } else { at.next_multiple_of(self.align) };
-        let len = match self.len {
-            -1 => varlena::length_of(data.get(start..)?)?,
-            -2 => data.get(start..)?.iter().position(|&byte| byte == 0)? + 1,
-            len => usize::try_from(len).ok()?,
-        };
-        (start + len <= data.len()).then_some((start, start + len))
     }
 }
 
