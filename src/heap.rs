@@ -17,11 +17,9 @@
 
 use crate::pg::call::Element;
 use crate::pg::catalog::Storage;
-use crate::pg::memory::CACHE_LINE;
 use crate::pg::storage::buffer::{SharedTablePage, TablePage};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::version::{self, attribute};
-use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
 use std::mem::offset_of;
@@ -39,9 +37,6 @@ const HOFF: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
 const NULL_BITS: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_bits);
 /// What every row and every page is aligned to.
 const ALIGNMENT: usize = pg_sys::MAXIMUM_ALIGNOF as usize;
-/// Rows whose memory is fetched while others are read, and how much of each: a page takes a fifth less time.
-const AHEAD: usize = 12;
-const ROW_START: usize = 128;
 /// The most rows of a page.
 const MOST_ROWS: usize = (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_of(ALIGNMENT) + LINE);
 
@@ -184,15 +179,6 @@ impl<'p> HeapPage<'p> {
         (1..=self.lines()).contains(&number) && self.line(number - 1).1 != pg_sys::LP_UNUSED
     }
 
-    /// Prefetches the start of a line's row.
-    #[inline(always)]
-    fn approach(&self, line: usize) {
-        if PAGE_HEADER + (line + 1) * LINE <= PAGE_BYTES {
-            let (start, ..) = self.line(line);
-            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.page.start(), start + byte));
-        }
-    }
-
     /// The row between these bytes, unless it is damaged.
     #[inline(always)]
     fn row(&self, start: usize, end: usize) -> Option<HeapRow<'_>> {
@@ -215,7 +201,6 @@ impl<'p> HeapPage<'p> {
     #[inline(always)]
     pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
         for line in 0..self.lines() {
-            self.approach(line + AHEAD);
             let (start, flags, len) = self.line(line);
             if flags == pg_sys::LP_NORMAL {
                 let row = self.row(start, start + len);
