@@ -1,9 +1,8 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
 use super::{kind_of, kind_of_planned, options, ranges, session, validate};
-use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::Entry;
+use crate::pg::call::{Call, Element, Outcome, Result, raise};
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{RowBatch, keys};
 use crate::pg::method::table::{Wanted, row_at};
@@ -93,7 +92,7 @@ unsafe extern "C-unwind" fn aminsert(
     unsafe { Entry::new() }.run(|| unsafe {
         if !*nulls {
             let index = Relation::new(index);
-            or_raise((kind_of(index).insert)(index, *values, row_at(place)));
+            or_raise((kind_of(index).insert)(index, Element { datum: *values }, row_at(place)));
         }
     });
     // This means nothing: it is about uniqueness.

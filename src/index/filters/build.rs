@@ -1,14 +1,13 @@
 //! CREATE INDEX and REINDEX: one scan of the table.
 
 use super::column;
+use crate::element::with_value;
 use crate::error::invalid_parameter;
 use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index, meta_page, write_empty};
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{self, Built, Wanted};
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Build, Directory};
 
@@ -20,11 +19,9 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         interrupt::check_for_interrupts();
         let Some(value) = value else { return Ok(()) };
         // SAFETY: the column is one of filters, as its operator class says.
-        let value = unsafe { Value::detoast(value) };
-        let filter = View::parse_trusted(value.bytes())?;
-        build.add(&mut new, row, &filter)?;
-        value.free();
-        Ok(())
+        unsafe {
+            with_value(value, |filter| build.add(&mut new, row, &View::parse_trusted(filter)?))
+        }
     });
     let directory = build.finish(&mut new)?;
     new.finish(&meta_page(|page| directory.write_meta(page)));

@@ -2,16 +2,15 @@
 //! NULL; and `bloom_index_check`: whether each row has a slot with all bits of its filter.
 
 use super::column::{Index, check_rows};
+use crate::element::with_value;
 use crate::heap::HeapPage;
 use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::{impossible, missed, wrong_row};
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::RowId;
@@ -58,10 +57,9 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
         // One that is NULL is never looked for.
         rows += i64::from(value.is_some());
         if let Some(value) = value {
+            let slots_of = |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
             // SAFETY: the column is one of filters, as its operator class says.
-            let value = unsafe { Value::detoast(value) };
-            (needed, right) = slots_of(&index, &directory, &own, &View::parse_trusted(value.bytes())?)?;
-            value.free();
+            (needed, right) = unsafe { with_value(value, slots_of)? };
         }
         if right < needed {
             return Err(missed(relation, named.table(), row));

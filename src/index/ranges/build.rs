@@ -13,15 +13,13 @@ use crate::error::unsupported;
 use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index, meta_page, write_empty};
 use crate::index::session::IndexColumn;
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::method::table::{Built, Wanted, maintenance_memory};
 use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split};
 use pg_bloom_core::memory;
-use pgrx::pg_sys::Datum;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
 const ELEMENTS: (Option<f64>, u32) = (None, 8);
@@ -83,7 +81,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
 impl Building<'_> {
     /// # Safety
     /// The value must be one of the index's column.
-    unsafe fn add(&mut self, row: RowId, value: Option<Datum>) -> Result<()> {
+    unsafe fn add(&mut self, row: RowId, value: Option<Element>) -> Result<()> {
         let Some(value) = value else { return Ok(()) };
         let is_split = self.options.split.is_some();
         let range = self.options.range_of(if is_split { RowId { line: 1, ..row } } else { row });

@@ -1,11 +1,10 @@
 //! The keys of many rows, in memory that depends on how many of them are distinct.
 
 use super::columns::RangesColumn;
-use crate::pg::call::error::Result;
-use crate::pg::value::varlena::Value;
+use crate::element::with_value;
+use crate::pg::call::{Element, Result};
 use pg_bloom_core::conditions::text::Windows;
 use pg_bloom_core::memory;
-use pgrx::pg_sys::Datum;
 
 /// Hashes that are gathered before those are looked for that are there several times.
 const FEW: usize = 1 << 16;
@@ -28,13 +27,10 @@ impl<'c> GatheredKeys<'c> {
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
-    pub unsafe fn add(&mut self, value: Datum) -> Result<usize> {
+    pub unsafe fn add(&mut self, value: Element) -> Result<usize> {
         if let RangesColumn::Text(texts) = self.column {
             // SAFETY: a text is of variable length.
-            let text = unsafe { Value::detoast(value) };
-            let count = self.windows.add(&text, texts.encoding);
-            text.free();
-            return Ok(count);
+            return Ok(unsafe { with_value(value, |text| self.windows.add(text, texts.encoding)) });
         }
         let hashes = &mut self.hashes;
         let before = hashes.len();

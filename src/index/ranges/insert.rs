@@ -14,15 +14,13 @@ use super::columns::{Index, RangesColumn};
 use super::gather::GatheredKeys;
 use super::sample;
 use crate::index::page::{meta_page, prepare};
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
 use pg_bloom_core::memory;
-use pgrx::pg_sys::Datum;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -31,7 +29,7 @@ const AT_ONCE: usize = 4096;
 
 /// # Safety
 /// The value must be of the type of the index's column.
-pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
+pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
     if let RangesColumn::Element(elements) = index.kind() {
         // SAFETY: promised by the caller.

@@ -29,6 +29,7 @@ pub use columns::class::{MOST_STRATEGIES, PARTS};
 pub use scan::by_hash::may_have;
 
 use crate::index::kind::IndexKind;
+use crate::pg::call::error::info;
 use crate::pg::catalog::operators;
 use pgrx::pg_sys::Oid;
 
@@ -47,7 +48,7 @@ pub static RANGES: IndexKind = IndexKind {
 
 fn validate(family: Oid, declared: Oid) -> bool {
     match operators::family_function(family, declared, PARTS) {
-        Some(support) => columns::class::validate(family, support),
+        Some(support) => columns::class::check(family, support).map_err(info).is_ok(),
         None => columns::element::validate(family, declared),
     }
 }

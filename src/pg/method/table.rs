@@ -1,11 +1,11 @@
 //! Scans of tables.
 
-use crate::pg::call::error::{Result, raise};
+use crate::pg::call::{Element, Result, raise};
 use crate::pg::call::guard::{Entry, guard, is_unwinding, raw, require_session};
 use crate::pg::memory::{Context, in_context};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -48,7 +48,7 @@ impl<'r> Wanted<'r> {
     /// Calls `found` with each row that the index must have, and the value of its column, as ambuild has to: in the
     /// order of the table's pages, and with the page of the first row of a chain of heap-only tuples, which is that of
     /// all of them. Returns how many rows the table has.
-    pub fn scan(&self, mut found: impl FnMut(RowId, Option<Datum>) -> Result<()>) -> f64 {
+    pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
         // SAFETY: no scan is given.
         unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
     }
@@ -59,7 +59,7 @@ impl<'r> Wanted<'r> {
     /// It must be null or one of the table, and is ended here.
     unsafe fn scan_by<F>(&self, rows: pg_sys::TableScanDesc, found: &mut F) -> f64
     where
-        F: FnMut(RowId, Option<Datum>) -> Result<()>,
+        F: FnMut(RowId, Option<Element>) -> Result<()>,
     {
         let (info, from_start, to_end) = (self.info, 0, pg_sys::InvalidBlockNumber);
         // SAFETY: that of the call, which is there as long as the scan.
@@ -101,7 +101,7 @@ pub fn scan_for_check(
     table: Relation,
     index: Relation,
     snapshot: &Latest<'_>,
-    mut found: impl FnMut(RowId, Option<Datum>) -> Result<()>,
+    mut found: impl FnMut(RowId, Option<Element>) -> Result<()>,
 ) {
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
@@ -128,17 +128,17 @@ struct Visit<'f, F> {
 
 /// An error of the closure is raised: it must end the scan, which PostgreSQL then cleans up after.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn build_callback<F: FnMut(RowId, Option<Datum>) -> Result<()>>(
+unsafe extern "C-unwind" fn build_callback<F: FnMut(RowId, Option<Element>) -> Result<()>>(
     _index: pg_sys::Relation,
     place: pg_sys::ItemPointer,
-    values: *mut Datum,
+    values: *mut pg_sys::Datum,
     nulls: *mut bool,
     _is_alive: bool,
     state: *mut c_void,
 ) {
     // SAFETY: PostgreSQL calls this; the scan passes a place, a value for the one column, and the closure.
     unsafe { Entry::new() }.run(|| unsafe {
-        let value = if *nulls { None } else { Some(*values) };
+        let value = if *nulls { None } else { Some(Element { datum: *values }) };
         let Visit { found, memory } = &mut *state.cast::<Visit<'_, F>>();
         in_context(*memory, || found(row_at(place), value)).unwrap_or_else(|error| raise(error));
     });

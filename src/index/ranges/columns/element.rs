@@ -7,12 +7,11 @@
 use crate::element::{Column, Hasher};
 use crate::error::unsupported;
 use crate::index::page::unhashed;
-use crate::pg::call::Element;
-use crate::pg::call::error::{Error, Result, info};
-use crate::pg::catalog;
-use crate::pg::catalog::operators;
+use crate::pg::call::error::info;
+use crate::pg::call::{Element, Error, Result};
+use crate::pg::catalog::{self, operators};
 use crate::pg::storage::relation::Relation;
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -46,9 +45,9 @@ impl ElementColumn {
     /// # Safety
     /// The value must be of the column's type.
     #[inline]
-    pub unsafe fn hash(&self, value: Datum) -> Result<u64> {
+    pub unsafe fn hash(&self, value: Element) -> Result<u64> {
         // SAFETY: promised by the caller.
-        unsafe { self.hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)
+        unsafe { self.hasher().hash(value) }.ok_or_else(unhashed)
     }
 
     /// How what the column of this index is compared with is hashed: elements of this type, or of the operator class's

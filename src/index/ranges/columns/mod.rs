@@ -19,14 +19,13 @@ mod text;
 mod words;
 
 use array::ArrayColumn;
-use class::{Class, PARTS};
+use class::PARTS;
 use element::ElementColumn;
 use text::TextColumn;
 
-use crate::element::Column;
+use crate::element::{Column, with_value};
 use crate::index::session::{self, IndexColumn};
-use crate::pg::call::Element;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::{Element, Result};
 use crate::pg::catalog;
 use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
@@ -34,7 +33,7 @@ use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Oid;
 
 pub type Index<'r> = session::Index<'r, RangesColumn>;
 
@@ -55,31 +54,22 @@ impl IndexColumn for RangesColumn {
             return Ok(RangesColumn::Element(ElementColumn::of(relation)?));
         }
         let (family, _, collation) = relation.column_class();
-        Ok(match Class::checked(family, support)? {
-            Class::Array => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
-            Class::Text => RangesColumn::Text(TextColumn::of(relation)?),
-            Class::Json => {
+        class::check(family, support)?;
+        Ok(match support.to_u32() {
+            class::ARRAY => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
+            class::TEXT => RangesColumn::Text(TextColumn::of(relation)?),
+            class::JSON => {
                 // It refuses what can't be in an index.
                 Column::new(relation.handler(), catalog::base_type(relation.column_type()), collation)?;
                 RangesColumn::Json
             }
-            Class::Words => RangesColumn::Words,
+            // No other class but that of words was allowed.
+            _ => RangesColumn::Words,
         })
     }
 }
 
 impl RangesColumn {
-    /// `None` for the operator class of an element's type.
-    fn class(&self) -> Option<Class> {
-        match self {
-            RangesColumn::Element(_) => None,
-            RangesColumn::Array(_) => Some(Class::Array),
-            RangesColumn::Text(_) => Some(Class::Text),
-            RangesColumn::Json => Some(Class::Json),
-            RangesColumn::Words => Some(Class::Words),
-        }
-    }
-
     /// Whether the keys of a value in memory are hashed without calling PostgreSQL, which could fail.
     pub fn is_hashed_in_place(&self) -> bool {
         match self {
@@ -95,39 +85,34 @@ impl RangesColumn {
     /// # Safety
     /// The value must be of the column's type.
     #[inline]
-    pub unsafe fn each_key(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
+    pub unsafe fn each_key(&self, value: Element, mut visit: impl FnMut(u64)) -> Result<()> {
         // SAFETY: promised by the caller: values of the last three columns are of variable length.
-        let bytes = unsafe {
+        unsafe {
             match self {
                 RangesColumn::Element(elements) => return elements.hash(value).map(visit),
                 RangesColumn::Array(arrays) => return arrays.each_key(value, visit),
-                RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Words => Value::detoast(value),
+                RangesColumn::Text(texts) => with_value(value, |text| texts.each_window(text, &mut visit)),
+                RangesColumn::Json => with_value(value, |document| json::each_key(document, &mut visit)),
+                RangesColumn::Words => with_value(value, |words| words::each_word(words, visit)),
             }
-        };
-        match self {
-            RangesColumn::Text(texts) => texts.each_window(&bytes, &mut visit),
-            RangesColumn::Json => json::each_key(&bytes, &mut visit),
-            _ => words::each_word(&bytes, visit),
         }
-        bytes.free();
         Ok(())
     }
+}
 
+impl Index<'_> {
     /// What the keys of a row must be that matches a key of a scan. XX000 also for a strategy that the operator class
     /// doesn't have.
     ///
     /// # Safety
     /// The key must be one of a scan of the index.
     pub unsafe fn condition(&self, key: &Key) -> Result<Condition> {
-        let strategy = self.class().and_then(|class| class.strategy(key.strategy)).ok_or_else(|| {
-            let message = format!("strategy {} is none of the operator class", key.strategy);
-            Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
-        })?;
+        let strategy = class::strategy(self.relation().support_function(PARTS), key.strategy)?;
         // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of words that is a
         // tsquery, which is of variable length.
         let condition_of = |asked: Element| unsafe {
-            match self {
-                // It has no class, and so no strategy.
+            match self.kind() {
+                // Its class has no such strategy.
                 RangesColumn::Element(_) => Ok(Condition::Unknown),
                 RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
                 RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),

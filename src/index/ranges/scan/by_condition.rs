@@ -103,6 +103,6 @@ fn add_alternatives(
 pub unsafe fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
     // A nested loop asks again and again.
     // SAFETY: promised by the caller; conditions are in Rust's memory.
-    let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.kind().condition(key))))? };
+    let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.condition(key))))? };
     Ok(Condition::all(conditions))
 }

@@ -27,7 +27,7 @@
 use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::index::ranges::columns::{Index, RangesColumn};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Element, interrupt};
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::buffer;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
@@ -36,7 +36,6 @@ use crate::settings;
 use pg_bloom_core::conditions::alternatives::RowTest;
 use pg_bloom_core::index::ranges::Options;
 use pg_bloom_core::memory;
-use pgrx::pg_sys::Datum;
 
 /// The column of an index in the rows of its table; `None` if rows can't, or must not, be read without PostgreSQL.
 fn readable_column<'r>(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
@@ -156,7 +155,7 @@ impl<'r> RowFilter<'r> {
         self.copy(page);
         for &(root, value) in &self.rows {
             let may_match = value.is_none_or(|start| {
-                let value = Datum::from(self.values[start..].as_ptr());
+                let value = Element { datum: self.values[start..].as_ptr().into() };
                 // SAFETY: a value of the column, whole if it was in line, with a length of four bytes.
                 unsafe { may_match(self.kind, value, test) }
             });
@@ -188,7 +187,7 @@ impl<'r> RowFilter<'r> {
 ///
 /// # Safety
 /// The value must be of the column's type.
-unsafe fn may_match(kind: &RangesColumn, value: Datum, test: &mut RowTest) -> bool {
+unsafe fn may_match(kind: &RangesColumn, value: Element, test: &mut RowTest) -> bool {
     let mut is_watched = false;
     // SAFETY: promised by the caller.
     unsafe {
