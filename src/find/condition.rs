@@ -4,11 +4,11 @@
 //! literal is, since that is how literals arrive here: as a value of the column's type.
 
 use super::parent::{Parent, ParentColumn};
-use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::call::nodes::{self, argument};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::nodes::{self, argument, column};
+use crate::pg::call::{Call, Element, Result};
 use crate::pg::catalog;
+use crate::pg::method::planning::{Comparison, comparison};
 use crate::pg::value::array;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
@@ -110,18 +110,10 @@ unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
 /// # Safety
 /// The node must be an expression.
 unsafe fn asked(node: *mut Node) -> Option<Asked> {
-    // SAFETY: promised by the caller; each node is read as what its tag says.
+    // SAFETY: promised by the caller; a node is read as what its tag says.
     unsafe {
-        let (operator, is_array) = match (*node).type_ {
-            NodeTag::T_OpExpr => ((*node.cast::<pg_sys::OpExpr>()).opno, false),
-            NodeTag::T_ScalarArrayOpExpr => ((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true),
-            _ => return None,
-        };
-        let (mut left, right) = (argument(node, 0)?, argument(node, 1)?);
-        while (*left).type_ == NodeTag::T_RelabelType {
-            left = (*left.cast::<pg_sys::RelabelType>()).arg.cast();
-        }
-        if (*left).type_ != NodeTag::T_Var || (*right).type_ != NodeTag::T_Const {
+        let Comparison { operator, is_array, left, right, collation } = comparison(node)?;
+        if column(left).is_none() || (*right).type_ != NodeTag::T_Const {
             return None;
         }
         let constant: &pg_sys::Const = &*right.cast();
@@ -130,6 +122,6 @@ unsafe fn asked(node: *mut Node) -> Option<Asked> {
             (_, true) => array::elements_of(constant.constvalue),
             (_, false) => vec![Element { datum: constant.constvalue }],
         };
-        Some(Asked { operator, collation: pg_sys::exprInputCollation(node), keys })
+        Some(Asked { operator, collation, keys })
     }
 }

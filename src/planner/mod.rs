@@ -39,7 +39,7 @@
 mod requests;
 mod statistics;
 
-use statistics::{ColumnStatistics, Side, share_of_clause};
+use statistics::{ColumnStatistics, share_of_clause};
 
 use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
@@ -60,11 +60,12 @@ const PAGE_COST: f64 = 150.0;
 /// Pages up to which a value is fetched whole to be probed for one element.
 const SHORT_PAGES: f64 = 2.0;
 
-/// The share of rows that a restriction keeps. Never an error: what is planned may never be executed.
+/// The share of rows that a restriction keeps whose argument `filter` is one. Never an error: what is planned may never
+/// be executed.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
-unsafe fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
+unsafe fn selectivity<S: FilterType>(call: &Call, filter: usize) -> Outcome {
     // SAFETY: promised by the caller.
     let share = unsafe { share_of_clause(call, filter, S::NAME, |column| share::<S>(call, column)) };
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT).to_bits())))
@@ -126,10 +127,10 @@ unsafe fn support(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
 
 // SAFETY of all: their arguments are declared so.
 pg_functions! {
-    bloom_contains_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Left) };
-    bloom_contained_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Right) };
-    counting_bloom_contains_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Left) };
-    counting_bloom_contained_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Right) };
+    bloom_contains_selectivity => |call| unsafe { selectivity::<Bloom>(call, 0) };
+    bloom_contained_selectivity => |call| unsafe { selectivity::<Bloom>(call, 1) };
+    counting_bloom_contains_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, 0) };
+    counting_bloom_contained_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, 1) };
     bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
     bloom_probe_support => |call| unsafe { support(call, slices) };
     bloom_whole_support => |call| unsafe { support(call, whole_value) };

@@ -18,17 +18,6 @@ const FEWEST_BOUNDS: usize = 10;
 const SAMPLE: usize = 1_000;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
-/// Probes between two checks for interrupts.
-const CHECK_EVERY: usize = 256;
-
-/// On which side of the operator the filter is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// `filter @> element`
-    Left,
-    /// `element <@ filter`
-    Right,
-}
 
 /// A filter that the planner knows, and a column of elements.
 pub struct ColumnStatistics<'a> {
@@ -41,14 +30,15 @@ pub struct ColumnStatistics<'a> {
     may_look: bool,
 }
 
-/// For a restriction estimator: the share of rows that `ask` gives for a constant filter, of the extension's type with
-/// this name, and a column of elements; `None` if there are none, or none that can be asked.
+/// For a restriction estimator: the share of rows that `ask` gives for a constant filter, which is argument `filter` of
+/// the operator and of the extension's type with this name, and a column of elements; `None` if there are none, or none
+/// that can be asked.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
 pub unsafe fn share_of_clause(
     call: &Call,
-    filter: Side,
+    filter: usize,
     filter_type: &CStr,
     ask: impl FnOnce(&ColumnStatistics<'_>) -> Option<f64>,
 ) -> Option<f64> {
@@ -64,7 +54,7 @@ pub unsafe fn share_of_clause(
         if !guard(|| raw::get_restriction_variable(root, arguments, relation, column, value, is_left)) {
             return None;
         }
-        let is_elements = column_is_left == (filter == Side::Right);
+        let is_elements = column_is_left == (filter == 1);
         let share = match constant(call, other, filter_type) {
             // NULL: no row is kept.
             Some(None) if is_elements => Some(0.0),
@@ -125,9 +115,10 @@ impl ColumnStatistics<'_> {
         let flags = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
         self.with_slot(pg_sys::STATISTIC_KIND_MCV, flags, |values, shares| {
             let (mut found, mut all) = (0.0, 0.0);
-            for (i, (&datum, &share)) in values.iter().zip(shares).take(SAMPLE).enumerate() {
+            for (&datum, &share) in values.iter().zip(shares).take(SAMPLE) {
+                check_for_interrupts();
                 all += f64::from(share);
-                if self.probe(i, || contains(Element { datum })) {
+                if contains(Element { datum }) {
                     found += f64::from(share);
                 }
             }
@@ -146,9 +137,11 @@ impl ColumnStatistics<'_> {
             let inner = &values[1..values.len() - 1];
             let sample = inner.iter().step_by(inner.len().div_ceil(SAMPLE));
             let asked = sample.len() as f64;
-            let found =
-                sample.enumerate().filter(|&(i, &value)| self.probe(i, || contains(Element { datum: value }))).count();
-            Some((found as f64 / asked, values.len()))
+            let has = |&&datum: &&pg_sys::Datum| {
+                check_for_interrupts();
+                contains(Element { datum })
+            };
+            Some((sample.filter(has).count() as f64 / asked, values.len()))
         })
     }
 
@@ -168,14 +161,6 @@ impl ColumnStatistics<'_> {
             pg_sys::get_variable_numdistinct(std::ptr::from_ref(self.statistics).cast_mut(), &mut is_default)
         };
         (!is_default).then_some(distinct)
-    }
-
-    /// Probe number `i` of a loop.
-    fn probe(&self, i: usize, contains: impl FnOnce() -> bool) -> bool {
-        if i.is_multiple_of(CHECK_EVERY) {
-            check_for_interrupts();
-        }
-        contains()
     }
 
     /// What `read` makes of the values of one kind, and of their numbers, if they may be read as the clause's elements.

@@ -81,20 +81,6 @@ pub unsafe fn sides(clause: *mut pg_sys::Node, number: usize) -> (*mut pg_sys::N
     (side(filter), side(1 - filter))
 }
 
-/// Whether an element is a column or the whole row, perhaps under another name of its type: evaluating it can't fail.
-///
-/// # Safety
-/// `element` must be a valid expression.
-pub unsafe fn is_column(mut element: *mut pg_sys::Node) -> bool {
-    // SAFETY: promised by the caller; each node is read as what its tag says.
-    unsafe {
-        while (*element).type_ == NodeTag::T_RelabelType {
-            element = (*element.cast::<pg_sys::RelabelType>()).arg.cast();
-        }
-        (*element).type_ == NodeTag::T_Var
-    }
-}
-
 /// The call of a condition in one execution. All may be zero until it is prepared.
 pub struct ProbeState {
     condition: Option<&'static ProbeCondition>,
