@@ -30,8 +30,6 @@ const SLICE_BYTES: usize = 4 << 10;
 const MOST_BYTES: usize = 64 << 20;
 /// How many elements ahead memory is prefetched.
 const AHEAD: usize = 16;
-/// Elements between two checks for interrupts.
-const CHECK_EVERY: usize = 4096;
 
 pub struct FilterCache<S: FilterType> {
     places: [Option<CachedFilter<S>>; PLACES],
@@ -76,6 +74,7 @@ impl<'a, S: FilterType> Filter<'a, S> {
     pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>> {
         let mut answers = pg_bloom_core::memory::list(hashes.len());
         for (i, &hash) in hashes.iter().enumerate() {
+            check_for_interrupts();
             if let Some(&Some(ahead)) = hashes.get(i + AHEAD) {
                 self.prefetch(ahead);
             }
@@ -83,9 +82,6 @@ impl<'a, S: FilterType> Filter<'a, S> {
             answers.push(answer);
             if until == Some(answer) {
                 break;
-            }
-            if i % CHECK_EVERY == 0 {
-                check_for_interrupts();
             }
         }
         Ok(answers)
@@ -105,23 +101,13 @@ impl<'a, S: FilterType> Filter<'a, S> {
         let Some(hash) = hash else { return Ok(false) };
         match self {
             Filter::Whole(view, _) => Ok(S::contains(view, hash)),
-            Filter::Slices(start, pointer, slices) => contains_in_slices::<S>(start, *pointer, slices, hash),
+            Filter::Slices(start, pointer, slices) => S::contains_in_slices(start, hash, |from, length| {
+                **slices += 1;
+                // SAFETY: the pointer is the argument of this call.
+                Ok(unsafe { Value::owned(slice(*pointer, from, length)?) })
+            }),
         }
     }
-}
-
-#[inline(never)]
-fn contains_in_slices<S: FilterType>(
-    start: &S::Start<'_>,
-    pointer: *mut pg_sys::varlena,
-    slices: &mut usize,
-    hash: u64,
-) -> Result<bool> {
-    S::contains_in_slices(start, hash, |from, length| {
-        *slices += 1;
-        // SAFETY: the pointer is the argument of this call.
-        Ok(unsafe { Value::owned(slice(pointer, from, length)?) })
-    })
 }
 
 impl<S: FilterType> FilterCache<S> {
