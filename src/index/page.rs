@@ -13,39 +13,9 @@ use std::ops::Range;
 
 pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");
 
-/// What reading an index can fail with.
-pub enum Failure {
-    Damage(Damage),
-    Error(Error),
-}
-
-impl From<Damage> for Failure {
-    #[cold]
-    fn from(damage: Damage) -> Failure {
-        Failure::Damage(damage)
-    }
-}
-
-impl From<pg_bloom_core::Error> for Failure {
-    #[cold]
-    fn from(error: pg_bloom_core::Error) -> Failure {
-        Failure::Error(error.into())
-    }
-}
-
-impl Failure {
-    /// The error for the user: XX002 for damage.
-    #[cold]
-    pub fn of(self, index: Relation) -> Error {
-        match self {
-            Failure::Damage(damage) => damaged(index, &damage),
-            Failure::Error(error) => error,
-        }
-    }
-}
-
+/// The error for the user, XX002.
 #[cold]
-fn damaged(index: Relation, Damage { page, problem }: &Damage) -> Error {
+pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
         .detail(format!("As a page of a bloom_filter index, {problem}."))
         .hint("REINDEX it.")
@@ -80,7 +50,7 @@ impl<'a> IndexPages<'a> {
     /// The metapage: XX002 if there is none.
     pub fn meta(&self) -> Result<Pin<'a>> {
         if !self.has(META_PAGE) {
-            return Err(damaged(self.relation, &Damage::empty(META_PAGE)));
+            return Err(damaged(self.relation, Damage::empty(META_PAGE)));
         }
         Ok(Pin::read(self.relation, META_PAGE))
     }
@@ -108,7 +78,7 @@ impl<'a> IndexPages<'a> {
         const AHEAD: u32 = 256;
         let allocated = chain.allocated();
         if page >= allocated {
-            return Err(damaged(self.relation, &Damage::field(page, "number of pages", allocated)));
+            return Err(damaged(self.relation, Damage::field(page, "number of pages", allocated)));
         }
         if !self.has(page) {
             self.known.set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
@@ -120,10 +90,8 @@ impl<'a> IndexPages<'a> {
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
         for page in (before.allocated()..after.allocated()).take_while(|&page| self.has(page)) {
             if !self.read(page, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0))) {
-                return Err(damaged(
-                    self.relation,
-                    &Damage::new(page, "it must be empty, since it was not allocated yet"),
-                ));
+                let problem = "it must be empty, since it was not allocated yet";
+                return Err(damaged(self.relation, Damage::new(page, problem)));
             }
         }
         Ok(())
@@ -141,9 +109,9 @@ impl<'a> IndexPages<'a> {
 }
 
 impl Pages for IndexPages<'_> {
-    type Error = Failure;
+    type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
         Ok(self.read(page, f))
     }
 
@@ -171,9 +139,9 @@ impl<'a> PinnedPages<'a> {
 }
 
 impl Pages for PinnedPages<'_> {
-    type Error = Failure;
+    type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
         interrupt::check_for_interrupts();
         let place = &mut self.pinned[page as usize % 8];
         if place.as_ref().is_none_or(|(number, _)| *number != page) {
@@ -195,9 +163,9 @@ pub struct BelowMeta<'a> {
 }
 
 impl Pages for BelowMeta<'_> {
-    type Error = Failure;
+    type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
         if page == META_PAGE { Ok(f(Some(self.meta))) } else { self.pages.with(page, f) }
     }
 }
@@ -245,7 +213,7 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
 /// Whether a page was written. It then must be the one that it should be, with the header that keeps its bytes: XX002
 /// for a page that was not made here.
 fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
-    let written = special.written(page, PAGE_SIZE, at).map_err(|damage| damaged(index, &damage))?;
+    let written = special.written(page, PAGE_SIZE, at).map_err(|damage| damaged(index, damage))?;
     let Some(page) = written else { return Ok(false) };
     let layout = Layout::of(page);
     let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
@@ -253,7 +221,7 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
         return Ok(true);
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
-    Err(damaged(index, &Damage::field(at, "the page header", found)))
+    Err(damaged(index, Damage::field(at, "the page header", found)))
 }
 
 /// The error for a row that is found, and can't be there.

@@ -7,7 +7,7 @@
 //! A page of the directory is changed only under the lock of the metapage, which comes before all others; so it is read
 //! under that lock.
 
-use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
+use super::page::{BelowMeta, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{File, Relation};
@@ -160,8 +160,8 @@ impl<'r, K: IndexColumn> Index<'r, K> {
     }
 
     /// What was found, or the error for the user: XX002 for damage.
-    pub fn checked<T>(&self, found: std::result::Result<T, impl Into<Failure>>) -> Result<T> {
-        found.map_err(|failure| failure.into().of(self.relation))
+    pub fn checked<T>(&self, found: std::result::Result<T, Damage>) -> Result<T> {
+        found.map_err(|damage| damaged(self.relation, damage))
     }
 
     /// What `read` makes of the bytes of a page; `None` is one behind the end of the file. XX002 for damage.
@@ -173,7 +173,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
 /// What the metapage says, which is locked, and the pages that it names.
 fn read_directory<D: Tiles>(meta: &[u8], pages: IndexPages) -> Result<D> {
     let relation = pages.relation;
-    D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|failure| failure.of(relation))
+    D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|damage| damaged(relation, damage))
 }
 
 /// Forgets what is kept of an index: its file gets other contents.

@@ -12,7 +12,7 @@
 use super::column::{Index, check_rows};
 use crate::element::{ElementType, ProbeKey};
 use crate::error::unsupported;
-use crate::index::page::{Failure, IndexPages};
+use crate::index::page::IndexPages;
 use crate::pg::call::error::Result;
 use crate::pg::call::{Element, interrupt};
 use crate::pg::catalog;
@@ -22,7 +22,7 @@ use crate::pg::storage::buffer::{self, Pin};
 use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::index::filters::{FilterCondition, Group, Sought};
-use pg_bloom_core::index::page::{Pages, RowId};
+use pg_bloom_core::index::page::{Damage, Pages, RowId};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 use std::collections::VecDeque;
@@ -132,9 +132,9 @@ impl<'a> Ahead<'a> {
 }
 
 impl Pages for Ahead<'_> {
-    type Error = Failure;
+    type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
         interrupt::check_for_interrupts();
         self.draw_near();
         match self.near.pop_front_if(|(next, _)| *next == page) {

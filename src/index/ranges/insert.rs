@@ -1,14 +1,13 @@
 //! INSERT, and UPDATE to another page: the bits of the new row's keys. Of parts these are many.
 //!
-//! Most of them are in the rows beside it, and most of those are remembered. The bits of the others are set under
-//! exclusive locks, with a record for up to four pages, which are locked in the order of their numbers; more bytes of
-//! one page than a record takes have several records. Looking under a share lock first gained nothing: two sessions
-//! added 0.96 times as many rows of the same keys, and 0.89 times as many of different ones.
-//!
 //! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys that it has added to
 //! a range of an index, or seen there, and need not look at their bits again. Bits are never cleared, and the WAL
 //! record that set one was written before it was seen, so it precedes the commit of every row that relies on it. An
 //! index whose file gets other contents gets another number: see [`crate::index::session`].
+//!
+//! The bits of the others are set under exclusive locks, with a record for up to four pages, which are locked in the
+//! order of their numbers. Looking under a share lock first gained nothing: two sessions added 0.96 times as many rows
+//! of the same keys, and 0.89 times as many of different ones.
 
 use super::columns::{Index, RangesColumn};
 use super::gather::GatheredKeys;
@@ -164,7 +163,8 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
         _ => {}
     }
     let range = directory.options.range_of(row);
-    let growth = index.checked(directory.grow(&mut index.pages(), range))?;
+    let loads = &mut |level| index.checked(directory.loads_of_last(&mut index.pages(), level));
+    let growth = directory.grow(range, loads)?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
     for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
         index.pages().check_one(mark.page(), mark.special())?;
