@@ -4,8 +4,7 @@
 //! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
 //! rechecked by the condition that this one stands for, in the order of the query's conditions by their cost.
 
-use crate::pg::catalog;
-use crate::pg::catalog::operators;
+use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Node, Oid};
 
 /// The strategy of operators that ask a filter.

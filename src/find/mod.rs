@@ -18,8 +18,7 @@ use condition::{Asked, LookedFor};
 use parent::{Parent, ParentColumn, require_no_row_security};
 
 use crate::index;
-use crate::pg::call::error::{Outcome, Result};
-use crate::pg::call::{Call, interrupt};
+use crate::pg::call::{Call, Outcome, Result, interrupt};
 use crate::pg::catalog::operators;
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;

@@ -1,8 +1,7 @@
 //! The table that a call names, and the caller's rights to it.
 
 use crate::error::unsupported;
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::{Call, Error, Result, SqlState};
 use crate::pg::catalog::{self, lookup, owner};
 use crate::pg::sql;
 use crate::pg::storage::relation::{ACCESS_SHARE, Opened, Relation};

@@ -35,8 +35,7 @@ use named_index::NamedIndex;
 use ranges::RANGES;
 
 use crate::key_condition::KEY_OF_ELEMENT;
-use crate::pg::call::Call;
-use crate::pg::call::error::Outcome;
+use crate::pg::call::{Call, Outcome};
 use crate::pg::catalog::operators;
 use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;

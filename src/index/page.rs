@@ -1,7 +1,6 @@
 //! Pages of the index: in buffers, and of one that is being built; and what is said of damaged ones.
 
-use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};

@@ -18,8 +18,7 @@ use super::column::{Index, is_of_text};
 use crate::index::kind::Cost;
 use crate::key_condition::{KEY_OF_ELEMENT, KeyCondition};
 use crate::pg::call::nodes::relabeled;
-use crate::pg::catalog;
-use crate::pg::catalog::operators;
+use crate::pg::catalog::{self, operators};
 use crate::pg::method::planning::{Comparison, Planned};
 use pg_bloom_core::index::filters::Directory;
 

@@ -3,8 +3,7 @@
 
 use super::rows::{RangePages, RowFilter, add_pages};
 use crate::index::ranges::columns::Index;
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::Opened;
