@@ -1,10 +1,9 @@
 //! The rows of a table's page, one column of which is read: all that are there, visible or not.
 //!
 //! This is the one room below the table access method. It relies on the layout of pages and rows of PostgreSQL's own
-//! access method `heap`, which any table of another one, and the setting `pg_bloom.heap_filter`, keep it away from. It
-//! decides nothing about visibility: a row that a snapshot sees is on its page, on the same line, as long as the
-//! snapshot is there. Under SERIALIZABLE the scan of the index has a predicate lock of the whole index, as it has
-//! without this room, and PostgreSQL takes those of the rows when it reads them itself.
+//! access method `heap`; tables of another one are none to it. It decides nothing about visibility: a row that a
+//! snapshot sees is on its page, on the same line, as long as the snapshot is there. Under SERIALIZABLE the scan of the
+//! index has a predicate lock of the whole index, and PostgreSQL takes those of the rows when it reads them itself.
 //!
 //! ```text
 //! page  | header | line 1 | line 2 | …    free    … | row 2 | row 1 |

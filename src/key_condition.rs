@@ -9,18 +9,17 @@ use pgrx::pg_sys::{self, Node, Oid};
 
 /// The strategy of operators that ask a filter.
 pub const ASKS: i16 = 2;
-/// The support function that makes the key of an element. Only operator classes over filters have it.
+/// The support functions that make the key of an element, and those of an array's. Only operator classes over filters
+/// have them.
 pub const KEY_OF_ELEMENT: i16 = 1;
-/// The support function that makes the keys of an array's elements.
 pub const KEY_OF_ARRAY: i16 = 2;
 
-/// What an operator family has for such conditions. They are made in the memory of the call.
+/// What an operator family has for such conditions, which are made in the memory of the call.
 pub struct KeyCondition {
     /// `@=>`.
     pub operator: Oid,
-    /// The type `bloom_key`.
+    /// The type `bloom_key`, and the functions `bloom_key` and `bloom_keys`.
     key: Oid,
-    /// `bloom_key`, `bloom_keys`.
     key_of_element: Oid,
     key_of_array: Oid,
 }

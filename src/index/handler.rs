@@ -22,9 +22,8 @@ fn handler(_: &Call) -> Outcome {
     Ok(Some(version::returned(&ROUTINE)))
 }
 
-/// What the access method can do. Unsupported features are `false`: several columns, order, uniqueness, INCLUDE
-/// columns, NULLs, parallel scans, CLUSTER. Predicate locks cover the whole index. A scan must have a key, since the
-/// index doesn't know all rows.
+/// What the access method can do. All else is `false`: a scan must have a key, since the index doesn't know all rows,
+/// and predicate locks cover the whole index.
 static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),

@@ -12,8 +12,7 @@ use pgrx::pg_sys::Oid;
 
 /// What PostgreSQL's verbs do for a kind of index. Damage is an error of class XX002 in all of them.
 pub struct IndexKind {
-    /// Whether an operator class, by its family and the type that it is declared for, is one that an index can have;
-    /// says what is wrong with it.
+    /// Whether an index can have an operator class, by its family and declared type; says what is wrong with it.
     pub validate: fn(family: Oid, declared: Oid) -> bool,
     /// CREATE INDEX, REINDEX. 0A000 for a column that can't be in such an index; 22023 for options that it can't have;
     /// 22P03 for a damaged filter; 54000 for too many pages.

@@ -69,11 +69,10 @@ impl<'a> IndexPages<'a> {
         Ok(Pin::read(self.relation, page))
     }
 
-    /// If the file lacks a page, the file is extended up to it and somewhat further, as far as pages were allocated.
+    /// If the file lacks a page, the file is extended up to it and some pages further, as far as they were allocated.
     /// The user can cancel that, unless a page is locked: behind a jump in the table it may be gigabytes. XX002 if the
     /// page was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
-        /// Pages by which the file is extended beyond the one that is needed, at most.
         const AHEAD: u32 = 256;
         let allocated = chain.allocated();
         if page >= allocated {

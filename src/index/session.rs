@@ -1,11 +1,8 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
 //! It is found by the index and a number in the relation cache, which drops the number whenever anything about the
-//! index changes. What is kept stays true while it is used: tiles never move. A directory may lack tiles that were
-//! added since, which is found out by comparing four bytes of the metapage.
-//!
-//! A page of the directory is changed only under the lock of the metapage, which comes before all others; so it is read
-//! under that lock.
+//! index changes. Tiles never move: a directory may only lack some that were added since, which is found out by
+//! comparing four bytes of the metapage. Its pages are read and changed under the lock of that, which comes first.
 
 use super::page::{BelowMeta, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -29,7 +26,7 @@ session_locals! {
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A kind of index: what is known of the column of one.
+/// What is known of the column of an index of some kind.
 pub trait IndexColumn: Sized + 'static {
     type Directory: Tiles + 'static;
 
@@ -39,7 +36,7 @@ pub trait IndexColumn: Sized + 'static {
 
 struct Kept<K: IndexColumn> {
     file: File,
-    /// The number in its entry of the relation cache, which nothing else that was kept ever had.
+    /// What its entry of the relation cache has, and nothing else that was kept ever had.
     number: u64,
     kind: K,
     directory: RefCell<Rc<K::Directory>>,
@@ -124,7 +121,6 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(self.remember(read_directory(meta, self.pages())?))
     }
 
-    /// Keeps a directory that is newer.
     fn remember(&self, directory: K::Directory) -> Rc<K::Directory> {
         let directory = Rc::new(directory);
         *self.kept.directory.borrow_mut() = directory.clone();

@@ -74,7 +74,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     Ok(rows)
 }
 
-/// The slots of all rows. Looks at each page on the way. Fails for a row that the table can't have.
+/// The slots of all rows, once all pages were looked at. Fails for a row that the table can't have.
 fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
     let mut slots = Slots::new();
     for (number, group) in directory.groups() {

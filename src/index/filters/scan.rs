@@ -74,7 +74,6 @@ unsafe fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
     Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
 }
 
-/// The conditions for the filters of a group.
 fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<FilterCondition> {
     let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
         Some(hash) if !group.kind().is_none() => hash.map(Sought::Hash),

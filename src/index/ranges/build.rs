@@ -1,8 +1,7 @@
 //! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
 //!
-//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
-//! [`super::insert`], and so does what was inserted in the meantime, when PostgreSQL validates the index
-//! ([`super::vacuum`]).
+//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what was inserted in the meantime comes when
+//! PostgreSQL validates the index ([`super::vacuum`]).
 
 use super::columns::RangesColumn;
 use super::columns::element::check_type_of_column;
@@ -31,7 +30,7 @@ const WINDOWS: (Option<f64>, u32) = (Some(0.33), 1);
 const OTHER_PARTS: (Option<f64>, u32) = (Some(0.003), 8);
 /// The bytes of a table that one distinct part is expected for, while there are none.
 const BYTES_PER_PART: u32 = 20;
-/// Bytes of a row beside its values: its header and its line pointer.
+/// Bytes of a row's header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
 
 struct Building<'b> {
@@ -45,7 +44,6 @@ struct Building<'b> {
     /// HOT chains come in that of their last ones.
     of_page: (u32, Vec<(u32, Vec<u64>)>),
     rows: u64,
-    /// Keys of all rows.
     keys: u64,
     /// The rows, if the index will be validated.
     built_rows: Option<BuiltRows>,

@@ -1,10 +1,9 @@
-//! The column of an index over ranges: the keys of its values, and the conditions that lookups have on them.
-//!
-//! A value of elements has one key, the hash of the element. Other values have many: the hashes of their parts.
+//! The column of an index over ranges: the keys of its values, which are hashes, and the conditions that lookups have on
+//! them.
 //!
 //! | module | the keys of a value |
 //! |---|---|
-//! | `element` | the element: a lookup has hashes, one of which a row must have |
+//! | `element` | the element |
 //! | `array` | the array as a whole, and its members |
 //! | `text` | the windows of a text |
 //! | `json` | the values of a document by their paths, and its keys |
