@@ -33,10 +33,10 @@
 //! table, and costs more than a sequential scan. As for elements, reading and comparing what does not match is a part
 //! of the index's cost.
 
+use super::by_condition::{FEW, condition as condition_of};
 use super::columns::class::PARTS;
+use super::columns::{Index, RangesColumn};
 use crate::index::kind::Cost;
-use crate::index::ranges::columns::{Index, RangesColumn};
-use crate::index::ranges::scan::by_condition::{FEW, condition as condition_of};
 use crate::pg::call::Element;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::planning::Planned;

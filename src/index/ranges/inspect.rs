@@ -5,7 +5,7 @@
 
 use super::columns::Index;
 use super::insert::{RecentKey, RecentKeys};
-use super::scan::rows::HashFilter;
+use super::rows::HashFilter;
 use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;

@@ -1,8 +1,8 @@
 //! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of their rows; where a
 //! condition has many alternatives, only those that may match.
 
+use super::columns::Index;
 use super::rows::{RangePages, RowFilter, add_pages};
-use crate::index::ranges::columns::Index;
 use crate::pg::call::{Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};

@@ -1,9 +1,9 @@
 //! Lookups of elements: the rows of ranges that may have one of some hashes.
 
+use super::columns::element::ElementColumn;
+use super::columns::{Index, RangesColumn};
 use super::rows::{HashFilter, RangePages, add_pages};
 use crate::index::page::{PinnedPages, unhashed};
-use crate::index::ranges::columns::element::ElementColumn;
-use crate::index::ranges::columns::{Index, RangesColumn};
 use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};

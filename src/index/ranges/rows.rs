@@ -16,7 +16,7 @@
 
 use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
-use crate::index::ranges::columns::{Index, RangesColumn};
+use super::columns::{Index, RangesColumn};
 use crate::pg::call::{Element, interrupt};
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::buffer;
