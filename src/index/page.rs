@@ -31,12 +31,11 @@ pub struct IndexPages<'a> {
     pub relation: Relation<'a>,
     /// How many pages the file had when last seen. It never gets shorter.
     known: &'a Cell<u32>,
-    prefetched: u32,
 }
 
 impl<'a> IndexPages<'a> {
     pub fn new(relation: Relation<'a>, known: &'a Cell<u32>) -> IndexPages<'a> {
-        IndexPages { relation, known, prefetched: 0 }
+        IndexPages { relation, known }
     }
 
     pub fn has(&self, page: u32) -> bool {
@@ -114,10 +113,7 @@ impl Pages for IndexPages<'_> {
     }
 
     fn prefetch(&mut self, page: u32) {
-        // The first one is read at once.
-        let ahead = self.prefetched;
-        self.prefetched += 1;
-        if ahead > 0 && ahead <= buffer::io_concurrency(self.relation) && self.has(page) {
+        if buffer::io_concurrency(self.relation) > 0 && self.has(page) {
             buffer::prefetch(self.relation, page);
         }
     }

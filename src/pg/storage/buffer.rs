@@ -13,7 +13,7 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
-use crate::pg::call::guard::{abort, current_call, is_unwinding, require_session, with_end};
+use crate::pg::call::guard::{abort, current_call, is_unwinding, with_end};
 use crate::pg::call::interrupt;
 use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
@@ -265,11 +265,4 @@ pub fn io_concurrency(relation: Relation) -> u32 {
 pub fn prefetch(relation: Relation, page: u32) {
     // SAFETY: the relation is open.
     unsafe { pg_sys::PrefetchBuffer(relation.raw(), MAIN_FORK, page) };
-}
-
-/// Pages that this session has read from disk so far, of relations of all sorts.
-pub fn pages_from_disk() -> i64 {
-    require_session();
-    // SAFETY: a number that only this process changes.
-    unsafe { pg_sys::pgBufferUsage.shared_blks_read + pg_sys::pgBufferUsage.local_blks_read }
 }
