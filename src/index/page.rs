@@ -119,37 +119,6 @@ impl Pages for IndexPages<'_> {
     }
 }
 
-/// The same for many lookups in a small index: pages are fetched from memory whole, and some stay in their buffers.
-pub struct PinnedPages<'a> {
-    pages: IndexPages<'a>,
-    /// Each page in the place that its number says.
-    pinned: [Option<(u32, Pin<'a>)>; 8],
-}
-
-impl<'a> PinnedPages<'a> {
-    pub fn new(pages: IndexPages<'a>) -> PinnedPages<'a> {
-        PinnedPages { pages, pinned: [const { None }; 8] }
-    }
-}
-
-impl Pages for PinnedPages<'_> {
-    type Error = Damage;
-
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
-        interrupt::check_for_interrupts();
-        let place = &mut self.pinned[page as usize % 8];
-        if place.as_ref().is_none_or(|(number, _)| *number != page) {
-            if !self.pages.has(page) {
-                return Ok(f(None));
-            }
-            let pin = Pin::read(self.pages.relation, page);
-            pin.approach();
-            *place = Some((page, pin));
-        }
-        Ok(f(place.as_ref().map(|(_, pin)| pin.shared()).as_deref()))
-    }
-}
-
 /// The pages of an index whose metapage is locked by the caller.
 pub struct BelowMeta<'a> {
     pub meta: &'a [u8],

@@ -3,7 +3,7 @@
 use super::columns::element::ElementColumn;
 use super::columns::{Index, RangesColumn};
 use super::rows::{HashFilter, RangePages, add_pages};
-use crate::index::page::{PinnedPages, unhashed};
+use crate::index::page::unhashed;
 use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
@@ -52,21 +52,14 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
     let directory = index.directory()?;
     let RangesColumn::Element(elements) = index.kind() else { return Err(unhashed()) };
     let hasher = elements.hasher_of(relation, asked_type)?;
-    let mut pages = PinnedPages::new(index.pages());
-    // SAFETY: promised by the caller.
-    let hash_of = |&key: &Element| unsafe { hasher.hash(key) }.ok_or_else(unhashed);
-    let hashes: Vec<u64> = memory::try_collect(keys.iter().map(hash_of))?;
-    // Equal keys are looked up once.
-    let mut order: Vec<usize> = memory::collect(0..keys.len());
-    order.sort_unstable_by_key(|&i| hashes[i]);
-    let mut answers = memory::collect(keys.iter().map(|_| false));
-    for equal in order.chunk_by(|&a, &b| hashes[a] == hashes[b]) {
+    memory::try_collect(keys.iter().map(|&key| {
         interrupt::check_for_interrupts();
+        // SAFETY: promised by the caller.
+        let hash = unsafe { hasher.hash(key) }.ok_or_else(unhashed)?;
         let mut may_have = false;
-        index.checked(directory.search(&mut pages, hashes[equal[0]], |_| may_have = true))?;
-        equal.iter().for_each(|&i| answers[i] = may_have);
-    }
-    Ok(answers)
+        index.checked(directory.search(&mut index.pages(), hash, |_| may_have = true))?;
+        Ok(may_have)
+    }))
 }
 
 /// The hashes of which an element must have one to match a key, and the ranges that may have these. Both ascend.

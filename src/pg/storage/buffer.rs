@@ -15,9 +15,7 @@
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::call::guard::{abort, current_call, is_unwinding, with_end};
 use crate::pg::call::interrupt;
-use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
-use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -139,11 +137,6 @@ impl<'r> Pin<'r> {
     /// are negative.
     fn is_noted(&self) -> bool {
         version::LOCKS_A_PAGE_ONCE || self.0 < 0
-    }
-
-    /// Lets the processor fetch the page from memory while it does something else.
-    pub fn approach(&self) {
-        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| simd::prefetch(self.start(), at));
     }
 
     fn start(&self) -> *mut u8 {
