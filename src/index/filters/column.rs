@@ -12,22 +12,19 @@ use pg_bloom_core::index::filters::{Directory, Group, RowPage, State};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
-use std::cell::Cell;
 
 pub type Index<'r> = session::Index<'r, Filters>;
 
 pub struct Filters {
     /// The type `bloom_key`.
     pub key: Oid,
-    /// The number of the tile whose pages were checked last before a row got a slot.
-    pub checked: Cell<Option<u32>>,
 }
 
 impl IndexColumn for Filters {
     type Directory = Directory;
 
     fn of(relation: Relation) -> Result<Filters> {
-        Ok(Filters { key: key_type(relation)?, checked: Cell::new(None) })
+        Ok(Filters { key: key_type(relation)? })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::pg::catalog::invalidation;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::View;
-use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, Tile, slot_bits};
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::RowId;
 use std::rc::Rc;
 
@@ -66,7 +66,8 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
     };
     let pin = index.pages().existing(page.page, &directory.chain)?;
     let Some(Slot { tile, .. }) = free(&pin.shared())? else { return Ok(None) };
-    check_tile(index, directory, group, &tile)?;
+    // A row that is refused must not have taken a slot.
+    index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
     let mut locked = pin.exclusive();
     let Some(slot) = free(&locked)? else { return Ok(None) };
     if slot.tile != tile {
@@ -77,18 +78,6 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
     prepare(index.relation(), page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
-}
-
-/// Checks the pages of a tile, once for the rows that a session adds to it one after the other: a row that is refused
-/// must not have taken a slot.
-fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) -> Result<()> {
-    let checked = &index.kind().checked;
-    if checked.get() == Some(tile.ordinal) {
-        return Ok(());
-    }
-    index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
-    checked.set(Some(tile.ordinal));
-    Ok(())
 }
 
 fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
