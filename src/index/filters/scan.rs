@@ -1,14 +1,13 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
 use super::column::{Index, check_rows};
-use crate::element::{ElementType, ProbeKey};
+use crate::element::{ElementType, ProbeKey, with_value};
 use crate::error::unsupported;
-use crate::pg::call::{Element, Result};
+use crate::pg::call::Result;
 use crate::pg::catalog;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
-use crate::pg::value::varlena::Value;
 use pg_bloom_core::index::filters::{FilterCondition, Group, Sought};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
@@ -49,7 +48,7 @@ unsafe fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
     let (asked, elements) = (key.asked_type, key.sought());
     if asked == index.kind().key {
         // SAFETY: the elements are of that type, which is of variable length.
-        let parse = |element: Element| ProbeKey::parse(unsafe { Value::detoast(element.datum) }.bytes());
+        let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
         return memory::try_collect(elements.into_iter().map(parse));
     }
     if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
