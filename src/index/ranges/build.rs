@@ -4,10 +4,10 @@
 //! PostgreSQL validates the index ([`super::vacuum`]).
 
 use super::columns::RangesColumn;
-use super::columns::element::check_type_of_column;
 use super::gather::GatheredKeys;
 use super::sample;
 use super::vacuum::BuiltRows;
+use crate::element::Column;
 use crate::error::unsupported;
 use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index, meta_page, write_empty};
@@ -148,12 +148,12 @@ impl Building<'_> {
     }
 }
 
-/// The column of an index that is built. A text, or an element, of another type than the operator class's is refused if
-/// that can't be an element; the other columns are those of their own types in any case.
+/// The column of an index that is built. 0A000 for a new one of a type that can't be an element, though it has the bytes
+/// of one that can: an index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::of(index)?;
-    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_)) {
-        check_type_of_column(index)?;
+    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_)) && !index.is_being_reindexed() {
+        Column::new(index.handler(), index.column_type(), index.column_class().2)?;
     }
     Ok(column)
 }

@@ -81,23 +81,26 @@ const TILES_ASKED: u32 = 8;
 /// So many keys are worth that in any case.
 const MANY_KEYS: f64 = 100.0;
 
-struct IndexShape {
-    pages_per_range: f64,
-    tiles: f64,
-    expected: Expectation,
-    /// Distinct elements of a range, in the mean; one row is in one range, however many there are.
-    elements: Option<f64>,
-    /// Ranges that have the keys, if the index was asked.
-    found: Option<f64>,
-}
-
 fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let searches = planned.searches;
     // By the column's statistics, or a handful for each key without them.
-    let most = if planned.has_statistics() { rows } else { HANDFUL * planned.searches };
+    let most = if planned.has_statistics() { rows } else { HANDFUL * searches };
     let matches = (planned.selectivity * rows).min(most);
-    let IndexShape { pages_per_range, tiles, expected, elements, found } = shape(planned, known, matches);
+    let (pages_per_range, tiles, expected) = match known {
+        Some((_, directory)) => {
+            let (pages_per_range, tiles) = (directory.options.pages_per_range, directory.tiles(Level::Zero).max(1));
+            (f64::from(pages_per_range), f64::from(tiles), directory.expectation())
+        }
+        None => (8.0, 1.0, Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 }),
+    };
+    // Distinct elements of a range, in the mean; one row is in one range, however many there are.
+    let elements = known.filter(|_| matches > 1.0);
+    let elements = elements.and_then(|(index, directory)| directory.elements_per_range(&mut index.pages()).ok()?);
+    // Ranges that have the keys, if the index is asked.
+    let asked = known.filter(|_| matches > HANDFUL * searches || searches >= MANY_KEYS);
+    // SAFETY: this is the index that is planned.
+    let found = asked.and_then(|(index, directory)| unsafe { ranges_found(planned, index, directory) });
     let ranges = (pages / pages_per_range).ceil();
     // The share of a key's rows of which each is the first in its range.
     let first = elements.map_or(1.0, |elements| (elements * ranges / planned.index_rows.max(1.0)).min(1.0));
@@ -124,24 +127,6 @@ fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
         (rows_read.max(matches), pages_read)
     };
     cost_of_rows(planned, startup, total, given, pages_given)
-}
-
-/// Given how many rows match by the statistics.
-fn shape(planned: &Planned, known: Known, matches: f64) -> IndexShape {
-    let Some((index, directory)) = known else {
-        let expected = Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 };
-        return IndexShape { pages_per_range: 8.0, tiles: 1.0, expected, elements: None, found: None };
-    };
-    let is_asked = matches > HANDFUL * planned.searches || planned.searches >= MANY_KEYS;
-    let elements = || directory.elements_per_range(&mut index.pages()).ok()?;
-    IndexShape {
-        pages_per_range: f64::from(directory.options.pages_per_range),
-        tiles: f64::from(directory.tiles(Level::Zero)).max(1.0),
-        expected: directory.expectation(),
-        elements: if matches > 1.0 { elements() } else { None },
-        // SAFETY: this is the index that is planned.
-        found: if is_asked { unsafe { ranges_found(planned, index, directory) } } else { None },
-    }
 }
 
 /// How many ranges have the keys, by asking the index; `None` if they aren't known yet.

@@ -69,15 +69,6 @@ impl ElementColumn {
     }
 }
 
-/// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
-/// index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt. Fails by 0A000.
-pub fn check_type_of_column(relation: Relation) -> Result<()> {
-    if !relation.is_being_reindexed() {
-        Column::new(relation.handler(), relation.column_type(), relation.column_class().2)?;
-    }
-    Ok(())
-}
-
 /// Whether a family's operator for comparing these types is the equality of the left one.
 fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
     let own = operators::family_member(family, left, right, EQUAL);
