@@ -9,7 +9,7 @@
 //! order of their numbers. Looking under a share lock first gained nothing: two sessions added 0.96 times as many rows
 //! of the same keys, and 0.89 times as many of different ones.
 
-use super::columns::{Index, RangesColumn};
+use super::columns::Index;
 use super::gather::GatheredKeys;
 use super::sample;
 use crate::index::page::{meta_page, prepare};
@@ -30,10 +30,6 @@ const AT_ONCE: usize = 4096;
 /// The value must be of the type of the index's column.
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
-    if let RangesColumn::Element(elements) = index.kind() {
-        // SAFETY: promised by the caller.
-        return add(&index, row, &[unsafe { elements.hash(value)? }]);
-    }
     let mut keys = GatheredKeys::new(index.kind());
     // SAFETY: promised by the caller.
     unsafe { keys.add(value)? };
@@ -44,10 +40,8 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
     let key = |range, hash| RecentKey { index: index.number(), range, hash };
     let range = directory.options.range_of(row);
-    let new = RECENT.with(|recent| {
-        let recent = recent.borrow();
-        memory::collect(hashes.iter().copied().filter(|&hash| !recent.has(&key(range, hash))))
-    });
+    let is_new = |&hash: &u64| !RECENT.with(|recent| recent.has(&key(range, hash)));
+    let new = memory::collect(hashes.iter().copied().filter(is_new));
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Places::MOST);
         for &hash in hashes {
@@ -56,10 +50,7 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
         }
         set(index, &directory, &marks)?;
         let range = directory.options.range_of(row);
-        RECENT.with(|recent| {
-            let mut recent = recent.borrow_mut();
-            hashes.iter().for_each(|&hash| recent.add(key(range, hash)));
-        });
+        RECENT.with(|recent| hashes.iter().for_each(|&hash| recent.add(key(range, hash))));
     }
     Ok(())
 }
@@ -187,22 +178,23 @@ pub struct RecentKey {
 
 /// Each key in the place that its hash says, in those of others; all zero where there is none.
 #[derive(Default)]
-pub struct RecentKeys(Vec<RecentKey>);
+pub struct RecentKeys(RefCell<Vec<RecentKey>>);
 
 impl RecentKeys {
     pub fn has(&self, key: &RecentKey) -> bool {
-        self.0.get(key.hash as usize % REMEMBERED) == Some(key)
+        self.0.borrow().get(key.hash as usize % REMEMBERED) == Some(key)
     }
 
     /// Remembers a key whose bits are set.
-    pub fn add(&mut self, key: RecentKey) {
-        if self.0.is_empty() {
-            self.0 = memory::zeroed(REMEMBERED);
+    pub fn add(&self, key: RecentKey) {
+        let mut keys = self.0.borrow_mut();
+        if keys.is_empty() {
+            *keys = memory::zeroed(REMEMBERED);
         }
-        self.0[key.hash as usize % REMEMBERED] = key;
+        keys[key.hash as usize % REMEMBERED] = key;
     }
 }
 
 session_locals! {
-    static RECENT: RefCell<RecentKeys> = const { RefCell::new(RecentKeys(Vec::new())) };
+    static RECENT: RecentKeys = const { RecentKeys(RefCell::new(Vec::new())) };
 }

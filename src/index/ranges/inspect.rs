@@ -57,7 +57,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     // What the heap filter finds on the page that the scan is on: it has the rows of a page one after the other.
     let (mut page, mut on_page) = (None, Vec::new());
     // Most parts are those of the rows before.
-    let (mut found, mut count) = (RecentKeys::default(), 0);
+    let (found, mut count) = (RecentKeys::default(), 0);
     scan_for_check(named.table(), named.index(), &snapshot, |row, value| {
         // One that is NULL is never looked for.
         let Some(value) = value else { return Ok(()) };
