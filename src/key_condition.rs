@@ -36,24 +36,19 @@ impl KeyCondition {
         })
     }
 
-    /// `filter @=> bloom_key(element)`.
+    /// `filter @=> bloom_key(element)`, or `filter @=> ANY (bloom_keys(elements))`.
     ///
     /// # Safety
-    /// The nodes must be expressions of a filter and of an element.
-    pub unsafe fn of_element(&self, filter: *mut Node, element: *mut Node, collation: Oid) -> *mut Node {
-        // SAFETY: promised by the caller.
-        unsafe { self.of_key(filter, call(self.key_of_element, self.key, element, collation), false) }
-    }
-
-    /// `filter @=> ANY (bloom_keys(elements))`.
-    ///
-    /// # Safety
-    /// The nodes must be expressions of a filter and of an array of elements.
-    pub unsafe fn of_any(&self, filter: *mut Node, elements: *mut Node, collation: Oid) -> *mut Node {
+    /// The nodes must be expressions of a filter and of an element, or of an array of elements.
+    pub unsafe fn of_element(&self, filter: *mut Node, asked: *mut Node, is_array: bool, collation: Oid) -> *mut Node {
         // SAFETY: promised by the caller.
         unsafe {
-            let keys = pg_sys::get_array_type(self.key);
-            self.of_key(filter, call(self.key_of_array, keys, of_base_type(elements), collation), true)
+            let key = if is_array {
+                call(self.key_of_array, pg_sys::get_array_type(self.key), of_base_type(asked), collation)
+            } else {
+                call(self.key_of_element, self.key, asked, collation)
+            };
+            self.of_key(filter, key, is_array)
         }
     }
 

@@ -162,11 +162,11 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
         }
         let collation = pg_sys::exprInputCollation(request.node);
         let clauses = match asks {
-            Asks::Element => vec![keys.of_element(filter, asked, collation)],
-            Asks::Any => vec![keys.of_any(filter, asked, collation)],
+            Asks::Element => vec![keys.of_element(filter, asked, false, collation)],
+            Asks::Any => vec![keys.of_element(filter, asked, true, collation)],
             Asks::All => {
                 let constants = constants_of(asked, MOST_OF_ALL).into_iter();
-                constants.map(|element| keys.of_element(filter, element, collation)).collect()
+                constants.map(|element| keys.of_element(filter, element, false, collation)).collect()
             }
         };
         let append = |list, clause: *mut pg_sys::Node| pg_sys::lappend(list, clause.cast());

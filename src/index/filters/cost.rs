@@ -55,10 +55,8 @@ fn ask_by_key(planned: &Planned, is_text: bool) {
                 Some(keys.of_key(left, relabeled(right), is_array))
             } else if is_text || !is_own() {
                 None
-            } else if is_array {
-                Some(keys.of_any(left, right, collation))
             } else {
-                Some(keys.of_element(left, right, collation))
+                Some(keys.of_element(left, right, is_array, collation))
             }
         }
     };

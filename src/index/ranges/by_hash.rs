@@ -8,33 +8,42 @@ use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
-use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
-    let directory = index.directory()?;
-    let mut ranges: Vec<u32> = Vec::new();
-    let mut hashes_of_keys = Vec::new();
-    for key in keys {
-        // SAFETY: promised by the caller.
-        let (hashes, mut found) = unsafe { look_up(index, elements, &directory, key)? };
-        if !hashes_of_keys.is_empty() {
-            found.retain(|range| ranges.binary_search(range).is_ok());
-        }
-        if found.is_empty() {
-            return Ok(());
-        }
-        ranges = found;
-        memory::push(&mut hashes_of_keys, hashes);
+    /// Ranges that are gathered before those that were found several times are looked for.
+    const FEW: usize = 1 << 16;
+    // SAFETY: promised by the caller.
+    let mut of_keys = keys.iter().map(|key| unsafe { hashes_of(index, elements, key) });
+    let mut hashes = of_keys.next().transpose()?.unwrap_or_default();
+    for own in of_keys {
+        // An element has one hash.
+        let own = own?;
+        hashes.retain(|hash| own.binary_search(hash).is_ok());
     }
-    // Absent keys never come here: the table needn't be opened for them.
+    let directory = index.directory()?;
+    let (mut ranges, mut distinct) = (Vec::new(), 0);
+    let mut pages = index.pages();
+    for &hash in &hashes {
+        interrupt::check_for_interrupts();
+        index.checked(directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range)))?;
+        if ranges.len() > FEW.max(2 * distinct) {
+            keep_distinct(&mut ranges);
+            distinct = ranges.len();
+        }
+    }
+    keep_distinct(&mut ranges);
+    if ranges.is_empty() {
+        // For absent keys the table needn't be opened.
+        return Ok(());
+    }
     let table = Opened::table_of(index.relation());
     let pages = RangePages::new(table.relation(), directory.options);
     match HashFilter::new(index, table.relation()) {
-        Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes_of_keys, rows)),
+        Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes, rows)),
         None => add_pages(ranges.into_iter().flat_map(|range| pages.pages(range)), rows),
     }
     Ok(())
@@ -62,18 +71,11 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
     }))
 }
 
-/// The hashes of which an element must have one to match a key, and the ranges that may have these. Both ascend.
+/// The hashes of which an element must have one to match a key. They ascend.
 ///
 /// # Safety
 /// The key must be one of a scan of the index.
-unsafe fn look_up(
-    index: &Index,
-    elements: &ElementColumn,
-    directory: &Directory,
-    key: &Key,
-) -> Result<(Vec<u64>, Vec<u32>)> {
-    /// Ranges that are gathered before those that were found several times are looked for.
-    const FEW: usize = 1 << 16;
+unsafe fn hashes_of(index: &Index, elements: &ElementColumn, key: &Key) -> Result<Vec<u64>> {
     let hasher = elements.hasher_of(index.relation(), key.asked_type)?;
     // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
     let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
@@ -82,18 +84,7 @@ unsafe fn look_up(
     // SAFETY: hashes are in Rust's memory.
     let mut hashes = if key.is_array() { unsafe { in_scratch(all_hashes)? } } else { all_hashes()? };
     keep_distinct(&mut hashes);
-    let (mut ranges, mut distinct) = (Vec::new(), 0);
-    let mut pages = index.pages();
-    for &hash in &hashes {
-        interrupt::check_for_interrupts();
-        index.checked(directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range)))?;
-        if ranges.len() > FEW.max(2 * distinct) {
-            keep_distinct(&mut ranges);
-            distinct = ranges.len();
-        }
-    }
-    keep_distinct(&mut ranges);
-    Ok((hashes, ranges))
+    Ok(hashes)
 }
 
 /// Sorts items, and drops those that are there several times.

@@ -87,9 +87,9 @@ impl<'r> HashFilter<'r> {
         Some(HashFilter { column, hasher: elements.hasher().clone() })
     }
 
-    /// Adds the rows of a page, which the table must have, that may have one of the hashes of each key, which ascend.
-    pub fn add_rows(&self, page: u32, keys: &[Vec<u64>], rows: &mut RowBatch) {
-        let is_sought = |hash| keys.iter().all(|hashes| hashes.binary_search(&hash).is_ok());
+    /// Adds the rows of a page, which the table must have, that may have one of these hashes, which ascend.
+    pub fn add_rows(&self, page: u32, hashes: &[u64], rows: &mut RowBatch) {
+        let is_sought = |hash| hashes.binary_search(&hash).is_ok();
         self.each_row(page, |heap_page, row, hash| {
             if hash.is_none_or(is_sought) {
                 rows.add_again(page, heap_page.root_of(row));

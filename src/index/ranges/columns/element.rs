@@ -6,9 +6,8 @@
 
 use crate::element::{Column, Hasher};
 use crate::error::unsupported;
-use crate::index::page::unhashed;
 use crate::pg::call::error::info;
-use crate::pg::call::{Element, Error, Result};
+use crate::pg::call::{Error, Result};
 use crate::pg::catalog::{self, operators};
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys::Oid;
@@ -40,14 +39,6 @@ impl ElementColumn {
 
     pub fn hasher(&self) -> &Hasher {
         self.column.hasher()
-    }
-
-    /// # Safety
-    /// The value must be of the column's type.
-    #[inline]
-    pub unsafe fn hash(&self, value: Element) -> Result<u64> {
-        // SAFETY: promised by the caller.
-        unsafe { self.hasher().hash(value) }.ok_or_else(unhashed)
     }
 
     /// How what the column of this index is compared with is hashed: elements of this type, or of the operator class's

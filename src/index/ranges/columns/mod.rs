@@ -23,6 +23,7 @@ use element::ElementColumn;
 use text::TextColumn;
 
 use crate::element::{Column, with_value};
+use crate::index::page::unhashed;
 use crate::index::session::{self, IndexColumn};
 use crate::pg::call::{Element, Result};
 use crate::pg::catalog;
@@ -88,7 +89,7 @@ impl RangesColumn {
         // SAFETY: promised by the caller: values of the last three columns are of variable length.
         unsafe {
             match self {
-                RangesColumn::Element(elements) => return elements.hash(value).map(visit),
+                RangesColumn::Element(elements) => visit(elements.hasher().hash(value).ok_or_else(unhashed)?),
                 RangesColumn::Array(arrays) => return arrays.each_key(value, visit),
                 RangesColumn::Text(texts) => with_value(value, |text| texts.each_window(text, &mut visit)),
                 RangesColumn::Json => with_value(value, |document| json::each_key(document, &mut visit)),
