@@ -30,8 +30,8 @@
 //! what reads all of it                          p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! ```
 //!
-//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a page of a value 3 to
-//! 4.5 µs, where PostgreSQL's cheapest operators, which cost `cpu_operator_cost`, take 25 ns.
+//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a page 3 to 4.5 µs,
+//! where PostgreSQL's cheapest operators, which cost `cpu_operator_cost`, take 25 ns.
 
 mod requests;
 mod statistics;

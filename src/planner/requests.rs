@@ -30,15 +30,19 @@ const ROWS_OF_KEY: f64 = 3.0;
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Option<Datum> {
-    // SAFETY: promised by the caller: a request has the query's root, null outside of one, and the call, null if it isn't
-    // known. It is the answer as well. A setting of the process is read.
+    // SAFETY: promised by the caller: a request has the query's root, null outside of one, and the call, null if it
+    // isn't known. It is the answer as well. A setting of the process is read.
     unsafe {
         let request: *mut pg_sys::SupportRequestCost = request(call, pg_sys::NodeTag::T_SupportRequestCost)?;
         let (root, node) = ((*request).root, (*request).node);
         if root.is_null() || node.is_null() {
             return None;
         }
-        let variable = (0..2).find_map(|i| filter_variable(call, argument(node, i)?))?;
+        let is_filter = |column: *mut pg_sys::Var| {
+            [Bloom::NAME, CountingBloom::NAME].iter().any(|name| statistics::is_own(call, (*column).vartype, name))
+        };
+        let of_filters = |i| column(argument(node, i)?).filter(|&column| is_filter(column));
+        let variable = (0..2).find_map(of_filters)?;
         let fetching = fetch(toast_pages(root, variable)?);
         (*request).per_tuple = catalog::function_cost((*request).funcid) * pg_sys::cpu_operator_cost + fetching;
         (*request).startup = 0.0;
@@ -72,19 +76,6 @@ unsafe fn request<T>(call: &Call, tag: pg_sys::NodeTag) -> Option<*mut T> {
     let node = call.internal::<pg_sys::Node>(0)?;
     // SAFETY: promised by the caller.
     unsafe { (*node).type_ == tag }.then_some(node.cast())
-}
-
-/// The column that an expression is, if that has filters.
-///
-/// # Safety
-/// `node` must be a valid expression.
-unsafe fn filter_variable(call: &Call, node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
-    // SAFETY: promised by the caller.
-    unsafe {
-        let variable = column(node)?;
-        let is_filter = |name| statistics::is_own(call, (*variable).vartype, name);
-        (is_filter(Bloom::NAME) || is_filter(CountingBloom::NAME)).then_some(variable)
-    }
 }
 
 /// Pages of the TOAST table of a column's table for each of its rows, if the column's values are out of line: by the
@@ -165,7 +156,7 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
             Asks::Element => vec![keys.of_element(filter, asked, false, collation)],
             Asks::Any => vec![keys.of_element(filter, asked, true, collation)],
             Asks::All => {
-                let constants = constants_of(asked, MOST_OF_ALL).into_iter();
+                let constants = constants_of(asked).into_iter();
                 constants.map(|element| keys.of_element(filter, element, false, collation)).collect()
             }
         };
@@ -179,7 +170,7 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
 ///
 /// # Safety
 /// The node must be an expression of an array type.
-unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys::Node> {
+unsafe fn constants_of(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; a node is read as what its tag says.
     unsafe {
         let constant: *const pg_sys::Const = node.cast();
@@ -194,6 +185,6 @@ unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys:
             let (length, datum) = (i32::from(storage.len), element.datum);
             pg_sys::makeConst(element_type, -1, collation, length, datum, false, storage.by_value).cast()
         };
-        array::elements_of(array).into_iter().take(most).map(constant).collect()
+        array::elements_of(array).into_iter().take(MOST_OF_ALL).map(constant).collect()
     }
 }

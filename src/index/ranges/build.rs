@@ -148,8 +148,8 @@ impl Building<'_> {
     }
 }
 
-/// The column of an index that is built. 0A000 for a new one of a type that can't be an element, though it has the bytes
-/// of one that can: an index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt.
+/// The column of an index that is built. 0A000 for a new one of a type that has the bytes of an element and can't be
+/// one: an index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::of(index)?;
     if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_)) && !index.is_being_reindexed() {

@@ -15,9 +15,9 @@
 //! index pages     those that each lookup reads, and one for each tile that has the key
 //! ```
 //!
-//! Where equal keys lie together, as those of one day do, a range has fewer elements than rows, and the rows of a key are
-//! in fewer ranges. How many is read from the bits of a page of the index: the column's correlation is low also where
-//! blocks of equal keys come in any order.
+//! Where equal keys lie together, as those of one day do, a range has fewer elements than rows, and the rows of a key
+//! are in fewer ranges. How many is read from the bits of a page of the index: the column's correlation is low also
+//! where blocks of equal keys come in any order.
 //!
 //! PostgreSQL takes a value that is not among the most common ones for one of the others, also where it is nowhere. So
 //! where the statistics expect more than a handful of rows for each key, or keys are many, the index is asked for some.

@@ -158,7 +158,7 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let growth = directory.grow(range, loads)?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
     for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
-        index.pages().check_one(mark.page(), mark.special())?;
+        index.pages().check_each(mark.page()..mark.page() + 1, mark.special())?;
     }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     // What was decided here is lost if it can't be written yet.

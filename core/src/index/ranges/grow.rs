@@ -174,8 +174,8 @@ impl Directory {
         level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }
 
-    /// The loads of those columns of a level's last tile that look complete, if the next one had them: how many elements
-    /// they have. Errors: those of reading.
+    /// How many elements those columns of a level's last tile have that look complete, if the next one had them.
+    /// Errors: those of reading.
     pub fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
         let Some(tile) = self.last_tile(level) else { return Ok(Vec::new()) };
         let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();

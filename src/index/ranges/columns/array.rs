@@ -16,7 +16,7 @@ use pgrx::pg_sys::{Datum, Oid};
 /// How an array is hashed as a whole, and a member of it.
 pub struct ArrayColumn {
     whole: Column,
-    member: Column,
+    pub member: Column,
     storage: Storage,
 }
 
@@ -32,10 +32,6 @@ impl ArrayColumn {
             return Err(unsupported(message, "Use an array."));
         };
         Ok(ArrayColumn { whole, member: column(member)?, storage: catalog::storage(member) })
-    }
-
-    pub fn is_hashed_in_place(&self) -> bool {
-        self.member.hasher().is_in_place()
     }
 
     /// # Safety

@@ -24,9 +24,8 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// Hashed as the operator class compares, whatever the column's own type is: `ALTER TABLE … TYPE` can change that to
-    /// another with the same bytes and keep the index. 0A000 for a type, a collation or an operator class that an index
-    /// can't have.
+    /// Hashed as the operator class compares, whatever the column's own type is: `ALTER TABLE … TYPE` can change that
+    /// and keep the index. 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
         let (family, declared, collation) = relation.column_class();
         let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };

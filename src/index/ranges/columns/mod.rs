@@ -1,5 +1,4 @@
-//! The column of an index over ranges: the keys of its values, which are hashes, and the conditions that lookups have on
-//! them.
+//! The column of an index over ranges: the keys of its values, which are hashes, and the conditions of lookups on them.
 //!
 //! | module | the keys of a value |
 //! |---|---|
@@ -74,7 +73,7 @@ impl RangesColumn {
     pub fn is_hashed_in_place(&self) -> bool {
         match self {
             RangesColumn::Element(elements) => elements.hasher().is_in_place(),
-            RangesColumn::Array(arrays) => arrays.is_hashed_in_place(),
+            RangesColumn::Array(arrays) => arrays.member.hasher().is_in_place(),
             RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Words => true,
         }
     }
