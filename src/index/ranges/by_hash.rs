@@ -79,10 +79,9 @@ unsafe fn hashes_of(index: &Index, elements: &ElementColumn, key: &Key) -> Resul
     let hasher = elements.hasher_of(index.relation(), key.asked_type)?;
     // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
     let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
-    let all_hashes = || memory::try_collect(key.sought().into_iter().map(hash_of));
     // A nested loop asks again and again.
     // SAFETY: hashes are in Rust's memory.
-    let mut hashes = if key.is_array() { unsafe { in_scratch(all_hashes)? } } else { all_hashes()? };
+    let mut hashes = unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
     keep_distinct(&mut hashes);
     Ok(hashes)
 }

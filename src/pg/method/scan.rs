@@ -19,11 +19,6 @@ pub struct Key<'k> {
 }
 
 impl Key<'_> {
-    /// Whether it looks for elements of an array.
-    pub fn is_array(&self) -> bool {
-        self.is_array
-    }
-
     /// The values one of which is looked for: those of an array, except NULL, in memory of the current context. None
     /// for NULL, which nothing is equal to.
     pub fn sought(&self) -> Vec<Element> {
