@@ -3,8 +3,7 @@
 //! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what was inserted in the meantime comes when
 //! PostgreSQL validates the index ([`super::vacuum`]).
 
-use super::columns::RangesColumn;
-use super::gather::GatheredKeys;
+use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
 use super::vacuum::BuiltRows;
 use crate::element::Column;

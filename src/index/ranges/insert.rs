@@ -9,8 +9,7 @@
 //! order of their numbers. Looking under a share lock first gained nothing: two sessions added 0.96 times as many rows
 //! of the same keys, and 0.89 times as many of different ones.
 
-use super::columns::Index;
-use super::gather::GatheredKeys;
+use super::columns::{GatheredKeys, Index};
 use super::sample;
 use crate::index::page::{meta_page, prepare};
 use crate::pg::call::{Element, Result, interrupt};

@@ -6,7 +6,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `columns` | the indexed column: the keys of a value, the condition of a lookup, operator classes |
-//! | `build`, `gather` | CREATE INDEX, REINDEX; unlogged indexes after a crash; the keys of a range |
+//! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `sample` | how much text the pages of a table stand for |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles; keys that need not be added again |
 //! | `by_hash` | lookups of elements: ranges that may have one of some hashes |
@@ -21,7 +21,6 @@ mod by_condition;
 mod by_hash;
 mod columns;
 mod cost;
-mod gather;
 mod insert;
 mod inspect;
 mod rows;
