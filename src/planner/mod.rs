@@ -36,19 +36,11 @@
 mod requests;
 mod statistics;
 
-use statistics::{ColumnStatistics, share_of_clause};
+use statistics::{DEFAULT, share_of_clause};
 
-use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::{Call, Outcome};
-use pg_bloom_core::View;
-use pg_bloom_core::filter::estimate::{cardinality, current_fpr};
 use pgrx::pg_sys::{self, Datum};
-
-/// The share of rows to expect where nothing is known.
-const DEFAULT: f64 = 0.1;
-/// With this many bounds or more, a histogram is a fair sample by itself.
-const FAIR_SAMPLE: f64 = 100.0;
 
 /// What fetching a slice out of line costs, and a page of it, in units of `cpu_operator_cost`.
 const SLICE_COST: f64 = 300.0;
@@ -63,34 +55,8 @@ const SHORT_PAGES: f64 = 2.0;
 /// The arguments must be those of a restriction estimator.
 unsafe fn selectivity<S: FilterType>(call: &Call, filter: usize) -> Outcome {
     // SAFETY: promised by the caller.
-    let share = unsafe { share_of_clause(call, filter, S::NAME, |column| share::<S>(call, column)) };
+    let share = unsafe { share_of_clause::<S>(call, filter) };
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT).to_bits())))
-}
-
-/// The share of a column's rows whose element may be in the filter; `None` if it can't be probed for such elements.
-fn share<S: FilterType>(call: &Call, column: &ColumnStatistics<'_>) -> Option<f64> {
-    let filter = S::whole(column.filter).ok()?;
-    let element = ElementType::of_type(call, column.element).ok()?;
-    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
-    // SAFETY: what is asked for are values of the column, as its statistics have them.
-    let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));
-
-    let distinct = column.distinct();
-    let share_of = |view: &View<'_>, distinct: f64| (cardinality(view) / distinct + current_fpr(view)).min(1.0);
-    let most = distinct.map_or(1.0, |distinct| S::with_bits(&filter, |view| share_of(view, distinct)));
-    let unknown = if distinct.is_some() { most } else { DEFAULT };
-    let (common_found, common) = column.common(contains);
-    let others = match column.bounds(contains) {
-        Some((found, size)) => {
-            let size = size as f64;
-            // A share that the sample is too small to show is half of one bound.
-            let seen = found.max(0.5 / size);
-            let weight = (size / FAIR_SAMPLE).min(1.0);
-            (weight * seen + (1.0 - weight) * unknown).min(most)
-        }
-        None => unknown,
-    };
-    Some((common_found + (1.0 - column.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
 }
 
 /// The cost of fetching a whole value of this many pages.
