@@ -1,10 +1,9 @@
 //! The rows of a table's page, one column of which is read: all that are there, visible or not.
 //!
 //! This is the one room below the table access method. It relies on the layout of pages and rows of PostgreSQL's own
-//! access method `heap`, which any table of another one, and the setting `pg_bloom.heap_filter`, keep it away from. It
-//! decides nothing about visibility: a row that a snapshot sees is on its page, on the same line, as long as the
-//! snapshot is there. Under SERIALIZABLE the scan of the index has a predicate lock of the whole index, as it has
-//! without this room, and PostgreSQL takes those of the rows when it reads them itself.
+//! access method `heap`; tables of another one are none to it. It decides nothing about visibility: a row that a
+//! snapshot sees is on its page, on the same line, as long as the snapshot is there. Under SERIALIZABLE the scan of the
+//! index has a predicate lock of the whole index, and PostgreSQL takes those of the rows when it reads them itself.
 //!
 //! ```text
 //! page  | header | line 1 | line 2 | …    free    … | row 2 | row 1 |
@@ -16,12 +15,10 @@
 //! read field by field, and only what follows them is ever a slice.
 
 use crate::pg::call::Element;
-use crate::pg::memory::CACHE_LINE;
+use crate::pg::catalog::Storage;
 use crate::pg::storage::buffer::{SharedTablePage, TablePage};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::value::varlena;
 use crate::pg::version::{self, attribute};
-use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
 use std::mem::offset_of;
@@ -39,27 +36,17 @@ const HOFF: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
 const NULL_BITS: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_bits);
 /// What every row and every page is aligned to.
 const ALIGNMENT: usize = pg_sys::MAXIMUM_ALIGNOF as usize;
-/// Rows whose memory is fetched while others are read, and how much of each: a page takes a fifth less time.
-const AHEAD: usize = 12;
-const ROW_START: usize = 128;
 /// The most rows of a page.
 const MOST_ROWS: usize = (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_of(ALIGNMENT) + LINE);
 
 /// Where a column is in the rows of a table.
 pub struct RowColumn<'r> {
     table: Relation<'r>,
-    before: Vec<Place>,
-    own: Place,
-    by_value: bool,
+    /// How the columns before it are kept, and how it is.
+    before: Vec<Storage>,
+    own: Storage,
     /// Whether rows that are older than the column have a value: the default that it was added with.
     has_default_for_older: bool,
-}
-
-/// How a column is stored.
-struct Place {
-    /// Bytes; -1 for a value that says how long it is, -2 for one that ends in a zero byte.
-    len: i16,
-    align: usize,
 }
 
 /// What a row has in the column.
@@ -83,23 +70,13 @@ impl<'r> RowColumn<'r> {
         }
         // SAFETY: the descriptor has at least as many columns as the number of one that an index of the table is on.
         let column = |i| unsafe { attribute((*table.raw()).rd_att, i) };
-        let place = |i| Place {
-            len: column(i).attlen,
-            align: match column(i).attalign as u8 {
-                pg_sys::TYPALIGN_SHORT => pg_sys::ALIGNOF_SHORT as usize,
-                pg_sys::TYPALIGN_INT => pg_sys::ALIGNOF_INT as usize,
-                pg_sys::TYPALIGN_DOUBLE => pg_sys::ALIGNOF_DOUBLE as usize,
-                _ => 1,
-            },
+        let storage = |i| {
+            let column = column(i);
+            Storage { len: column.attlen, by_value: column.attbyval, align: column.attalign }
         };
         let own = number - 1;
-        Some(RowColumn {
-            table,
-            before: (0..own).map(place).collect(),
-            own: place(own),
-            by_value: column(own).attbyval,
-            has_default_for_older: column(own).atthasmissing,
-        })
+        let (before, has_default_for_older) = ((0..own).map(storage).collect(), column(own).atthasmissing);
+        Some(RowColumn { table, before, own: storage(own), has_default_for_older })
     }
 
     pub fn is_of_variable_length(&self) -> bool {
@@ -119,43 +96,17 @@ impl<'r> RowColumn<'r> {
             return Found::Null;
         }
         let datum = || {
-            let mut at = 0;
-            for (i, place) in self.before.iter().enumerate() {
+            let mut rest = row.data;
+            for (i, storage) in self.before.iter().enumerate() {
                 if !row.is_null(i) {
-                    at = place.find(row.data, at)?.1;
+                    rest = storage.first_of(rest)?.1;
                 }
             }
-            let (start, end) = self.own.find(row.data, at)?;
-            self.datum(&row.data[start..end])
+            let (value, _) = self.own.first_of(rest)?;
+            // SAFETY: it is a value of the column, which is kept as its storage says.
+            Some(unsafe { self.own.fetch(value.as_ptr()) })
         };
         datum().map_or(Found::Unknown, |datum| Found::Value(Element { datum }))
-    }
-
-    fn datum(&self, bytes: &[u8]) -> Option<pg_sys::Datum> {
-        Some(match *bytes {
-            _ if !self.by_value => pg_sys::Datum::from(bytes.as_ptr()),
-            [byte] => pg_sys::Datum::from(byte as i8),
-            [a, b] => pg_sys::Datum::from(i16::from_ne_bytes([a, b])),
-            [a, b, c, d] => pg_sys::Datum::from(i32::from_ne_bytes([a, b, c, d])),
-            [a, b, c, d, e, f, g, h] => pg_sys::Datum::from(i64::from_ne_bytes([a, b, c, d, e, f, g, h])),
-            _ => return None,
-        })
-    }
-}
-
-impl Place {
-    /// Where a value starts and ends in the columns of a row, if those before it end at `at`; `None` beyond the row.
-    #[inline(always)]
-    fn find(&self, data: &[u8], at: usize) -> Option<(usize, usize)> {
-        // A value of up to 126 bytes isn't aligned: its first byte is not zero, as those between columns are.
-        let is_packed = self.len == -1 && *data.get(at)? != 0;
-        let start = if is_packed { at } else { at.next_multiple_of(self.align) };
-        let len = match self.len {
-            -1 => varlena::length_of(data.get(start..)?)?,
-            -2 => data.get(start..)?.iter().position(|&byte| byte == 0)? + 1,
-            len => usize::try_from(len).ok()?,
-        };
-        (start + len <= data.len()).then_some((start, start + len))
     }
 }
 
@@ -227,15 +178,6 @@ impl<'p> HeapPage<'p> {
         (1..=self.lines()).contains(&number) && self.line(number - 1).1 != pg_sys::LP_UNUSED
     }
 
-    /// Prefetches the start of a line's row.
-    #[inline(always)]
-    fn approach(&self, line: usize) {
-        if PAGE_HEADER + (line + 1) * LINE <= PAGE_BYTES {
-            let (start, ..) = self.line(line);
-            (0..ROW_START).step_by(CACHE_LINE).for_each(|byte| simd::prefetch(self.page.start(), start + byte));
-        }
-    }
-
     /// The row between these bytes, unless it is damaged.
     #[inline(always)]
     fn row(&self, start: usize, end: usize) -> Option<HeapRow<'_>> {
@@ -258,7 +200,6 @@ impl<'p> HeapPage<'p> {
     #[inline(always)]
     pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
         for line in 0..self.lines() {
-            self.approach(line + AHEAD);
             let (start, flags, len) = self.line(line);
             if flags == pg_sys::LP_NORMAL {
                 let row = self.row(start, start + len);

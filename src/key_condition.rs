@@ -4,24 +4,22 @@
 //! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
 //! rechecked by the condition that this one stands for, in the order of the query's conditions by their cost.
 
-use crate::pg::catalog;
-use crate::pg::catalog::operators;
+use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Node, Oid};
 
 /// The strategy of operators that ask a filter.
 pub const ASKS: i16 = 2;
-/// The support function that makes the key of an element. Only operator classes over filters have it.
+/// The support functions that make the key of an element, and those of an array's. Only operator classes over filters
+/// have them.
 pub const KEY_OF_ELEMENT: i16 = 1;
-/// The support function that makes the keys of an array's elements.
 pub const KEY_OF_ARRAY: i16 = 2;
 
-/// What an operator family has for such conditions. They are made in the memory of the call.
+/// What an operator family has for such conditions, which are made in the memory of the call.
 pub struct KeyCondition {
     /// `@=>`.
     pub operator: Oid,
-    /// The type `bloom_key`.
+    /// The type `bloom_key`, and the functions `bloom_key` and `bloom_keys`.
     key: Oid,
-    /// `bloom_key`, `bloom_keys`.
     key_of_element: Oid,
     key_of_array: Oid,
 }
@@ -38,24 +36,19 @@ impl KeyCondition {
         })
     }
 
-    /// `filter @=> bloom_key(element)`.
+    /// `filter @=> bloom_key(element)`, or `filter @=> ANY (bloom_keys(elements))`.
     ///
     /// # Safety
-    /// The nodes must be expressions of a filter and of an element.
-    pub unsafe fn of_element(&self, filter: *mut Node, element: *mut Node, collation: Oid) -> *mut Node {
-        // SAFETY: promised by the caller.
-        unsafe { self.of_key(filter, call(self.key_of_element, self.key, element, collation), false) }
-    }
-
-    /// `filter @=> ANY (bloom_keys(elements))`.
-    ///
-    /// # Safety
-    /// The nodes must be expressions of a filter and of an array of elements.
-    pub unsafe fn of_any(&self, filter: *mut Node, elements: *mut Node, collation: Oid) -> *mut Node {
+    /// The nodes must be expressions of a filter and of an element, or of an array of elements.
+    pub unsafe fn of_element(&self, filter: *mut Node, asked: *mut Node, is_array: bool, collation: Oid) -> *mut Node {
         // SAFETY: promised by the caller.
         unsafe {
-            let keys = pg_sys::get_array_type(self.key);
-            self.of_key(filter, call(self.key_of_array, keys, of_base_type(elements), collation), true)
+            let key = if is_array {
+                call(self.key_of_array, pg_sys::get_array_type(self.key), of_base_type(asked), collation)
+            } else {
+                call(self.key_of_element, self.key, asked, collation)
+            };
+            self.of_key(filter, key, is_array)
         }
     }
 

@@ -3,12 +3,12 @@
 //! The parser chooses the operator and the casts, by the caller's search_path. A key of type text is read as an untyped
 //! literal is, since that is how literals arrive here: as a value of the column's type.
 
-use super::parent::{Parent, ParentColumn};
-use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::call::nodes::{self, argument};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::nodes::{self, argument, column};
+use crate::pg::call::{Call, Element, Result};
 use crate::pg::catalog;
+use crate::pg::method::planning::{Comparison, comparison};
+use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
@@ -32,18 +32,18 @@ pub struct Asked {
 }
 
 impl<'c> LookedFor<'c> {
-    /// The condition for argument 2, a key or an array of keys; `None` for NULL. Raises PostgreSQL's own errors for
-    /// types that can't be compared, and for text that is not a value of the column's type. Errors: 42P18 for a key of
-    /// an unknown type, 42P21 for one that a query would compare under another collation.
-    pub fn argument(call: &'c Call, parent: &Parent, column: &ParentColumn, is_array: bool) -> Result<Option<Self>> {
+    /// The condition on a column, by its number, for argument 2, a key or an array of keys; `None` for NULL. Raises
+    /// PostgreSQL's own errors for types that can't be compared, and for text that is not a value of the column's type.
+    /// Errors: 42P18 for a key of an unknown type, 42P21 for one that a query would compare under another collation.
+    pub fn argument(call: &'c Call, parent: Relation, column: i16, is_array: bool) -> Result<Option<Self>> {
         let Some(key) = call.datum(2) else { return Ok(None) };
-        let attribute = parent.table().columns().nth(column.number as usize - 1).expect("the parent has the column");
+        let attribute = parent.columns().nth(column as usize - 1).expect("the parent has the column");
         nodes::require_collation(call, 2, attribute.attcollation)?;
         // SAFETY: the parser's own steps for an operator with a column and a constant of the type of the argument.
         unsafe {
             let state = pg_sys::make_parsestate(null_mut());
             let (of, modifier) = (attribute.atttypid, attribute.atttypmod);
-            let left: *mut Node = pg_sys::makeVar(1, column.number, of, modifier, attribute.attcollation, 0).cast();
+            let left: *mut Node = pg_sys::makeVar(1, column, of, modifier, attribute.attcollation, 0).cast();
             let right: *mut Node = constant(call.argument_type(2)?, key).cast();
             let name = pg_sys::lappend(null_mut(), pg_sys::makeString(c"=".as_ptr().cast_mut()).cast());
             let node: *mut Node = guard(|| {
@@ -109,18 +109,10 @@ unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
 /// # Safety
 /// The node must be an expression.
 unsafe fn asked(node: *mut Node) -> Option<Asked> {
-    // SAFETY: promised by the caller; each node is read as what its tag says.
+    // SAFETY: promised by the caller; a node is read as what its tag says.
     unsafe {
-        let (operator, is_array) = match (*node).type_ {
-            NodeTag::T_OpExpr => ((*node.cast::<pg_sys::OpExpr>()).opno, false),
-            NodeTag::T_ScalarArrayOpExpr => ((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true),
-            _ => return None,
-        };
-        let (mut left, right) = (argument(node, 0)?, argument(node, 1)?);
-        while (*left).type_ == NodeTag::T_RelabelType {
-            left = (*left.cast::<pg_sys::RelabelType>()).arg.cast();
-        }
-        if (*left).type_ != NodeTag::T_Var || (*right).type_ != NodeTag::T_Const {
+        let Comparison { operator, is_array, left, right, collation } = comparison(node)?;
+        if column(left).is_none() || (*right).type_ != NodeTag::T_Const {
             return None;
         }
         let constant: &pg_sys::Const = &*right.cast();
@@ -129,6 +121,6 @@ unsafe fn asked(node: *mut Node) -> Option<Asked> {
             (_, true) => array::elements_of(constant.constvalue),
             (_, false) => vec![Element { datum: constant.constvalue }],
         };
-        Some(Asked { operator, collation: pg_sys::exprInputCollation(node), keys })
+        Some(Asked { operator, collation, keys })
     }
 }

@@ -15,26 +15,26 @@ mod condition;
 mod parent;
 
 use condition::{Asked, LookedFor};
-use parent::{Parent, ParentColumn, require_no_row_security};
+use parent::require_no_row_security;
 
 use crate::index;
-use crate::pg::call::error::{Outcome, Result};
-use crate::pg::call::{Call, interrupt};
+use crate::pg::call::{Call, Outcome, Result, interrupt};
 use crate::pg::catalog::operators;
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
+use std::ffi::CStr;
 
 /// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query. Errors:
 /// 0A000 for row security; those of `visit`.
-fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
+fn each_leaf(parent: Relation, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
     let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
-    if has_rows(parent.table()) {
-        visit(parent.table())?;
+    if has_rows(parent) {
+        visit(parent)?;
     }
-    for leaf in parent.table().inheritors() {
+    for leaf in parent.inheritors() {
         interrupt::check_for_interrupts();
         let leaf = leaf.relation();
         // A query on the parent leaves out temporary tables of other sessions.
@@ -50,11 +50,11 @@ fn each_leaf(parent: &Parent, mut visit: impl FnMut(Relation) -> Result<()>) -> 
 ///
 /// # Safety
 /// The table must be the parent of the condition or below it, and the column the condition's.
-unsafe fn candidates(leaf: Relation, column: &ParentColumn, condition: &LookedFor) -> Result<Option<Vec<bool>>> {
+unsafe fn candidates(leaf: Relation, column: &CStr, condition: &LookedFor) -> Result<Option<Vec<bool>>> {
     let Some(asked) = condition.asked().filter(|_| !leaf.is_lost_in_recovery()) else {
         return Ok(None);
     };
-    let number = leaf.column_named(&column.name);
+    let number = leaf.column_named(column);
     for index in leaf.indexes() {
         if let Some(asked_type) = asked_type(index.relation(), number, asked) {
             // SAFETY: the parser found an operator of this column for the keys, which takes them as this type.
@@ -81,12 +81,13 @@ fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
-    let parent = Parent::argument(call)?;
-    let column = parent.column(call)?;
-    let output = Output::new(call, parent.table())?;
-    let Some(condition) = LookedFor::argument(call, &parent, &column, is_array)? else { return Ok(None) };
+    let opened = parent::table(call)?;
+    let parent = opened.relation();
+    let (column, number) = parent::column(call, parent)?;
+    let output = Output::new(call, parent)?;
+    let Some(condition) = LookedFor::argument(call, parent, number, is_array)? else { return Ok(None) };
     let compressed = sql::compressed_by_timescale()?;
-    each_leaf(&parent, |leaf| {
+    each_leaf(parent, |leaf| {
         let has_all = !compressed.contains(&leaf.oid());
         // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's memory, and what is
         // known of an index in Rust's.

@@ -1,17 +1,15 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
 use super::{kind_of, kind_of_planned, options, ranges, session, validate};
-use crate::pg::call::Call;
-use crate::pg::call::error::{Outcome, Result, raise};
 use crate::pg::call::guard::Entry;
+use crate::pg::call::{Call, Element, Outcome, Result, raise};
 use crate::pg::memory;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{RowBatch, keys};
-use crate::pg::method::table::{Wanted, page_of};
+use crate::pg::method::table::{Wanted, row_at};
 use crate::pg::method::vacuum::{self, DeadRows};
 use crate::pg::storage::relation::{Relation, own_method};
 use crate::pg::version;
-use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::{self, Datum};
 
 fn or_raise<T>(result: Result<T>) -> T {
@@ -25,9 +23,8 @@ fn handler(_: &Call) -> Outcome {
     Ok(Some(version::returned(&ROUTINE)))
 }
 
-/// What the access method can do. Unsupported features are `false`: several columns, order, uniqueness, INCLUDE
-/// columns, NULLs, parallel scans, CLUSTER. Predicate locks cover the whole index. A scan must have a key, since the
-/// index doesn't know all rows.
+/// What the access method can do. All else is `false`: a scan must have a key, since the index doesn't know all rows,
+/// and predicate locks cover the whole index.
 static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),
@@ -91,8 +88,8 @@ unsafe extern "C-unwind" fn aminsert(
     // SAFETY: PostgreSQL calls this, with a value for the one column, and a place.
     unsafe { Entry::new() }.run(|| unsafe {
         if !*nulls {
-            let (index, row) = (Relation::new(index), RowId { page: page_of(place), line: (*place).ip_posid });
-            or_raise((kind_of(index).insert)(index, *values, row));
+            let index = Relation::new(index);
+            or_raise((kind_of(index).insert)(index, Element { datum: *values }, row_at(place)));
         }
     });
     // This means nothing: it is about uniqueness.

@@ -1,19 +1,18 @@
 //! The kinds of index as tables of functions: over the keys of rows, over what is in values, over a column of filters.
 
 use super::named_index::NamedIndex;
-use crate::pg::call::error::Result;
+use crate::pg::call::{Element, Result};
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table::{Built, Wanted};
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Oid;
 
 /// What PostgreSQL's verbs do for a kind of index. Damage is an error of class XX002 in all of them.
 pub struct IndexKind {
-    /// Whether an operator class, by its family and the type that it is declared for, is one that an index can have;
-    /// says what is wrong with it.
+    /// Whether an index can have an operator class, by its family and declared type; says what is wrong with it.
     pub validate: fn(family: Oid, declared: Oid) -> bool,
     /// CREATE INDEX, REINDEX. 0A000 for a column that can't be in such an index; 22023 for options that it can't have;
     /// 22P03 for a damaged filter; 54000 for too many pages.
@@ -22,7 +21,7 @@ pub struct IndexKind {
     pub build_empty: fn(index: Relation) -> Result<()>,
     /// Adds a row with this value, which is not NULL and must be of the type of the index's column. 22P03 for a damaged
     /// filter; 54000 for too many pages.
-    pub insert: unsafe fn(index: Relation, value: Datum, row: RowId) -> Result<()>,
+    pub insert: unsafe fn(index: Relation, value: Element, row: RowId) -> Result<()>,
     /// Adds the rows that may match all of these keys, which must be those of a scan of the index. 0A000 for a
     /// comparison that the index can't answer.
     pub bitmap: unsafe fn(index: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()>,

@@ -35,8 +35,7 @@ use named_index::NamedIndex;
 use ranges::RANGES;
 
 use crate::key_condition::KEY_OF_ELEMENT;
-use crate::pg::call::Call;
-use crate::pg::call::error::Outcome;
+use crate::pg::call::{Call, Outcome};
 use crate::pg::catalog::operators;
 use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
@@ -52,24 +51,24 @@ pub fn is_over_elements(index: Relation) -> bool {
 
 #[inline]
 fn kind_of(index: Relation) -> &'static IndexKind {
-    with_support(|number| index.support_function(number) != Oid::INVALID)
+    kind(index.support_function(KEY_OF_ELEMENT) != Oid::INVALID)
 }
 
 fn kind_of_planned(planned: &Planned) -> &'static IndexKind {
-    with_support(|number| planned.support_function(number).1.is_some())
+    kind(planned.support_function(KEY_OF_ELEMENT).1.is_some())
 }
 
 /// Whether an operator class is one that an index can have; says what is wrong with it.
 fn validate(class: Oid) -> bool {
     let (family, declared) = operators::operator_class(class);
-    let kind = with_support(|number| operators::family_function(family, declared, number).is_some());
-    (kind.validate)(family, declared)
+    let has_key = operators::family_function(family, declared, KEY_OF_ELEMENT).is_some();
+    (kind(has_key).validate)(family, declared)
 }
 
-/// Operator classes over filters have a support function of their own.
+/// Only operator classes over filters have a function that makes the key of an element.
 #[inline]
-fn with_support(has: impl Fn(i16) -> bool) -> &'static IndexKind {
-    if has(KEY_OF_ELEMENT) { &FILTERS } else { &RANGES }
+fn kind(has_key: bool) -> &'static IndexKind {
+    if has_key { &FILTERS } else { &RANGES }
 }
 
 /// `bloom_index_info(index regclass) → record`

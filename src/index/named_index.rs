@@ -1,7 +1,6 @@
 //! An index that a user names in a function.
 
-use crate::pg::call::Call;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::{Call, Error, Result, SqlState};
 use crate::pg::catalog::lookup;
 use crate::pg::catalog::owner::{self, AsOwner};
 use crate::pg::sql;

@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::mem::offset_of;
 use std::sync::OnceLock;
 
-/// What PostgreSQL keeps of a rate and a number of pages that are not said.
+/// What stands for a rate and a number of pages that are not said.
 const NO_FPR: f64 = f64::MIN;
 const NO_PAGES: i32 = 0;
 

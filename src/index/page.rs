@@ -1,8 +1,6 @@
 //! Pages of the index: in buffers, and of one that is being built; and what is said of damaged ones.
 
-use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::interrupt;
-use crate::pg::method::table::Row;
+use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
@@ -14,39 +12,9 @@ use std::ops::Range;
 
 pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");
 
-/// What reading an index can fail with.
-pub enum Failure {
-    Damage(Damage),
-    Error(Error),
-}
-
-impl From<Damage> for Failure {
-    #[cold]
-    fn from(damage: Damage) -> Failure {
-        Failure::Damage(damage)
-    }
-}
-
-impl From<pg_bloom_core::Error> for Failure {
-    #[cold]
-    fn from(error: pg_bloom_core::Error) -> Failure {
-        Failure::Error(error.into())
-    }
-}
-
-impl Failure {
-    /// The error for the user: XX002 for damage.
-    #[cold]
-    pub fn of(self, index: Relation) -> Error {
-        match self {
-            Failure::Damage(damage) => damaged(index, &damage),
-            Failure::Error(error) => error,
-        }
-    }
-}
-
+/// The error for the user, XX002.
 #[cold]
-fn damaged(index: Relation, Damage { page, problem }: &Damage) -> Error {
+pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
         .detail(format!("As a page of a bloom_filter index, {problem}."))
         .hint("REINDEX it.")
@@ -62,13 +30,12 @@ pub fn unhashed() -> Error {
 pub struct IndexPages<'a> {
     pub relation: Relation<'a>,
     /// How many pages the file had when last seen. It never gets shorter.
-    known: &'a Cell<u32>,
-    prefetched: u32,
+    known: Cell<u32>,
 }
 
 impl<'a> IndexPages<'a> {
-    pub fn new(relation: Relation<'a>, known: &'a Cell<u32>) -> IndexPages<'a> {
-        IndexPages { relation, known, prefetched: 0 }
+    pub fn new(relation: Relation<'a>) -> IndexPages<'a> {
+        IndexPages { relation, known: Cell::new(0) }
     }
 
     pub fn has(&self, page: u32) -> bool {
@@ -81,7 +48,7 @@ impl<'a> IndexPages<'a> {
     /// The metapage: XX002 if there is none.
     pub fn meta(&self) -> Result<Pin<'a>> {
         if !self.has(META_PAGE) {
-            return Err(damaged(self.relation, &Damage::empty(META_PAGE)));
+            return Err(damaged(self.relation, Damage::empty(META_PAGE)));
         }
         Ok(Pin::read(self.relation, META_PAGE))
     }
@@ -101,15 +68,14 @@ impl<'a> IndexPages<'a> {
         Ok(Pin::read(self.relation, page))
     }
 
-    /// If the file lacks a page, the file is extended up to it and somewhat further, as far as pages were allocated.
+    /// If the file lacks a page, the file is extended up to it and some pages further, as far as they were allocated.
     /// The user can cancel that, unless a page is locked: behind a jump in the table it may be gigabytes. XX002 if the
     /// page was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
-        /// Pages by which the file is extended beyond the one that is needed, at most.
         const AHEAD: u32 = 256;
         let allocated = chain.allocated();
         if page >= allocated {
-            return Err(damaged(self.relation, &Damage::field(page, "number of pages", allocated)));
+            return Err(damaged(self.relation, Damage::field(page, "number of pages", allocated)));
         }
         if !self.has(page) {
             self.known.set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
@@ -121,10 +87,8 @@ impl<'a> IndexPages<'a> {
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
         for page in (before.allocated()..after.allocated()).take_while(|&page| self.has(page)) {
             if !self.read(page, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0))) {
-                return Err(damaged(
-                    self.relation,
-                    &Damage::new(page, "it must be empty, since it was not allocated yet"),
-                ));
+                let problem = "it must be empty, since it was not allocated yet";
+                return Err(damaged(self.relation, Damage::new(page, problem)));
             }
         }
         Ok(())
@@ -132,60 +96,23 @@ impl<'a> IndexPages<'a> {
 
     /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and not made here.
     pub fn check_each(&self, pages: Range<u32>, special: Special) -> Result<()> {
-        pages.take_while(|&at| self.has(at)).try_for_each(|at| self.check_one(at, special))
-    }
-
-    /// Checks a page, if it was written: XX002 for one that was not made here.
-    pub fn check_one(&self, at: u32, special: Special) -> Result<()> {
-        self.read(at, |page| check_written(self.relation, special, at, page)).map(drop)
+        pages.take_while(|&at| self.has(at)).try_for_each(|at| {
+            self.read(at, |page| check_written(self.relation, special, at, page)).map(drop)
+        })
     }
 }
 
 impl Pages for IndexPages<'_> {
-    type Error = Failure;
+    type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
         Ok(self.read(page, f))
     }
 
     fn prefetch(&mut self, page: u32) {
-        // The first one is read at once.
-        let ahead = self.prefetched;
-        self.prefetched += 1;
-        if ahead > 0 && ahead <= buffer::io_concurrency(self.relation) && self.has(page) {
+        if buffer::io_concurrency(self.relation) > 0 && self.has(page) {
             buffer::prefetch(self.relation, page);
         }
-    }
-}
-
-/// The same for many lookups in a small index: pages are fetched from memory whole, and some stay in their buffers.
-pub struct PinnedPages<'a> {
-    pages: IndexPages<'a>,
-    /// Each page in the place that its number says.
-    pinned: [Option<(u32, Pin<'a>)>; 8],
-}
-
-impl<'a> PinnedPages<'a> {
-    pub fn new(pages: IndexPages<'a>) -> PinnedPages<'a> {
-        PinnedPages { pages, pinned: [const { None }; 8] }
-    }
-}
-
-impl Pages for PinnedPages<'_> {
-    type Error = Failure;
-
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
-        interrupt::check_for_interrupts();
-        let place = &mut self.pinned[page as usize % 8];
-        if place.as_ref().is_none_or(|(number, _)| *number != page) {
-            if !self.pages.has(page) {
-                return Ok(f(None));
-            }
-            let pin = Pin::read(self.pages.relation, page);
-            pin.approach();
-            *place = Some((page, pin));
-        }
-        Ok(f(place.as_ref().map(|(_, pin)| pin.shared()).as_deref()))
     }
 }
 
@@ -196,37 +123,27 @@ pub struct BelowMeta<'a> {
 }
 
 impl Pages for BelowMeta<'_> {
-    type Error = Failure;
+    type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Failure> {
+    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
         if page == META_PAGE { Ok(f(Some(self.meta))) } else { self.pages.with(page, f) }
     }
 }
 
-/// A new index, whose pages behind the metapage are written one after the other.
-pub struct NewIndex<'r>(BulkWrite<'r>);
-
-impl<'r> NewIndex<'r> {
-    /// Begins with an index without pages: 55000 if it has some.
-    pub fn begin(relation: Relation<'r>) -> Result<NewIndex<'r>> {
-        if relation.pages() > 0 {
-            let message = format!("index \"{}\" already contains data", relation.name());
-            return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
-        }
-        Ok(NewIndex(BulkWrite::start(relation)))
+/// Begins to write the pages of a new index: 55000 if it has some.
+pub fn begin_index(relation: Relation<'_>) -> Result<BulkWrite<'_>> {
+    if relation.pages() > 0 {
+        let message = format!("index \"{}\" already contains data", relation.name());
+        return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
     }
-
-    /// Writes the metapage, when all other pages were written.
-    pub fn finish(self, write: impl FnOnce(&mut [u8])) {
-        self.0.finish(&meta_page(write));
-    }
+    Ok(BulkWrite::start(relation))
 }
 
-impl PageSink for NewIndex<'_> {
+impl PageSink for BulkWrite<'_> {
     type Error = Error;
 
     fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
-        self.0.write(page);
+        self.add(page);
         Ok(())
     }
 }
@@ -256,7 +173,7 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
 /// Whether a page was written. It then must be the one that it should be, with the header that keeps its bytes: XX002
 /// for a page that was not made here.
 fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
-    let written = special.written(page, PAGE_SIZE, at).map_err(|damage| damaged(index, &damage))?;
+    let written = special.written(page, PAGE_SIZE, at).map_err(|damage| damaged(index, damage))?;
     let Some(page) = written else { return Ok(false) };
     let layout = Layout::of(page);
     let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
@@ -264,23 +181,22 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
         return Ok(true);
     }
     let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
-    Err(damaged(index, &Damage::field(at, "the page header", found)))
+    Err(damaged(index, Damage::field(at, "the page header", found)))
 }
 
 /// The error for a row that is found, and can't be there.
-pub fn impossible(index: Relation, table: Relation, row: RowId) -> Error {
+pub fn impossible(index: Relation, table: Relation, RowId { page, line }: RowId) -> Error {
     let (index, table) = (index.name(), table.name());
-    let RowId { page, line } = row;
     let message = format!("index \"{index}\" has row ({page},{line}), which table \"{table}\" does not have");
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it.")
 }
 
-pub fn missed(index: Relation, table: Relation, row: Row) -> Error {
+pub fn missed(index: Relation, table: Relation, row: RowId) -> Error {
     wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
 }
 
 /// The error for a row that the index treats so, and what follows for queries.
-pub fn wrong_row(index: Relation, table: Relation, row: Row, problem: &str, detail: &str) -> Error {
+pub fn wrong_row(index: Relation, table: Relation, row: RowId, problem: &str, detail: &str) -> Error {
     let (index, table) = (index.name(), table.name());
     let message = format!("index \"{index}\" {problem} row ({},{}) of table \"{table}\"", row.page, row.line);
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).detail(detail).hint("REINDEX it.")

@@ -1,13 +1,10 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
 //! It is found by the index and a number in the relation cache, which drops the number whenever anything about the
-//! index changes. What is kept stays true while it is used: tiles never move. A directory may lack tiles that were
-//! added since, which is found out by comparing four bytes of the metapage.
-//!
-//! A page of the directory is changed only under the lock of the metapage, which comes before all others; so it is read
-//! under that lock.
+//! index changes. Tiles never move: a directory may only lack some that were added since, which is found out by
+//! comparing four bytes of the metapage. Its pages are read and changed under the lock of that, which comes first.
 
-use super::page::{BelowMeta, Failure, IndexPages, PAGE_SIZE};
+use super::page::{BelowMeta, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{File, Relation};
@@ -29,7 +26,7 @@ session_locals! {
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A kind of index: what is known of the column of one.
+/// What is known of the column of an index of some kind.
 pub trait IndexColumn: Sized + 'static {
     type Directory: Tiles + 'static;
 
@@ -39,12 +36,10 @@ pub trait IndexColumn: Sized + 'static {
 
 struct Kept<K: IndexColumn> {
     file: File,
-    /// The number in its entry of the relation cache, which nothing else that was kept ever had.
+    /// What its entry of the relation cache has, and nothing else that was kept ever had.
     number: u64,
     kind: K,
     directory: RefCell<Rc<K::Directory>>,
-    /// How many pages the file has at least.
-    pages: Cell<u32>,
 }
 
 pub struct Index<'r, K: IndexColumn> {
@@ -70,12 +65,11 @@ impl<'r, K: IndexColumn> Index<'r, K> {
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
         }
         let kind = K::of(relation)?;
-        let pages = Cell::new(0);
-        let own = IndexPages::new(relation, &pages);
-        let directory = read_directory(&own.meta()?.shared(), own)?;
+        let pages = IndexPages::new(relation);
+        let directory = read_directory(&pages.meta()?.shared(), pages)?;
         let number = LAST.with(|last| last.replace(last.get() + 1)) + 1;
         let directory = RefCell::new(Rc::new(directory));
-        let kept = Rc::new(Kept { file: relation.file(), number, kind, directory, pages });
+        let kept = Rc::new(Kept { file: relation.file(), number, kind, directory });
         KEPT.with(|all| {
             let mut all = all.borrow_mut();
             if all.len() >= MAX_REMEMBERED {
@@ -101,8 +95,8 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         self.kept.number
     }
 
-    pub fn pages(&self) -> IndexPages<'_> {
-        IndexPages::new(self.relation, &self.kept.pages)
+    pub fn pages(&self) -> IndexPages<'r> {
+        IndexPages::new(self.relation)
     }
 
     /// Where the tiles are, as far as this session knows: for those that add to the index.
@@ -124,7 +118,6 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(self.remember(read_directory(meta, self.pages())?))
     }
 
-    /// Keeps a directory that is newer.
     fn remember(&self, directory: K::Directory) -> Rc<K::Directory> {
         let directory = Rc::new(directory);
         *self.kept.directory.borrow_mut() = directory.clone();
@@ -160,8 +153,8 @@ impl<'r, K: IndexColumn> Index<'r, K> {
     }
 
     /// What was found, or the error for the user: XX002 for damage.
-    pub fn checked<T>(&self, found: std::result::Result<T, impl Into<Failure>>) -> Result<T> {
-        found.map_err(|failure| failure.into().of(self.relation))
+    pub fn checked<T>(&self, found: std::result::Result<T, Damage>) -> Result<T> {
+        found.map_err(|damage| damaged(self.relation, damage))
     }
 
     /// What `read` makes of the bytes of a page; `None` is one behind the end of the file. XX002 for damage.
@@ -173,7 +166,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
 /// What the metapage says, which is locked, and the pages that it names.
 fn read_directory<D: Tiles>(meta: &[u8], pages: IndexPages) -> Result<D> {
     let relation = pages.relation;
-    D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|failure| failure.of(relation))
+    D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|damage| damaged(relation, damage))
 }
 
 /// Forgets what is kept of an index: its file gets other contents.

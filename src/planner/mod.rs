@@ -18,8 +18,6 @@
 //!
 //! with N elements in the filter and p its present rate: no more of the column's distinct values can be in it. In all
 //! other cases, as with a filter from a table, or of another kind than the column, a tenth of the rows is expected.
-//! About a hundred values are probed per estimate, since the planner may ask for many: for `x <@ ANY (array)` as many
-//! as the array has filters.
 //!
 //! # Cost
 //!
@@ -32,69 +30,33 @@
 //! what reads all of it                          p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! ```
 //!
-//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a value of 12 kB 13
-//! µs, one of 12 MB 4.5 to 7 ms, so 3 to 4.5 µs per page, where PostgreSQL's cheapest operators, which cost
-//! `cpu_operator_cost`, take 25 ns.
+//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a page 3 to 4.5 µs,
+//! where PostgreSQL's cheapest operators, which cost `cpu_operator_cost`, take 25 ns.
 
 mod requests;
 mod statistics;
 
-use statistics::{ColumnStatistics, Side, share_of_clause};
+use statistics::{DEFAULT, share_of_clause};
 
-use crate::element::ElementType;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::{Call, Outcome};
-use pg_bloom_core::View;
-use pg_bloom_core::filter::estimate::{cardinality, current_fpr};
 use pgrx::pg_sys::{self, Datum};
 
-/// The share of rows to expect where nothing is known.
-const DEFAULT: f64 = 0.1;
-/// With this many bounds or more, a histogram is a fair sample by itself.
-const FAIR_SAMPLE: f64 = 100.0;
-
-/// What fetching a slice out of line costs, in units of `cpu_operator_cost`.
+/// What fetching a slice out of line costs, and a page of it, in units of `cpu_operator_cost`.
 const SLICE_COST: f64 = 300.0;
-/// What a page of it costs, in the same units.
 const PAGE_COST: f64 = 150.0;
 /// Pages up to which a value is fetched whole to be probed for one element.
 const SHORT_PAGES: f64 = 2.0;
 
-/// The share of rows that a restriction keeps. Never an error: what is planned may never be executed.
+/// The share of rows that a restriction keeps whose argument `filter` is one. Never an error: what is planned may never
+/// be executed.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
-unsafe fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
+unsafe fn selectivity<S: FilterType>(call: &Call, filter: usize) -> Outcome {
     // SAFETY: promised by the caller.
-    let share = unsafe { share_of_clause(call, filter, S::NAME, |column| share::<S>(call, column)) };
+    let share = unsafe { share_of_clause::<S>(call, filter) };
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT).to_bits())))
-}
-
-/// The share of a column's rows whose element may be in the filter; `None` if it can't be probed for such elements.
-fn share<S: FilterType>(call: &Call, column: &ColumnStatistics<'_>) -> Option<f64> {
-    let filter = S::whole(column.filter).ok()?;
-    let element = ElementType::of_type(call, column.element).ok()?;
-    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
-    // SAFETY: what is asked for are values of the column, as its statistics have them.
-    let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));
-
-    let distinct = column.distinct();
-    // No more of the distinct values can be in it.
-    let share_of = |view: &View<'_>, distinct: f64| (cardinality(view) / distinct + current_fpr(view)).min(1.0);
-    let most = distinct.map_or(1.0, |distinct| S::with_bits(&filter, |view| share_of(view, distinct)));
-    let unknown = if distinct.is_some() { most } else { DEFAULT };
-    let (common_found, common) = column.common(contains);
-    let others = match column.bounds(contains) {
-        Some((found, size)) => {
-            let size = size as f64;
-            // A share that the sample is too small to show is half of one bound.
-            let seen = found.max(0.5 / size);
-            let weight = (size / FAIR_SAMPLE).min(1.0);
-            (weight * seen + (1.0 - weight) * unknown).min(most)
-        }
-        None => unknown,
-    };
-    Some((common_found + (1.0 - column.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
 }
 
 /// The cost of fetching a whole value of this many pages.
@@ -126,10 +88,10 @@ unsafe fn support(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
 
 // SAFETY of all: their arguments are declared so.
 pg_functions! {
-    bloom_contains_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Left) };
-    bloom_contained_selectivity => |call| unsafe { selectivity::<Bloom>(call, Side::Right) };
-    counting_bloom_contains_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Left) };
-    counting_bloom_contained_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, Side::Right) };
+    bloom_contains_selectivity => |call| unsafe { selectivity::<Bloom>(call, 0) };
+    bloom_contained_selectivity => |call| unsafe { selectivity::<Bloom>(call, 1) };
+    counting_bloom_contains_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, 0) };
+    counting_bloom_contained_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, 1) };
     bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
     bloom_probe_support => |call| unsafe { support(call, slices) };
     bloom_whole_support => |call| unsafe { support(call, whole_value) };

@@ -14,7 +14,7 @@
 use super::statistics;
 use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::key_condition::KeyCondition;
-use crate::pg::call::nodes::argument;
+use crate::pg::call::nodes::{argument, column};
 use crate::pg::call::{Call, Element};
 use crate::pg::value::array;
 use crate::pg::{catalog, version};
@@ -30,18 +30,19 @@ const ROWS_OF_KEY: f64 = 3.0;
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Option<Datum> {
-    let request = call.internal::<pg_sys::SupportRequestCost>(0)?;
-    // SAFETY: the planner passes a node, which is read as what its tag says, with the query's root, null outside of
-    // one, and the call, null if it isn't known. The request is the answer as well. A setting of the process is read.
+    // SAFETY: promised by the caller: a request has the query's root, null outside of one, and the call, null if it
+    // isn't known. It is the answer as well. A setting of the process is read.
     unsafe {
-        if (*request).type_ != pg_sys::NodeTag::T_SupportRequestCost {
-            return None;
-        }
+        let request: *mut pg_sys::SupportRequestCost = request(call, pg_sys::NodeTag::T_SupportRequestCost)?;
         let (root, node) = ((*request).root, (*request).node);
         if root.is_null() || node.is_null() {
             return None;
         }
-        let variable = (0..2).find_map(|i| filter_variable(call, argument(node, i)?))?;
+        let is_filter = |column: *mut pg_sys::Var| {
+            [Bloom::NAME, CountingBloom::NAME].iter().any(|name| statistics::is_own(call, (*column).vartype, name))
+        };
+        let of_filters = |i| column(argument(node, i)?).filter(|&column| is_filter(column));
+        let variable = (0..2).find_map(of_filters)?;
         let fetching = fetch(toast_pages(root, variable)?);
         (*request).per_tuple = catalog::function_cost((*request).funcid) * pg_sys::cpu_operator_cost + fetching;
         (*request).startup = 0.0;
@@ -55,36 +56,26 @@ pub unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Option<Datum> {
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn rows(call: &Call) -> Option<Datum> {
-    let request = call.internal::<pg_sys::SupportRequestRows>(0)?;
-    // SAFETY: as for the request for the cost: a node, which is read as what its tag says.
+    // SAFETY: as for the request for the cost.
     unsafe {
-        let is_asked = (*request).type_ == pg_sys::NodeTag::T_SupportRequestRows;
-        if !is_asked || (*request).root.is_null() || (*request).node.is_null() {
+        let request: *mut pg_sys::SupportRequestRows = request(call, pg_sys::NodeTag::T_SupportRequestRows)?;
+        if (*request).root.is_null() || (*request).node.is_null() {
             return None;
         }
         let keys = argument((*request).node, 2)?;
         (*request).rows = (ROWS_OF_KEY * version::array_length((*request).root, keys)).max(1.0);
+        Some(Datum::from(request))
     }
-    Some(Datum::from(request))
 }
 
-/// The column that an expression is, if that has filters.
+/// Argument 0 of a support function, if it is a request of this sort.
 ///
 /// # Safety
-/// `node` must be a valid expression.
-unsafe fn filter_variable(call: &Call, mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
-    // SAFETY: promised by the caller; each node is read as what its tag says.
-    unsafe {
-        while (*node).type_ == pg_sys::NodeTag::T_RelabelType {
-            node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
-        }
-        if (*node).type_ != pg_sys::NodeTag::T_Var {
-            return None;
-        }
-        let variable: *mut pg_sys::Var = node.cast();
-        let is_filter = |name| statistics::is_own(call, (*variable).vartype, name);
-        (is_filter(Bloom::NAME) || is_filter(CountingBloom::NAME)).then_some(variable)
-    }
+/// It must be a node, and `T` what a node with this tag is.
+unsafe fn request<T>(call: &Call, tag: pg_sys::NodeTag) -> Option<*mut T> {
+    let node = call.internal::<pg_sys::Node>(0)?;
+    // SAFETY: promised by the caller.
+    unsafe { (*node).type_ == tag }.then_some(node.cast())
 }
 
 /// Pages of the TOAST table of a column's table for each of its rows, if the column's values are out of line: by the
@@ -139,32 +130,22 @@ const ASKING: [(&CStr, i32, Asks); 4] = [
     (c"bloom_contains_all", 0, Asks::All),
 ];
 
-/// Answers the planner's request, if argument 0 of a support function is one; without a condition if there is none.
+/// Answers the planner's request, if argument 0 of a support function is one and there is a condition, by a list.
 ///
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
-    let request = call.internal::<pg_sys::SupportRequestIndexCondition>(0)?;
-    // SAFETY: the planner passes a node, which is read as what its tag says.
-    let conditions = unsafe {
-        let is_asked = (*request).type_ == pg_sys::NodeTag::T_SupportRequestIndexCondition;
-        is_asked.then(|| condition(call.function().ok()?, &*request))?
-    };
-    Some(conditions.map_or(Datum::null(), Datum::from))
-}
-
-/// A list of the conditions. `own` is a function of this extension.
-///
-/// # Safety
-/// The request must be one of the planner's.
-unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondition) -> Option<*mut pg_sys::List> {
-    let is_asked = |&&(name, filter, _): &&(&CStr, i32, Asks)| {
-        filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
-    };
-    let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
-    let keys = KeyCondition::of(request.opfamily, own)?;
-    // SAFETY: promised by the caller: the node is the call, whose arguments are expressions, in the planner's memory.
+    let own = call.function().ok()?;
+    // SAFETY: promised by the caller: the node of a request is the call, whose arguments are expressions, in the
+    // planner's memory.
     unsafe {
+        let tag = pg_sys::NodeTag::T_SupportRequestIndexCondition;
+        let request: &pg_sys::SupportRequestIndexCondition = &*request(call, tag)?;
+        let is_asked = |&&(name, filter, _): &&(&CStr, i32, Asks)| {
+            filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
+        };
+        let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
+        let keys = KeyCondition::of(request.opfamily, own)?;
         let asked = argument(request.node, 1 - filter as usize)?;
         let filter = argument(request.node, filter as usize)?;
         if !pg_sys::is_pseudo_constant_for_index(request.root, asked, request.index) {
@@ -172,16 +153,16 @@ unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondi
         }
         let collation = pg_sys::exprInputCollation(request.node);
         let clauses = match asks {
-            Asks::Element => vec![keys.of_element(filter, asked, collation)],
-            Asks::Any => vec![keys.of_any(filter, asked, collation)],
+            Asks::Element => vec![keys.of_element(filter, asked, false, collation)],
+            Asks::Any => vec![keys.of_element(filter, asked, true, collation)],
             Asks::All => {
-                let constants = constants_of(asked, MOST_OF_ALL).into_iter();
-                constants.map(|element| keys.of_element(filter, element, collation)).collect()
+                let constants = constants_of(asked).into_iter();
+                constants.map(|element| keys.of_element(filter, element, false, collation)).collect()
             }
         };
         let append = |list, clause: *mut pg_sys::Node| pg_sys::lappend(list, clause.cast());
         let conditions = clauses.into_iter().fold(std::ptr::null_mut(), append);
-        (!conditions.is_null()).then_some(conditions)
+        (!conditions.is_null()).then_some(Datum::from(conditions))
     }
 }
 
@@ -189,7 +170,7 @@ unsafe fn condition(own: pg_sys::Oid, request: &pg_sys::SupportRequestIndexCondi
 ///
 /// # Safety
 /// The node must be an expression of an array type.
-unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys::Node> {
+unsafe fn constants_of(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; a node is read as what its tag says.
     unsafe {
         let constant: *const pg_sys::Const = node.cast();
@@ -205,6 +186,6 @@ unsafe fn constants_of(node: *mut pg_sys::Node, most: usize) -> Vec<*mut pg_sys:
             let (length, datum) = (i32::from(storage.len), element.datum);
             pg_sys::makeConst(element_type, -1, collation, length, datum, false, storage.by_value).cast()
         };
-        array::elements_of(array).into_iter().take(most).map(constant).collect()
+        array::elements_of(array).into_iter().take(MOST_OF_ALL).map(constant).collect()
     }
 }

@@ -3,55 +3,44 @@
 //! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has:
 //! each value is read only if its type says that it is a filter, and nothing here is an error.
 
+use crate::element::ElementType;
+use crate::filter_type::FilterType;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::nodes::nth;
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::value::varlena::Value;
+use pg_bloom_core::View;
+use pg_bloom_core::filter::estimate::{cardinality, current_fpr};
 use pgrx::{pg_sys, varatt_is_1b_e};
 use std::ffi::CStr;
 
-/// The fewest bounds of a histogram that say anything.
+/// The share of rows to expect where nothing is known.
+pub const DEFAULT: f64 = 0.1;
+/// The fewest bounds of a histogram that say anything, and as many as are a fair sample by themselves.
 const FEWEST_BOUNDS: usize = 10;
+const FAIR_SAMPLE: f64 = 100.0;
 /// About how many values of one kind of statistics are probed in one estimate: enough for a share of one percent.
 const SAMPLE: usize = 1_000;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
-/// Probes between two checks for interrupts.
-const CHECK_EVERY: usize = 256;
 
-/// On which side of the operator the filter is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// `filter @> element`
-    Left,
-    /// `element <@ filter`
-    Right,
-}
-
-/// A filter that the planner knows, and a column of elements.
-pub struct ColumnStatistics<'a> {
-    /// The stored bytes of the filter.
-    pub filter: &'a [u8],
+/// A column of elements.
+struct ColumnStatistics<'a> {
     /// The type of the elements in the clause.
-    pub element: pg_sys::Oid,
+    element: pg_sys::Oid,
     statistics: &'a pg_sys::VariableStatData,
     /// Whether the user may know what is in the column.
     may_look: bool,
 }
 
-/// For a restriction estimator: the share of rows that `ask` gives for a constant filter, of the extension's type with
-/// this name, and a column of elements; `None` if there are none, or none that can be asked.
+/// For a restriction estimator: the share of a column's rows whose element may be in a constant filter, which is
+/// argument `filter` of the operator; `None` if they aren't these, or the filter can't be probed for such elements.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
-pub unsafe fn share_of_clause(
-    call: &Call,
-    filter: Side,
-    filter_type: &CStr,
-    ask: impl FnOnce(&ColumnStatistics<'_>) -> Option<f64>,
-) -> Option<f64> {
+pub unsafe fn share_of_clause<S: FilterType>(call: &Call, filter: usize) -> Option<f64> {
     let (root, operator, arguments, relation) = (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
     let mut statistics = pg_sys::VariableStatData::default();
     let (mut other, mut column_is_left) = (std::ptr::null_mut(), false);
@@ -64,8 +53,8 @@ pub unsafe fn share_of_clause(
         if !guard(|| raw::get_restriction_variable(root, arguments, relation, column, value, is_left)) {
             return None;
         }
-        let is_elements = column_is_left == (filter == Side::Right);
-        let share = match constant(call, other, filter_type) {
+        let is_elements = column_is_left == (filter == 1);
+        let share = match constant(call, other, S::NAME) {
             // NULL: no row is kept.
             Some(None) if is_elements => Some(0.0),
             Some(Some(value)) if is_elements => {
@@ -73,9 +62,7 @@ pub unsafe fn share_of_clause(
                     .map_or(pg_sys::InvalidOid, |node| pg_sys::exprType(node));
                 let may_look = !statistics.statsTuple.is_null()
                     && pg_sys::statistic_proc_security_check(&mut statistics, pg_sys::get_opcode(operator));
-                let filter = value.bytes();
-                let column = ColumnStatistics { filter, element, statistics: &statistics, may_look };
-                ask(&column)
+                ColumnStatistics { element, statistics: &statistics, may_look }.share::<S>(call, value.bytes())
             }
             _ => None,
         };
@@ -120,14 +107,40 @@ pub fn is_own(call: &Call, oid: pg_sys::Oid, type_name: &CStr) -> bool {
 }
 
 impl ColumnStatistics<'_> {
+    fn share<S: FilterType>(&self, call: &Call, filter: &[u8]) -> Option<f64> {
+        let filter = S::whole(filter).ok()?;
+        let element = ElementType::of_type(call, self.element).ok()?;
+        let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
+        // SAFETY: what is asked for are values of the column, as its statistics have them.
+        let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));
+
+        let distinct = self.distinct();
+        let share_of = |view: &View<'_>, distinct: f64| (cardinality(view) / distinct + current_fpr(view)).min(1.0);
+        let most = distinct.map_or(1.0, |distinct| S::with_bits(&filter, |view| share_of(view, distinct)));
+        let unknown = if distinct.is_some() { most } else { DEFAULT };
+        let (common_found, common) = self.common(contains);
+        let others = match self.bounds(contains) {
+            Some((found, size)) => {
+                let size = size as f64;
+                // A share that the sample is too small to show is half of one bound.
+                let seen = found.max(0.5 / size);
+                let weight = (size / FAIR_SAMPLE).min(1.0);
+                (weight * seen + (1.0 - weight) * unknown).min(most)
+            }
+            None => unknown,
+        };
+        Some((common_found + (1.0 - self.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
+    }
+
     /// Of the most common values those for which `contains` says so, and all that were probed: as shares of all rows.
-    pub fn common(&self, contains: impl Fn(Element) -> bool) -> (f64, f64) {
+    fn common(&self, contains: impl Fn(Element) -> bool) -> (f64, f64) {
         let flags = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
         self.with_slot(pg_sys::STATISTIC_KIND_MCV, flags, |values, shares| {
             let (mut found, mut all) = (0.0, 0.0);
-            for (i, (&datum, &share)) in values.iter().zip(shares).take(SAMPLE).enumerate() {
+            for (&datum, &share) in values.iter().zip(shares).take(SAMPLE) {
+                check_for_interrupts();
                 all += f64::from(share);
-                if self.probe(i, || contains(Element { datum })) {
+                if contains(Element { datum }) {
                     found += f64::from(share);
                 }
             }
@@ -137,7 +150,7 @@ impl ColumnStatistics<'_> {
     }
 
     /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None` for too few.
-    pub fn bounds(&self, contains: impl Fn(Element) -> bool) -> Option<(f64, usize)> {
+    fn bounds(&self, contains: impl Fn(Element) -> bool) -> Option<(f64, usize)> {
         self.with_slot(pg_sys::STATISTIC_KIND_HISTOGRAM, pg_sys::ATTSTATSSLOT_VALUES, |values, _| {
             if values.len() < FEWEST_BOUNDS {
                 return None;
@@ -146,14 +159,16 @@ impl ColumnStatistics<'_> {
             let inner = &values[1..values.len() - 1];
             let sample = inner.iter().step_by(inner.len().div_ceil(SAMPLE));
             let asked = sample.len() as f64;
-            let found =
-                sample.enumerate().filter(|&(i, &value)| self.probe(i, || contains(Element { datum: value }))).count();
-            Some((found as f64 / asked, values.len()))
+            let has = |&&datum: &&pg_sys::Datum| {
+                check_for_interrupts();
+                contains(Element { datum })
+            };
+            Some((sample.filter(has).count() as f64 / asked, values.len()))
         })
     }
 
     /// Share of NULLs.
-    pub fn nulls(&self) -> f64 {
+    fn nulls(&self) -> f64 {
         let row = self.statistics.statsTuple;
         // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
         let share = || unsafe { (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac };
@@ -161,21 +176,13 @@ impl ColumnStatistics<'_> {
     }
 
     /// Distinct values, if that is known.
-    pub fn distinct(&self) -> Option<f64> {
+    fn distinct(&self) -> Option<f64> {
         let mut is_default = false;
         // SAFETY: the function reads what was found about the column.
         let distinct = unsafe {
             pg_sys::get_variable_numdistinct(std::ptr::from_ref(self.statistics).cast_mut(), &mut is_default)
         };
         (!is_default).then_some(distinct)
-    }
-
-    /// Probe number `i` of a loop.
-    fn probe(&self, i: usize, contains: impl FnOnce() -> bool) -> bool {
-        if i.is_multiple_of(CHECK_EVERY) {
-            check_for_interrupts();
-        }
-        contains()
     }
 
     /// What `read` makes of the values of one kind, and of their numbers, if they may be read as the clause's elements.

@@ -1,5 +1,5 @@
 //! Querying stored filters: a call site asks a filter for one element, or a scan for those of many rows. `cache` has
-//! the filters that a call site asks, remembered between its calls, of which no more is read than is needed.
+//! the filter that a call site asks, remembered between its calls, of which no more is read than is needed.
 
 mod cache;
 
@@ -20,21 +20,19 @@ struct ProbeSite<S: FilterType, const ELEMENT: usize> {
     filters: FilterCache<S>,
 }
 
-impl<S: FilterType, const ELEMENT: usize> ProbeSite<S, ELEMENT> {
-    /// # Safety
-    /// As for [`FilterCache::new`].
-    unsafe fn new(call: &Call) -> Result<ProbeSite<S, ELEMENT>> {
-        // SAFETY: promised by the caller.
-        Ok(ProbeSite { element: ElementType::of_argument(call, ELEMENT)?, filters: unsafe { FilterCache::new() } })
-    }
+#[inline(always)]
+#[allow(clippy::mut_from_ref, reason = "it is that of this call, which gets it once")]
+fn site<S: FilterType, const ELEMENT: usize>(call: &Call) -> Result<&mut ProbeSite<S, ELEMENT>> {
+    // SAFETY: remembered by the site of this call, the only way to get it.
+    let filters = || unsafe { FilterCache::new() };
+    call.remembered(|| Ok(ProbeSite { element: ElementType::of_argument(call, ELEMENT)?, filters: filters() }))
 }
 
 /// Whether argument `ELEMENT` may be in the filter that argument `FILTER` is. Errors: 42804 for an element of another
 /// kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
 #[inline(always)]
 pub fn probe<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Call) -> Result<Option<bool>> {
-    // SAFETY: remembered by the site of this call.
-    let site = call.remembered(|| unsafe { ProbeSite::<S, ELEMENT>::new(call) })?;
+    let site = site::<S, ELEMENT>(call)?;
     // Elements of a type that can't be altered are always read the same way.
     if !site.element.is_alterable()
         && let Some((view, hasher)) = site.filters.last(call, FILTER)
@@ -77,8 +75,7 @@ pub unsafe fn probe_each<S: FilterType, const FILTER: usize, const ELEMENT: usiz
     elements: &[Element],
     answers: &mut [bool],
 ) -> Result<()> {
-    // SAFETY: remembered by the site of this call.
-    let site = call.remembered(|| unsafe { ProbeSite::<S, ELEMENT>::new(call) })?;
+    let site = site::<S, ELEMENT>(call)?;
     let Some(mut filter) = site.filters.filter(call, FILTER, elements.len())? else {
         answers.fill(false);
         return Ok(());

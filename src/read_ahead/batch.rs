@@ -2,7 +2,7 @@
 
 use super::condition::ProbeState;
 use crate::pg::call::Element;
-use crate::pg::method::table::page_of;
+use crate::pg::method::table::row_at;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys;
 
@@ -139,7 +139,7 @@ impl Batch {
                     }
                     let slot = *self.slots.as_ptr().add(self.len);
                     copy(slot, self.row);
-                    let page = page_of(&mut (*slot).tts_tid);
+                    let page = row_at(&mut (*slot).tts_tid).page;
                     pages += usize::from(page != last);
                     last = page;
                     (*context).ecxt_scantuple = slot;

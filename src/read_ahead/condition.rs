@@ -11,9 +11,8 @@
 
 use crate::filter_type::{Bloom, CountingBloom};
 use crate::membership::symbols;
-use crate::pg::call::error::{Result, raise};
-use crate::pg::call::nodes::{argument, nth};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, Element, Result, raise};
+use crate::pg::call::nodes::argument;
 use crate::probe::probe_each;
 use pgrx::pg_sys::{self, NodeTag};
 use std::ffi::CStr;
@@ -81,23 +80,9 @@ pub unsafe fn sides(clause: *mut pg_sys::Node, number: usize) -> (*mut pg_sys::N
     (side(filter), side(1 - filter))
 }
 
-/// Whether an element is a column or the whole row, perhaps under another name of its type: evaluating it can't fail.
-///
-/// # Safety
-/// `element` must be a valid expression.
-pub unsafe fn is_column(mut element: *mut pg_sys::Node) -> bool {
-    // SAFETY: promised by the caller; each node is read as what its tag says.
-    unsafe {
-        while (*element).type_ == NodeTag::T_RelabelType {
-            element = (*element.cast::<pg_sys::RelabelType>()).arg.cast();
-        }
-        (*element).type_ == NodeTag::T_Var
-    }
-}
-
 /// The call of a condition in one execution. All may be zero until it is prepared.
 pub struct ProbeState {
-    condition: Option<&'static ProbeCondition>,
+    number: usize,
     /// The call remembers what it needs for the whole scan.
     call: pg_sys::FunctionCallInfo,
     filter: *mut pg_sys::ExprState,
@@ -129,7 +114,7 @@ impl ProbeState {
             (*call).fncollation = pg_sys::exprInputCollation(clause);
             (*call).nargs = 2;
             let context = pg_sys::CreateExprContext((*state).state);
-            ProbeState { condition: Some(&CONDITIONS[number]), call, filter, context, is_known: false, element }
+            ProbeState { number, call, filter, context, is_known: false, element }
         }
     }
 
@@ -145,7 +130,7 @@ impl ProbeState {
     /// # Safety
     /// They must be of the type that the plan says.
     pub unsafe fn probe(&mut self, elements: &[Element], answers: &mut [bool]) {
-        let condition = self.condition.expect("the condition was prepared");
+        let condition = &CONDITIONS[self.number];
         // SAFETY: made by `new`: the call has two arguments, and its types are those of the plan.
         let call = unsafe {
             let filter = &mut *(*self.call).args.as_mut_ptr().add(condition.filter);
@@ -179,43 +164,5 @@ pub unsafe fn evaluate(
         let value = guarded!(evaluate(expression, context, is_null));
         pg_sys::MemoryContextSwitchTo(before);
         value
-    }
-}
-
-/// Item `i` of a list of numbers. A plan must keep this form: a worker may have another version of the library than the
-/// session that planned.
-///
-/// # Safety
-/// It must have that.
-unsafe fn item(list: *mut pg_sys::List, i: usize) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe { (*(*list).elements.add(i)).int_value }
-}
-
-/// The conditions of a plan.
-pub struct Conditions {
-    /// Those evaluated before ours, and after it.
-    pub before: *mut pg_sys::List,
-    pub after: *mut pg_sys::List,
-    /// Ours, and its number.
-    pub ours: *mut pg_sys::Node,
-    pub number: usize,
-}
-
-impl Conditions {
-    /// # Safety
-    /// `scan` must be a plan made here.
-    pub unsafe fn of(scan: *mut pg_sys::CustomScan) -> Conditions {
-        // SAFETY: promised by the caller: there are at least as many conditions.
-        unsafe {
-            let (others, numbers) = ((*scan).scan.plan.qual, (*scan).custom_private);
-            let before = item(numbers, 0);
-            Conditions {
-                before: pg_sys::list_truncate(pg_sys::list_copy(others), before),
-                after: pg_sys::list_copy_tail(others, before),
-                ours: nth((*scan).custom_exprs, 0).expect("a plan has its condition"),
-                number: item(numbers, 1) as usize,
-            }
-        }
     }
 }

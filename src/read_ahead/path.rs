@@ -3,7 +3,7 @@
 use super::condition;
 use super::scan;
 use crate::pg::call::guard::Entry;
-use crate::pg::call::nodes::{items, length, nth};
+use crate::pg::call::nodes::{column, items, length, nth};
 use crate::settings;
 use pgrx::pg_sys::{self, NodeTag};
 use std::cell::OnceCell;
@@ -114,7 +114,8 @@ unsafe fn worthy_restriction(root: *mut pg_sys::PlannerInfo, rel: &pg_sys::RelOp
             let clause: *mut pg_sys::Node = (*restriction).clause.cast();
             let number = condition::number(clause)?;
             let (filter, element) = condition::sides(clause, number);
-            let is_safe = condition::is_column(element) || !pg_sys::contain_subplans(element) && is_read_to_end(root);
+            // Evaluating a column or the whole row can't fail.
+            let is_safe = column(element).is_some() || !pg_sys::contain_subplans(element) && is_read_to_end(root);
             (is_safe && is_worthy(filter)).then(|| {
                 let number: *mut pg_sys::Integer = pg_sys::makeInteger(number as i32);
                 pg_sys::lappend(pg_sys::lappend(null_mut(), restriction.cast()), number.cast())
@@ -179,7 +180,7 @@ unsafe extern "C-unwind" fn plan(
         let ours: *mut pg_sys::RestrictInfo = part(0).cast();
         let number = (*part(1).cast::<pg_sys::Integer>()).ival;
         let (_, element) = condition::sides((*ours).clause.cast(), number as usize);
-        let is_column = condition::is_column(element);
+        let is_column = column(element).is_some();
         let (mut before, mut after, mut is_after) = (null_mut(), null_mut(), false);
         for restriction in items(clauses).map(|item| item.cast::<pg_sys::RestrictInfo>()) {
             let clause = (*restriction).clause;

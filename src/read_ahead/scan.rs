@@ -1,9 +1,10 @@
 //! The executor's side: reading ahead and handing out; and what EXPLAIN shows of that.
 
 use super::batch::Batch;
-use super::condition::{Conditions, ProbeState, evaluate};
+use super::condition::{ProbeState, evaluate};
 use crate::pg::call::guard::{Entry, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
+use crate::pg::call::nodes::nth;
 use crate::pg::version;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys::{self, CustomScanState, NodeTag};
@@ -76,15 +77,37 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
         (*state).subPlan = null_mut();
         version::init_scan_slot(estate, scan, table);
         pg_sys::ExecAssignScanProjectionInfo(scan);
-        let Conditions { before, after, ours, number } = Conditions::of((*state).plan.cast());
+        let plan: *mut pg_sys::CustomScan = (*state).plan.cast();
+        let (ours, others, numbers) = (condition(plan), (*plan).scan.plan.qual, (*plan).custom_private);
+        let count = item(numbers, 0);
+        let before = pg_sys::list_truncate(pg_sys::list_copy(others), count);
         (*own).before = pg_sys::ExecInitQual(before, state);
         // This also checks that the user may call the function.
         (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
-        (*state).qual = pg_sys::ExecInitQual(after, state);
-        (*own).condition = ProbeState::new(ours, number, state);
+        (*state).qual = pg_sys::ExecInitQual(pg_sys::list_copy_tail(others, count), state);
+        (*own).condition = ProbeState::new(ours, item(numbers, 1) as usize, state);
         (*own).batch = Batch::new(estate, table);
         (*own).size = 1;
     });
+}
+
+/// Our condition of a plan.
+///
+/// # Safety
+/// It must be one made here.
+unsafe fn condition(plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // SAFETY: promised by the caller.
+    unsafe { nth((*plan).custom_exprs, 0).expect("a plan has its condition") }
+}
+
+/// Item `i` of a list of numbers. A plan must keep this form: a worker may have another version of the library than the
+/// session that planned.
+///
+/// # Safety
+/// It must have that.
+unsafe fn item(list: *mut pg_sys::List, i: usize) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { (*(*list).elements.add(i)).int_value }
 }
 
 #[pgrx::pg_guard]
@@ -250,7 +273,7 @@ unsafe extern "C-unwind" fn explain(
     unsafe { Entry::new() }.run(|| unsafe {
         let plan = (*state).ss.ps.plan;
         let names = pg_sys::set_deparse_context_plan((*explained).deparse_cxt, plan, ancestors);
-        let text = pg_sys::deparse_expression(Conditions::of(plan.cast()).ours, names, (*explained).verbose, false);
+        let text = pg_sys::deparse_expression(condition(plan.cast()), names, (*explained).verbose, false);
         pg_sys::ExplainPropertyText(LABEL.as_ptr(), text, explained);
         let counters = (*state).ss.ps.instrument;
         if !(*explained).analyze || counters.is_null() {

@@ -1,34 +1,30 @@
 //! CREATE INDEX and REINDEX: one scan of the table.
 
 use super::column;
+use crate::element::with_value;
 use crate::error::invalid_parameter;
 use crate::index::options;
-use crate::index::page::{NewIndex, PAGE_SIZE, write_empty};
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::index::page::{PAGE_SIZE, begin_index, meta_page, write_empty};
+use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{self, Built, Wanted};
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Build, Directory};
-use pg_bloom_core::index::page::RowId;
 
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     check(wanted.index())?;
-    let mut new = NewIndex::begin(wanted.index())?;
+    let mut new = begin_index(wanted.index())?;
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
-    let table_rows = wanted.scan(|row| {
+    let table_rows = wanted.scan(|row, value| {
         interrupt::check_for_interrupts();
-        let Some(value) = row.value else { return Ok(()) };
+        let Some(value) = value else { return Ok(()) };
         // SAFETY: the column is one of filters, as its operator class says.
-        let value = unsafe { Value::detoast(value) };
-        let filter = View::parse_trusted(value.bytes())?;
-        build.add(&mut new, RowId { page: row.page, line: row.line }, &filter)?;
-        value.free();
-        Ok(())
-    })?;
+        unsafe {
+            with_value(value, |filter| build.add(&mut new, row, &View::parse_trusted(filter)?))
+        }
+    });
     let directory = build.finish(&mut new)?;
-    new.finish(|page| directory.write_meta(page));
+    new.finish(&meta_page(|page| directory.write_meta(page)));
     Ok(Built { heap_tuples: table_rows, index_tuples: directory.chain.rows_built as f64 })
 }
 

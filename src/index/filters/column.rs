@@ -5,30 +5,26 @@ use crate::index::page::impossible;
 use crate::index::session::{self, IndexColumn};
 use crate::key_condition::{ASKS, KEY_OF_ARRAY};
 use crate::pg::call::error::{Result, info};
-use crate::pg::catalog;
-use crate::pg::catalog::operators;
+use crate::pg::catalog::{self, operators};
 use crate::pg::method::scan::is_line;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, State};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
-use std::cell::Cell;
 
 pub type Index<'r> = session::Index<'r, Filters>;
 
 pub struct Filters {
     /// The type `bloom_key`.
     pub key: Oid,
-    /// The number of the tile whose pages were checked last before a row got a slot.
-    pub checked: Cell<Option<u32>>,
 }
 
 impl IndexColumn for Filters {
     type Directory = Directory;
 
     fn of(relation: Relation) -> Result<Filters> {
-        Ok(Filters { key: key_type(relation)?, checked: Cell::new(None) })
+        Ok(Filters { key: key_type(relation)? })
     }
 }
 

@@ -18,8 +18,7 @@ use super::column::{Index, is_of_text};
 use crate::index::kind::Cost;
 use crate::key_condition::{KEY_OF_ELEMENT, KeyCondition};
 use crate::pg::call::nodes::collated;
-use crate::pg::catalog;
-use crate::pg::catalog::operators;
+use crate::pg::catalog::{self, operators};
 use crate::pg::method::planning::{Comparison, Planned};
 use pg_bloom_core::index::filters::Directory;
 use pgrx::pg_sys::exprCollation;
@@ -57,10 +56,8 @@ fn ask_by_key(planned: &Planned, is_text: bool) {
                 Some(keys.of_key(left, collated(right, exprCollation(right)), is_array))
             } else if is_text || !is_own() {
                 None
-            } else if is_array {
-                Some(keys.of_any(left, right, collation))
             } else {
-                Some(keys.of_element(left, right, collation))
+                Some(keys.of_element(left, right, is_array, collation))
             }
         }
     };

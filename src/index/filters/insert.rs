@@ -11,38 +11,35 @@
 //! session that can see the row finds it.
 
 use super::column::{Index, is_of_text};
+use crate::element::with_value;
 use crate::index::page::{meta_page, prepare};
-use crate::pg::call::error::{Error, Result, SqlState};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Element, Error, Result, SqlState, interrupt};
 use crate::pg::catalog::invalidation;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
-use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
-use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, Tile, slot_bits};
+use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::RowId;
-use pgrx::pg_sys::Datum;
 use std::rc::Rc;
 
 /// # Safety
 /// The value must be a filter.
-pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
+pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
     // SAFETY: promised by the caller.
-    let value = unsafe { Value::detoast(value) };
-    let filter = View::parse_trusted(value.bytes())?;
-    if let Some(group) = Group::of(&filter) {
-        let bits = slot_bits(&filter, &group);
-        let index = Index::of(relation)?;
-        let (directory, page, slot) = claim(&index, &group, row)?;
-        if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
-            // Plans may rely on there being text only.
-            invalidation::plan_again(relation.table());
-        }
-        write(&index, &directory, &group, slot, &bits)?;
-        publish(&index, &directory, &page, slot, row)?;
+    unsafe { with_value(value, |filter| add(relation, &View::parse_trusted(filter)?, row)) }
+}
+
+fn add(relation: Relation, filter: &View, row: RowId) -> Result<()> {
+    let Some(group) = Group::of(filter) else { return Ok(()) };
+    let bits = slot_bits(filter, &group);
+    let index = Index::of(relation)?;
+    let (directory, page, slot) = claim(&index, &group, row)?;
+    if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
+        // Plans may rely on there being text only.
+        invalidation::plan_again(relation.table());
     }
-    value.free();
-    Ok(())
+    write(&index, &directory, &group, slot, &bits)?;
+    publish(&index, &directory, &page, slot, row)
 }
 
 /// Finds a free slot, and makes it the row's.
@@ -69,7 +66,8 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
     };
     let pin = index.pages().existing(page.page, &directory.chain)?;
     let Some(Slot { tile, .. }) = free(&pin.shared())? else { return Ok(None) };
-    check_tile(index, directory, group, &tile)?;
+    // A row that is refused must not have taken a slot.
+    index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
     let mut locked = pin.exclusive();
     let Some(slot) = free(&locked)? else { return Ok(None) };
     if slot.tile != tile {
@@ -80,18 +78,6 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
     prepare(index.relation(), page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
-}
-
-/// Checks the pages of a tile, once for the rows that a session adds to it one after the other: a row that is refused
-/// must not have taken a slot.
-fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) -> Result<()> {
-    let checked = &index.kind().checked;
-    if checked.get() == Some(tile.ordinal) {
-        return Ok(());
-    }
-    index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
-    checked.set(Some(tile.ordinal));
-    Ok(())
 }
 
 fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {

@@ -2,16 +2,15 @@
 //! NULL; and `bloom_index_check`: whether each row has a slot with all bits of its filter.
 
 use super::column::{Index, check_rows};
+use crate::element::with_value;
 use crate::heap::HeapPage;
 use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::{impossible, missed, wrong_row};
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::RowId;
@@ -51,15 +50,16 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let directory = index.directory()?;
     let mut slots = all_slots(&index, &directory, named.table())?;
     let mut rows = 0i64;
-    scan_for_check(named.table(), relation, &snapshot, |row| {
+    scan_for_check(named.table(), relation, &snapshot, |row, value| {
         interrupt::check_for_interrupts();
-        let own = slots.remove(&RowId { page: row.page, line: row.line }).unwrap_or_default();
+        let own = slots.remove(&row).unwrap_or_default();
         let (mut needed, mut right) = (0, 0);
-        if let Some(value) = row.value {
+        // One that is NULL is never looked for.
+        rows += i64::from(value.is_some());
+        if let Some(value) = value {
+            let slots_of = |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
             // SAFETY: the column is one of filters, as its operator class says.
-            let value = unsafe { Value::detoast(value) };
-            (needed, right) = slots_of(&index, &directory, &own, &View::parse_trusted(value.bytes())?)?;
-            value.free();
+            (needed, right) = unsafe { with_value(value, slots_of)? };
         }
         if right < needed {
             return Err(missed(relation, named.table(), row));
@@ -68,15 +68,13 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
             let detail = "A query that uses the index may find this row where it should not.";
             return Err(wrong_row(relation, named.table(), row, "has another filter for", detail));
         }
-        // One that is NULL is never looked for.
-        rows += i64::from(row.value.is_some());
         Ok(())
-    })?;
+    });
     check_unseen(&index, named.table(), slots)?;
     Ok(rows)
 }
 
-/// The slots of all rows. Looks at each page on the way. Fails for a row that the table can't have.
+/// The slots of all rows, once all pages were looked at. Fails for a row that the table can't have.
 fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
     let mut slots = Slots::new();
     for (number, group) in directory.groups() {

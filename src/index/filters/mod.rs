@@ -1,10 +1,5 @@
 //! The index over a column of filters: `CREATE INDEX ON segments USING bloom_filter (seen)`.
 //!
-//! Tiles, row pages and the directory as bytes are `pg_bloom_core::index::filters`, which also says what makes "no"
-//! certain. Here are PostgreSQL's verbs, as in the room above.
-//!
-//! # From the operator to the index
-//!
 //! | condition | as a condition on the index | is probed again |
 //! |---|---|---|
 //! | `filter @> text`, `@> "char"`, or `ANY` of them if all are text | the same | if a slot is no copy of its filter |

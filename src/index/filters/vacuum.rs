@@ -23,7 +23,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
         let mut rows: Vec<(u16, RowId)> = Vec::new();
         index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
         counts.num_index_tuples += rows.len() as f64;
-        rows.retain(|&(_, row)| dead.has(row.page, row.line));
+        rows.retain(|&(_, row)| dead.has(row));
         counts.num_index_tuples -= rows.len() as f64;
         counts.tuples_removed += rows.len() as f64;
         // Many bytes of a page take several records.

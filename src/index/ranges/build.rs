@@ -1,22 +1,20 @@
 //! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
 //!
-//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what is inserted from then on goes through
-//! [`super::insert`], and so does what was inserted in the meantime, when PostgreSQL validates the index
-//! ([`super::vacuum`]).
+//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what was inserted in the meantime comes when
+//! PostgreSQL validates the index ([`super::vacuum`]).
 
-use super::columns::RangesColumn;
-use super::columns::element::check_type_of_column;
-use super::gather::GatheredKeys;
+use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
 use super::vacuum::BuiltRows;
+use crate::element::Column;
 use crate::error::unsupported;
 use crate::index::options;
-use crate::index::page::{NewIndex, PAGE_SIZE, write_empty};
+use crate::index::page::{PAGE_SIZE, begin_index, meta_page, write_empty};
 use crate::index::session::IndexColumn;
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
-use crate::pg::method::table::{self, Built, Row, Wanted};
-use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::call::{Element, Result, interrupt};
+use crate::pg::method::table::{Built, Wanted, maintenance_memory};
+use crate::pg::storage::bulk_write::BulkWrite;
+use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split};
 use pg_bloom_core::memory;
@@ -31,13 +29,13 @@ const WINDOWS: (Option<f64>, u32) = (Some(0.33), 1);
 const OTHER_PARTS: (Option<f64>, u32) = (Some(0.003), 8);
 /// The bytes of a table that one distinct part is expected for, while there are none.
 const BYTES_PER_PART: u32 = 20;
-/// Bytes of a row beside its values: its header and its line pointer.
+/// Bytes of a row's header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
 
 struct Building<'b> {
     options: Options,
     build: Build,
-    index: NewIndex<'b>,
+    index: BulkWrite<'b>,
     /// The range that rows come from, and its keys.
     range: u32,
     gathered: GatheredKeys<'b>,
@@ -45,7 +43,6 @@ struct Building<'b> {
     /// HOT chains come in that of their last ones.
     of_page: (u32, Vec<(u32, Vec<u64>)>),
     rows: u64,
-    /// Keys of all rows.
     keys: u64,
     /// The rows, if the index will be validated.
     built_rows: Option<BuiltRows>,
@@ -59,8 +56,8 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let mut building = Building {
         options,
         // Those of half of the memory, since tiles need memory too.
-        build: Build::new(Options { may_split: false, ..options }, table::maintenance_memory() / 2 / size_of::<u64>())?,
-        index: NewIndex::begin(index)?,
+        build: Build::new(Options { may_split: false, ..options }, maintenance_memory() / 2 / size_of::<u64>())?,
+        index: begin_index(index)?,
         range: 0,
         gathered: GatheredKeys::new(&column),
         of_page: (0, Vec::new()),
@@ -69,7 +66,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         built_rows: wanted.is_concurrent().then(BuiltRows::new),
     };
     // SAFETY: the scan is one for the index, whose column this is.
-    let table_rows = wanted.scan(|row| unsafe { building.add(row) })?;
+    let table_rows = wanted.scan(|row, value| unsafe { building.add(row, value) });
     let built_rows = building.built_rows.take();
     let rows = building.finish()?;
     if let Some(built_rows) = built_rows {
@@ -80,12 +77,11 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
 
 impl Building<'_> {
     /// # Safety
-    /// The row must be one of the index's table, as its column has it.
-    unsafe fn add(&mut self, row: Row) -> Result<()> {
-        let Some(value) = row.value else { return Ok(()) };
-        let id = RowId { page: row.page, line: row.line };
+    /// The value must be one of the index's column.
+    unsafe fn add(&mut self, row: RowId, value: Option<Element>) -> Result<()> {
+        let Some(value) = value else { return Ok(()) };
         let is_split = self.options.split.is_some();
-        let range = self.options.range_of(if is_split { RowId { line: 1, ..id } } else { id });
+        let range = self.options.range_of(if is_split { RowId { line: 1, ..row } } else { row });
         if range < self.range {
             return Err(unsupported(
                 "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages",
@@ -100,11 +96,11 @@ impl Building<'_> {
         // SAFETY: promised by the caller.
         self.keys += unsafe { self.gathered.add(value)? } as u64;
         if is_split {
-            memory::push(&mut self.of_page.1, (self.options.range_of(id), self.gathered.take()));
+            memory::push(&mut self.of_page.1, (self.options.range_of(row), self.gathered.take()));
         }
         self.rows += 1;
         if let Some(built_rows) = &mut self.built_rows {
-            built_rows.add(id);
+            built_rows.add(row);
         }
         interrupt::check_for_interrupts();
         Ok(())
@@ -146,17 +142,17 @@ impl Building<'_> {
             directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
         }
         directory.options.may_split = self.options.may_split;
-        self.index.finish(|page| directory.write_meta(page));
+        self.index.finish(&meta_page(|page| directory.write_meta(page)));
         Ok(self.rows)
     }
 }
 
-/// The column of an index that is built. A text, or an element, of another type than the operator class's is refused if
-/// that can't be an element; the other columns are those of their own types in any case.
+/// The column of an index that is built. 0A000 for a new one of a type that has the bytes of an element and can't be
+/// one: an index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::of(index)?;
-    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_)) {
-        check_type_of_column(index)?;
+    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_)) && !index.is_being_reindexed() {
+        Column::new(index.handler(), index.column_type(), index.column_class().2)?;
     }
     Ok(column)
 }
@@ -186,7 +182,7 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: 
 }
 
 pub fn build_empty(index: Relation) -> Result<()> {
-    let options = core_options(&column_of_new(index)?, index, table::of_index(index).relation(), None)?;
+    let options = core_options(&column_of_new(index)?, index, Opened::table_of(index).relation(), None)?;
     write_empty(index, |page| Directory::empty(Options { table_pages: 0, ..options }).write_meta(page));
     Ok(())
 }

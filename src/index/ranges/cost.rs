@@ -1,8 +1,8 @@
 //! What a bitmap scan of the index costs.
 //!
-//! There is no place to tell PostgreSQL the number of pages: it takes the share of rows that we return for rows spread
-//! at random, and computes the pages that these are on, by Mackert and Lohman. So we return the share that gives the
-//! right pages. What PostgreSQL doesn't charge of comparing rows by that is part of the index's cost.
+//! PostgreSQL takes the share of rows that we return for rows spread at random, and computes the pages that these are
+//! on, by Mackert and Lohman. So we return the share that gives the right pages. What PostgreSQL doesn't charge of
+//! comparing rows by that is part of the index's cost.
 //!
 //! # Lookups of elements
 //!
@@ -15,16 +15,15 @@
 //! index pages     those that each lookup reads, and one for each tile that has the key
 //! ```
 //!
-//! A range counts an element once, however many of its rows have it. So where equal keys lie together, as those of one
-//! day do, a range has fewer elements than rows, and the rows of a key are in fewer ranges. How many is read from the
-//! bits of a page of the index: the column's correlation is high for a sorted column, and low where blocks of equal
-//! keys come in any order.
+//! Where equal keys lie together, as those of one day do, a range has fewer elements than rows, and the rows of a key
+//! are in fewer ranges. How many is read from the bits of a page of the index: the column's correlation is low also
+//! where blocks of equal keys come in any order.
 //!
 //! PostgreSQL takes a value that is not among the most common ones for one of the others, also where it is nowhere. So
 //! where the statistics expect more than a handful of rows for each key, or keys are many, the index is asked for some.
 //!
 //! Where the heap filter reads these pages, they are a part of the index's cost, a run for each range, and so is
-//! hashing their rows. Where the index is on an expression, PostgreSQL reads all of the pages.
+//! hashing their rows.
 //!
 //! # Lookups of parts
 //!
@@ -32,12 +31,12 @@
 //! PostgreSQL knows that. Otherwise a typical lookup is assumed, which finds a handful of rows: PostgreSQL then expects
 //! a fixed share of the table, which would be rows in all ranges. A lookup that the index can't answer reads the whole
 //! table, and costs more than a sequential scan. As for elements, reading and comparing what does not match is a part
-//! of the index's cost. Of a condition with many alternatives it is what hashing the rows of ranges costs.
+//! of the index's cost.
 
+use super::by_condition::{FEW, condition as condition_of};
 use super::columns::class::PARTS;
+use super::columns::{Index, RangesColumn};
 use crate::index::kind::Cost;
-use crate::index::ranges::columns::{Index, RangesColumn};
-use crate::index::ranges::scan::by_condition::{FEW, condition as condition_of};
 use crate::pg::call::Element;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::planning::Planned;
@@ -82,23 +81,26 @@ const TILES_ASKED: u32 = 8;
 /// So many keys are worth that in any case.
 const MANY_KEYS: f64 = 100.0;
 
-struct IndexShape {
-    pages_per_range: f64,
-    tiles: f64,
-    expected: Expectation,
-    /// Distinct elements of a range, in the mean; one row is in one range, however many there are.
-    elements: Option<f64>,
-    /// Ranges that have the keys, if the index was asked.
-    found: Option<f64>,
-}
-
 fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let searches = planned.searches;
     // By the column's statistics, or a handful for each key without them.
-    let most = if planned.has_statistics() { rows } else { HANDFUL * planned.searches };
+    let most = if planned.has_statistics() { rows } else { HANDFUL * searches };
     let matches = (planned.selectivity * rows).min(most);
-    let IndexShape { pages_per_range, tiles, expected, elements, found } = shape(planned, known, matches);
+    let (pages_per_range, tiles, expected) = match known {
+        Some((_, directory)) => {
+            let (pages_per_range, tiles) = (directory.options.pages_per_range, directory.tiles(Level::Zero).max(1));
+            (f64::from(pages_per_range), f64::from(tiles), directory.expectation())
+        }
+        None => (8.0, 1.0, Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 }),
+    };
+    // Distinct elements of a range, in the mean; one row is in one range, however many there are.
+    let elements = known.filter(|_| matches > 1.0);
+    let elements = elements.and_then(|(index, directory)| directory.elements_per_range(&mut index.pages()).ok()?);
+    // Ranges that have the keys, if the index is asked.
+    let asked = known.filter(|_| matches > HANDFUL * searches || searches >= MANY_KEYS);
+    // SAFETY: this is the index that is planned.
+    let found = asked.and_then(|(index, directory)| unsafe { ranges_found(planned, index, directory) });
     let ranges = (pages / pages_per_range).ceil();
     // The share of a key's rows of which each is the first in its range.
     let first = elements.map_or(1.0, |elements| (elements * ranges / planned.index_rows.max(1.0)).min(1.0));
@@ -125,24 +127,6 @@ fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
         (rows_read.max(matches), pages_read)
     };
     cost_of_rows(planned, startup, total, given, pages_given)
-}
-
-/// Given how many rows match by the statistics.
-fn shape(planned: &Planned, known: Known, matches: f64) -> IndexShape {
-    let Some((index, directory)) = known else {
-        let expected = Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 };
-        return IndexShape { pages_per_range: 8.0, tiles: 1.0, expected, elements: None, found: None };
-    };
-    let is_asked = matches > HANDFUL * planned.searches || planned.searches >= MANY_KEYS;
-    let elements = || directory.elements_per_range(&mut index.pages()).ok()?;
-    IndexShape {
-        pages_per_range: f64::from(directory.options.pages_per_range),
-        tiles: f64::from(directory.tiles(Level::Zero)).max(1.0),
-        expected: directory.expectation(),
-        elements: if matches > 1.0 { elements() } else { None },
-        // SAFETY: this is the index that is planned.
-        found: if is_asked { unsafe { ranges_found(planned, index, directory) } } else { None },
-    }
 }
 
 /// How many ranges have the keys, by asking the index; `None` if they aren't known yet.
@@ -213,8 +197,8 @@ fn cost_of_parts(planned: &Planned, index: Option<&Index>, known: Known) -> Cost
     let fetched = planned.index_pages_read(lookups, planned.loops);
     let rows_read = rows_read.max(matches.min(rows));
     // PostgreSQL compares indexes for one condition by their own costs. What an exact one would not read is a part of
-    // these: pages without a match, at the price that PostgreSQL has for a page of so many, and their rows. Where the
-    // index looks at rows itself, it hashes all of them, and PostgreSQL compares those that match.
+    // these: pages without a match, at the price that PostgreSQL has for a page of so many, and their rows, or hashing
+    // all rows.
     let (given, pages_given) = (matches.min(rows_read), matches.min(pages_read));
     let (random, next) = planned.table_page_costs();
     let rows_cost = hashing.map_or((rows_read - given) * planned.row_cost(), |hashing| rows_read * hashing);
@@ -235,8 +219,8 @@ fn cost_of_parts(planned: &Planned, index: Option<&Index>, known: Known) -> Cost
     cost_of_rows(planned, startup, startup + total, given * coin, pages_given * coin)
 }
 
-/// What it costs to hash the parts of a row, if a scan does so. An operator that takes all of the values at once, such
-/// as `&&`, is one to PostgreSQL, however many there are: so the cost is a share of what that takes a comparison for.
+/// What it costs to hash the parts of a row, if a scan does so: a share of what a comparison costs, which is one to
+/// PostgreSQL, however many values the operator takes at once.
 fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&Condition>) -> Option<f64> {
     let alternatives = condition.map_or(planned.searches as usize, Alternatives::count);
     // Where pages are split the texts are out of line, which a scan doesn't hash.

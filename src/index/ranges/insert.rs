@@ -1,29 +1,24 @@
 //! INSERT, and UPDATE to another page: the bits of the new row's keys. Of parts these are many.
 //!
-//! Most of them are in the rows beside it, and most of those are remembered. The bits of the others are set under
-//! exclusive locks, with a record for up to four pages, which are locked in the order of their numbers; more bytes of
-//! one page than a record takes have several records. Looking under a share lock first gained nothing: two sessions
-//! added 0.96 times as many rows of the same keys, and 0.89 times as many of different ones.
-//!
 //! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys that it has added to
 //! a range of an index, or seen there, and need not look at their bits again. Bits are never cleared, and the WAL
 //! record that set one was written before it was seen, so it precedes the commit of every row that relies on it. An
 //! index whose file gets other contents gets another number: see [`crate::index::session`].
+//!
+//! The bits of the others are set under exclusive locks, with a record for up to four pages, which are locked in the
+//! order of their numbers. Looking under a share lock first gained nothing: two sessions added 0.96 times as many rows
+//! of the same keys, and 0.89 times as many of different ones.
 
-use super::columns::{Index, RangesColumn};
-use super::gather::GatheredKeys;
+use super::columns::{GatheredKeys, Index};
 use super::sample;
 use crate::index::page::{meta_page, prepare};
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
-use crate::pg::method::table;
+use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::storage::buffer::Exclusive;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
 use pg_bloom_core::memory;
-use pgrx::pg_sys::Datum;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -32,12 +27,8 @@ const AT_ONCE: usize = 4096;
 
 /// # Safety
 /// The value must be of the type of the index's column.
-pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()> {
+pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
     let index = Index::of(relation)?;
-    if let RangesColumn::Element(elements) = index.kind() {
-        // SAFETY: promised by the caller.
-        return add(&index, row, &[unsafe { elements.hash(value)? }]);
-    }
     let mut keys = GatheredKeys::new(index.kind());
     // SAFETY: promised by the caller.
     unsafe { keys.add(value)? };
@@ -48,10 +39,8 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
     let key = |range, hash| RecentKey { index: index.number(), range, hash };
     let range = directory.options.range_of(row);
-    let new = RECENT.with(|recent| {
-        let recent = recent.borrow();
-        memory::collect(hashes.iter().copied().filter(|&hash| !recent.has(&key(range, hash))))
-    });
+    let is_new = |&hash: &u64| !RECENT.with(|recent| recent.has(&key(range, hash)));
+    let new = memory::collect(hashes.iter().copied().filter(is_new));
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Places::MOST);
         for &hash in hashes {
@@ -60,10 +49,7 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
         }
         set(index, &directory, &marks)?;
         let range = directory.options.range_of(row);
-        RECENT.with(|recent| {
-            let mut recent = recent.borrow_mut();
-            hashes.iter().for_each(|&hash| recent.add(key(range, hash)));
-        });
+        RECENT.with(|recent| hashes.iter().for_each(|&hash| recent.add(key(range, hash))));
     }
     Ok(())
 }
@@ -139,7 +125,7 @@ fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>,
     if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
         return Ok(None);
     }
-    let table = table::of_index(index.relation());
+    let table = Opened::table_of(index.relation());
     Ok(Some((now, sample::split_of_last(index.relation(), table.relation(), row.page))))
 }
 
@@ -167,10 +153,11 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
         _ => {}
     }
     let range = directory.options.range_of(row);
-    let growth = index.checked(directory.grow(&mut index.pages(), range))?;
+    let loads = &mut |level| index.checked(directory.loads_of_last(&mut index.pages(), level));
+    let growth = directory.grow(range, loads)?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
     for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
-        index.pages().check_one(mark.page(), mark.special())?;
+        index.pages().check_each(mark.page()..mark.page() + 1, mark.special())?;
     }
     let bytes = meta_page(|page| growth.directory.write_meta(page));
     // What was decided here is lost if it can't be written yet.
@@ -190,22 +177,23 @@ pub struct RecentKey {
 
 /// Each key in the place that its hash says, in those of others; all zero where there is none.
 #[derive(Default)]
-pub struct RecentKeys(Vec<RecentKey>);
+pub struct RecentKeys(RefCell<Vec<RecentKey>>);
 
 impl RecentKeys {
     pub fn has(&self, key: &RecentKey) -> bool {
-        self.0.get(key.hash as usize % REMEMBERED) == Some(key)
+        self.0.borrow().get(key.hash as usize % REMEMBERED) == Some(key)
     }
 
     /// Remembers a key whose bits are set.
-    pub fn add(&mut self, key: RecentKey) {
-        if self.0.is_empty() {
-            self.0 = memory::zeroed(REMEMBERED);
+    pub fn add(&self, key: RecentKey) {
+        let mut keys = self.0.borrow_mut();
+        if keys.is_empty() {
+            *keys = memory::zeroed(REMEMBERED);
         }
-        self.0[key.hash as usize % REMEMBERED] = key;
+        keys[key.hash as usize % REMEMBERED] = key;
     }
 }
 
 session_locals! {
-    static RECENT: RefCell<RecentKeys> = const { RefCell::new(RecentKeys(Vec::new())) };
+    static RECENT: RecentKeys = const { RecentKeys(RefCell::new(Vec::new())) };
 }

@@ -1,35 +1,42 @@
 //! The index over ranges of a table's pages: a Bloom filter for the keys of each range's rows.
 //!
 //! A row has one key, the hash of its element, or many: those of the parts of its value. A lookup of elements has
-//! hashes, one of which a row must have; a lookup of parts is a condition on them. What differs between the two is in
-//! `columns`, and in a file each of `scan`.
+//! hashes, one of which a row must have; a lookup of parts is a condition on them.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | `columns` | the indexed column: the keys of a value, the condition of a lookup, operator classes |
-//! | `build`, `gather` | CREATE INDEX, REINDEX; unlogged indexes after a crash; the keys of a range |
+//! | `build` | CREATE INDEX, REINDEX; unlogged indexes after a crash |
 //! | `sample` | how much text the pages of a table stand for |
 //! | `insert` | INSERT, UPDATE, COPY: bits, and new tiles; keys that need not be added again |
-//! | `scan` | lookups: a bitmap of rows in the ranges that may match |
+//! | `by_hash` | lookups of elements: ranges that may have one of some hashes |
+//! | `by_condition` | lookups of parts: ranges in which a condition may hold |
+//! | `rows` | the pages of such ranges, and which of their rows are worth a look |
 //! | `vacuum` | VACUUM, which finds nothing to remove; rows that CREATE INDEX CONCURRENTLY need not give again |
 //! | `cost` | what the planner expects of a scan |
 //! | `inspect` | `bloom_index_info`, `bloom_index_check` |
 
 mod build;
+mod by_condition;
+mod by_hash;
 mod columns;
 mod cost;
-mod gather;
 mod insert;
 mod inspect;
+mod rows;
 mod sample;
-mod scan;
 mod vacuum;
 
+pub use by_hash::may_have;
 pub use columns::class::{MOST_STRATEGIES, PARTS};
-pub use scan::by_hash::may_have;
+
+use columns::{Index, RangesColumn};
 
 use crate::index::kind::IndexKind;
+use crate::pg::call::error::{Result, info};
 use crate::pg::catalog::operators;
+use crate::pg::method::scan::{Key, RowBatch};
+use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys::Oid;
 
 pub static RANGES: IndexKind = IndexKind {
@@ -37,7 +44,7 @@ pub static RANGES: IndexKind = IndexKind {
     build: build::build,
     build_empty: build::build_empty,
     insert: insert::insert,
-    bitmap: scan::bitmap,
+    bitmap,
     bulk_delete: vacuum::bulk_delete,
     cleanup: vacuum::cleanup,
     estimate: cost::estimate,
@@ -47,7 +54,20 @@ pub static RANGES: IndexKind = IndexKind {
 
 fn validate(family: Oid, declared: Oid) -> bool {
     match operators::family_function(family, declared, PARTS) {
-        Some(support) => columns::class::validate(family, support),
+        Some(support) => columns::class::check(family, support).map_err(info).is_ok(),
         None => columns::element::validate(family, declared),
+    }
+}
+
+/// # Safety
+/// The keys must be those of a scan of the index.
+unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+    let index = Index::of(relation)?;
+    // SAFETY: promised by the caller.
+    unsafe {
+        match index.kind() {
+            RangesColumn::Element(elements) => by_hash::add_rows(&index, elements, keys, rows),
+            _ => by_condition::add_rows(&index, keys, rows),
+        }
     }
 }

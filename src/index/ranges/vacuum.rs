@@ -7,7 +7,7 @@
 
 use crate::pg::call::error::Result;
 use crate::pg::catalog::invalidation;
-use crate::pg::method::table;
+use crate::pg::method::table::maintenance_memory;
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::page::{RowId, RowSet};
@@ -23,7 +23,7 @@ pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     });
     for row in built.iter().flat_map(RowSet::iter) {
         // The answer doesn't matter: being asked is what the row is marked by.
-        dead.has(row.page, row.line);
+        dead.has(row);
     }
     Ok(Counts::default())
 }
@@ -58,7 +58,7 @@ pub struct BuiltRows {
 impl BuiltRows {
     pub fn new() -> BuiltRows {
         let taken: usize = WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
-        let most_bytes = (table::maintenance_memory() / SHARE).saturating_sub(taken);
+        let most_bytes = (maintenance_memory() / SHARE).saturating_sub(taken);
         BuiltRows { rows: RowSet::default(), most_bytes }
     }
 

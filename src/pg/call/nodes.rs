@@ -23,6 +23,20 @@ pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys:
     }
 }
 
+/// The column that an expression is, perhaps under another name of its type.
+///
+/// # Safety
+/// `node` must be a valid expression.
+pub unsafe fn column(mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
+    // SAFETY: promised by the caller; each node is read as what its tag says.
+    unsafe {
+        while (*node).type_ == pg_sys::NodeTag::T_RelabelType {
+            node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
+        }
+        ((*node).type_ == pg_sys::NodeTag::T_Var).then_some(node.cast())
+    }
+}
+
 /// The same expression with a collation, maybe its own: PostgreSQL doesn't take both for equal.
 ///
 /// # Safety

@@ -210,11 +210,11 @@ impl Planned {
     }
 }
 
-/// A condition of a path: `left operator right`, or `left operator ANY (right)`.
+/// `left operator right`, or `left operator ANY (right)`.
 pub struct Comparison {
     pub operator: pg_sys::Oid,
     pub is_array: bool,
-    /// The index's column.
+    /// Of a condition of a path, the index's column.
     pub left: *mut pg_sys::Node,
     pub right: *mut pg_sys::Node,
     pub collation: pg_sys::Oid,
@@ -241,8 +241,8 @@ impl Comparison {
 /// What a clause compares; `None` for one that isn't by an operator.
 ///
 /// # Safety
-/// The clause must be a condition of a path.
-unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
+/// The clause must be a valid expression.
+pub unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
     // SAFETY: promised by the caller. Both kinds of clauses have two arguments.
     unsafe {
         let (operator, is_array) = match (*clause).type_ {

@@ -3,6 +3,7 @@
 use crate::pg::call::Element;
 use crate::pg::storage::relation::PAGE_BYTES;
 use crate::pg::value::array;
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 
@@ -18,11 +19,6 @@ pub struct Key<'k> {
 }
 
 impl Key<'_> {
-    /// Whether it looks for elements of an array.
-    pub fn is_array(&self) -> bool {
-        self.is_array
-    }
-
     /// The values one of which is looked for: those of an array, except NULL, in memory of the current context. None
     /// for NULL, which nothing is equal to.
     pub fn sought(&self) -> Vec<Element> {
@@ -63,7 +59,7 @@ pub fn is_line(line: u16) -> bool {
 }
 
 /// The place of a row in a table; `None` where no row can be.
-pub(super) fn place(page: u32, line: u16) -> Option<pg_sys::ItemPointerData> {
+pub(super) fn place(RowId { page, line }: RowId) -> Option<pg_sys::ItemPointerData> {
     let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
     (is_line(line) && page != pg_sys::InvalidBlockNumber)
         .then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
@@ -86,8 +82,8 @@ impl RowBatch {
     }
 
     /// Adds a row, which will be compared if `again`. False for a place where no row can be.
-    pub fn add(&mut self, page: u32, line: u16, again: bool) -> bool {
-        let Some(mut place) = place(page, line) else { return false };
+    pub fn add(&mut self, row: RowId, again: bool) -> bool {
+        let Some(mut place) = place(row) else { return false };
         // SAFETY: as `new` was promised; one row is given.
         unsafe { pg_sys::tbm_add_tuples(self.bitmap, &mut place, 1, again) };
         self.added += 1;
@@ -96,7 +92,7 @@ impl RowBatch {
 
     /// Adds a row that will be compared; all rows of its page if none leads to it.
     pub fn add_again(&mut self, page: u32, root: Option<u16>) {
-        if !root.is_some_and(|root| self.add(page, root, true)) {
+        if !root.is_some_and(|line| self.add(RowId { page, line }, true)) {
             self.add_page(page);
         }
     }

@@ -1,21 +1,13 @@
 //! Scans of tables.
 
-use crate::pg::call::error::{Result, raise};
+use crate::pg::call::{Element, Result, raise};
 use crate::pg::call::guard::{Entry, guard, is_unwinding, raw, require_session};
 use crate::pg::memory::{Context, in_context};
-use crate::pg::storage::relation::{Opened, Relation};
+use crate::pg::storage::relation::Relation;
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-
-/// A row of a table, as an index of one column gets it.
-#[derive(Clone, Copy)]
-pub struct Row {
-    /// The value of the column; nothing is NULL.
-    pub value: Option<pg_sys::Datum>,
-    pub page: u32,
-    pub line: u16,
-}
 
 pub use pgrx::pg_sys::IndexBuildResult as Built;
 
@@ -50,10 +42,10 @@ impl<'r> Wanted<'r> {
         unsafe { (*self.info).ii_Concurrent }
     }
 
-    /// Calls `found` with each row that the index must have, as ambuild has to: in the order of the table's pages, and
-    /// with the page of the first row of a chain of heap-only tuples, which is that of all of them. Returns how many
-    /// rows the table has.
-    pub fn scan(&self, mut found: impl FnMut(Row) -> Result<()>) -> Result<f64> {
+    /// Calls `found` with each row that the index must have, and the value of its column, as ambuild has to: in the
+    /// order of the table's pages, and with the page of the first row of a chain of heap-only tuples, which is that of
+    /// all of them. Returns how many rows the table has.
+    pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
         // SAFETY: no scan is given.
         unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
     }
@@ -62,7 +54,10 @@ impl<'r> Wanted<'r> {
     ///
     /// # Safety
     /// It must be null or one of the table, and is ended here.
-    unsafe fn scan_by<F: FnMut(Row) -> Result<()>>(&self, rows: pg_sys::TableScanDesc, found: &mut F) -> Result<f64> {
+    unsafe fn scan_by<F>(&self, rows: pg_sys::TableScanDesc, found: &mut F) -> f64
+    where
+        F: FnMut(RowId, Option<Element>) -> Result<()>,
+    {
         let (info, from_start, to_end) = (self.info, 0, pg_sys::InvalidBlockNumber);
         // SAFETY: that of the call, which is there as long as the scan.
         let mut state = Visit { found, memory: unsafe { Context::new(pg_sys::CurrentMemoryContext) } };
@@ -74,7 +69,7 @@ impl<'r> Wanted<'r> {
         unsafe {
             let scan = self.table.table_method().index_build_range_scan.expect("tables can be scanned");
             let (table, index, visit) = (self.table.raw(), self.index.raw(), Some(build_callback::<F> as _));
-            Ok(guarded!(scan(table, index, info, allow_sync, false, progress, from_start, to_end, visit, state, rows)))
+            guarded!(scan(table, index, info, allow_sync, false, progress, from_start, to_end, visit, state, rows))
         }
     }
 }
@@ -98,13 +93,13 @@ impl Drop for Latest<'_> {
     }
 }
 
-/// Calls `found` with each row that an index must have for those who begin now.
+/// Calls `found` with each row that an index must have for those who begin now, and its value.
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
     snapshot: &Latest<'_>,
-    mut found: impl FnMut(Row) -> Result<()>,
-) -> Result<()> {
+    mut found: impl FnMut(RowId, Option<Element>) -> Result<()>,
+) {
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
         | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
@@ -117,7 +112,7 @@ pub fn scan_for_check(
         let begin = table.table_method().scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
         let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
-        Wanted { table, index, info }.scan_by(rows, &mut found).map(drop)
+        Wanted { table, index, info }.scan_by(rows, &mut found);
     }
 }
 
@@ -130,7 +125,7 @@ struct Visit<'f, F> {
 
 /// An error of the closure is raised: it must end the scan, which PostgreSQL then cleans up after.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
+unsafe extern "C-unwind" fn build_callback<F: FnMut(RowId, Option<Element>) -> Result<()>>(
     _index: pg_sys::Relation,
     place: pg_sys::ItemPointer,
     values: *mut pg_sys::Datum,
@@ -140,23 +135,18 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(Row) -> Result<()>>(
 ) {
     // SAFETY: PostgreSQL calls this; the scan passes a place, a value for the one column, and the closure.
     unsafe { Entry::new() }.run(|| unsafe {
-        let value = if *nulls { None } else { Some(*values) };
-        let row = Row { value, page: page_of(place), line: (*place).ip_posid };
+        let value = if *nulls { None } else { Some(Element { datum: *values }) };
         let Visit { found, memory } = &mut *state.cast::<Visit<'_, F>>();
-        in_context(*memory, || found(row)).unwrap_or_else(|error| raise(error));
+        in_context(*memory, || found(row_at(place), value)).unwrap_or_else(|error| raise(error));
     });
 }
 
 /// # Safety
 /// The place must be there.
-pub unsafe fn page_of(place: pg_sys::ItemPointer) -> u32 {
+pub unsafe fn row_at(place: pg_sys::ItemPointer) -> RowId {
     // SAFETY: promised by the caller.
-    let block = unsafe { (*place).ip_blkid };
-    u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo)
-}
-
-pub fn of_index(index: Relation<'_>) -> Opened<'_> {
-    Opened::table_of(index)
+    let pg_sys::ItemPointerData { ip_blkid: block, ip_posid: line } = unsafe { *place };
+    RowId { page: u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo), line }
 }
 
 /// Bytes that maintenance may use: `maintenance_work_mem`.

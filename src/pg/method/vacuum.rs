@@ -2,6 +2,7 @@
 
 use super::scan::place;
 use crate::pg::memory;
+use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
@@ -24,8 +25,8 @@ impl DeadRows {
     }
 
     /// Whether a row is one of them; false for a place where none can be. The caller must not hold a page lock.
-    pub fn has(&self, page: u32, line: u16) -> bool {
-        let Some(mut place) = place(page, line) else { return false };
+    pub fn has(&self, row: RowId) -> bool {
+        let Some(mut place) = place(row) else { return false };
         // SAFETY: as `new` was promised.
         self.has.is_some_and(|has| unsafe { guarded!(has(&mut place, self.state)) })
     }

@@ -13,11 +13,9 @@
 //! ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
-use crate::pg::call::guard::{abort, current_call, is_unwinding, require_session, with_end};
+use crate::pg::call::guard::{abort, current_call, is_unwinding, with_end};
 use crate::pg::call::interrupt;
-use crate::pg::memory::CACHE_LINE;
 use crate::pg::version;
-use pg_bloom_core::simd;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -125,11 +123,6 @@ impl<'r> Pin<'r> {
         // SAFETY: pinned, and where that matters not locked, as was just asked.
         unsafe { version::lock(self.0, is_exclusive) };
         LOCKED.with_borrow_mut(|locked| locked.push((self.0, is_exclusive)));
-    }
-
-    /// Lets the processor fetch the page from memory while it does something else.
-    pub fn approach(&self) {
-        (0..PAGE_BYTES).step_by(CACHE_LINE).for_each(|at| simd::prefetch(self.start(), at));
     }
 
     fn start(&self) -> *mut u8 {
@@ -248,11 +241,4 @@ pub fn io_concurrency(relation: Relation) -> u32 {
 pub fn prefetch(relation: Relation, page: u32) {
     // SAFETY: the relation is open.
     unsafe { pg_sys::PrefetchBuffer(relation.raw(), MAIN_FORK, page) };
-}
-
-/// Pages that this session has read from disk so far, of relations of all sorts.
-pub fn pages_from_disk() -> i64 {
-    require_session();
-    // SAFETY: a number that only this process changes.
-    unsafe { pg_sys::pgBufferUsage.shared_blks_read + pg_sys::pgBufferUsage.local_blks_read }
 }

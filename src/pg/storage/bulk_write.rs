@@ -16,7 +16,7 @@ impl<'r> BulkWrite<'r> {
     }
 
     /// Adds a page with these bytes, whose header is made here, and which has no hole since it will get more bits.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub fn add(&mut self, bytes: &[u8]) {
         write_whole(&mut Pin::add(self.0, MAIN_FORK).exclusive(), bytes, false, self.0.needs_wal());
     }
 

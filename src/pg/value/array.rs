@@ -87,13 +87,12 @@ pub unsafe fn each_element<C>(
     let Parts { lengths, lower_bounds, count, nulls, mut elements } =
         unsafe { Parts::of(array) }.unwrap_or_else(|| damaged());
     start(context, lengths, lower_bounds);
-    let alignment = storage.alignment();
     for i in 0..count {
         if nulls.is_some_and(|nulls| nulls[i / 8] >> (i % 8) & 1 == 0) {
             member(context, None);
             continue;
         }
-        let (at, rest) = storage.first_of(elements, alignment).unwrap_or_else(|| damaged());
+        let (at, rest) = storage.first_of(elements).unwrap_or_else(|| damaged());
         // SAFETY: it is within the array.
         member(context, Some(unsafe { storage.fetch(at.as_ptr()) }));
         elements = rest;
@@ -149,6 +148,7 @@ impl<'a> Parts<'a> {
 }
 
 impl Storage {
+    #[inline(always)]
     fn alignment(&self) -> usize {
         match self.align as u8 {
             b'c' => 1,
@@ -158,13 +158,14 @@ impl Storage {
         }
     }
 
-    /// The first value of some that follow each other, and those after it; `None` if they end before.
+    /// The first value of some that follow each other, in an array or a row, and those after it; `None` if they end
+    /// before.
     #[inline(always)]
-    fn first_of<'a>(&self, values: &'a [u8], alignment: usize) -> Option<(&'a [u8], &'a [u8])> {
+    pub fn first_of<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         // A short length is never zero, as padding is, and needs no alignment.
         let is_packed = self.len == -1 && *values.first()? != 0;
         let address = values.as_ptr().addr();
-        let padding = if is_packed { 0 } else { address.wrapping_neg() & (alignment - 1) };
+        let padding = if is_packed { 0 } else { address.wrapping_neg() & (self.alignment() - 1) };
         let value = values.get(padding..)?;
         let length = match self.len {
             -1 => varlena::length_of(value)?,
@@ -175,8 +176,9 @@ impl Storage {
     }
 
     /// # Safety
-    /// There must be one.
-    unsafe fn fetch(&self, at: *const u8) -> pg_sys::Datum {
+    /// There must be such a value.
+    #[inline(always)]
+    pub unsafe fn fetch(&self, at: *const u8) -> pg_sys::Datum {
         // SAFETY: promised by the caller.
         unsafe {
             match (self.by_value, self.len) {

@@ -75,17 +75,8 @@ impl Directory {
     /// read, so a session that holds the lock of such a page must not wait for the metapage. Then the caller writes the
     /// metapage and the closed page, if there is one, with one WAL record, and releases the lock. Nothing else changes:
     /// pages of new tiles are read as empty until they get bits. Errors: [`crate::Class::TooLarge`] if there are too
-    /// few numbers left for pages or ranges; those of reading.
-    pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> Result<Growth, P::Error>
-    where
-        P::Error: From<Error>,
-    {
-        self.grow_for(range, &mut |level| self.loads_of_last(pages, level))
-    }
-
-    /// The same where it is known how many elements those columns of a level's last tile have that look complete.
-    /// Errors: as there, and those of `loads`.
-    pub fn grow_for<E: From<Error>>(
+    /// few numbers left for pages or ranges; those of `loads`, which is [`Directory::loads_of_last`].
+    pub fn grow<E: From<Error>>(
         &self,
         range: u32,
         loads: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
@@ -183,8 +174,9 @@ impl Directory {
         level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }
 
-    /// The loads of those columns of a level's last tile that look complete, if the next one had them.
-    fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
+    /// How many elements those columns of a level's last tile have that look complete, if the next one had them.
+    /// Errors: those of reading.
+    pub fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
         let Some(tile) = self.last_tile(level) else { return Ok(Vec::new()) };
         let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
         if level == Level::Zero {

@@ -4,8 +4,7 @@ use super::class::{MOST_PARTS, Strategy};
 use crate::element::Column;
 use crate::error::unsupported;
 use crate::index::page::unhashed;
-use crate::pg::call::Element;
-use crate::pg::call::error::Result;
+use crate::pg::call::{Element, Result};
 use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
@@ -17,7 +16,7 @@ use pgrx::pg_sys::{Datum, Oid};
 /// How an array is hashed as a whole, and a member of it.
 pub struct ArrayColumn {
     whole: Column,
-    member: Column,
+    pub member: Column,
     storage: Storage,
 }
 
@@ -35,16 +34,12 @@ impl ArrayColumn {
         Ok(ArrayColumn { whole, member: column(member)?, storage: catalog::storage(member) })
     }
 
-    pub fn is_hashed_in_place(&self) -> bool {
-        self.member.hasher().is_in_place()
-    }
-
     /// # Safety
     /// The value must be such an array.
-    pub unsafe fn each_key(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
+    pub unsafe fn each_key(&self, value: Element, mut visit: impl FnMut(u64)) -> Result<()> {
         // SAFETY: promised by the caller.
         unsafe {
-            visit(self.whole.hasher().hash(Element { datum: value }).ok_or_else(unhashed)?);
+            visit(self.whole.hasher().hash(value).ok_or_else(unhashed)?);
             self.each_member(value, |hash| hash.into_iter().for_each(&mut visit))
         }
     }
@@ -53,7 +48,7 @@ impl ArrayColumn {
     ///
     /// # Safety
     /// The value must be an array of such members.
-    unsafe fn each_member(&self, value: Datum, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
+    unsafe fn each_member(&self, value: Element, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
         let mut failed = false;
         let hasher = self.member.hasher();
         // SAFETY: promised by the caller.
@@ -63,7 +58,7 @@ impl ArrayColumn {
                 Some(Some(hash)) => visit(Some(conditions::member(hash))),
                 Some(None) => failed = true,
             };
-            let array = Value::detoast_aligned(value);
+            let array = Value::detoast_aligned(value.datum);
             array::each_element(array.pointer().cast(), self.storage, &mut (), |(), _, _| (), member);
             array.free();
         }
@@ -82,7 +77,7 @@ impl ArrayColumn {
         let (mut hashes, mut has_null) = (Vec::new(), false);
         // SAFETY: both sides of the operators are arrays of one type.
         unsafe {
-            self.each_member(asked.datum, |hash| match hash {
+            self.each_member(asked, |hash| match hash {
                 Some(hash) => memory::push(&mut hashes, hash),
                 None => has_null = true,
             })?;

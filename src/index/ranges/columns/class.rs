@@ -1,7 +1,7 @@
 //! The operator classes over parts. The support function of a class, that of one of its operators, says which it is.
 
 use crate::error::unsupported;
-use crate::pg::call::error::{Error, info};
+use crate::pg::call::{Error, Result, SqlState};
 use crate::pg::catalog::operators;
 use pgrx::pg_sys::{self, Oid};
 
@@ -11,14 +11,11 @@ pub const PARTS: i16 = 3;
 /// The most parts of an array or a document that are looked for, all of which a row must have.
 pub const MOST_PARTS: usize = 256;
 
-/// `array_ops`, `jsonb_ops`, `tsvector_ops`, `text_ngram_ops`.
-#[derive(Clone, Copy)]
-pub enum Class {
-    Array,
-    Json,
-    Words,
-    Text,
-}
+/// The support functions of `array_ops`, `jsonb_ops`, `tsvector_ops`, `text_ngram_ops`.
+pub const ARRAY: u32 = pg_sys::F_ARRAYOVERLAP;
+pub const JSON: u32 = pg_sys::F_JSONB_CONTAINS;
+pub const WORDS: u32 = pg_sys::F_TS_MATCH_VQ;
+pub const TEXT: u32 = pg_sys::F_TEXTLIKE;
 
 /// What an operator asks, by its strategy, a number in the catalogs: `=`, `@>`, `&&`, `LIKE`, `ILIKE`, `^@`, `@@`, `?`,
 /// `?|`, `?&`, `~`, `~*`.
@@ -40,68 +37,59 @@ pub enum Strategy {
 
 pub const MOST_STRATEGIES: i16 = Strategy::RegexIgnoringCase as i16;
 
-impl Class {
-    fn of(support: Oid) -> Option<Class> {
-        match support.to_u32() {
-            pg_sys::F_ARRAYOVERLAP => Some(Class::Array),
-            pg_sys::F_JSONB_CONTAINS => Some(Class::Json),
-            pg_sys::F_TS_MATCH_VQ => Some(Class::Words),
-            pg_sys::F_TEXTLIKE => Some(Class::Text),
-            _ => None,
-        }
-    }
-
-    /// Its strategies, with the functions of their operators.
-    fn operators(self) -> &'static [(Strategy, u32)] {
-        match self {
-            Class::Array => &[
-                (Strategy::Equal, pg_sys::F_ARRAY_EQ),
-                (Strategy::Contains, pg_sys::F_ARRAYCONTAINS),
-                (Strategy::Overlaps, pg_sys::F_ARRAYOVERLAP),
-            ],
-            Class::Json => &[
-                (Strategy::Equal, pg_sys::F_JSONB_EQ),
-                (Strategy::Contains, pg_sys::F_JSONB_CONTAINS),
-                (Strategy::HasKey, pg_sys::F_JSONB_EXISTS),
-                (Strategy::HasAnyKey, pg_sys::F_JSONB_EXISTS_ANY),
-                (Strategy::HasAllKeys, pg_sys::F_JSONB_EXISTS_ALL),
-            ],
-            Class::Words => &[(Strategy::Matches, pg_sys::F_TS_MATCH_VQ)],
-            Class::Text => &[
-                (Strategy::Equal, pg_sys::F_TEXTEQ),
-                (Strategy::Like, pg_sys::F_TEXTLIKE),
-                (Strategy::LikeIgnoringCase, pg_sys::F_TEXTICLIKE),
-                (Strategy::StartsWith, pg_sys::F_STARTS_WITH),
-                (Strategy::Regex, pg_sys::F_TEXTREGEXEQ),
-                (Strategy::RegexIgnoringCase, pg_sys::F_TEXTICREGEXEQ),
-            ],
-        }
-    }
-
-    pub fn strategy(self, number: i16) -> Option<Strategy> {
-        self.operators().iter().map(|&(strategy, _)| strategy).find(|&strategy| strategy as i16 == number)
-    }
-
-    /// The class of an operator family with this support function: 0A000 if one of its operators doesn't ask what its
-    /// strategy says.
-    pub fn checked(family: Oid, support: Oid) -> Result<Class, Error> {
-        let refused = |message| unsupported(message, "Use the operator classes of the extension. See docs/index.md.");
-        let class = Class::of(support).ok_or_else(|| {
-            refused("support function 3 of the operator class is none that an index can have".to_owned())
-        })?;
-        for operator in &operators::family_operators(family) {
-            let asked = (operator.amopstrategy, operators::function_of(operator.amopopr).to_u32());
-            let is_own = class.operators().iter().any(|&(strategy, function)| (strategy as i16, function) == asked);
-            if !is_own || !operators::is_for_search(operator) {
-                let (name, strategy) = (operators::display(operator), operator.amopstrategy);
-                return Err(refused(format!("operator {name} does not ask what strategy {strategy} does")));
-            }
-        }
-        Ok(class)
+/// The strategies of the operator class with this support function, and the functions of their operators; none where an
+/// index can't have it.
+fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
+    match support.to_u32() {
+        ARRAY => &[
+            (Strategy::Equal, pg_sys::F_ARRAY_EQ),
+            (Strategy::Contains, pg_sys::F_ARRAYCONTAINS),
+            (Strategy::Overlaps, pg_sys::F_ARRAYOVERLAP),
+        ],
+        JSON => &[
+            (Strategy::Equal, pg_sys::F_JSONB_EQ),
+            (Strategy::Contains, pg_sys::F_JSONB_CONTAINS),
+            (Strategy::HasKey, pg_sys::F_JSONB_EXISTS),
+            (Strategy::HasAnyKey, pg_sys::F_JSONB_EXISTS_ANY),
+            (Strategy::HasAllKeys, pg_sys::F_JSONB_EXISTS_ALL),
+        ],
+        WORDS => &[(Strategy::Matches, pg_sys::F_TS_MATCH_VQ)],
+        TEXT => &[
+            (Strategy::Equal, pg_sys::F_TEXTEQ),
+            (Strategy::Like, pg_sys::F_TEXTLIKE),
+            (Strategy::LikeIgnoringCase, pg_sys::F_TEXTICLIKE),
+            (Strategy::StartsWith, pg_sys::F_STARTS_WITH),
+            (Strategy::Regex, pg_sys::F_TEXTREGEXEQ),
+            (Strategy::RegexIgnoringCase, pg_sys::F_TEXTICREGEXEQ),
+        ],
+        _ => &[],
     }
 }
 
-/// Whether an operator class with this support function is one that an index can have; says what is wrong with it.
-pub fn validate(family: Oid, support: Oid) -> bool {
-    Class::checked(family, support).map_err(info).is_ok()
+/// XX000 for a number that is none of the operator class.
+pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
+    let mut strategies = operators_of(support).iter().map(|&(strategy, _)| strategy);
+    strategies.find(|&strategy| strategy as i16 == number).ok_or_else(|| {
+        let message = format!("strategy {number} is none of the operator class");
+        Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
+    })
+}
+
+/// Checks an operator family with this support function: 0A000 if an index can't have it, or one of its operators
+/// doesn't ask what its strategy says.
+pub fn check(family: Oid, support: Oid) -> Result<()> {
+    let refused = |message| unsupported(message, "Use the operator classes of the extension. See docs/index.md.");
+    let own = operators_of(support);
+    if own.is_empty() {
+        return Err(refused("support function 3 of the operator class is none that an index can have".to_owned()));
+    }
+    for operator in &operators::family_operators(family) {
+        let asked = (operator.amopstrategy, operators::function_of(operator.amopopr).to_u32());
+        let is_own = own.iter().any(|&(strategy, function)| (strategy as i16, function) == asked);
+        if !is_own || !operators::is_for_search(operator) {
+            let (name, strategy) = (operators::display(operator), operator.amopstrategy);
+            return Err(refused(format!("operator {name} does not ask what strategy {strategy} does")));
+        }
+    }
+    Ok(())
 }

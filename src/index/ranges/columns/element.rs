@@ -6,13 +6,11 @@
 
 use crate::element::{Column, Hasher};
 use crate::error::unsupported;
-use crate::index::page::unhashed;
-use crate::pg::call::Element;
-use crate::pg::call::error::{Error, Result, info};
-use crate::pg::catalog;
-use crate::pg::catalog::operators;
+use crate::pg::call::error::info;
+use crate::pg::call::{Error, Result};
+use crate::pg::catalog::{self, operators};
 use crate::pg::storage::relation::Relation;
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -26,9 +24,8 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// Hashed as the operator class compares: `char(n)` without trailing blanks where the class is that of `char(n)`,
-    /// whatever the column's own type is. `ALTER TABLE … TYPE` can change that one to another with the same bytes and
-    /// keep the index. 0A000 for a type, a collation or an operator class that an index can't have.
+    /// Hashed as the operator class compares, whatever the column's own type is: `ALTER TABLE … TYPE` can change that
+    /// and keep the index. 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
         let (family, declared, collation) = relation.column_class();
         let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };
@@ -41,14 +38,6 @@ impl ElementColumn {
 
     pub fn hasher(&self) -> &Hasher {
         self.column.hasher()
-    }
-
-    /// # Safety
-    /// The value must be of the column's type.
-    #[inline]
-    pub unsafe fn hash(&self, value: Datum) -> Result<u64> {
-        // SAFETY: promised by the caller.
-        unsafe { self.hasher().hash(Element { datum: value }) }.ok_or_else(unhashed)
     }
 
     /// How what the column of this index is compared with is hashed: elements of this type, or of the operator class's
@@ -68,15 +57,6 @@ impl ElementColumn {
         self.others.borrow_mut().insert(asked.to_u32(), other.hasher().clone());
         Ok(other.hasher().clone())
     }
-}
-
-/// Refuses a new index whose column is of a type that can't be an element, though it has the bytes of one that can: an
-/// index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt. Fails by 0A000.
-pub fn check_type_of_column(relation: Relation) -> Result<()> {
-    if !relation.is_being_reindexed() {
-        Column::new(relation.handler(), relation.column_type(), relation.column_class().2)?;
-    }
-    Ok(())
 }
 
 /// Whether a family's operator for comparing these types is the equality of the left one.

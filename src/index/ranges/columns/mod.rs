@@ -1,15 +1,15 @@
-//! The column of an index over ranges: the keys of its values, and the conditions that lookups have on them.
-//!
-//! A value of elements has one key, the hash of the element. Other values have many: the hashes of their parts.
+//! The column of an index over ranges: the keys of its values, which are hashes, and the conditions of lookups on them.
 //!
 //! | module | the keys of a value |
 //! |---|---|
-//! | `element` | the element: a lookup has hashes, one of which a row must have |
+//! | `element` | the element |
 //! | `array` | the array as a whole, and its members |
 //! | `text` | the windows of a text |
 //! | `json` | the values of a document by their paths, and its keys |
 //! | `words` | the words of a tsvector |
 //! | `class` | the operator classes over parts, and what their operators are |
+//!
+//! Here are also the keys of many rows, as a build gathers them.
 
 mod array;
 pub mod class;
@@ -19,22 +19,23 @@ mod text;
 mod words;
 
 use array::ArrayColumn;
-use class::{Class, PARTS};
+use class::PARTS;
 use element::ElementColumn;
 use text::TextColumn;
 
-use crate::element::Column;
+use crate::element::{Column, with_value};
+use crate::index::page::unhashed;
 use crate::index::session::{self, IndexColumn};
-use crate::pg::call::Element;
-use crate::pg::call::error::{Error, Result, SqlState};
+use crate::pg::call::{Element, Result};
 use crate::pg::catalog;
 use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::conditions::text::Windows;
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Oid;
 
 pub type Index<'r> = session::Index<'r, RangesColumn>;
 
@@ -55,36 +56,27 @@ impl IndexColumn for RangesColumn {
             return Ok(RangesColumn::Element(ElementColumn::of(relation)?));
         }
         let (family, _, collation) = relation.column_class();
-        Ok(match Class::checked(family, support)? {
-            Class::Array => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
-            Class::Text => RangesColumn::Text(TextColumn::of(relation)?),
-            Class::Json => {
+        class::check(family, support)?;
+        Ok(match support.to_u32() {
+            class::ARRAY => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
+            class::TEXT => RangesColumn::Text(TextColumn::of(relation)?),
+            class::JSON => {
                 // It refuses what can't be in an index.
                 Column::new(relation.handler(), catalog::base_type(relation.column_type()), collation)?;
                 RangesColumn::Json
             }
-            Class::Words => RangesColumn::Words,
+            // No other class but that of words was allowed.
+            _ => RangesColumn::Words,
         })
     }
 }
 
 impl RangesColumn {
-    /// `None` for the operator class of an element's type.
-    fn class(&self) -> Option<Class> {
-        match self {
-            RangesColumn::Element(_) => None,
-            RangesColumn::Array(_) => Some(Class::Array),
-            RangesColumn::Text(_) => Some(Class::Text),
-            RangesColumn::Json => Some(Class::Json),
-            RangesColumn::Words => Some(Class::Words),
-        }
-    }
-
     /// Whether the keys of a value in memory are hashed without calling PostgreSQL, which could fail.
     pub fn is_hashed_in_place(&self) -> bool {
         match self {
             RangesColumn::Element(elements) => elements.hasher().is_in_place(),
-            RangesColumn::Array(arrays) => arrays.is_hashed_in_place(),
+            RangesColumn::Array(arrays) => arrays.member.hasher().is_in_place(),
             RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Words => true,
         }
     }
@@ -95,39 +87,34 @@ impl RangesColumn {
     /// # Safety
     /// The value must be of the column's type.
     #[inline]
-    pub unsafe fn each_key(&self, value: Datum, mut visit: impl FnMut(u64)) -> Result<()> {
+    pub unsafe fn each_key(&self, value: Element, mut visit: impl FnMut(u64)) -> Result<()> {
         // SAFETY: promised by the caller: values of the last three columns are of variable length.
-        let bytes = unsafe {
+        unsafe {
             match self {
-                RangesColumn::Element(elements) => return elements.hash(value).map(visit),
+                RangesColumn::Element(elements) => visit(elements.hasher().hash(value).ok_or_else(unhashed)?),
                 RangesColumn::Array(arrays) => return arrays.each_key(value, visit),
-                RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Words => Value::detoast(value),
+                RangesColumn::Text(texts) => with_value(value, |text| texts.each_window(text, &mut visit)),
+                RangesColumn::Json => with_value(value, |document| json::each_key(document, &mut visit)),
+                RangesColumn::Words => with_value(value, |words| words::each_word(words, visit)),
             }
-        };
-        match self {
-            RangesColumn::Text(texts) => texts.each_window(&bytes, &mut visit),
-            RangesColumn::Json => json::each_key(&bytes, &mut visit),
-            _ => words::each_word(&bytes, visit),
         }
-        bytes.free();
         Ok(())
     }
+}
 
+impl Index<'_> {
     /// What the keys of a row must be that matches a key of a scan. XX000 also for a strategy that the operator class
     /// doesn't have.
     ///
     /// # Safety
     /// The key must be one of a scan of the index.
     pub unsafe fn condition(&self, key: &Key) -> Result<Condition> {
-        let strategy = self.class().and_then(|class| class.strategy(key.strategy)).ok_or_else(|| {
-            let message = format!("strategy {} is none of the operator class", key.strategy);
-            Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
-        })?;
+        let strategy = class::strategy(self.relation().support_function(PARTS), key.strategy)?;
         // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of words that is a
         // tsquery, which is of variable length.
         let condition_of = |asked: Element| unsafe {
-            match self {
-                // It has no class, and so no strategy.
+            match self.kind() {
+                // Its class has no such strategy.
                 RangesColumn::Element(_) => Ok(Condition::Unknown),
                 RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
                 RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
@@ -137,5 +124,70 @@ impl RangesColumn {
         };
         let conditions = key.sought().into_iter().map(condition_of);
         Ok(Condition::any(memory::try_collect(conditions)?))
+    }
+}
+
+/// Hashes that are gathered before those are looked for that are there several times.
+const FEW: usize = 1 << 16;
+
+/// The keys of many rows, in memory that depends on how many of them are distinct.
+pub struct GatheredKeys<'c> {
+    column: &'c RangesColumn,
+    /// Those of texts, and those of others.
+    windows: Windows,
+    hashes: Vec<u64>,
+    /// How many hashes were left when those were removed that were there several times.
+    distinct: usize,
+}
+
+impl<'c> GatheredKeys<'c> {
+    pub fn new(column: &'c RangesColumn) -> GatheredKeys<'c> {
+        GatheredKeys { column, windows: Windows::default(), hashes: Vec::new(), distinct: 0 }
+    }
+
+    /// Adds those of a row. Returns how many it has. Errors: those of hashing.
+    ///
+    /// # Safety
+    /// The value must be of the type of the index's column.
+    pub unsafe fn add(&mut self, value: Element) -> Result<usize> {
+        if let RangesColumn::Text(texts) = self.column {
+            // SAFETY: a text is of variable length.
+            return Ok(unsafe { with_value(value, |text| self.windows.add(text, texts.encoding)) });
+        }
+        let hashes = &mut self.hashes;
+        let before = hashes.len();
+        // SAFETY: promised by the caller.
+        unsafe { self.column.each_key(value, |hash| memory::push(hashes, hash))? };
+        let count = hashes.len() - before;
+        if hashes.len() > FEW.max(2 * self.distinct) {
+            self.keep_distinct();
+        }
+        Ok(count)
+    }
+
+    /// Whether each row has exactly one key.
+    pub fn is_of_elements(&self) -> bool {
+        matches!(self.column, RangesColumn::Element(_))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty() && self.windows.is_empty()
+    }
+
+    /// Their hashes; those of elements may repeat. After them there are none.
+    pub fn take(&mut self) -> Vec<u64> {
+        match self.column {
+            RangesColumn::Text(_) => return self.windows.take(),
+            RangesColumn::Element(_) => {}
+            _ => self.keep_distinct(),
+        }
+        self.distinct = 0;
+        std::mem::take(&mut self.hashes)
+    }
+
+    fn keep_distinct(&mut self) {
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+        self.distinct = self.hashes.len();
     }
 }

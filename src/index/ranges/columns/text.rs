@@ -2,8 +2,7 @@
 
 use super::class::Strategy;
 use crate::element::Column;
-use crate::pg::call::Element;
-use crate::pg::call::error::Result;
+use crate::pg::call::{Element, Result};
 use crate::pg::regex;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::encoding;

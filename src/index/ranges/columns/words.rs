@@ -11,8 +11,7 @@
 //! Items are in prefix notation: those of an operand follow its operator. So reading them from the last to the first
 //! has the operands of each before it.
 
-use crate::pg::call::error::{Error, SqlState, raise};
-use crate::pg::call::interrupt;
+use crate::pg::call::{Error, SqlState, interrupt, raise};
 use pg_bloom_core::conditions::{Condition, MAX_DEPTH, word};
 use pg_bloom_core::memory;
 

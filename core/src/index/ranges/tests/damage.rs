@@ -31,7 +31,8 @@ fn use_it(index: &mut Index) {
             }
         }
     }
-    let _ = index.directory.grow(&mut index.memory, index.directory.end_slot(Level::Zero).min(1 << 31) as u32);
+    let loads = &mut |level| index.directory.loads_of_last(&mut index.memory, level);
+    let _ = index.directory.grow(index.directory.end_slot(Level::Zero).min(1 << 31) as u32, loads);
 }
 
 #[test]

@@ -47,7 +47,8 @@ impl Index {
             match self.directory.places(range, hash) {
                 Some(places) => break places,
                 None => {
-                    let growth = self.directory.grow(&mut self.memory, range)?;
+                    let loads = &mut |level| self.directory.loads_of_last(&mut self.memory, level);
+                    let growth = self.directory.grow(range, loads)?;
                     if let Some((number, page)) = growth.closed {
                         self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
                     }

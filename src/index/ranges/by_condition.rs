@@ -1,15 +1,15 @@
 //! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of their rows; where a
 //! condition has many alternatives, only those that may match.
 
+use super::columns::Index;
 use super::rows::{RangePages, RowFilter, add_pages};
-use crate::index::ranges::columns::Index;
-use crate::pg::call::error::Result;
-use crate::pg::call::interrupt;
+use crate::pg::call::{Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
-use crate::pg::method::table;
+use crate::pg::storage::relation::Opened;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::{Alternatives, RowTest};
+use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 
@@ -19,42 +19,41 @@ pub const FEW: usize = 8;
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
-    let relation = index.relation();
     // SAFETY: promised by the caller.
     let condition = unsafe { condition(index, keys)? };
     if condition == Condition::NONE {
         return Ok(());
     }
+    let opened = Opened::table_of(index.relation());
+    let table = opened.relation();
     if condition.is_unknown() {
         // Rows without parts have no tile.
-        add_pages(0..table::of_index(relation).relation().pages(), rows);
+        add_pages(0..table.pages(), rows);
         return Ok(());
     }
     let directory = index.directory()?;
+    let options = directory.options;
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
-    if directory.options.split.is_none() && Alternatives::count(&condition) > FEW {
-        let table = table::of_index(relation);
-        if let Some(filter) = RowFilter::new(index, table.relation()) {
-            let ranges = RangePages::new(table.relation(), directory.options);
-            return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &ranges, rows);
-        }
+    if options.split.is_none()
+        && Alternatives::count(&condition) > FEW
+        && let Some(filter) = RowFilter::new(index, table)
+    {
+        let ranges = RangePages::new(table, options);
+        return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &ranges, rows);
     }
     let mut found = Vec::new();
     let add = |range| memory::push(&mut found, range);
     index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
-    if !found.is_empty() {
-        let table = table::of_index(relation);
-        let ranges = RangePages::new(table.relation(), directory.options);
-        for range in found {
-            let Some(lines) = directory.options.lines_of(range) else {
-                add_pages(ranges.pages(range), rows);
-                continue;
-            };
-            interrupt::check_for_interrupts();
-            // Lines that the page doesn't have are skipped by PostgreSQL.
-            if let Some(page) = ranges.pages(range).next() {
-                lines.take_while(|&line| rows.add(page, line, true)).for_each(drop);
-            }
+    let ranges = RangePages::new(table, options);
+    for range in found {
+        let Some(lines) = options.lines_of(range) else {
+            add_pages(ranges.pages(range), rows);
+            continue;
+        };
+        interrupt::check_for_interrupts();
+        // Lines that the page doesn't have are skipped by PostgreSQL.
+        if let Some(page) = ranges.pages(range).next() {
+            lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);
         }
     }
     Ok(())
@@ -102,6 +101,6 @@ fn add_alternatives(
 pub unsafe fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
     // A nested loop asks again and again.
     // SAFETY: promised by the caller; conditions are in Rust's memory.
-    let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.kind().condition(key))))? };
+    let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.condition(key))))? };
     Ok(Condition::all(conditions))
 }
