@@ -9,8 +9,9 @@ use pg_bloom_core::{Header, Layout, counting, sizing};
 use pgrx::pg_sys::Datum;
 
 /// The arguments `capacity`, `fpr` and `layout` of a call, as given.
+#[derive(PartialEq)]
 pub struct Arguments {
-    capacity: Option<i64>,
+    pub capacity: Option<i64>,
     fpr: Option<f64>,
     layout: Option<String>,
 }
@@ -19,17 +20,6 @@ impl Arguments {
     /// The arguments from number `first` on; those that the function doesn't have are NULL.
     pub fn of(call: &Call, first: usize) -> Arguments {
         Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.word(first + 2) }
-    }
-
-    /// The arguments from number `first` on of a function without a capacity.
-    pub fn without_capacity(call: &Call, first: usize) -> Arguments {
-        Arguments { capacity: None, fpr: call.f64(first), layout: call.word(first + 1) }
-    }
-
-    pub fn are_those_of(&self, call: &Call, first: usize) -> bool {
-        self.capacity == call.i64(first)
-            && self.fpr.map(f64::to_bits) == call.f64(first + 1).map(f64::to_bits)
-            && self.layout.as_deref().map(str::as_bytes) == call.value(first + 2).as_deref()
     }
 }
 

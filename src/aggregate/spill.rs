@@ -10,6 +10,7 @@
 //! time are sorted and counted, and the bits of their elements set in neighbouring blocks. A file that holds many
 //! repetitions is rewritten without them.
 
+use super::memory::aggregate_memory;
 use crate::pg::call::{Call, Result};
 use crate::pg::memory::temporary_file::Temporary;
 use crate::pg::memory::{Context, keep};
@@ -52,11 +53,9 @@ pub struct Spill {
 impl Spill {
     /// An empty file, which lives as long as the group.
     pub fn new(call: &Call) -> Result<*mut Spill> {
-        // SAFETY: what has the context and the file is kept there, and dropped with it.
-        let (context, file) = unsafe {
-            let context = Context::new(call.require_aggregate()?.raw());
-            (context, Temporary::new(context))
-        };
+        let context = aggregate_memory(call)?;
+        // SAFETY: what has the file is kept there, and dropped with it.
+        let file = unsafe { Temporary::new(context) };
         let spill = Spill { context, file, spare: None, runs: Vec::new(), distinct: 0 };
         Ok(keep(context, spill))
     }

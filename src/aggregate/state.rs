@@ -16,18 +16,16 @@
 
 mod merge;
 
-use super::memory::Payload;
-use super::site::{ElementHead, Params, allocate};
+use super::memory::{Payload, aggregate_memory};
+use super::site::{ElementHead, Params};
 use super::spill::{Spill, with_entries};
-use super::tag::{Group, Head, Tag, nothing_of_its_own};
+use super::tag::{Group, Head, Tag};
 use crate::arguments::{Arguments, request};
 use crate::pg::call::{Call, Error, Result, SqlState};
-use crate::pg::memory::Context;
-use crate::pg::value::varlena::Value;
 use crate::settings;
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::sparse;
-use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
+use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
 use pgrx::pg_sys;
 
 const FIRST_BYTES: usize = 64;
@@ -58,8 +56,6 @@ enum Others {
     Spilled(*mut Spill),
     /// In the bits that are being built.
     Dense(Payload),
-    /// In a value of variable length, dense or sparse, that is only read, and outlives the state.
-    Borrowed(*mut pg_sys::varlena),
 }
 
 // SAFETY: it begins with its tag.
@@ -77,14 +73,14 @@ impl ElementHead for BloomHead {
         Ok(request(arguments)?.header(settings::max_filter_bytes())?)
     }
 
-    unsafe fn new(params: Params) -> BloomHead {
+    fn new(params: Params) -> BloomHead {
         let (tag, room) = (Tag::Bloom, room_of(FIRST_BYTES));
         BloomHead { tag, room, params, others: Others::None, len: 0, sorted: 0 }
     }
 
     #[inline(always)]
     fn params(&self) -> &Header<'_> {
-        self.own_params()
+        self.params
     }
 
     #[inline(always)]
@@ -99,26 +95,7 @@ impl ElementHead for BloomHead {
     }
 }
 
-impl BloomHead {
-    /// The parameters, which must not be shown to others without the lifetime of the state.
-    #[inline(always)]
-    fn own_params(&self) -> &Header<'static> {
-        // SAFETY: as was promised when they became those of the state.
-        unsafe { &*self.params }
-    }
-}
-
-impl<'c> BloomState<'c> {
-    /// A state that another process serialised, read in place. Errors: 22P03 for bytes that are not a state.
-    pub fn deserialised(call: &'c Call, value: Value<'c>) -> Result<BloomState<'c>> {
-        let partial = Partial::parse(&value)?;
-        let context = call.context();
-        // SAFETY: the parameters are in the same memory.
-        let head = unsafe { BloomHead::new(allocate(context, &partial.view().header)) };
-        let others = Others::Borrowed(value.into_datum().cast_mut_ptr());
-        Ok(Group::new(context, BloomHead { others, ..head }))
-    }
-
+impl BloomState<'_> {
     #[inline(always)]
     fn head(&mut self) -> &mut BloomHead {
         // SAFETY: only this file and that below it have it, and set nothing but what is there.
@@ -137,7 +114,7 @@ impl<'c> BloomState<'c> {
     }
 
     fn is_dense(&self) -> bool {
-        matches!(self.others, Others::Dense(_) | Others::Borrowed(_))
+        matches!(self.others, Others::Dense(_))
     }
 
     /// The hashes in a file, and those in memory, which ascend.
@@ -160,15 +137,14 @@ impl<'c> BloomState<'c> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        let header = *self.own_params();
-        if self.is_empty() { Header { kind: Kind::NONE, ..header } } else { header }
+        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
     }
 
     /// Adds an element, and returns whether it did, if nothing but memory that is there must be written: without
     /// PostgreSQL, and without a way to fail. That is so for nearly all elements of a large group.
     #[inline(always)]
     pub fn push_at_once(&mut self, hash: u64) -> bool {
-        let has_room = self.room > self.len && !matches!(self.others, Others::Borrowed(_));
+        let has_room = self.room > self.len;
         if has_room {
             // SAFETY: as was just asked.
             unsafe { self.push_to_batch(hash) };
@@ -180,8 +156,8 @@ impl<'c> BloomState<'c> {
     /// There must be room for another hash.
     #[inline(always)]
     unsafe fn push_to_batch(&mut self, hash: u64) {
-        if self.is_dense() {
-            self.params().shape().prefetch(self.payload(), hash);
+        if let Others::Dense(payload) = &self.others {
+            self.params.shape().prefetch(payload, hash);
         }
         let len = self.len;
         // SAFETY: promised by the caller: there is room for another hash after `len` ones.
@@ -189,32 +165,22 @@ impl<'c> BloomState<'c> {
         self.head().len = len + 1;
     }
 
-    /// The payload that a dense state builds.
-    #[inline(always)]
-    fn payload(&self) -> &[u8] {
-        let Others::Dense(payload) = &self.others else { nothing_of_its_own() };
-        payload
-    }
-
-    #[inline(always)]
-    fn payload_mut(&mut self) -> &mut [u8] {
-        let Others::Dense(payload) = &mut self.head().others else { nothing_of_its_own() };
-        payload
-    }
-
-    /// Sets the bits of the batch of a dense state.
-    fn flush(&mut self) {
-        let (shape, hashes): (_, *const [u64]) = (self.params().shape(), self.hashes());
+    /// Sets the bits of the batch of a dense state. Returns all its bits.
+    fn flush(&mut self) -> &mut [u8] {
+        let (shape, hashes): (_, *const [u64]) = (self.params.shape(), self.hashes());
+        let head = self.head();
+        head.len = 0;
+        let Others::Dense(payload) = &mut head.others else { unreachable!("a dense state") };
         // SAFETY: the hashes are there, behind the head and no part of the payload.
-        shape.insert_all(self.payload_mut(), unsafe { &*hashes });
-        self.head().len = 0;
+        shape.insert_all(payload, unsafe { &*hashes });
+        payload
     }
 
     #[inline(never)]
     fn make_room(&mut self, call: &Call) -> Result<()> {
         if self.is_dense() {
             self.flush();
-        } else if self.params().is_unsized() {
+        } else if self.params.is_unsized() {
             self.grow_unsized(call)?;
         } else {
             self.grow_sized(call)?;
@@ -225,12 +191,11 @@ impl<'c> BloomState<'c> {
 
     /// Makes room for more hashes of a build with a capacity, or goes dense.
     fn grow_sized(&mut self, call: &Call) -> Result<()> {
-        let header = *self.own_params();
-        let most = header.payload_bytes() as usize / 8;
+        let most = self.params.payload_bytes() as usize / 8;
         if self.len as usize > most {
             self.sort();
             if self.len as usize > most {
-                self.go_dense(call.require_aggregate()?, header.blocks)?;
+                self.go_dense(call, self.params.blocks)?;
             }
         } else if self.still_full_without_repetitions() {
             // An eighth above the limit, so that repetitions are not looked for with each element there.
@@ -308,17 +273,22 @@ impl<'c> BloomState<'c> {
     }
 
     /// Makes the state dense with `blocks` blocks, a multiple of those it has.
-    fn go_dense(&mut self, context: Context<'_>, blocks: u64) -> Result<()> {
-        let own = *self.own_params();
+    fn go_dense(&mut self, call: &Call, blocks: u64) -> Result<()> {
+        let own = self.params;
         if self.is_dense() && own.blocks == blocks {
             return Ok(());
         }
-        let header = Header { blocks, ..own };
+        let header = Header { blocks, ..*own };
         // What will be folded in the end may be larger until then.
         header.check_size(if own.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
-        // SAFETY: kept with the state, in the aggregate's memory.
-        let mut payload = unsafe { Payload::zeroed_in(context, header.payload_bytes() as usize) };
-        self.with_view(|view| or_into(&mut payload, blocks, view));
+        let mut payload = Payload::zeroed_in(aggregate_memory(call)?, header.payload_bytes() as usize);
+        if self.is_dense() {
+            or_into(&mut payload, blocks, &self.dense_view());
+        } else {
+            with_entries(self.hashes(), |entries| {
+                or_into(&mut payload, blocks, &View { header: *own, body: Body::Sparse(entries) });
+            });
+        }
         self.become_dense(payload)
     }
 
@@ -328,28 +298,14 @@ impl<'c> BloomState<'c> {
         self.forget_hashes();
         match before {
             Others::Dense(old) => old.free(),
-            Others::Borrowed(_) => nothing_of_its_own(),
             Others::None | Others::Spilled(_) => self.resize(size_of::<BloomHead>())?,
         }
         Ok(())
     }
 
-    /// Shows the state as a filter, which may have hashes without a size. Hashes in a file are not included.
-    fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
-        if let Others::Borrowed(value) = self.others {
-            // SAFETY: a value of variable length, which outlives the state.
-            let value = unsafe { Value::detoast(value.into()) };
-            let partial = Partial::parse_trusted(&value).expect("the bytes were checked when the state was made");
-            return use_view(partial.view());
-        }
-        if self.is_dense() {
-            self.flush();
-            let header = *self.own_params();
-            return use_view(&View { header, body: Body::Dense(self.payload()) });
-        }
-        self.sort();
-        let header = self.header();
-        with_entries(self.hashes(), |entries| use_view(&View { header, body: Body::Sparse(entries) }))
+    /// A dense state as a filter.
+    fn dense_view(&mut self) -> View<'_> {
+        View { header: *self.params, body: Body::Dense(self.flush()) }
     }
 }
 
