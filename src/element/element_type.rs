@@ -19,8 +19,8 @@ use pg_bloom_core::{Header, Kind, Layout, Tag, memory};
 use pgrx::pg_sys::Oid;
 
 /// What a call site remembers of the type of an argument, or of what is in that. Nobody else can make one.
-struct Remembered<const OF_ARRAY: bool> {
-    argument: usize,
+struct Remembered {
+    of: (usize, Given),
     element: ElementType,
 }
 
@@ -55,8 +55,9 @@ impl ElementType {
 
     /// This type, of elements that other calls will have, compared under its own collation.
     pub fn of_later_elements(call: &Call, oid: Oid) -> Result<ElementType> {
-        check_collation(call, catalog::base_type(existing(oid)?), catalog::collation(oid))?;
-        ElementType::new(call.function()?, oid)
+        let base = catalog::base_type(existing(oid)?);
+        check_collation(call, base, catalog::collation(oid))?;
+        ElementType::new(call.function()?, oid, base)
     }
 
     /// The type of the elements of argument `i`, an array.
@@ -71,15 +72,11 @@ impl ElementType {
     /// The type `oid`, of keys of an index scan, compared under this collation.
     pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
         require_deterministic(collation)?;
-        ElementType::new(function, oid)
-    }
-
-    fn new(function: Oid, oid: Oid) -> Result<ElementType> {
-        ElementType::over(function, oid, catalog::base_type(oid))
+        ElementType::new(function, oid, catalog::base_type(oid))
     }
 
     /// For a function of the extension.
-    fn over(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
+    fn new(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
         let mut resolver = Resolver::new(function, base, encoding::foreign_encoding().is_some());
         let resolved = resolver.part(base)?;
         Ok(ElementType { oid, base, resolved, rows: resolver.rows })
@@ -97,24 +94,15 @@ impl ElementType {
         if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
             return Ok(None);
         }
-        let now = ElementType::over(call.function()?, self.oid, self.base)?;
+        let now = ElementType::new(call.function()?, self.oid, self.base)?;
         Ok(Some(std::mem::replace(self, now)))
     }
 
-    /// The type of argument `i`, an element, as this call site remembers it.
-    pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
-        ElementType::remembered_as::<false>(call, i)
-    }
-
-    /// The same of the elements of argument `i`, an array.
-    pub fn remembered_of_array(call: &Call, i: usize) -> Result<&ElementType> {
-        ElementType::remembered_as::<true>(call, i)
-    }
-
-    fn remembered_as<const OF_ARRAY: bool>(call: &Call, i: usize) -> Result<&ElementType> {
-        let find = if OF_ARRAY { ElementType::of_array } else { ElementType::of_argument };
-        let site = call.remembered(|| Ok(Remembered::<OF_ARRAY> { argument: i, element: find(call, i)? }))?;
-        assert!(site.argument == i, "a call site remembers the type of one argument");
+    /// The type of argument `i`, or of the elements in it, as this call site remembers it.
+    pub fn remembered(call: &Call, i: usize, given: Given) -> Result<&ElementType> {
+        let find = if given == Given::Array { ElementType::of_array } else { ElementType::of_argument };
+        let site = call.remembered(|| Ok(Remembered { of: (i, given), element: find(call, i)? }))?;
+        assert!(site.of == (i, given), "a call site remembers the type of one argument");
         site.element.refresh(call)?;
         Ok(&site.element)
     }
@@ -189,7 +177,7 @@ fn existing(oid: Oid) -> Result<Oid> {
 fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
     let base = catalog::base_type(oid);
     nodes::collations(call, i).into_iter().try_for_each(|collation| check_collation(call, base, collation))?;
-    ElementType::new(call.function()?, oid)
+    ElementType::new(call.function()?, oid, base)
 }
 
 /// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with none, by 42P22,
@@ -214,38 +202,35 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     ))
 }
 
-/// The hashes that a SQL function adds to a filter, and the kind that the filter has, or gets.
-pub type HashesToAdd<'a> = Result<(Kind<'a>, Vec<u64>)>;
+/// What an argument is.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Given {
+    Element,
+    Array,
+}
 
-/// What makes them of an argument for a filter with this header, and for this function. Errors: those of
+/// The hashes of argument `i`, none if it is NULL, or of the elements in it, in their order and with repetitions, for a
+/// filter with this header, which the SQL function changes; and the kind that the filter has, or gets. Errors: those of
 /// [`ElementType::of_argument`] and [`ElementType::key`]; 22023 for a number that the filter's kind does not have.
-pub type HashArgument<'a> = fn(&'a Call, usize, &Header<'a>, &str) -> HashesToAdd<'a>;
-
-/// A [`HashArgument`] for an element: none if it is NULL.
-pub fn hash_of_element<'a>(call: &'a Call, i: usize, header: &Header<'a>, function: &str) -> HashesToAdd<'a> {
-    let element_type = ElementType::remembered(call, i)?;
-    let Some(element) = call.element(i) else { return Ok((Kind::NONE, Vec::new())) };
-    // SAFETY: the type is that of the argument.
-    unsafe { element_type.key(header, function)?.hashes(vec![element]) }
-}
-
-/// A [`HashArgument`] for the elements of an array, in their order and with repetitions.
-pub fn hashes_of_array<'a>(call: &'a Call, i: usize, header: &Header<'a>, function: &str) -> HashesToAdd<'a> {
-    let element_type = ElementType::remembered_of_array(call, i)?;
-    let key = element_type.key(header, function)?;
-    // SAFETY: the type is that of the array's elements.
-    unsafe { key.hashes(elements(call, i, element_type.oid)) }
-}
-
-impl<'a> FilterKey<'a> {
-    /// # Safety
-    /// The elements must be of the type whose key it is.
-    unsafe fn hashes(self, elements: Vec<Element>) -> HashesToAdd<'a> {
-        let FilterKey { kind, hasher } = self;
-        // SAFETY: promised by the caller.
-        let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
-        Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))
+pub fn hashes_of<'a>(
+    call: &'a Call,
+    i: usize,
+    given: Given,
+    header: &Header<'a>,
+    function: &str,
+) -> Result<(Kind<'a>, Vec<u64>)> {
+    let element_type = ElementType::remembered(call, i, given)?;
+    let elements = match given {
+        Given::Array => elements(call, i, element_type.oid),
+        Given::Element => Vec::from_iter(call.element(i)),
+    };
+    if given == Given::Element && elements.is_empty() {
+        return Ok((Kind::NONE, Vec::new()));
     }
+    let FilterKey { kind, hasher } = element_type.key(header, function)?;
+    // SAFETY: the type is that of the elements.
+    let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
+    Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))
 }
 
 /// Refuses a number that the filter's kind does not have.

@@ -47,7 +47,7 @@ impl Hasher {
         unsafe {
             match &self.reader {
                 Reader::Scalar(reader) => match reader.source {
-                    Source::Text => Some(reader.with_text(element, |bytes| bytes, hash)),
+                    Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash))),
                     Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
                     Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
                     Source::Int8 => hash_integer(self.form, datum.value() as i64),

@@ -92,8 +92,10 @@ impl ScalarReader {
         // needs no more than the datum, and allocates the label for this call.
         unsafe {
             match self.source {
-                Source::Text => self.with_text(element, |bytes| bytes, work),
-                Source::Bpchar => self.with_text(element, scalar::without_trailing_blanks, work),
+                Source::Text => with_value(element, |text| self.in_utf8(text, work)),
+                Source::Bpchar => {
+                    with_value(element, |text| self.in_utf8(scalar::without_trailing_blanks(text), work))
+                }
                 Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
                 Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
                 Source::Int8 => work(&scalar::integer(datum.value() as i64)),
@@ -165,23 +167,9 @@ impl ScalarReader {
         (!self.convert || text.is_ascii()).then_some(text)
     }
 
-    /// What `work` makes of a text in UTF-8, of which `canonical` takes what counts.
-    ///
-    /// # Safety
-    /// The element must be a text.
+    /// What `work` makes of a text in UTF-8.
     #[inline(always)]
-    pub unsafe fn with_text<T>(
-        &self,
-        element: Element,
-        canonical: impl Fn(&[u8]) -> &[u8],
-        work: impl FnOnce(&[u8]) -> T,
-    ) -> T {
-        // SAFETY: promised by the caller.
-        unsafe { with_value(element, |bytes| self.in_utf8(canonical(bytes), work)) }
-    }
-
-    #[inline(always)]
-    fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+    pub fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
         if self.convert && !text.is_ascii() { encoding::with_utf8(text, work) } else { work(text) }
     }
 

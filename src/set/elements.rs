@@ -3,7 +3,7 @@
 use super::change::{Verb, change};
 use super::leaves::{Item, check_often};
 use super::table::{Purpose, Set};
-use crate::element::ElementType;
+use crate::element::{ElementType, Given};
 use crate::pg::call::{Call, Element, Outcome, Result};
 use crate::pg::catalog;
 use crate::pg::sql::connected;
@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// A function of a set and one element: the answer for it.
 fn one(call: &Call, operation: &str, verb: Option<Verb>) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
-    let element_type = ElementType::remembered(call, 1)?;
+    let element_type = ElementType::remembered(call, 1, Given::Element)?;
     let set = open(call, oid, element_type, operation, verb)?;
     let mut answer = false;
     // SAFETY: the type is that of the argument.
@@ -30,7 +30,7 @@ fn one(call: &Call, operation: &str, verb: Option<Verb>) -> Outcome {
 /// elements only the first is changed.
 fn all(call: &Call, operation: &str, verb: Option<Verb>, wanted: bool) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
-    let element_type = ElementType::remembered_of_array(call, 1)?;
+    let element_type = ElementType::remembered(call, 1, Given::Array)?;
     let set = open(call, oid, element_type, operation, verb)?;
     let mut elements = elements(call, 1, element_type.oid);
     // SAFETY: the type is that of the array's elements.
