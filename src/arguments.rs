@@ -43,7 +43,7 @@ pub fn layout(name: &str) -> Result<Layout> {
 /// What the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity, rate or layout.
 pub fn request(arguments: &Arguments) -> Result<Request> {
     let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
-    let fpr = arguments.fpr.unwrap_or_else(settings::default_fpr);
+    let fpr = arguments.fpr.unwrap_or_else(|| settings::DEFAULT_FPR.get());
     let layout = arguments.layout.as_deref().map_or(Ok(Layout::Blocked), layout)?;
     sizing::check_fpr(layout, fpr)?;
     Ok(Request { capacity, fpr, layout })
@@ -51,7 +51,7 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
 
 /// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an invalid default rate.
 pub fn empty_bloom() -> Result<Datum> {
-    let header = Request { capacity: None, fpr: settings::default_fpr(), layout: Layout::Blocked }.header(u64::MAX)?;
+    let header = Request { capacity: None, fpr: settings::DEFAULT_FPR.get(), layout: Layout::Blocked }.header(u64::MAX)?;
     Ok(build::empty::<PgBuffer>(&header).into_datum())
 }
 
@@ -64,5 +64,5 @@ pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
 }
 
 pub fn empty_counting() -> Result<Datum> {
-    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::default_fpr())?).into_datum())
+    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::DEFAULT_FPR.get())?).into_datum())
 }

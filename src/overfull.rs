@@ -23,7 +23,7 @@ const OTHERS: &str = "Only the first such filter of a call is reported in a stat
 
 /// Warns about an overfull filter, or fails. Errors: 22023 when `pg_bloom.overfill` is `error`.
 pub fn check<T: FilterType>(call: &Call, advice: &str, filter: &T::Whole<'_>) -> Result<()> {
-    let overfill = settings::overfill();
+    let overfill = settings::OVERFILL.get();
     if overfill == Overfill::Ignore || (overfill == Overfill::Warn && call.is_marked()) {
         return Ok(());
     }

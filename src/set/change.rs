@@ -237,7 +237,7 @@ fn check_fullness(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()
     let (added, all) = (added as f64, hashes / share + added as f64);
     let most = set.parameters.fpr / form.rate(1.0);
     if added > most || is_more_than_chance(hashes, (most - added) * share) {
-        match settings::overfill() {
+        match settings::OVERFILL.get() {
             Overfill::Error => return Err(describe(set, form.rate(all))),
             Overfill::Warn if !set.has_warned.replace(true) => warn(describe(set, form.rate(all))),
             _ => {}
