@@ -1,6 +1,8 @@
-//! The state of `bloom_agg`, in the aggregate's own memory.
+//! `bloom_agg`, and its state, in the aggregate's own memory.
 //!
 //! ```text
+//! rows ──transition──▶ state ──serialise──▶ bytes ──combine──▶ state ──final──▶ bloom
+//!
 //! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
 //! dense:  | params | dense | … | len | -      | room |  batch        |     dense ──▶ | payload |
 //! ```
@@ -12,21 +14,22 @@
 //! Without a capacity there is no dense payload to compare with, and hashes beyond half of `work_mem` go to a
 //! temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
-//! This file is how a state grows; [`merge`] is how states merge and end.
+//! This file has the functions of SQL, and how a state grows; [`merge`] is how states merge and end.
 
 mod merge;
 
 use super::memory::{Payload, aggregate_memory};
-use super::site::{ElementHead, Params};
+use super::site::{CallSite, ElementHead, Params, SharedParams, require_same_parameters, transition};
 use super::spill::{Spill, with_entries};
-use super::tag::{Group, Head, Tag};
-use crate::arguments::{Arguments, request};
-use crate::pg::call::{Call, Error, Result, SqlState};
+use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
+use crate::arguments::{Arguments, empty_bloom, request};
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
+use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::sparse;
-use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
-use pgrx::pg_sys;
+use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
+use pgrx::pg_sys::{self, Datum};
 
 const FIRST_BYTES: usize = 64;
 /// Bytes of a dense state, without its bits: what was prefetched for so few hashes is in the fastest cache still.
@@ -37,7 +40,7 @@ const WORTH_A_FILE: usize = 128 << 10;
 const MANY: u32 = 8192;
 
 #[repr(C)]
-pub struct BloomHead {
+struct BloomHead {
     tag: Tag,
     /// Hashes there is room for.
     room: u32,
@@ -64,7 +67,7 @@ unsafe impl Head for BloomHead {
     const BYTES: usize = FIRST_BYTES;
 }
 
-pub type BloomState<'c> = Group<'c, BloomHead>;
+type BloomState<'c> = Group<'c, BloomHead>;
 
 impl ElementHead for BloomHead {
     const NAME: &'static str = "bloom_agg";
@@ -143,7 +146,7 @@ impl BloomState<'_> {
     /// Adds an element, and returns whether it did, if nothing but memory that is there must be written: without
     /// PostgreSQL, and without a way to fail. That is so for nearly all elements of a large group.
     #[inline(always)]
-    pub fn push_at_once(&mut self, hash: u64) -> bool {
+    fn push_at_once(&mut self, hash: u64) -> bool {
         let has_room = self.room > self.len;
         if has_room {
             // SAFETY: as was just asked.
@@ -328,4 +331,45 @@ fn bytes_of(room: u32) -> usize {
 fn too_many() -> Error {
     Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "too many elements for a bloom filter without a capacity")
         .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
+}
+
+/// The transition function for most rows: what needs nothing of PostgreSQL and can't fail.
+#[inline(always)]
+fn another_row(call: &Call) -> Option<Datum> {
+    let site = call.recalled::<CallSite<BloomHead>>()?;
+    // SAFETY: argument 0 is the state.
+    let mut state = unsafe { BloomState::argument_at_once(call, 0)? };
+    let hash = site.hash_at_once(call, state.params())?;
+    state.push_at_once(hash).then(|| state.into_datum())
+}
+
+fn combine_states(call: &Call) -> Outcome {
+    combine(call, |first: Option<BloomState>, bytes| {
+        let (shared, partial) = (SharedParams::of(call)?, Partial::parse(bytes)?);
+        let view = partial.view();
+        let mut state = first.map_or_else(|| Group::with_header(call, shared, &view.header), Ok)?;
+        require_same_parameters::<BloomHead>(state.params(), &view.header)?;
+        state.absorb(call, shared, view)?;
+        Ok(state)
+    })
+}
+
+fn serialise(call: &Call) -> Outcome {
+    Ok(with_state(call, |state: &mut BloomState| state.serialise())?.map(PgBuffer::into_datum))
+}
+
+fn finish(call: &Call) -> Outcome {
+    match with_state(call, |state: &mut BloomState| state.finish(call))? {
+        Some(filter) => Ok(Some(filter.into_datum())),
+        None => empty_bloom().map(Some),
+    }
+}
+
+pg_functions! {
+    // SAFETY: what it uses needs nothing of PostgreSQL, and can't fail.
+    bloom_agg_transition => transition::<BloomHead>, first unsafe another_row;
+    bloom_agg_combine => combine_states;
+    bloom_agg_serialise => serialise;
+    bloom_agg_deserialise => deserialise::<BloomHead>;
+    bloom_agg_final => finish;
 }
