@@ -88,12 +88,10 @@ impl ElementHead for BloomHead {
 
     #[inline(always)]
     fn push(state: &mut BloomState<'_>, call: &Call, hash: u64) -> Result<()> {
-        if state.len == state.room {
+        if !state.push_at_once(hash) {
             state.make_room(call)?;
-            assert!(state.len < state.room, "there is room");
+            assert!(state.push_at_once(hash), "there is room");
         }
-        // SAFETY: there is room now.
-        unsafe { state.push_to_batch(hash) };
         Ok(())
     }
 }
@@ -143,29 +141,21 @@ impl BloomState<'_> {
         if self.is_empty() { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
     }
 
-    /// Adds an element, and returns whether it did, if nothing but memory that is there must be written: without
-    /// PostgreSQL, and without a way to fail. That is so for nearly all elements of a large group.
+    /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail. That
+    /// is so for nearly all elements of a large group.
     #[inline(always)]
     fn push_at_once(&mut self, hash: u64) -> bool {
-        let has_room = self.room > self.len;
-        if has_room {
-            // SAFETY: as was just asked.
-            unsafe { self.push_to_batch(hash) };
+        let len = self.len;
+        if len >= self.room {
+            return false;
         }
-        has_room
-    }
-
-    /// # Safety
-    /// There must be room for another hash.
-    #[inline(always)]
-    unsafe fn push_to_batch(&mut self, hash: u64) {
         if let Others::Dense(payload) = &self.others {
             self.params.shape().prefetch(payload, hash);
         }
-        let len = self.len;
-        // SAFETY: promised by the caller: there is room for another hash after `len` ones.
+        // SAFETY: there is room for another hash after `len` ones.
         unsafe { self.behind_head().cast::<u64>().add(len as usize).write(hash) };
         self.head().len = len + 1;
+        true
     }
 
     /// Sets the bits of the batch of a dense state. Returns all its bits.
@@ -198,7 +188,7 @@ impl BloomState<'_> {
         if self.len as usize > most {
             self.sort();
             if self.len as usize > most {
-                self.go_dense(call, self.params.blocks)?;
+                self.go_dense(call, self.params)?;
             }
         } else if self.still_full_without_repetitions() {
             // An eighth above the limit, so that repetitions are not looked for with each element there.
@@ -275,22 +265,15 @@ impl BloomState<'_> {
         Ok(())
     }
 
-    /// Makes the state dense with `blocks` blocks, a multiple of those it has.
-    fn go_dense(&mut self, call: &Call, blocks: u64) -> Result<()> {
-        let own = self.params;
-        if self.is_dense() && own.blocks == blocks {
-            return Ok(());
-        }
-        let header = Header { blocks, ..*own };
+    /// Makes the state dense with as many blocks as this header has, a multiple of those it has.
+    fn go_dense(&mut self, call: &Call, header: &Header<'_>) -> Result<()> {
         // What will be folded in the end may be larger until then.
-        header.check_size(if own.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
+        header.check_size(if header.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
         let mut payload = Payload::zeroed_in(aggregate_memory(call)?, header.payload_bytes() as usize);
         if self.is_dense() {
-            or_into(&mut payload, blocks, &self.dense_view());
+            or_into(&mut payload, header.blocks, &self.dense_view());
         } else {
-            with_entries(self.hashes(), |entries| {
-                or_into(&mut payload, blocks, &View { header: *own, body: Body::Sparse(entries) });
-            });
+            self.set_bits(header, &mut payload)?;
         }
         self.become_dense(payload)
     }

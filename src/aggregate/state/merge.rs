@@ -41,8 +41,9 @@ impl BloomState<'_> {
                 self.become_dense(Payload::copied_in(aggregate_memory(call)?, bits))
             }
             _ => {
-                self.set_header(call, shared, &Header { blocks: own.blocks, ..merged })?;
-                self.go_dense(call, merged.blocks)?;
+                if !self.is_dense() || own.blocks < merged.blocks {
+                    self.go_dense(call, &merged)?;
+                }
                 self.set_header(call, shared, &merged)?;
                 or_into(self.flush(), merged.blocks, view);
                 Ok(())
@@ -56,15 +57,13 @@ impl BloomState<'_> {
         let other = Header { kind, ..*other };
         let largest = largest(&other, settings::max_filter_bytes())?;
         let header = if largest.blocks > other.blocks { &largest } else { &other };
-        header.check_size(MAX_STORED_BYTES)?;
-        let mut payload = Payload::zeroed_in(aggregate_memory(call)?, header.payload_bytes() as usize);
-        self.set_bits(header, &mut payload)?;
+        self.go_dense(call, header)?;
         self.head().params = shared.params(call, header)?;
-        self.become_dense(payload)
+        Ok(())
     }
 
     /// Sets the bits of all hashes, those in a file included, in a payload of this size.
-    fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<()> {
+    pub fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<()> {
         let mut insert = |hashes: &mut [u64]| {
             header.shape().insert_all(payload, hashes);
             Ok(())
