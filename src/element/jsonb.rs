@@ -21,8 +21,6 @@ const IS_OBJECT: u32 = 0x2000_0000;
 const LENGTH: u32 = 0x0FFF_FFFF;
 const TYPE: u32 = 0x7000_0000;
 const IS_END: u32 = 0x8000_0000;
-/// Values between two looks whether to stop.
-const CHECK_EVERY: usize = 4096;
 /// Bytes of a header or an entry, and what numbers and containers are aligned to.
 const WORD: usize = 4;
 
@@ -68,8 +66,8 @@ pub enum Scalar<'a> {
 pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P, mut visit: impl FnMut(P, Scalar<'_>)) {
     let mut open = Vec::new();
     memory::push(&mut open, (root, members(jsonb)));
-    let mut visited: usize = 0;
     while let Some((path, (keys, values))) = open.last_mut() {
+        interrupt::check_for_interrupts();
         let path = match keys.as_mut().and_then(Iterator::next) {
             Some(key) => step(*path, key.string()),
             None => *path,
@@ -78,10 +76,6 @@ pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P,
             None => drop(open.pop()),
             Some(JsonItem::Scalar(scalar)) => visit(path, scalar),
             Some(JsonItem::Container(container)) => memory::push(&mut open, (path, members(container))),
-        }
-        visited += 1;
-        if visited.is_multiple_of(CHECK_EVERY) {
-            interrupt::check_for_interrupts();
         }
     }
 }

@@ -19,17 +19,18 @@
 //!
 //! Whether a set is overfull is told from the rows of a call: leaves are split, so all are about equally dense.
 
-use super::leaves::{Item, check_often};
+use super::leaves::Item;
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::{Parameters, Purpose, Set};
 use crate::error::invalid_parameter;
 use crate::pg::call::error::warn;
-use crate::pg::call::{Error, Result, interrupt};
+use crate::pg::call::interrupt::check_for_interrupts;
+use crate::pg::call::{Error, Result};
 use crate::pg::sql::{Parameter, Sees, connected, in_subtransaction, with_new_snapshot};
 use crate::settings::{self, Overfill};
-use pg_bloom_core::memory;
 use pg_bloom_core::set::tree::{self, DEFAULT_CAPACITY};
 use pg_bloom_core::set::{Row, row};
+use pg_bloom_core::{interrupt, memory};
 
 /// The most elements in one part.
 const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
@@ -72,7 +73,7 @@ pub fn change(set: &Set, purpose: Purpose, items: &[Item], affected: &mut dyn Fn
                 let rest: Vec<Item> = memory::collect(work.iter().map(|work| work.item));
                 work = change.read(&rest)?;
             }
-            interrupt::check_for_interrupts();
+            check_for_interrupts();
         }
         Ok(())
     })
@@ -187,8 +188,7 @@ impl Changing<'_> {
         let mut hashes: Vec<u64> = memory::list(work.len());
         // Of elements with the same first bits the first is new, or removed: then the others are there, or gone.
         let are_same = |a: &Work, b: &Work| form.prefix(a.item.hash) == form.prefix(b.item.hash);
-        for (i, same) in work.chunk_by(are_same).enumerate() {
-            check_often(i);
+        for same in interrupt::each(work.chunk_by(are_same)) {
             let hash = form.prefix(same[0].item.hash);
             let slice = row.slice_of(hash);
             let first = same.iter().map(|work| work.item.place).min();

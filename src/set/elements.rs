@@ -1,15 +1,16 @@
 //! The functions of elements: `bloom_set_contains`, `bloom_set_add`, `bloom_set_remove`, and those of arrays.
 
 use super::change::change;
-use super::leaves::{Item, check_often};
+use super::leaves::Item;
 use super::table::{Purpose, Set};
 use crate::element::{ElementType, Given};
+use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::{Call, Element, Outcome, Result};
 use crate::pg::catalog;
 use crate::pg::sql::connected;
 use crate::pg::value::array::{array_of, elements};
 use pg_bloom_core::set::Row;
-use pg_bloom_core::{Layout, memory};
+use pg_bloom_core::{Layout, interrupt, memory};
 use pgrx::pg_sys::Datum;
 
 /// A function of a set and one element: the answer for it.
@@ -55,17 +56,14 @@ fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome 
 unsafe fn items(element_type: &ElementType, elements: &[Element]) -> Vec<Item> {
     let hasher = element_type.hasher(Layout::Blocked);
     let mut items = memory::list(elements.len());
-    for (place, &element) in elements.iter().enumerate() {
-        check_often(place);
+    for (place, &element) in interrupt::each(elements.iter().enumerate()) {
         // SAFETY: promised by the caller.
         if let Some(hash) = unsafe { hasher.hash(element) } {
             items.push(Item { hash, place });
         }
     }
-    let mut compared = 0;
     items.sort_unstable_by(|a, b| {
-        compared += 1;
-        check_often(compared);
+        check_for_interrupts();
         a.cmp(b)
     });
     items

@@ -5,10 +5,10 @@
 
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
-use crate::pg::call::{Result, interrupt};
+use crate::pg::call::Result;
 use crate::pg::sql::{Parameter, Sees};
-use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
+use pg_bloom_core::{interrupt, memory};
 use std::ops::RangeInclusive;
 
 /// How many elements are looked for at all depths at once.
@@ -20,14 +20,6 @@ pub struct Item {
     pub hash: u64,
     /// Its place in the array.
     pub place: usize,
-}
-
-/// Checks for interrupts now and then.
-#[inline]
-pub fn check_often(count: usize) {
-    if count.is_multiple_of(1 << 16) {
-        interrupt::check_for_interrupts();
-    }
 }
 
 impl Set {
@@ -84,8 +76,7 @@ impl Set {
         let note = |row: Row| {
             let start = items.partition_point(|item| item.hash < tree::first_hash(row.bucket));
             let end = start + items[start..].partition_point(|item| tree::covers(row.bucket, item.hash));
-            for (i, place) in (start..end).enumerate() {
-                check_often(i);
+            for place in interrupt::each(start..end) {
                 if let Some(other) = leaves[place].replace(row.bucket) {
                     return Err(self.ambiguous(other, row.bucket));
                 }
