@@ -26,13 +26,8 @@ fn from_array(call: &Call) -> Outcome {
         return Ok(None);
     }
     let header = if hashes.is_empty() { header } else { Header { kind, ..header } };
-    let filter: PgBuffer = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
-    // Without a capacity it has the size that it needs.
-    if header.is_to_be_sized() {
-        Ok(Some(filter.into_datum()))
-    } else {
-        overfull::finish::<Bloom>(call, overfull::BUILT, filter)
-    }
+    let filter = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
+    overfull::finish::<Bloom>(call, overfull::BUILT, filter)
 }
 
 fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {

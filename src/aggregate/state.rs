@@ -23,9 +23,10 @@ use super::site::{CallSite, ElementHead, Params, SharedParams, require_same_para
 use super::spill::{Spill, with_entries};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::{Arguments, empty_bloom, request};
+use crate::filter_type::Bloom;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::varlena::PgBuffer;
-use crate::settings;
+use crate::{overfull, settings};
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
@@ -342,8 +343,8 @@ fn serialise(call: &Call) -> Outcome {
 }
 
 fn finish(call: &Call) -> Outcome {
-    match with_state(call, |state: &mut BloomState| state.finish(call))? {
-        Some(filter) => Ok(Some(filter.into_datum())),
+    match with_state(call, |state: &mut BloomState| state.finish())? {
+        Some(filter) => overfull::finish::<Bloom>(call, overfull::BUILT, filter),
         None => empty_bloom().map(Some),
     }
 }

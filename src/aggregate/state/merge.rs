@@ -11,8 +11,6 @@ use super::super::site::{ElementHead, SharedParams};
 use super::super::spill::with_entries;
 use super::{BloomHead, BloomState, Others, most_in_memory, too_many};
 use crate::error::During;
-use crate::filter_type::Bloom;
-use crate::overfull;
 use crate::pg::call::{Call, Result};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
@@ -145,27 +143,22 @@ impl BloomState<'_> {
     }
 
     /// The finished filter. The state stays as it is, except that its hashes may be sorted. Errors: 54000 for one that
-    /// is too large; 22023 for one that is overfull, if the setting says so.
-    pub fn finish(&mut self, call: &Call) -> Result<PgBuffer> {
+    /// is too large.
+    pub fn finish(&mut self) -> Result<PgBuffer> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
-        let value: PgBuffer = match self.others {
+        match self.others {
             Others::Dense(_) if header.is_to_be_sized() => {
                 let most = most_elements(&self.dense_view());
-                settle_dense(&header, self.flush(), most, limit)?
+                Ok(settle_dense(&header, self.flush(), most, limit)?)
             }
-            Others::Dense(_) => self.dense_view().to_buffer(),
-            Others::Spilled(_) => self.value_from_file()?,
+            Others::Dense(_) => Ok(self.dense_view().to_buffer()),
+            Others::Spilled(_) => self.value_from_file(),
             Others::None => {
                 self.sort();
-                from_hashes(&header, self.hashes(), limit)?
+                Ok(from_hashes(&header, self.hashes(), limit)?)
             }
-        };
-        // An unsized build has the size that its hashes need.
-        if !header.is_to_be_sized() || self.is_dense() {
-            overfull::check::<Bloom>(call, overfull::BUILT, &View::parse_trusted(value.bytes())?)?;
         }
-        Ok(value)
     }
 
     /// Counts the distinct hashes first: then the filter needs no more memory than it has in the end.
