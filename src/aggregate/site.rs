@@ -5,11 +5,10 @@ use super::tag::{Group, Head};
 use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
-use crate::pg::call::{Call, Error, Outcome, Result, nodes};
+use crate::pg::call::{Call, Outcome, Result, nodes};
 use crate::pg::memory::{self, Context};
 use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::{Header, Kind};
-use std::marker::PhantomData;
 
 /// What an aggregate over elements keeps for a group.
 pub trait ElementHead: Head {
@@ -37,9 +36,9 @@ impl<'c, H: ElementHead> Group<'c, H> {
 
 /// The transition function of an aggregate over elements, of a state, an element, and what [`Arguments`] reads.
 pub fn transition<H: ElementHead>(call: &Call) -> Outcome {
-    let site = call.remembered(|| CallSite::<H>::new(call))?;
+    let site = call.remembered(|| CallSite::new::<H>(call))?;
     if !site.is_fixed {
-        site.read_arguments(call)?;
+        site.read_arguments::<H>(call)?;
     }
     // SAFETY: argument 0 is the state.
     let mut state: Group<H> = match unsafe { Group::argument(call, 0)? } {
@@ -60,7 +59,7 @@ pub fn transition<H: ElementHead>(call: &Call) -> Outcome {
 }
 
 /// What a call site of `bloom_agg`, or of `counting_bloom_agg`, remembers between rows.
-pub struct CallSite<H: ElementHead> {
+pub struct CallSite {
     element: ElementType,
     arguments: Arguments,
     /// The header that the arguments ask for, without a kind.
@@ -69,24 +68,23 @@ pub struct CallSite<H: ElementHead> {
     hasher: Hasher,
     /// Whether no row can have other arguments than the first, or elements of a type that was altered.
     is_fixed: bool,
-    aggregate: PhantomData<H>,
 }
 
-impl<H: ElementHead> CallSite<H> {
+impl CallSite {
     /// Errors: 0A000 for a type that can't be an element; 55000 outside an aggregate; invalid arguments.
-    fn new(call: &Call) -> Result<CallSite<H>> {
+    fn new<H: ElementHead>(call: &Call) -> Result<CallSite> {
         call.require_aggregate()?;
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
         let header = H::requested(&arguments)?;
         let hasher = element.hasher(header.layout);
         let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| nodes::is_fixed(call, i));
-        Ok(CallSite { element, arguments, header, shared: SharedParams(None), hasher, is_fixed, aggregate: PhantomData })
+        Ok(CallSite { element, arguments, header, shared: SharedParams(None), hasher, is_fixed })
     }
 
     /// Reads what may differ from the previous row.
     #[inline(never)]
-    fn read_arguments(&mut self, call: &Call) -> Result<()> {
+    fn read_arguments<H: ElementHead>(&mut self, call: &Call) -> Result<()> {
         if let Some(before) = self.element.refresh(call)? {
             meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout)).during(H::NAME)?;
             self.hasher = self.element.hasher(self.header.layout);
@@ -120,20 +118,17 @@ fn are_same(a: &Header<'_>, b: &Header<'_>) -> bool {
 }
 
 /// Refuses parameters that differ within one aggregate, by 22023.
-#[inline(always)]
 pub fn require_same_parameters<H: ElementHead>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
-    if are_same(a, b) { Ok(()) } else { Err(parameters_differ(a, b, H::NAME)) }
-}
-
-#[cold]
-fn parameters_differ(a: &Header<'_>, b: &Header<'_>, aggregate: &str) -> Error {
+    if are_same(a, b) {
+        return Ok(());
+    }
     let describe = |h: &Header<'_>| {
         let capacity = h.capacity.elements().map_or("none".into(), |capacity| capacity.to_string());
         format!("capacity {capacity}, rate {}, layout \"{}\"", h.fpr, h.layout.name())
     };
-    invalid_parameter(format!("parameters of {aggregate} must be the same for all rows of a group"))
+    Err(invalid_parameter(format!("parameters of {} must be the same for all rows of a group", H::NAME))
         .detail(format!("{} against {}.", describe(a), describe(b)))
-        .hint("Use constants, or group by what decides the parameters.")
+        .hint("Use constants, or group by what decides the parameters."))
 }
 
 /// The header of filters being built, which is there as long as their states, and is not to be seen any longer; its kind

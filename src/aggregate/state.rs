@@ -320,7 +320,7 @@ fn too_many() -> Error {
 /// The transition function for most rows: what needs nothing of PostgreSQL and can't fail.
 #[inline(always)]
 fn another_row(call: &Call) -> Option<Datum> {
-    let site = call.recalled::<CallSite<BloomHead>>()?;
+    let site = call.recalled::<CallSite>()?;
     // SAFETY: argument 0 is the state.
     let mut state = unsafe { BloomState::argument_at_once(call, 0)? };
     let hash = site.hash_at_once(call, state.params())?;

@@ -18,12 +18,6 @@ use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::{Header, Kind, Layout, Tag, memory};
 use pgrx::pg_sys::Oid;
 
-/// What a call site remembers of the type of an argument, or of what is in that. Nobody else can make one.
-struct Remembered {
-    of: (usize, Given),
-    element: ElementType,
-}
-
 /// A type of elements, resolved once for a call site.
 pub struct ElementType {
     /// As it was given: it may be a domain, which may be dropped while a plan still names it.
@@ -101,10 +95,10 @@ impl ElementType {
     /// The type of argument `i`, or of the elements in it, as this call site remembers it.
     pub fn remembered(call: &Call, i: usize, given: Given) -> Result<&ElementType> {
         let find = if given == Given::Array { ElementType::of_array } else { ElementType::of_argument };
-        let site = call.remembered(|| Ok(Remembered { of: (i, given), element: find(call, i)? }))?;
-        assert!(site.of == (i, given), "a call site remembers the type of one argument");
-        site.element.refresh(call)?;
-        Ok(&site.element)
+        let (of, element_type) = call.remembered(|| Ok(((i, given), find(call, i)?)))?;
+        assert!(*of == (i, given), "a call site remembers the type of one argument");
+        element_type.refresh(call)?;
+        Ok(element_type)
     }
 
     /// The kind that elements of this type have in a new filter.
