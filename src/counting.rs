@@ -54,13 +54,11 @@ fn to_bloom(call: &Call) -> Outcome {
     Ok(Some(counting.to_bloom::<PgBuffer>().into_datum()))
 }
 
-/// `counting_bloom_cardinality(filter)`.
 fn cardinality(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     Ok(Some(Datum::from(counting.cardinality().to_bits())))
 }
 
-/// `counting_bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let (h, found) = (&counting.header, counting.info());

@@ -29,11 +29,8 @@ const BATCH: usize = 32;
 #[repr(C)]
 struct CountingHead {
     tag: Tag,
-    /// Hashes in the batch.
     len: u32,
-    /// The header of the filter; its kind is that of the elements, even if there are none yet.
     params: Params,
-    /// None as long as there is no element.
     counters: Option<Payload>,
     batch: [u64; BATCH],
 }
@@ -107,7 +104,6 @@ impl CountingState<'_> {
         head.len = 0;
     }
 
-    /// Adds a filter.
     fn absorb(&mut self, call: &Call, shared: &mut SharedParams, filter: &Counting<'_>, aggregate: &str) -> Result<()> {
         let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
         self.head().params = shared.in_place_of(call, self.params, &summed)?;
@@ -128,7 +124,6 @@ impl CountingState<'_> {
     }
 }
 
-/// `counting_bloom_union_agg_transition(state, filter)`.
 fn union_transition(call: &Call) -> Outcome {
     // SAFETY: argument 0 is the state.
     let state = unsafe { CountingState::argument(call, 0)? };

@@ -25,9 +25,7 @@ pub fn aggregate_memory(call: &Call) -> Result<Context<'static>> {
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Prefix {
-    /// What was allocated.
     memory: *mut u8,
-    /// Bytes of the payload.
     len: usize,
 }
 
@@ -102,7 +100,6 @@ pub struct PgList<T> {
 }
 
 impl<T> PgList<T> {
-    /// An empty list with room for `room` items.
     pub fn new_in(context: Context<'static>, room: usize) -> PgList<T> {
         const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= ALIGNMENT) };
         let mut list = PgList { context, items: std::ptr::dangling_mut(), len: 0, room: 0 };
@@ -112,7 +109,6 @@ impl<T> PgList<T> {
         list
     }
 
-    /// Makes room for `room` items in all.
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room.saturating_mul(size_of::<T>());

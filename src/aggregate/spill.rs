@@ -17,7 +17,6 @@ use crate::pg::memory::{Context, keep};
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::memory;
 
-/// Ranges of hashes, by their highest bits.
 const RANGES: usize = 64;
 /// Bytes of hashes that are read back at once, if that takes no more batches than there are ranges.
 const BATCH_BYTES: usize = 512 << 10;
@@ -49,7 +48,6 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// An empty file, which lives as long as the group.
     pub fn new(call: &Call) -> Result<*mut Spill> {
         let context = aggregate_memory(call)?;
         Ok(keep(context, Spill { context, file: new_file(context), runs: Vec::new(), distinct: 0 }))

@@ -43,7 +43,6 @@ const MANY: u32 = 8192;
 #[repr(C)]
 struct BloomHead {
     tag: Tag,
-    /// Hashes there is room for.
     room: u32,
     params: Params,
     others: Others,

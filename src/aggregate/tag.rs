@@ -21,11 +21,8 @@ pub const ALIGNMENT: usize = MAXIMUM_ALIGNOF as usize;
 #[derive(Clone, Copy, PartialEq)]
 #[repr(u8)]
 pub enum Tag {
-    /// Of `bloom_agg`.
     Bloom = 0xB1,
-    /// Of `bloom_union_agg` and `bloom_intersection_agg`.
     Merge = 0xB3,
-    /// Of `counting_bloom_agg` and `counting_bloom_union_agg`.
     Counting = 0xB5,
     /// Serialised by another process.
     Handed = 0xB7,
@@ -125,7 +122,6 @@ impl<'c, H: Head> Group<'c, H> {
         (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head, call: PhantomData })
     }
 
-    /// The state as a result.
     #[inline(always)]
     pub fn into_datum(self) -> Datum {
         Datum::from(self.head)

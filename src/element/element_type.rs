@@ -24,7 +24,6 @@ pub struct ElementType {
     pub oid: Oid,
     base: Oid,
     resolved: Resolved,
-    /// The types of rows that the elements are made of, and their versions.
     rows: Vec<(Oid, u64)>,
 }
 
@@ -69,7 +68,6 @@ impl ElementType {
         ElementType::new(function, oid, catalog::base_type(oid))
     }
 
-    /// For a function of the extension.
     fn new(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
         let mut resolver = Resolver::new(function, base, encoding::foreign_encoding().is_some());
         let resolved = resolver.part(base)?;
@@ -185,7 +183,6 @@ fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     require_deterministic(collation)
 }
 
-/// Refuses a collation that does not compare bytes, by 0A000.
 pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     if catalog::is_deterministic(collation) {
         return Ok(());

@@ -127,7 +127,6 @@ const HEADER_BYTES: usize = 32;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeKey {
     pub(super) tag: Tag,
-    /// The kind in a filter of the `parquet` layout.
     pub(super) parquet: Tag,
     pub(super) name: String,
     /// One for each [`Form`]; nothing for a number that a form doesn't have.

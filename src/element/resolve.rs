@@ -59,7 +59,6 @@ impl Resolved {
         Resolved { reader: Reader::Composite(Rc::new(parts)), tag, parquet: tag, name: fit(name) }
     }
 
-    /// What the kind is called.
     fn kind(&self) -> &str {
         if self.tag.has_name() { &self.name } else { self.tag.name() }
     }
@@ -76,12 +75,11 @@ pub struct Resolver {
     /// What is known so far, so that the time taken depends on the number of types rather than on how they are
     /// combined; nothing yet of a type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
-    /// The types of rows that were found, and their versions.
+    /// The types of rows in it, and their versions.
     pub rows: Vec<(Oid, u64)>,
 }
 
 impl Resolver {
-    /// For elements of type `whole`, by a function of the extension, with text converted to UTF-8 if `convert`.
     pub fn new(function: Oid, whole: Oid, convert: bool) -> Resolver {
         Resolver { function, whole, convert, known: HashMap::new(), rows: Vec::new() }
     }

@@ -74,7 +74,6 @@ impl ScalarReader {
         matches!(self.source, Source::Numeric | Source::Jsonb)
     }
 
-    /// Writes the canonical bytes of a value that may have many.
     pub fn write_long(&self, value: &[u8], into: &mut impl Sink) {
         match self.source {
             Source::Numeric => jsonb::write_numeric(value, into),

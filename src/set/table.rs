@@ -72,7 +72,6 @@ pub enum Purpose {
 
 /// What a session remembers of a set.
 pub struct Set {
-    /// Its table.
     pub oid: Oid,
     /// The name of the table in the statements, qualified.
     pub table: Vec<u8>,
