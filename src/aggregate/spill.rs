@@ -5,10 +5,10 @@
 //!         ◀──────────  run 0  ─────────▶ ◀──────────  run 1  ─────────▶
 //! ```
 //!
-//! Each time that memory is full, its hashes are put in the order of the ranges that they belong to, by their first six
-//! bits, and appended to the file: a run. They are read back range by range, from all runs, so that few hashes at a
-//! time are sorted and counted, and the bits of their elements set in neighbouring blocks. A file that holds many
-//! repetitions is rewritten without them.
+//! Each time that memory is full, its hashes are sorted and appended to the file: a run. They belong to ranges, by their
+//! first six bits, and are read back range by range, from all runs, so that few hashes at a time are sorted and
+//! counted, and the bits of their elements set in neighbouring blocks. A file that holds many repetitions is rewritten
+//! without them.
 
 use super::memory::aggregate_memory;
 use crate::pg::call::{Call, Result};
@@ -53,12 +53,7 @@ impl Spill {
         Ok(keep(context, Spill { context, file: new_file(context), runs: Vec::new(), distinct: 0 }))
     }
 
-    /// Sorts hashes into the order in which they are written.
-    pub fn group(hashes: &mut [u64]) {
-        sparse::group(hashes, RANGES.trailing_zeros());
-    }
-
-    /// Adds hashes. Those of one range must be neighbours, and the ranges must ascend.
+    /// Adds hashes, which ascend.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         // No state has more than a u32 can count.
         let end = |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;

@@ -37,8 +37,6 @@ const FIRST_BYTES: usize = 64;
 const BATCH_BYTES: usize = 1024;
 /// The fewest bytes of hashes that are worth a file.
 const WORTH_A_FILE: usize = 128 << 10;
-/// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
-const MANY: u32 = 8192;
 
 #[repr(C)]
 struct BloomHead {
@@ -202,31 +200,22 @@ impl BloomState<'_> {
     fn grow_unsized(&mut self, call: &Call) -> Result<()> {
         let bytes = bytes_of(self.room) * 2;
         if !self.still_full_without_repetitions() {
-            Ok(())
-        } else if bytes <= most_in_memory() {
-            self.resize(bytes)
-        } else {
-            self.spill_hashes(call)
+            return Ok(());
         }
-    }
-
-    /// Drops repeated hashes, unless there are many hashes and few repeated ones; says whether to make room for more.
-    fn still_full_without_repetitions(&mut self) -> bool {
-        if self.room < MANY || !sparse::has_few_repetitions(self.hashes()) {
-            self.sort();
-        }
-        self.len > self.room / 2
-    }
-
-    fn spill_hashes(&mut self, call: &Call) -> Result<()> {
-        if self.sorted < self.len {
-            Spill::group(self.hashes());
+        if bytes <= most_in_memory() {
+            return self.resize(bytes);
         }
         let spill: *mut Spill = self.spill_to(call)?;
         // SAFETY: it is there; the hashes are no part of it.
         with_entries(self.hashes(), |entries| unsafe { &mut *spill }.write(entries))?;
         self.forget_hashes();
         Ok(())
+    }
+
+    /// Drops repeated hashes, and says whether to make room for more.
+    fn still_full_without_repetitions(&mut self) -> bool {
+        self.sort();
+        self.len > self.room / 2
     }
 
     /// Forgets the hashes in memory, which are in the file or in bits.
