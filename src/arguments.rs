@@ -12,8 +12,8 @@ use pgrx::pg_sys::Datum;
 #[derive(PartialEq)]
 pub struct Arguments {
     pub capacity: Option<i64>,
-    fpr: Option<f64>,
-    layout: Option<String>,
+    pub fpr: Option<f64>,
+    pub layout: Option<String>,
 }
 
 impl Arguments {

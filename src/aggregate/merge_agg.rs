@@ -13,19 +13,16 @@ use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::merging::{MergeMemory, MergedFilters, Operation, PartialMerge};
 
-/// The memory of an aggregate, where the state and the filters in it are kept.
-struct AggregateMemory(Context<'static>);
-
-impl MergeMemory for AggregateMemory {
+impl MergeMemory for Context<'static> {
     type Bits = Payload;
     type List<T> = PgList<T>;
 
     fn zeroed(&mut self, len: usize) -> Payload {
-        Payload::zeroed_in(self.0, len)
+        Payload::zeroed_in(*self, len)
     }
 
     fn copied(&mut self, bytes: &[u8]) -> Payload {
-        Payload::copied_in(self.0, bytes)
+        Payload::copied_in(*self, bytes)
     }
 
     fn free(&mut self, bits: Payload) {
@@ -33,14 +30,14 @@ impl MergeMemory for AggregateMemory {
     }
 
     fn list<T>(&mut self, room: usize) -> PgList<T> {
-        PgList::new_in(self.0, room)
+        PgList::new_in(*self, room)
     }
 }
 
 #[repr(C)]
 struct MergeHead {
     tag: Tag,
-    merged: MergedFilters<AggregateMemory>,
+    merged: MergedFilters<Context<'static>>,
 }
 
 // SAFETY: it begins with its tag.
@@ -54,7 +51,7 @@ impl<'c> MergeState<'c> {
     /// This state, or one of no filters.
     fn or_new(state: Option<MergeState<'c>>, call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
         let new = || {
-            let merged = MergedFilters::new(&mut AggregateMemory(aggregate_memory(call)?), operation);
+            let merged = MergedFilters::new(&mut aggregate_memory(call)?, operation);
             Group::new(call, MergeHead { tag: Tag::Merge, merged })
         };
         state.map_or_else(new, Ok)
@@ -64,7 +61,7 @@ impl<'c> MergeState<'c> {
     fn with_filters<T>(
         &mut self,
         call: &Call,
-        work: impl FnOnce(&mut MergedFilters<AggregateMemory>, &mut AggregateMemory) -> pg_bloom_core::Result<T>,
+        work: impl FnOnce(&mut MergedFilters<Context<'static>>, &mut Context<'static>) -> pg_bloom_core::Result<T>,
     ) -> Result<T> {
         // SAFETY: only the filters are changed.
         let merged = unsafe { &mut self.head_mut().merged };
@@ -72,7 +69,7 @@ impl<'c> MergeState<'c> {
             Operation::Union => "bloom_union_agg",
             Operation::Intersection => "bloom_intersection_agg",
         };
-        work(merged, &mut AggregateMemory(aggregate_memory(call)?)).during(aggregate)
+        work(merged, &mut aggregate_memory(call)?).during(aggregate)
     }
 }
 

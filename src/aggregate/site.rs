@@ -161,7 +161,7 @@ impl SharedParams {
     }
 
     /// Parameters for a header. Errors: 55000 outside an aggregate.
-    pub fn params(&mut self, call: &Call, header: &Header<'_>) -> Result<Params> {
+    fn params(&mut self, call: &Call, header: &Header<'_>) -> Result<Params> {
         if call.is_prepared() {
             let context = call.site_context()?;
             let shared = *self.0.get_or_insert_with(|| allocate(context, header));

@@ -38,12 +38,14 @@ impl ElementType {
     /// The type of argument `i`, an element. Errors, of the others as well: 0A000 for a type or collation that can't be
     /// an element, 42704 for a type that is not there.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType> {
-        resolve(call, i, existing(call.argument_type(i)?)?)
+        ElementType::of_type(call, i, existing(call.argument_type(i)?)?)
     }
 
-    /// This type, for elements that are not an argument of the call, compared under the collation of the call.
-    pub fn of_type(call: &Call, oid: Oid) -> Result<ElementType> {
-        resolve(call, 0, oid)
+    /// Type `oid`, of elements that are compared under the collation of argument `i`.
+    pub fn of_type(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
+        let base = catalog::base_type(oid);
+        nodes::collations(call, i).into_iter().try_for_each(|collation| check_collation(call, base, collation))?;
+        ElementType::new(call.function()?, oid, base)
     }
 
     /// This type, of elements that other calls will have, compared under its own collation.
@@ -59,7 +61,7 @@ impl ElementType {
         let element = catalog::element_type(array).ok_or_else(|| {
             unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
         })?;
-        resolve(call, i, element)
+        ElementType::of_type(call, i, element)
     }
 
     /// The type `oid`, of keys of an index scan, compared under this collation.
@@ -163,13 +165,6 @@ fn existing(oid: Oid) -> Result<Oid> {
     }
     let message = format!("type with identifier {} does not exist", oid.to_u32());
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
-}
-
-/// Resolves type `oid`, of elements that are argument `i` or in it.
-fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
-    let base = catalog::base_type(oid);
-    nodes::collations(call, i).into_iter().try_for_each(|collation| check_collation(call, base, collation))?;
-    ElementType::new(call.function()?, oid, base)
 }
 
 /// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with none, by 42P22,

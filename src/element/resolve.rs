@@ -189,10 +189,12 @@ impl Resolver {
 
     /// A type that is not made of others, without a name of its kind.
     fn plain(&self, source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Result<Resolved> {
-        // SAFETY: that of a built-in type, of an enum, or that which asks the type's own function.
-        let reader = unsafe { ScalarReader::new(source, oid, self.convert) };
-        let reader = reader.ok_or_else(|| self.refuse_unhashable(oid))?;
-        Ok(Resolved { reader: Reader::Scalar(reader), tag, parquet, name: String::new() })
+        let extended_hash = match source {
+            Source::Other => catalog::extended_hash(oid).ok_or_else(|| self.refuse_unhashable(oid))?,
+            _ => std::ptr::null_mut(),
+        };
+        let reader = Reader::Scalar(ScalarReader { source, convert: self.convert, extended_hash });
+        Ok(Resolved { reader, tag, parquet, name: String::new() })
     }
 
     /// Refuses a filter as an element, or in one.

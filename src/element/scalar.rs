@@ -3,7 +3,6 @@
 use super::jsonb;
 use crate::pg::call::Element;
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::catalog;
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::{Sink, scalar};
@@ -48,27 +47,15 @@ pub enum Source {
 
 #[derive(Clone, Copy)]
 pub struct ScalarReader {
-    pub(super) source: Source,
+    /// Says how values of the type are kept.
+    pub source: Source,
     /// Text must be converted to UTF-8.
-    convert: bool,
+    pub convert: bool,
     /// For [`Source::Other`].
-    extended_hash: *mut pg_sys::FmgrInfo,
+    pub extended_hash: *mut pg_sys::FmgrInfo,
 }
 
 impl ScalarReader {
-    /// A reader for elements of type `oid`, with text converted to UTF-8 or as it is; `None` when `source` is
-    /// [`Source::Other`] and the type has no extended hash.
-    ///
-    /// # Safety
-    /// `source` must say how values of the type are kept.
-    pub unsafe fn new(source: Source, oid: pg_sys::Oid, convert: bool) -> Option<ScalarReader> {
-        let extended_hash = match source {
-            Source::Other => catalog::extended_hash(oid)?,
-            _ => std::ptr::null_mut(),
-        };
-        Some(ScalarReader { source, convert, extended_hash })
-    }
-
     /// Whether the canonical bytes may be many more than those of the value: they are written piece by piece.
     pub fn is_long(&self) -> bool {
         matches!(self.source, Source::Numeric | Source::Jsonb)

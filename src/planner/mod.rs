@@ -73,7 +73,7 @@ unsafe fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
 /// The share of a column's rows whose element may be in the filter; `None` if it can't be probed for such elements.
 fn share<S: FilterType>(call: &Call, column: &ColumnStatistics<'_>) -> Option<f64> {
     let filter = S::whole(column.filter).ok()?;
-    let element = ElementType::of_type(call, column.element).ok()?;
+    let element = ElementType::of_type(call, 0, column.element).ok()?;
     let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
     // SAFETY: what is asked for are values of the column, as its statistics have them.
     let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));

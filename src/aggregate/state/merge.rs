@@ -56,8 +56,7 @@ impl BloomState<'_> {
         let largest = largest(&other, settings::max_filter_bytes())?;
         let header = if largest.blocks > other.blocks { &largest } else { &other };
         self.go_dense(call, header)?;
-        self.head().params = shared.params(call, header)?;
-        Ok(())
+        self.set_header(call, shared, header)
     }
 
     /// Sets the bits of all hashes, those in a file included, in a payload of this size.
