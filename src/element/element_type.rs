@@ -27,13 +27,6 @@ pub struct ElementType {
     rows: Vec<(Oid, u64)>,
 }
 
-/// How elements of one type go into, or are looked for in, one filter.
-pub struct FilterKey<'a> {
-    /// The kind that the filter has, or gets.
-    pub kind: Kind<'a>,
-    pub hasher: Hasher,
-}
-
 impl ElementType {
     /// The type of argument `i`, an element. Errors, of the others as well: 0A000 for a type or collation that can't be
     /// an element, 42704 for a type that is not there.
@@ -107,13 +100,16 @@ impl ElementType {
         Kind { tag, name: &self.resolved.name }
     }
 
-    /// How this SQL function adds elements to a filter, or looks for them. Errors: 42804 for one of another kind.
-    pub fn key<'a>(&'a self, filter: &Header<'a>, function: &str) -> Result<FilterKey<'a>> {
+    /// How elements are hashed that this SQL function adds to a filter, or looks for in it. Errors: 42804 for a filter of
+    /// another kind.
+    pub fn hasher_for(&self, filter: &Header<'_>, function: &str) -> Result<Hasher> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
         let form = other_form(self.resolved.tag, kind.tag);
-        let kind = if form.is_some() { kind } else { meet_kind(kind, own).during(function)? };
-        Ok(FilterKey { kind, hasher: self.hasher_in(form.unwrap_or(Form::General)) })
+        if form.is_none() {
+            meet_kind(kind, own).during(function)?;
+        }
+        Ok(self.hasher_in(form.unwrap_or(Form::General)))
     }
 
     /// How elements of this type are hashed for a new filter of this layout.
@@ -197,7 +193,7 @@ pub enum Given {
 
 /// The hashes of argument `i`, none if it is NULL, or of the elements in it, in their order and with repetitions, for a
 /// filter with this header, which the SQL function changes; and the kind that the filter has, or gets. Errors: those of
-/// [`ElementType::of_argument`] and [`ElementType::key`]; 22023 for a number that the filter's kind does not have.
+/// [`ElementType::of_argument`] and [`ElementType::hasher_for`]; 22023 for a number that the filter's kind does not have.
 pub fn hashes_of<'a>(
     call: &'a Call,
     i: usize,
@@ -213,7 +209,8 @@ pub fn hashes_of<'a>(
     if given == Given::Element && elements.is_empty() {
         return Ok((Kind::NONE, Vec::new()));
     }
-    let FilterKey { kind, hasher } = element_type.key(header, function)?;
+    let hasher = element_type.hasher_for(header, function)?;
+    let kind = if header.kind.is_none() { element_type.kind(header.layout) } else { header.kind };
     // SAFETY: the type is that of the elements.
     let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
     Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))

@@ -74,7 +74,7 @@ unsafe fn selectivity<S: FilterType>(call: &Call, filter: Side) -> Outcome {
 fn share<S: FilterType>(call: &Call, column: &ColumnStatistics<'_>) -> Option<f64> {
     let filter = S::whole(column.filter).ok()?;
     let element = ElementType::of_type(call, 0, column.element).ok()?;
-    let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
+    let hasher = element.hasher_for(S::header(&filter), S::CONTAINS).ok()?;
     // SAFETY: what is asked for are values of the column, as its statistics have them.
     let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));
 
