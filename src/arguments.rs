@@ -51,7 +51,8 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
 
 /// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an invalid default rate.
 pub fn empty_bloom() -> Result<Datum> {
-    let header = Request { capacity: None, fpr: settings::DEFAULT_FPR.get(), layout: Layout::Blocked }.header(u64::MAX)?;
+    let fpr = settings::DEFAULT_FPR.get();
+    let header = Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)?;
     Ok(build::empty::<PgBuffer>(&header).into_datum())
 }
 

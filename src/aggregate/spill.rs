@@ -5,7 +5,7 @@
 //!         ◀──────────  run 0  ─────────▶ ◀──────────  run 1  ─────────▶
 //! ```
 //!
-//! Each time that memory is full, its hashes are sorted and appended to the file: a run. They belong to ranges, by their
+//! Each time that memory is full, its hashes are sorted and appended to the file: a run. They belong to ranges by their
 //! first six bits, and are read back range by range, from all runs, so that few hashes at a time are sorted and
 //! counted, and the bits of their elements set in neighbouring blocks. A file that holds many repetitions is rewritten
 //! without them.
@@ -134,7 +134,7 @@ impl Spill {
 }
 
 fn new_file(context: Context<'static>) -> Temporary {
-    // SAFETY: within a transaction, as all aggregates are. What has the file is kept in this memory, and dropped with it.
+    // SAFETY: within a transaction, as all aggregates are; what has the file is in this memory, and dropped with it.
     unsafe { Temporary::new(context) }
 }
 

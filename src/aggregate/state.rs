@@ -139,8 +139,8 @@ impl BloomState<'_> {
         if self.is_empty() { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
     }
 
-    /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail. That
-    /// is so for nearly all elements of a large group.
+    /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail.
+    /// There is for nearly all elements of a large group.
     #[inline(always)]
     fn push_at_once(&mut self, hash: u64) -> bool {
         let len = self.len;

@@ -100,8 +100,8 @@ impl ElementType {
         Kind { tag, name: &self.resolved.name }
     }
 
-    /// How elements are hashed that this SQL function adds to a filter, or looks for in it. Errors: 42804 for a filter of
-    /// another kind.
+    /// How elements are hashed that this SQL function adds to a filter, or looks for in it. Errors: 42804 for a filter
+    /// of another kind.
     pub fn hasher_for(&self, filter: &Header<'_>, function: &str) -> Result<Hasher> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
@@ -193,7 +193,7 @@ pub enum Given {
 
 /// The hashes of argument `i`, none if it is NULL, or of the elements in it, in their order and with repetitions, for a
 /// filter with this header, which the SQL function changes; and the kind that the filter has, or gets. Errors: those of
-/// [`ElementType::of_argument`] and [`ElementType::hasher_for`]; 22023 for a number that the filter's kind does not have.
+/// [`ElementType::of_argument`] and [`ElementType::hasher_for`]; 22023 for a number that its kind does not have.
 pub fn hashes_of<'a>(
     call: &'a Call,
     i: usize,

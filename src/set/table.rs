@@ -61,8 +61,8 @@ pub fn kind_code(element: &ElementType) -> i64 {
     hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
 }
 
-/// What a set is opened for. To change it the table is locked as for UPDATE from the start: a session that first read an
-/// index, and then waited for REINDEX to release the table, would hold what REINDEX waits for.
+/// What a set is opened for. To change it the table is locked as for UPDATE from the start: a session that first read
+/// an index, and then waited for REINDEX to release the table, would hold what REINDEX waits for.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     Ask,
