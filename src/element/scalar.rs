@@ -79,9 +79,7 @@ impl ScalarReader {
         unsafe {
             match self.source {
                 Source::Text => with_value(element, |text| self.in_utf8(text, work)),
-                Source::Bpchar => {
-                    with_value(element, |text| self.in_utf8(scalar::without_trailing_blanks(text), work))
-                }
+                Source::Bpchar => with_value(element, |text| self.in_utf8(scalar::without_trailing_blanks(text), work)),
                 Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
                 Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
                 Source::Int8 => work(&scalar::integer(datum.value() as i64)),

@@ -4,8 +4,7 @@
 use super::forge::{HEADER, Input, damaged, repair, repair_counting, with_field};
 use super::oracle;
 use pg_bloom_core::counting::{
-    Counting, CountingInfo, contains_in_slices, empty, parse_start, stored_bytes, sum, summed_header,
-    unsized_header,
+    Counting, CountingInfo, contains_in_slices, empty, parse_start, stored_bytes, sum, summed_header, unsized_header,
 };
 use pg_bloom_core::error::InvalidBinary;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
